@@ -1,0 +1,107 @@
+"""The seams between activities and the world: what they need, as Protocols. `worker.py` wires the
+real ones.
+
+Nothing here imports an SDK, so that workflows can name activities, typed, with a clean import
+graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from orchestrator.contracts import Capabilities, Draft, Effort, ModelCard, Usage, WorkMaterial
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """One exchange with a model, endpoint-neutral; `activities/claude.py` shapes it for the
+    wire.
+    """
+
+    model: str
+    system: str
+    """Static per role: the cacheable prefix."""
+    prompt: str
+    schema: dict[str, Any]
+    """JSON schema of the Answer."""
+    max_output: int
+    effort: Effort = "medium"
+    capabilities: Capabilities = field(default_factory=Capabilities)
+
+
+@dataclass(frozen=True)
+class ModelAnswer:
+    """A complete answer (`message_stop` and a stop reason were seen). It can still be malformed or
+    a refusal.
+    """
+
+    text: str
+    stop_reason: str
+    model: str
+    usage: Usage
+    detail: str = ""
+    """What the endpoint says of a refusal."""
+    raw: dict[str, Any] = field(default_factory=dict)
+    """The message as it came, for the journal."""
+
+
+class Model(Protocol):
+    """The model endpoint. Raises only the errors of orchestrator/errors.py."""
+
+    async def ask(self, request: ModelRequest) -> ModelAnswer:
+        """Send, wait for the whole answer. NotBilled, PossiblyBilled, CallRefused,
+        AuthenticationRefused,
+        SpendLimitReached."""
+        ...
+
+    async def count_tokens(self, request: ModelRequest) -> int:
+        """Input tokens of a request: counted by the endpoint where it can, else UTF-8 bytes / 2."""
+        ...
+
+
+class Journal(Protocol):
+    """What this deployment has sent and received, by call key. Entries survive the process;
+    private files (0600).
+    """
+
+    async def sent(self, key: str) -> bool:
+        """Whether `mark_sent` was called for this key."""
+        ...
+
+    async def mark_sent(self, key: str) -> None:
+        """Record, durably, that the first byte is about to leave."""
+        ...
+
+    async def answer(self, key: str) -> str | None:
+        """The recorded answer, if one arrived."""
+        ...
+
+    async def record(self, key: str, answer: str) -> None:
+        """Record, durably, the complete raw answer before the activity returns."""
+        ...
+
+
+class Store(Protocol):
+    """Content-addressed blobs, shared by every worker and starter of a deployment."""
+
+    async def put(self, content: bytes) -> str:
+        """Store, return the SHA-256 (hex)."""
+        ...
+
+    async def get(self, digest: str) -> bytes:
+        """The blob; FileNotFoundError if this store does not have it."""
+        ...
+
+
+class Pricing(Protocol):
+    """The price of a call that was made, by the model that served it."""
+
+    def cards(self) -> tuple[ModelCard, ...]:
+        """One card per tier that this deployment serves; a card without steps is unpriced."""
+        ...
+
+
+Tool = Callable[[WorkMaterial], Awaitable[Draft]]
+"""A tool that the supervisor schedules itself, for a role without a model. Raises ToolFailed."""

@@ -1,0 +1,1 @@
+"""The vocabulary and the pure rules of a run, and the few places that touch its environment."""

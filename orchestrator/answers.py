@@ -1,0 +1,148 @@
+"""What a model is asked for, call by call, and the pure functions that turn an Answer into a
+Contract.
+
+Rules of structured outputs (reference/anthropic.md 2.3): all fields required, no defaults, no
+Optional, no unions,
+no dictionaries, no recursion; an empty string stands for nothing; the case of an enum's letters is
+not guaranteed.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from orchestrator.contracts import (
+    Check,
+    CheckKind,
+    Draft,
+    Escalation,
+    EscalationReason,
+    Plan,
+    Strategy,
+    Subtask,
+    Synthesis,
+)
+
+
+def _lower(value: Any) -> Any:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+AnyCase = BeforeValidator(_lower)
+
+
+class Answer(BaseModel):
+    """Base of every shape a model fills: closed objects, so `additionalProperties` is false in the
+    schema.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CheckAnswer(Answer):
+    kind: Annotated[CheckKind, AnyCase]
+    argument: str
+
+
+class SubtaskAnswer(Answer):
+    id: str
+    title: str
+    instruction: str
+    inputs: list[str]
+    role: str
+    tier: Annotated[Literal["haiku", "sonnet", ""], AnyCase]
+    depends_on: list[str]
+    acceptance_criteria: str
+    checks: list[CheckAnswer]
+
+
+class PlanAnswer(Answer):
+    subtasks: list[SubtaskAnswer]
+    goal: str
+    strategy: Annotated[Strategy, AnyCase]
+    synthesis_instruction: str
+
+
+class WorkAnswer(Answer):
+    status: Annotated[Literal["complete", "failed", "escalate"], AnyCase]
+    result: str
+    confidence: int
+    sources: list[str]
+    reason: Annotated[
+        Literal["out_of_scope", "ambiguous_input", "confidence_too_low", "timeout", ""], AnyCase
+    ]
+    message: str
+
+
+class SynthesisAnswer(Answer):
+    answer: str
+    confidence: int
+    conflicts: list[str]
+    gaps: list[str]
+
+
+def percent(value: int) -> int:
+    """Clamp a model's confidence to 0–100."""
+    return max(0, min(100, value))
+
+
+def to_plan(answer: PlanAnswer) -> Plan:
+    """The plan a planner meant; whether it is valid is for `graph.problems` to say."""
+    return Plan(
+        goal=answer.goal,
+        strategy=answer.strategy,
+        synthesis_instruction=answer.synthesis_instruction,
+        subtasks=tuple(
+            Subtask(
+                id=item.id,
+                title=item.title,
+                instruction=item.instruction,
+                inputs=tuple(item.inputs),
+                role=item.role,
+                tier=item.tier or None,
+                depends_on=tuple(item.depends_on),
+                acceptance_criteria=item.acceptance_criteria,
+                checks=tuple(
+                    Check(kind=check.kind, argument=check.argument) for check in item.checks
+                ),
+            )
+            for item in answer.subtasks
+        ),
+    )
+
+
+def to_draft(answer: WorkAnswer) -> Draft:
+    """What a try produced; an escalation keeps what there is as its partial."""
+    common: dict[str, Any] = {
+        "confidence": percent(answer.confidence),
+        "sources": tuple(answer.sources),
+    }
+    if answer.status == "complete":
+        return Draft(content=answer.result, **common)
+    if answer.status == "failed":
+        return Draft(
+            status="failed",
+            content=answer.result,
+            reason=answer.message or "no reason given",
+            **common,
+        )
+    reason: EscalationReason = answer.reason or "ambiguous_input"
+    escalation = Escalation(reason=reason, message=answer.message, partial=answer.result)
+    return Draft(
+        status="escalated",
+        content=answer.result,
+        reason=answer.message,
+        escalation=escalation,
+        **common,
+    )
+
+
+def to_synthesis(answer: SynthesisAnswer) -> Synthesis:
+    return Synthesis(
+        answer=answer.answer,
+        confidence=percent(answer.confidence),
+        conflicts=tuple(answer.conflicts),
+        gaps=tuple(answer.gaps),
+    )

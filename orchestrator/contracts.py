@@ -1,0 +1,536 @@
+"""Every shape that crosses a durable boundary: workflow input and output, activity arguments and
+results.
+
+Contracts are frozen, hold tuples instead of lists and ignore fields they do not know, so that an
+old history
+still decodes after a field was added. They only gain fields, and the default of a new field means
+"as before".
+Money is dollars, quantised to 0.000001, rounded up, a string in JSON.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import ROUND_UP, Decimal
+from typing import Annotated, Generic, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+
+MICRODOLLAR = Decimal("0.000001")
+
+
+def dollars(amount: Decimal | int | str) -> Decimal:
+    """Quantise an amount of dollars to a millionth, rounded up: a price is never understated."""
+    return Decimal(amount).quantize(MICRODOLLAR, rounding=ROUND_UP)
+
+
+Money = Annotated[Decimal, AfterValidator(dollars)]
+Percent = Annotated[int, Field(ge=0, le=100)]
+
+Tier = Literal["haiku", "sonnet", "opus"]
+RoleTier = Literal["none", "haiku", "sonnet", "opus"]
+Effort = Literal["low", "medium", "high"]
+Strategy = Literal["merge", "select", "reduce"]
+InputKind = Literal["text", "file", "repository"]
+CallKind = Literal[
+    "plan", "work", "take_turn", "review", "refine", "replan", "judge", "digest", "synthesize",
+    "critique", "match"
+]  # fmt: skip
+FindingStatus = Literal["complete", "failed", "escalated", "skipped", "cancelled"]
+EscalationReason = Literal["out_of_scope", "ambiguous_input", "confidence_too_low", "timeout"]
+ReportStatus = Literal[
+    "complete", "complete_with_gaps", "budget_stopped", "deadline_partial", "declined",
+    "cancelled", "failed"
+]  # fmt: skip
+Severity = Literal["critical", "warning", "info"]
+CheckKind = Literal[
+    "valid_json", "keys", "regex", "contains", "min_words", "max_words", "cites_sources",
+    "number_between"
+]  # fmt: skip
+
+HARD_SUBTASK_LIMIT = 30
+
+
+class Contract(BaseModel):
+    """Base of every durable shape."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+# ---------------------------------------------------------------- what the caller wants
+
+
+class Limits(Contract):
+    """What one run may spend, chosen by the caller and recorded in history."""
+
+    dollars: Money = Field(Decimal(2), ge=0, le=10_000)
+    model_calls: int = Field(60, ge=0, le=2_000)
+    tokens: int = Field(5_000_000, ge=0)
+    """Input and output tokens of all calls together: the bound that holds for models without a
+    price.
+    """
+    subtasks: int = Field(6, ge=1, le=HARD_SUBTASK_LIMIT)
+    concurrency: int = Field(5, ge=1, le=100)
+    turns_per_agent: int = Field(10, ge=1, le=100)
+    tries_per_subtask: int = Field(3, ge=1, le=5)
+    replans: int = Field(2, ge=0, le=10)
+    depth: int = Field(5, ge=1, le=10)
+    deadline_seconds: int = Field(900, ge=1, le=7 * 86_400)
+    """Working time, from the first paid call; it stands still while the run waits for a person or
+    is paused.
+    """
+    subtask_timeout_seconds: int = Field(300, ge=1, le=86_400)
+    """Start-to-close of one call; time in a queue is not in it."""
+    supervisor_context_tokens: int = Field(50_000, ge=1_000)
+    digest_above_tokens: int = Field(2_000, ge=100)
+    min_confidence: Percent = 60
+
+
+class GoalInput(Contract):
+    """One named input: literal text, or the path of a file or repository below an allowed root."""
+
+    name: str
+    kind: InputKind
+    value: str
+
+
+class Approval(Contract):
+    """When a person must approve the plan: never, always, or above an amount of dollars."""
+
+    when: Literal["auto", "always", "above"] = "auto"
+    dollars: Money = Decimal(0)
+
+
+class Check(Contract):
+    """A criterion that code can decide; `argument` is written as in a plan, for example `250` or
+    `name,date`.
+    """
+
+    kind: CheckKind
+    argument: str = ""
+
+
+class Subtask(Contract):
+    """A node of the plan: what one agent does."""
+
+    id: str
+    title: str
+    instruction: str
+    inputs: tuple[str, ...] = ()
+    role: str
+    tier: Tier | None = None
+    """None: the tier of the role."""
+    depends_on: tuple[str, ...] = ()
+    acceptance_criteria: str = ""
+    checks: tuple[Check, ...] = ()
+
+
+class Plan(Contract):
+    """The graph of subtasks that answers a goal."""
+
+    goal: str
+    strategy: Strategy = "merge"
+    synthesis_instruction: str = ""
+    subtasks: tuple[Subtask, ...]
+
+
+class Goal(Contract):
+    """What the caller wants: the input of a run."""
+
+    text: str
+    inputs: tuple[GoalInput, ...] = ()
+    playbook: str = ""
+    plan: Plan | None = None
+    limits: Limits = Limits()
+    approval: Approval = Approval()
+    requester: str = ""
+    mode: Literal["interactive", "batch"] = "interactive"
+    depth: int = 0
+    use_models: bool = False
+    unpriced: bool = False
+    """Whether the caller accepts models without a known price (bounded by calls and tokens
+    alone).
+    """
+    probe: str = ""
+    """Digest of a blob that the starter wrote to its store; `prepare` reads it back."""
+    search_attributes: tuple[str, ...] = ()
+    """The project's search attributes that the namespace has."""
+
+
+# ---------------------------------------------------------------- what the deployment knows
+
+
+class PriceStep(Contract):
+    """Dollars per token for prompts of more than `above` tokens."""
+
+    above: int = 0
+    input: Decimal
+    output: Decimal
+    cache_read: Decimal
+    cache_write: Decimal
+
+
+class ModelCard(Contract):
+    """The model that serves a tier and what it costs; no steps: unpriced."""
+
+    tier: Tier
+    id: str
+    prices: tuple[PriceStep, ...] = ()
+
+
+class RoleCard(Contract):
+    """What the planner and the supervisor need to know of a role; its prompt stays with the
+    worker.
+    """
+
+    name: str
+    description: str
+    tier: RoleTier = "sonnet"
+    tools: tuple[str, ...] = ()
+    turns: int = 10
+    effort: Effort = "medium"
+    fallback: str = ""
+    fixed_tier: bool = False
+    """True: neither climbs to a stronger tier nor falls to a cheaper one."""
+    result: str = ""
+    """Empty: the result is text. Otherwise a closed JSON schema, as JSON text."""
+    prompt_bytes: int = 0
+
+
+class PlaybookCard(Contract):
+    """A domain variant as the supervisor needs it."""
+
+    name: str
+    description: str = ""
+    guidance: str = ""
+    template: str = "merge"
+    """Which deterministic synthesis serves without a model."""
+    min_confidence: Percent = 0
+    plan: Plan | None = None
+
+
+class PinnedInput(Contract):
+    """A goal input as `prepare` found it: its content is the blob `digest` of the store."""
+
+    name: str
+    kind: InputKind
+    size: int
+    """Bytes of the content; for a repository, of the snapshot's files."""
+    digest: str = ""
+    """SHA-256 of the content; for a repository, of the snapshot's manifest."""
+    preview: str = ""
+    """The first 500 tokens, for the planner."""
+
+
+class Omission(Contract):
+    """Something that was not planned or not read, and why; no gap."""
+
+    what: str
+    why: str
+
+
+class Capabilities(Contract):
+    """What the model endpoint understands: decides what a request may carry."""
+
+    schema_mode: Literal["native", "prompt"] = "native"
+    effort: bool = True
+    caching: bool = True
+    token_counting: bool = True
+
+
+class Briefing(Contract):
+    """What the deployment decides, resolved once at the start of a run."""
+
+    roles: tuple[RoleCard, ...]
+    playbook: PlaybookCard | None = None
+    inputs: tuple[PinnedInput, ...] = ()
+    models: tuple[ModelCard, ...] = ()
+    capabilities: Capabilities = Capabilities()
+    not_run: tuple[Omission, ...] = ()
+    version: str = ""
+
+    def role(self, name: str) -> RoleCard:
+        """The card of a role; KeyError if there is none."""
+        for card in self.roles:
+            if card.name == name:
+                return card
+        raise KeyError(name)
+
+    def model(self, tier: Tier) -> ModelCard:
+        """The model of a tier; KeyError if none serves it."""
+        for card in self.models:
+            if card.tier == tier:
+                return card
+        raise KeyError(tier)
+
+
+# ---------------------------------------------------------------- what a call costs and returns
+
+
+class Usage(Contract):
+    """Tokens of one or more calls, as the endpoint counted them; `input_tokens` excludes the
+    cached ones.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            **{name: getattr(self, name) + getattr(other, name) for name in Usage.model_fields}
+        )
+
+    @property
+    def total(self) -> int:
+        return (
+            self.input_tokens
+            + self.output_tokens
+            + self.cache_read_tokens
+            + self.cache_write_tokens
+        )
+
+
+class Bill(Contract):
+    """What one activity paid: 0 or 1 calls. `dollars` is None when the model has no known price."""
+
+    model: str = ""
+    calls: int = 0
+    usage: Usage = Usage()
+    dollars: Money | None = Decimal(0)
+
+
+class Call(Contract):
+    """One model call as the workflow schedules it: the facts that do not depend on its material."""
+
+    id: str
+    """The activity id, for example `work-t3-2`."""
+    kind: CallKind
+    subtask_id: str = ""
+    number: int = 1
+    tier: Tier = "sonnet"
+    model: ModelCard | None = None
+    """None: no model may be asked; the activity answers from what it was given (ready plan,
+    template merge).
+    """
+    role: str = ""
+    max_output: int = 0
+    effort: Effort = "medium"
+    ceiling: Money = Decimal(0)
+    """Dollars reserved for this call; the worker refuses to send what could cost more."""
+    token_ceiling: int = 0
+    """Tokens reserved; the bound that counts for an unpriced model."""
+    capabilities: Capabilities = Capabilities()
+
+
+ProblemKind = Literal["refusal", "malformed", "truncated", "invalid", "failed_checks"]
+
+
+class Problem(Contract):
+    """What is wrong with an answer that did arrive: data for the supervisor, never an exception."""
+
+    kind: ProblemKind
+    message: str
+
+
+Value = TypeVar("Value", bound=Contract)
+
+
+class Reply(Contract, Generic[Value]):
+    """What a model activity returns: a value or a problem, and always the bill."""
+
+    value: Value | None = None
+    problem: Problem | None = None
+    bill: Bill = Bill()
+
+
+# ---------------------------------------------------------------- what a subtask produced
+
+
+class Remark(Contract):
+    """One defect that a lens reports."""
+
+    severity: Severity
+    file: str
+    line: int = 0
+    """1-based; 0: the file as a whole."""
+    message: str
+    suggestion: str = ""
+    rule: str = ""
+    confidence: Percent
+    lens: str = ""
+    also: tuple[str, ...] = ()
+    """Other lenses and rules that saw the same defect, as `lens:rule`."""
+
+
+class Escalation(Contract):
+    """Why an agent gave a subtask back, and what it has so far."""
+
+    reason: EscalationReason
+    message: str
+    partial: str = ""
+
+
+class Draft(Contract):
+    """What one try of an agent or tool produced, before the supervisor judges it."""
+
+    status: Literal["complete", "failed", "escalated"] = "complete"
+    content: str = ""
+    data: dict[str, JsonValue] = {}
+    confidence: Percent = 100
+    sources: tuple[str, ...] = ()
+    reason: str = ""
+    escalation: Escalation | None = None
+    verdicts: tuple[str, ...] = ()
+    """Failed checks, one sentence each; empty: all passed."""
+
+
+class Try(Contract):
+    """One semantic go at a subtask."""
+
+    number: int
+    tier: RoleTier
+    verdict: str
+    """`accepted`, or the kind of problem."""
+    why: str = ""
+
+
+class Finding(Contract):
+    """What a subtask produced, or why it did not."""
+
+    subtask_id: str
+    status: FindingStatus
+    content: str = ""
+    data: dict[str, JsonValue] = {}
+    confidence: Percent = 0
+    sources: tuple[str, ...] = ()
+    reason: str = ""
+    """Why there is no complete finding; empty when there is one."""
+    escalation: Escalation | None = None
+    tries: tuple[Try, ...] = ()
+    model: str = ""
+    usage: Usage = Usage()
+    dollars: Money | None = Decimal(0)
+    started: datetime | None = None
+    finished: datetime | None = None
+
+
+class Synthesis(Contract):
+    """The run's answer, from a model or a template."""
+
+    answer: str
+    data: dict[str, JsonValue] = {}
+    confidence: Percent = 0
+    conflicts: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+    by_template: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class Gap(Contract):
+    """A planned subtask without a complete finding."""
+
+    subtask_id: str
+    title: str
+    status: FindingStatus
+    why: str
+    took_down: tuple[str, ...] = ()
+    """Ids of the subtasks that were skipped because of it."""
+
+
+class Timings(Contract):
+    """Seconds. `speed_up` is the sum of the subtasks over the makespan of the work phase."""
+
+    makespan: float = 0.0
+    work: float = 0.0
+    """From the first start to the last end of a subtask."""
+    critical_path: float = 0.0
+    """The longest chain of dependent subtasks, by their measured durations."""
+    subtasks: float = 0.0
+    speed_up: float = 0.0
+
+
+class Revision(Contract):
+    """A change of the plan while it ran."""
+
+    number: int
+    why: str
+    added: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+class Report(Contract):
+    """The run's final answer with its gaps, price and timings."""
+
+    status: ReportStatus
+    run_id: str
+    goal: str
+    plan: Plan | None = None
+    revisions: tuple[Revision, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    answer: str = ""
+    data: dict[str, JsonValue] = {}
+    gaps: tuple[Gap, ...] = ()
+    not_run: tuple[Omission, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a reader must know of how the answer came about, for example that a template wrote
+    it.
+    """
+    confidence: Percent = 0
+    usage: Usage = Usage()
+    model_calls: int = 0
+    dollars_estimated: Money | None = Decimal(0)
+    dollars: Money | None = Decimal(0)
+    """None: a model without a known price was used."""
+    timings: Timings = Timings()
+    version: str = ""
+
+
+# ---------------------------------------------------------------- the material of each activity
+
+
+class PlanMaterial(Contract):
+    """What `plan` works from."""
+
+    goal: str
+    ready: Plan | None = None
+    roles: tuple[RoleCard, ...] = ()
+    inputs: tuple[PinnedInput, ...] = ()
+    guidance: str = ""
+    subtask_limit: int = 6
+    errors: tuple[str, ...] = ()
+    """What was wrong with the previous plan; empty at the first go."""
+
+
+class WorkMaterial(Contract):
+    """What `work` and `use_tool` work from: one subtask and what its dependencies found, nothing
+    else of the run.
+    """
+
+    subtask: Subtask
+    inputs: tuple[PinnedInput, ...] = ()
+    dependencies: tuple[Finding, ...] = ()
+    tool: str = ""
+    """Only for `use_tool`: the tool to run."""
+    timeout_seconds: int = 300
+    number: int = 1
+    reason: str = ""
+    """Why the previous try was not accepted; empty at the first."""
+
+
+class SynthesisMaterial(Contract):
+    """What `synthesize` works from."""
+
+    goal: str
+    strategy: Strategy = "merge"
+    instruction: str = ""
+    template: str = "merge"
+    min_confidence: Percent = 0
+    subtasks: tuple[Subtask, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    inputs: tuple[PinnedInput, ...] = ()
+    not_run: tuple[Omission, ...] = ()
+    context_tokens: int = 50_000

@@ -1,0 +1,91 @@
+"""The errors that cross a durable boundary, as a tree:
+
+    ApplicationError (Temporal's)
+      BadGoal             the caller's mistake; the run is refused
+      NotBilled           surely not paid: Temporal retries, no sooner than the server asked
+      PossiblyBilled      may have been paid: never retried by Temporal; the ledger settles it
+      OverReservation     the prompt could cost more than was reserved; nothing was sent
+      CallRefused         the endpoint will never take this request (too large, unknown model, bad
+      parameter)
+      RunStopping         no call of this run can succeed until a person acts
+        AuthenticationRefused
+        SpendLimitReached
+      ToolFailed          a tool could not do its work; permanent
+
+Temporal's non-retryable list matches exact class names, so each error says itself whether a retry
+can help.
+In a workflow they arrive as plain `ApplicationError`; match on `.type`, which is the class name.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from pydantic import BaseModel
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from orchestrator.contracts import Bill
+
+
+class OrchestrationError(ApplicationError):
+    """Base: `retryable` is a property of the class, `type` its name."""
+
+    retryable = False
+
+    def __init__(
+        self, message: str, *details: BaseModel, retry_after: timedelta | None = None
+    ) -> None:
+        super().__init__(
+            message,
+            *details,
+            type=type(self).__name__,
+            non_retryable=not self.retryable,
+            next_retry_delay=retry_after,
+            category=ApplicationErrorCategory.BENIGN
+            if self.retryable
+            else ApplicationErrorCategory.UNSPECIFIED,
+        )
+
+
+class BadGoal(OrchestrationError):
+    """The goal names something that does not exist or asks for something absurd."""
+
+
+class NotBilled(OrchestrationError):
+    """A throttle, an overload or a connection that never carried the request."""
+
+    retryable = True
+
+
+class PossiblyBilled(OrchestrationError):
+    """The request left and no complete answer arrived. Carries the bill as far as it is known."""
+
+    def __init__(self, message: str, bill: Bill) -> None:
+        super().__init__(message, bill)
+
+
+class OverReservation(OrchestrationError):
+    """Refused before sending; the bill says what the call would have needed."""
+
+    def __init__(self, message: str, needed: Bill) -> None:
+        super().__init__(message, needed)
+
+
+class CallRefused(OrchestrationError):
+    """The endpoint refuses this request for good."""
+
+
+class RunStopping(OrchestrationError):
+    """Every further call would fail the same way."""
+
+
+class AuthenticationRefused(RunStopping):
+    """The endpoint does not accept the key."""
+
+
+class SpendLimitReached(RunStopping):
+    """The organisation's or workspace's spend limit is reached."""
+
+
+class ToolFailed(OrchestrationError):
+    """A tool ran and could not do its work."""

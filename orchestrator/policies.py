@@ -1,0 +1,110 @@
+"""Timeouts, retries and sizes of every activity: one table, one row an activity type.
+
+Engineers change numbers here; callers have `Limits`, prompt-writers role files, operators
+`Settings`.
+Seconds throughout. Sources: design.md 3 and 13; reference/temporal.md 2.2 for the heartbeat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypedDict
+
+from temporalio.common import RetryPolicy
+from temporalio.workflow import ActivityCancellationType
+
+from orchestrator.contracts import Effort, Tier
+
+CANCEL_GRACE = timedelta(seconds=10)
+"""What has not answered this long after a cut counts at its reservation."""
+PLAN_REPAIRS = 2
+TRANSPORT_TRIES = 3
+"""How often a call that may have been billed is scheduled again."""
+OUTPUT_TOKENS_PER_SECOND = 40
+"""A call's start-to-close is at least max_output over this."""
+BYTES_PER_TOKEN = 2
+"""The worst case for counting tokens of text without a tokenizer: UTF-8 bytes over this."""
+PROMPT_OVERHEAD_TOKENS = 1_500
+"""Schema, envelopes and tool preamble around the material of a call."""
+MIN_SYNTHESIS_SECONDS = 60
+SYNTHESIS_SHARE = 0.20
+"""Of the deadline, kept for the synthesis."""
+
+
+class Options(TypedDict):
+    """What is spread into Temporal's call; ours, because ActivityConfig does not type-check beside
+    `summary=`.
+    """
+
+    start_to_close_timeout: timedelta
+    schedule_to_close_timeout: timedelta | None
+    heartbeat_timeout: timedelta
+    retry_policy: RetryPolicy
+    cancellation_type: ActivityCancellationType
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One row. `seconds` is start-to-close; `queue` True: the tier's own task queue, else the
+    workflow's.
+    """
+
+    seconds: int
+    schedule_to_close: int | None = None
+    attempts: int = 0
+    """Temporal's attempts; 0: bounded by schedule-to-close alone."""
+    queue: bool = False
+    tier: Tier = "sonnet"
+    max_output: int = 0
+    effort: Effort = "medium"
+    heartbeat: int = 10
+
+    def options(self, seconds: int = 0) -> Options:
+        """Temporal's options; `seconds` lengthens the start-to-close of one call."""
+        longest = max(self.seconds, seconds)
+        return Options(
+            start_to_close_timeout=timedelta(seconds=longest),
+            schedule_to_close_timeout=(
+                timedelta(seconds=max(self.schedule_to_close, 3 * longest))
+                if self.schedule_to_close
+                else None
+            ),
+            heartbeat_timeout=timedelta(seconds=self.heartbeat),
+            retry_policy=RetryPolicy(
+                initial_interval=timedelta(seconds=1),
+                backoff_coefficient=2.0,
+                maximum_interval=timedelta(seconds=60),
+                maximum_attempts=self.attempts,
+                # The server calls this retryable, and the default policy would then pay for the
+                # answer for ever.
+                non_retryable_error_types=["PayloadsTooLarge"],
+            ),
+            cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        )
+
+
+def _model(tier: Tier, max_output: int, effort: Effort, seconds: int = 300) -> Policy:
+    seconds = max(seconds, max_output // OUTPUT_TOKENS_PER_SECOND)
+    return Policy(
+        seconds,
+        schedule_to_close=3_600,
+        queue=True,
+        tier=tier,
+        max_output=max_output,
+        effort=effort,
+    )
+
+
+POLICIES: dict[str, Policy] = {
+    "prepare": Policy(300, attempts=3),
+    "use_tool": Policy(300, attempts=3),
+    "plan": _model("sonnet", 8_000, "medium"),
+    "work": _model("haiku", 8_000, "medium"),
+    "synthesize": _model("sonnet", 16_000, "medium"),
+}
+
+
+def options(kind: str, seconds: int = 0) -> Options:
+    """Temporal's options for an activity type; `seconds` lengthens its start-to-close."""
+    return POLICIES[kind].options(seconds)

@@ -1,0 +1,90 @@
+"""This deployment's environment: what an operator may set, by environment variable or in `.env`
+beside worker.py.
+
+Workflows never read it; what varies between deployments enters a run through the Briefing.
+Temporal's own
+variables (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS…, TEMPORAL_PROFILE)
+are read by
+Temporal's client library; `uses_own_server` only asks whether any of them is set.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from platformdirs import user_state_path
+from pydantic import AliasChoices, Field, SecretStr
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+NAME = "holdfast"
+HOME = Path(__file__).resolve().parent.parent
+"""The folder of worker.py and starter.py; relative paths of the project are below it, never below
+the caller's.
+"""
+
+
+def _default_state() -> Path:
+    return user_state_path(NAME)
+
+
+class Settings(BaseSettings):
+    """Each field is one variable: `HOLDFAST_` + its name, unless the description names another."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="HOLDFAST_",
+        env_file=HOME / ".env",
+        extra="ignore",
+        frozen=True,
+        env_ignore_empty=True,
+    )
+
+    state_dir: Path = Field(
+        default_factory=_default_state, description="Everything the embedded server keeps."
+    )
+    store_url: str = Field(
+        "", validation_alias=AliasChoices("STORE_URL", "store_url"),
+        description="STORE_URL: where payloads above 16 KiB live when the server is your own, as file:///PATH.",
+    )  # fmt: skip
+    task_queue: str = Field(NAME, description="Task queue on a server of your own.")
+    allowed_roots: Annotated[tuple[Path, ...], NoDecode] = Field(
+        (),
+        description="Folders below which a Goal may name files and repositories, separated by ':'.",
+    )
+    anthropic_api_key: SecretStr | None = Field(
+        None, validation_alias=AliasChoices("ANTHROPIC_API_KEY", "anthropic_api_key"),
+        description="ANTHROPIC_API_KEY: the key of the model endpoint.",
+    )  # fmt: skip
+    anthropic_base_url: str = Field(
+        "", validation_alias=AliasChoices("ANTHROPIC_BASE_URL", "anthropic_base_url"),
+        description="ANTHROPIC_BASE_URL: another endpoint with the Messages API, without /v1.",
+    )  # fmt: skip
+    model_haiku: str = Field("claude-haiku-5-5", description="Model id of the haiku tier.")
+    model_sonnet: str = Field("claude-sonnet-5-5", description="Model id of the sonnet tier.")
+    model_opus: str = Field("claude-opus-5-5", description="Model id of the opus tier.")
+    price_file: Path | None = Field(
+        None, description="YAML with prices that override the library's."
+    )
+    capabilities: str = Field(
+        "auto",
+        description="Of the endpoint: auto, full, or a list of schemas,effort,caching,counting.",
+    )
+    idle_seconds: int = Field(
+        60, ge=1, description="The embedded server stops after this long without use."
+    )
+    log_level: str = Field("INFO", description="Level of the JSON log files.")
+    build_id: str = Field("", description="Build id of the worker; default: the project's version.")
+
+    @property
+    def uses_own_server(self) -> bool:
+        """Whether Temporal's variables point at a server that is not ours to start."""
+        return any(
+            os.environ.get(name)
+            for name in ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
+        )
+
+    @property
+    def has_endpoint(self) -> bool:
+        """Whether a model can be asked at all."""
+        return self.anthropic_api_key is not None or bool(self.anthropic_base_url)
