@@ -120,7 +120,7 @@ async def connect(target: Target, seconds: float = 5.0) -> Client:
         except (RuntimeError, TimeoutError) as error:
             if left <= 0.3:
                 raise Unreachable(
-                    f"Temporal server at {target.address} is not reachable; start it or check its
-                    address"
+                    f"Temporal server at {target.address} is not reachable; "
+                    "start it or check the address"
                 ) from error
         await asyncio.sleep(0.25)
