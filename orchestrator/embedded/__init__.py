@@ -1,0 +1,38 @@
+"""The embedded server and worker: two background processes that belong to a state directory, not
+to whoever started them.
+
+    with lease(settings):                       # first: an idle server is not stopped under us
+        endpoint = ensure_up(settings)          # blocking; from async code by asyncio.to_thread
+        client = await connect(endpoint.target)
+        ...                                     # and every 2 s: ensure_up(settings, "watcher")
+"""
+
+from __future__ import annotations
+
+from orchestrator.embedded.supervision import (
+    EmbeddedError,
+    Endpoint,
+    Status,
+    allowed_roots,
+    down,
+    ensure_up,
+    lease,
+    probe_local,
+    register_root,
+    status,
+    up,
+)
+
+__all__ = [
+    "EmbeddedError",
+    "Endpoint",
+    "Status",
+    "allowed_roots",
+    "down",
+    "ensure_up",
+    "lease",
+    "probe_local",
+    "register_root",
+    "status",
+    "up",
+]
