@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Protocol
 
 from orchestrator.contracts import Capabilities, Draft, Effort, ModelCard, Usage, WorkMaterial
@@ -29,6 +30,21 @@ class ModelRequest:
     max_output: int
     effort: Effort = "medium"
     capabilities: Capabilities = field(default_factory=Capabilities)
+    deadline_seconds: float = 300.0
+    """In all, from `ask` to the last byte: a little less than the activity's start-to-close, so
+    that a call that is cut can still say what it used.
+    """
+    attempt: int = 1
+    """Temporal's attempt: the wait after an overload doubles with it."""
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A tool that the model wants run; its arguments are whole, but not validated."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -43,17 +59,23 @@ class ModelAnswer:
     usage: Usage
     detail: str = ""
     """What the endpoint says of a refusal."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Empty unless the model stopped to have them run: one that was cut off is never among them."""
     raw: dict[str, Any] = field(default_factory=dict)
     """The message as it came, for the journal."""
 
 
 class Model(Protocol):
-    """The model endpoint. Raises only the errors of orchestrator/errors.py."""
+    """The model endpoint. Raises only the errors of orchestrator/errors.py.
+
+    The bill of a PossiblyBilled has calls=1; its usage is zero when nothing is known of it.
+    """
 
     async def ask(self, request: ModelRequest) -> ModelAnswer:
         """Send, wait for the whole answer. NotBilled, PossiblyBilled, CallRefused,
         AuthenticationRefused,
-        SpendLimitReached."""
+        SpendLimitReached. Cancelled before anything left: CancelledError; afterwards:
+        PossiblyBilled with the usage so far, and the connection is closed."""
         ...
 
     async def count_tokens(self, request: ModelRequest) -> int:
@@ -71,7 +93,12 @@ class Journal(Protocol):
         ...
 
     async def mark_sent(self, key: str) -> None:
-        """Record, durably, that the first byte is about to leave."""
+        """Record, durably, that the first byte is about to leave. PossiblyBilled if another
+        attempt was faster; NotBilled, and nothing may be sent, if it cannot be recorded."""
+        ...
+
+    async def withdraw(self, key: str) -> None:
+        """Take the mark back after NotBilled or a refusal, so that the next attempt may send."""
         ...
 
     async def answer(self, key: str) -> str | None:
@@ -100,6 +127,10 @@ class Pricing(Protocol):
 
     def cards(self) -> tuple[ModelCard, ...]:
         """One card per tier that this deployment serves; a card without steps is unpriced."""
+        ...
+
+    def price(self, model: str, usage: Usage) -> Decimal | None:
+        """Dollars of a call, by the id of the model that served it; None when it is unpriced."""
         ...
 
 
