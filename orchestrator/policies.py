@@ -27,6 +27,8 @@ BYTES_PER_TOKEN = 2
 """The worst case for counting tokens of text without a tokenizer: UTF-8 bytes over this."""
 PROMPT_OVERHEAD_TOKENS = 1_500
 """Schema, envelopes and tool preamble around the material of a call."""
+FALLBACK_ROLE = "analyst"
+"""Takes the whole goal when the planner gives no valid plan."""
 MIN_SYNTHESIS_SECONDS = 60
 SYNTHESIS_SHARE = 0.20
 """Of the deadline, kept for the synthesis."""

@@ -74,6 +74,9 @@ class Settings(BaseSettings):
         60, ge=1, description="The embedded server stops after this long without use."
     )
     log_level: str = Field("INFO", description="Level of the JSON log files.")
+    web_ui: str = Field(
+        "", description="Address of Temporal's Web UI when the server is your own, for links."
+    )
     build_id: str = Field("", description="Build id of the worker; default: the project's version.")
 
     @property

@@ -108,7 +108,9 @@ async def connect(target: Target, seconds: float = 5.0) -> Client:
     """A client of the target's server; tries for up to `seconds`, then raises Unreachable."""
     # Without a store nothing is kept outside: a starter that only lists runs needs none.
     store = DirectoryStore.at(target.store_url) if target.store_url else None
-    options = dict(ClientConfig.load_client_connect_config()) if not target.embedded else {}
+    options: dict[str, Any] = {}
+    if not target.embedded:
+        options |= ClientConfig.load_client_connect_config()
     options |= {"target_host": target.address, "namespace": target.namespace}
     deadline = asyncio.get_running_loop().time() + seconds
     while True:

@@ -1,0 +1,239 @@
+"""The state of a run and what can happen to it: plain values. `reducer.apply` is the only way it
+changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+
+from orchestrator import policies
+from orchestrator.contracts import (
+    Bill,
+    Briefing,
+    Call,
+    Draft,
+    Finding,
+    Goal,
+    Plan,
+    Reply,
+    RoleTier,
+    Subtask,
+    Synthesis,
+    Try,
+    Usage,
+)
+from orchestrator.ledger import Amount, Ledger
+from orchestrator.view import Phase
+
+StopReason = Literal["budget", "deadline", "cancelled", "endpoint"]
+TroubleKind = Literal[
+    "not_billed", "possibly_billed", "over_reservation", "refused", "stopping", "cancelled"
+]
+
+
+# ---------------------------------------------------------------- what the executor is told to do
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Schedule one model activity."""
+
+    call: Call
+    amount: Amount
+    """What the ledger reserves for it."""
+
+
+@dataclass(frozen=True)
+class UseTool:
+    """Schedule the tool of a role without a model."""
+
+    id: str
+    subtask_id: str
+    tool: str
+
+
+@dataclass(frozen=True)
+class Stop:
+    """No more work starts; what exists is synthesized."""
+
+    reason: StopReason
+    why: str
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Cancel these activities; each answers or counts at its reservation."""
+
+    ids: tuple[str, ...]
+
+
+Move = Ask | UseTool | Stop | Cut
+
+
+# ---------------------------------------------------------------- what can happen
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """An activity that ended without a result: what is known of it."""
+
+    kind: TroubleKind
+    message: str
+    bill: Bill = field(default_factory=Bill)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    briefing: Briefing
+
+
+@dataclass(frozen=True)
+class Started:
+    """The executor carried out a move."""
+
+    move: Move
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A model activity returned."""
+
+    call: Call
+    reply: Reply[Plan] | Reply[Draft] | Reply[Synthesis]
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """A model activity ended without a result."""
+
+    call: Call
+    trouble: Trouble
+
+
+@dataclass(frozen=True)
+class ToolEnded:
+    """A tool returned a draft, or failed with a reason."""
+
+    move: UseTool
+    draft: Draft
+
+
+@dataclass(frozen=True)
+class CancelAsked:
+    why: str = "the run was cancelled"
+
+
+@dataclass(frozen=True)
+class Abandoned:
+    """What was cut has not answered within the grace: it counts at its reservation."""
+
+
+Event = Prepared | Started | Answered | Unanswered | ToolEnded | CancelAsked | Abandoned
+
+
+# ---------------------------------------------------------------- what a run is
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far one subtask is."""
+
+    subtask: Subtask
+    tier: RoleTier
+    """Of the next or current try."""
+    tries: tuple[Try, ...] = ()
+    reason: str = ""
+    """Why the last try was not accepted."""
+    doubled: bool = False
+    """Whether the current try has its output cap doubled after a truncated answer."""
+    needed: Amount = field(default_factory=Amount)
+    """What the worker said the call needs, after it refused a reservation as too small."""
+    flight: str = ""
+    """The id of the activity in flight."""
+    last: Draft | None = None
+    finding: Finding | None = None
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+    paid: Bill = field(default_factory=Bill)
+    started: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Flight:
+    """One activity in flight."""
+
+    move: Ask | UseTool
+    started: datetime
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything the supervisor knows."""
+
+    run_id: str
+    goal: Goal
+    started: datetime
+    ledger: Ledger
+    phase: Phase = "preparing"
+    briefing: Briefing | None = None
+    plan: Plan | None = None
+    plan_errors: tuple[str, ...] = ()
+    plan_tries: int = 0
+    work: Mapping[str, Progress] = field(default_factory=dict)
+    """By subtask id, in plan order."""
+    flights: Mapping[str, Flight] = field(default_factory=dict)
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """How many activities each purpose (`work-t3`) has had: the next id's number."""
+    transport: Mapping[str, int] = field(default_factory=dict)
+    """How many calls of a purpose ended without an answer since its last answer."""
+    first_paid: datetime | None = None
+    stop: Stop | None = None
+    synthesis: Synthesis | None = None
+    synthesis_by_template: bool = False
+    """Whether no model may write the synthesis any more."""
+    notes: tuple[str, ...] = ()
+    finished: datetime | None = None
+
+    @property
+    def brief(self) -> Briefing:
+        """The Briefing, once `prepare` has returned."""
+        assert self.briefing is not None, "no Briefing before prepare has returned"
+        return self.briefing
+
+    def settled(self, subtask_id: str) -> bool:
+        return self.work[subtask_id].finding is not None
+
+    @property
+    def all_settled(self) -> bool:
+        return all(progress.finding is not None for progress in self.work.values())
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Of the settled subtasks, in plan order."""
+        return tuple(each.finding for each in self.work.values() if each.finding is not None)
+
+    @property
+    def usable(self) -> tuple[Finding, ...]:
+        """Findings an answer can be made of: complete ones, and escalations with a partial."""
+        return tuple(finding for finding in self.findings if passes_on(finding))
+
+    @property
+    def work_deadline(self) -> datetime | None:
+        """When work is cut so that the synthesis still fits; None until the first paid call."""
+        if self.first_paid is None:
+            return None
+        total = self.goal.limits.deadline_seconds
+        kept = max(total * policies.SYNTHESIS_SHARE, policies.MIN_SYNTHESIS_SECONDS)
+        return self.first_paid + timedelta(seconds=total - min(kept, total / 2))
+
+
+def passes_on(finding: Finding) -> bool:
+    """Whether dependents run on this finding: it is complete, or escalated with a partial."""
+    if finding.status == "complete":
+        return True
+    partial = finding.escalation.partial if finding.escalation else ""
+    return finding.status == "escalated" and bool(partial)
