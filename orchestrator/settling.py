@@ -1,4 +1,4 @@
-"""Freezing findings: what a settled subtask means for its dependents and for the phase of the run."""
+"""Freezing findings: what a settled subtask means for its dependents and the run's phase."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
     assert state.plan is not None
     for dependent in graph.dependents(state.plan.subtasks, subtask_id):
         if not state.settled(dependent):
-            skipped = f"needs {subtask_id}, which {status_words(status)}"
-            state = update(state, dependent, skipped(skipped, now))
+            why = f"needs {subtask_id}, which {status_words(status)}"
+            state = update(state, dependent, skipped(why, now))
     return state
 
 
