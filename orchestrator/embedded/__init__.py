@@ -7,25 +7,22 @@ to whoever started them.
         ...                                     # and every 2 s: ensure_up(settings, "watcher")
 """
 
-from __future__ import annotations
-
-from orchestrator.embedded.supervision import (
+from orchestrator.embedded.server import probe_local
+from orchestrator.embedded.state import (
     EmbeddedError,
     Endpoint,
-    Status,
+    StateDir,
     allowed_roots,
-    down,
-    ensure_up,
     lease,
-    probe_local,
     register_root,
-    status,
-    up,
 )
+from orchestrator.embedded.supervision import Programs, Status, down, ensure_up, status, up
 
 __all__ = [
     "EmbeddedError",
     "Endpoint",
+    "Programs",
+    "StateDir",
     "Status",
     "allowed_roots",
     "down",

@@ -1,32 +1,50 @@
-"""The interface that starters use; the bodies follow."""
+"""Who starts, replaces and stops the server and the worker. `ensure_up` is the only function that
+starts processes.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import secrets
+import shutil
+import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from orchestrator.settings import Settings
-from orchestrator.temporal import Target
+from orchestrator import __version__
+from orchestrator.embedded import processes, server
+from orchestrator.embedded.state import (
+    EmbeddedError,
+    Endpoint,
+    StateDir,
+    StateGone,
+    leased,
+    said,
+)
+from orchestrator.settings import HOME, Settings
 
 Caller = Literal["starter", "watcher", "worker"]
-
-
-class EmbeddedError(Exception):
-    """The embedded server cannot run; one line: what, which, what to do."""
+READY_SECONDS = 30.0
+WORKER_STOP_SECONDS = 5.0
+FAILED_STARTS = 3
+"""So many workers in a row that never came up are an error, not an accident."""
+SPACE_BYTES = 50_000_000
+"""Below this the database would soon fail half-way."""
+_SHIPPED = ("*.py", "orchestrator", "workflows", "activities", "cli", "roles", "playbooks")
 
 
 @dataclass(frozen=True)
-class Endpoint:
-    """Where the embedded server listens."""
+class Programs:
+    """What is started: the server's program (None: the installed one) and the worker's command,
+    to which `--embedded STATE_DIR` is added.
+    """
 
-    port: int
-    ui_port: int
-    http_port: int
-    metrics_port: int
-    target: Target
+    server: Path | None = None
+    worker: tuple[str, ...] = field(default=(sys.executable, str(HOME / "worker.py")))
 
 
 @dataclass(frozen=True)
@@ -38,62 +56,285 @@ class Status:
     server_pid: int | None
     worker_pid: int | None
     version: str
+    """Of this code; the worker's is `endpoint.worker_version`."""
     held: bool
     """Whether `up` holds the processes."""
     leases: bool
     """Whether a starter holds a lease."""
 
 
-def ensure_up(settings: Settings, caller: Caller = "starter") -> Endpoint:
+def ensure_up(
+    settings: Settings, caller: Caller = "starter", programs: Programs | None = None
+) -> Endpoint:
     """Start whichever of server and worker is dead; return when the server answers.
 
-    Blocking (50 ms when all is well, about a second at a start): from async code use
-    `asyncio.to_thread`. The only
-    function that starts processes. Call it once as "starter", which also replaces a worker of
-    another version or model
-    environment, then every 2 s as "watcher", which only heals. Raises EmbeddedError.
+    Blocking (some 10 ms when all is well, about a second at a start): from async code use
+    `asyncio.to_thread`. Call it once as "starter", which also replaces a worker of another version
+    or model environment, then every 2 s as "watcher", which only heals. The worker itself heals
+    the server. Raises EmbeddedError, also for a watcher after `down`.
     """
-    raise NotImplementedError
+    state = StateDir.of(settings)
+    programs = programs or Programs()
+    with said(state):
+        if caller == "worker" and state.endpoint() is None:
+            raise StateGone("the state directory is gone", state.path, "nothing is left to serve")
+        state.create()
+        if caller == "starter":
+            state.stopped.unlink(missing_ok=True)
+        current = state.endpoint()
+        if current and _healthy(state, current) and not _stale(current, settings, caller):
+            return current
+        with state.locked() as lock:
+            if caller != "starter" and state.stopped.exists():
+                raise EmbeddedError(
+                    "the embedded server was stopped by `down`",
+                    state.path,
+                    "start it with `starter.py up`; open runs then go on",
+                )
+            endpoint = state.endpoint() or _new_endpoint(state)
+            endpoint = _with_server(state, endpoint, programs, lock)
+            if caller != "worker":
+                endpoint = _with_worker(state, endpoint, settings, caller, programs, lock)
+            return endpoint
 
 
-@contextmanager
-def lease(settings: Settings) -> Iterator[None]:
-    """Keep server and worker from stopping as idle. Take it before `ensure_up`. The kernel drops it
-    with the process.
-    """
-    raise NotImplementedError
-    yield
-
-
-def up(settings: Settings) -> Endpoint:
+def up(settings: Settings, programs: Programs | None = None) -> Endpoint:
     """`ensure_up`, and hold the processes up until `down`, whether anybody uses them or not."""
-    raise NotImplementedError
+    state = StateDir.of(settings)
+    with said(state):
+        state.create()
+        state.hold.touch(mode=0o600)
+    return ensure_up(settings, programs=programs)
 
 
 def down(settings: Settings) -> tuple[int, ...]:
     """Stop server and worker now, cleanly; return the pids that were stopped (empty: none ran).
     Runs that are open go on at the next `ensure_up`.
     """
-    raise NotImplementedError
+    state = StateDir.of(settings)
+    endpoint = state.endpoint()
+    if endpoint is None:
+        return ()
+    with said(state), state.locked():
+        state.hold.unlink(missing_ok=True)
+        state.stopped.touch(mode=0o600)
+        stopped = [
+            pid
+            for pid in {processes.recorded(_pid(state, "worker")), *endpoint.draining}
+            if processes.stop(pid, state.path, WORKER_STOP_SECONDS)
+        ]
+        pid = processes.recorded(_pid(state, "server"))
+        if server.stop(state, pid):
+            stopped.append(pid)
+        return tuple(stopped)
 
 
 def status(settings: Settings) -> Status:
     """What lives, without starting or changing anything."""
-    raise NotImplementedError
+    state = StateDir.of(settings)
+    return Status(
+        state_dir=state.path,
+        endpoint=state.endpoint(),
+        server_pid=processes.running(_pid(state, "server"), state.database),
+        worker_pid=processes.running(_pid(state, "worker"), state.path),
+        version=code_version(),
+        held=state.hold.exists(),
+        leases=leased(state),
+    )
 
 
-def register_root(settings: Settings, path: Path) -> None:
-    """Allow Goals of this user to name files and repositories below `path`."""
-    raise NotImplementedError
-
-
-def allowed_roots(settings: Settings) -> tuple[Path, ...]:
-    """The folders below which a Goal may name files: those of the settings and, embedded, the
-    registered ones. Read it each time: roots are added while a worker runs.
+def code_version() -> str:
+    """The project's version and a mark of the files as they are: a worker that runs what was
+    edited since is of another version.
     """
-    raise NotImplementedError
+    digest = hashlib.sha256()
+    for path in sorted(_shipped_files()):
+        facts = path.stat()
+        digest.update(f"{path.relative_to(HOME)} {facts.st_size} {facts.st_mtime_ns}\n".encode())
+    return f"{__version__}+{digest.hexdigest()[:8]}"
 
 
-def probe_local(address: str = "localhost:7233") -> bool:
-    """Whether something listens where a developer's own Temporal server usually does."""
-    raise NotImplementedError
+def _shipped_files() -> Iterator[Path]:
+    for entry in _SHIPPED:
+        for found in HOME.glob(entry):
+            candidates = found.rglob("*") if found.is_dir() else [found]
+            yield from (path for path in candidates if path.suffix in {".py", ".md", ".yaml"})
+
+
+def model_environment(settings: Settings, salt: str) -> str:
+    """A salted hash of what decides which model is asked; empty without an endpoint."""
+    if not settings.has_endpoint:
+        return ""
+    key = settings.anthropic_api_key
+    facts = (
+        key.get_secret_value() if key else "",
+        settings.anthropic_base_url,
+        settings.model_haiku,
+        settings.model_sonnet,
+        settings.model_opus,
+        settings.capabilities,
+        str(settings.price_file),
+    )
+    return hashlib.sha256("\0".join((salt, *facts)).encode()).hexdigest()
+
+
+def _pid(state: StateDir, name: Literal["server", "worker"]) -> Path:
+    return state.path / f"{name}.pid"
+
+
+def _healthy(state: StateDir, endpoint: Endpoint) -> bool:
+    """Whether both live, and the server is the one that was seen to answer."""
+    serving = processes.running(_pid(state, "server"), state.database)
+    return serving == endpoint.server_pid and bool(
+        processes.running(_pid(state, "worker"), state.path)
+    )
+
+
+def _stale(endpoint: Endpoint, settings: Settings, caller: Caller) -> bool:
+    """Whether the worker must be replaced. Only a starter, once, replaces a worker that could serve
+    somebody else: two that watch would otherwise replace each other's for ever.
+    """
+    if caller == "worker":
+        return False
+    ours = model_environment(settings, endpoint.salt)
+    if caller == "watcher":
+        return bool(ours) and not endpoint.worker_environment
+    return endpoint.worker_version != code_version() or (
+        bool(ours) and ours != endpoint.worker_environment
+    )
+
+
+def _new_endpoint(state: StateDir) -> Endpoint:
+    return Endpoint(
+        port=0,
+        ui_port=0,
+        http_port=0,
+        metrics_port=0,
+        # Nobody who only knows the project's name can put work on this queue.
+        task_queue=f"holdfast-{secrets.token_hex(4)}",
+        store_url=state.store.as_uri(),
+        salt=secrets.token_hex(16),
+    )
+
+
+def _with_server(state: StateDir, endpoint: Endpoint, programs: Programs, lock: int) -> Endpoint:
+    running = processes.running(_pid(state, "server"), state.database)
+    if running and running == endpoint.server_pid:
+        return endpoint
+    # Its starter was killed before it could see the server answer; the ports are on record.
+    if running and (ready := _await_server(state, endpoint, running)):
+        return ready
+    free = shutil.disk_usage(state.path).free
+    if free < SPACE_BYTES:
+        raise EmbeddedError(
+            "no space left for the state directory",
+            f"{state.path} ({free // 1_000_000} MB free)",
+            f"free at least {SPACE_BYTES // 1_000_000} MB, or set HOLDFAST_STATE_DIR elsewhere",
+        )
+    program = programs.server or server.binary()
+    for keep in (True, False, False):
+        endpoint = server.with_free_ports(endpoint, keep)
+        state.write(endpoint.model_copy(update={"server_pid": 0}))
+        log = state.logs / "server.log"
+        process = processes.spawn(
+            server.command(program, state, endpoint),
+            _pid(state, "server"),
+            log,
+            {"PATH": os.defpath, "HOME": str(state.path)},
+            lock,
+        )
+        if ready := _await_server(state, endpoint, process.pid):
+            return ready
+        # Somebody took a port between our look and the server's; anything else is final.
+        if "address already in use" not in processes.last_line(log):
+            break
+    raise EmbeddedError(
+        "the Temporal server ends while it starts", processes.last_line(log), f"see {log}"
+    )
+
+
+def _await_server(state: StateDir, endpoint: Endpoint, pid: int) -> Endpoint | None:
+    """The endpoint, on record as answering; None: the process ended."""
+    deadline = time.monotonic() + READY_SECONDS
+    while processes.alive(pid, state.database):
+        if server.answers(endpoint):
+            ready = endpoint.model_copy(update={"server_pid": pid})
+            state.write(ready)
+            return ready
+        if time.monotonic() > deadline:
+            raise EmbeddedError(
+                "the Temporal server does not answer",
+                f"{endpoint.target.address} after {READY_SECONDS:.0f} s",
+                f"see {state.logs / 'server.log'}, or stop it with `starter.py down`",
+            )
+        time.sleep(0.05)
+    return None
+
+
+def _with_worker(
+    state: StateDir,
+    endpoint: Endpoint,
+    settings: Settings,
+    caller: Caller,
+    programs: Programs,
+    lock: int,
+) -> Endpoint:
+    running = processes.running(_pid(state, "worker"), state.path)
+    if running and not _stale(endpoint, settings, caller):
+        return endpoint
+    draining = tuple(pid for pid in endpoint.draining if processes.alive(pid, state.path))
+    failed = 0
+    log = state.logs / "worker.log"
+    if running:
+        # It takes no more work and finishes what it has; its successor need not wait.
+        processes.terminate(running, state.path)
+        draining = (*draining, running)
+    elif endpoint.worker_pid and processes.recorded(state.ready) != endpoint.worker_pid:
+        failed = endpoint.failed_starts + 1
+    if failed >= FAILED_STARTS:
+        state.write(endpoint.model_copy(update={"failed_starts": 0, "worker_pid": 0}))
+        raise EmbeddedError(
+            "the worker ends while it starts", processes.last_line(log), f"see {log}"
+        )
+    process = processes.spawn(
+        [*programs.worker, "--embedded", str(state.path)],
+        _pid(state, "worker"),
+        log,
+        worker_environment(settings),
+        lock,
+    )
+    started = endpoint.model_copy(
+        update={
+            "worker_pid": process.pid,
+            "worker_version": code_version(),
+            "worker_environment": model_environment(settings, endpoint.salt),
+            "failed_starts": failed,
+            "draining": draining,
+        }
+    )
+    state.write(started)
+    return started
+
+
+def worker_environment(settings: Settings) -> dict[str, str]:
+    """The environment of a worker: its starter's, with the starter's settings made explicit.
+    Temporal's own variables do not concern an embedded worker.
+    """
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith("TEMPORAL_")
+    }
+    key = settings.anthropic_api_key
+    explicit = {
+        "ANTHROPIC_API_KEY": key.get_secret_value() if key else "",
+        "ANTHROPIC_BASE_URL": settings.anthropic_base_url,
+        "HOLDFAST_MODEL_HAIKU": settings.model_haiku,
+        "HOLDFAST_MODEL_SONNET": settings.model_sonnet,
+        "HOLDFAST_MODEL_OPUS": settings.model_opus,
+        "HOLDFAST_CAPABILITIES": settings.capabilities,
+        "HOLDFAST_PRICE_FILE": str(settings.price_file or ""),
+        "HOLDFAST_IDLE_SECONDS": str(settings.idle_seconds),
+        "HOLDFAST_LOG_LEVEL": settings.log_level,
+        "HOLDFAST_BUILD_ID": settings.build_id,
+        "HOLDFAST_ALLOWED_ROOTS": ":".join(map(str, settings.allowed_roots)),
+    }
+    return inherited | explicit

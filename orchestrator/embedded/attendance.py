@@ -1,0 +1,85 @@
+"""The worker's side: it heals the server, and ends both when nobody needs them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from orchestrator.embedded import processes, server
+from orchestrator.embedded.state import (
+    EmbeddedError,
+    Endpoint,
+    StateDir,
+    StateGone,
+    leased,
+    retiring,
+)
+from orchestrator.embedded.supervision import ensure_up
+from orchestrator.settings import Settings
+
+HEAL_SECONDS = 2.0
+log = logging.getLogger(__name__)
+
+
+class Moved(Exception):
+    """The server came back on another port: this process must connect anew."""
+
+
+async def attend(
+    settings: Settings,
+    endpoint: Endpoint,
+    open_runs: Callable[[], Awaitable[int]],
+    drain: Callable[[], Awaitable[None]],
+) -> None:
+    """Restart a dead server every 2 s; return when this worker was replaced, or when it has stopped
+    the server because nobody used it for `idle_seconds`. `drain` stops this worker's pollers.
+    """
+    state = StateDir.of(settings)
+    used = time.monotonic()
+    while True:
+        await asyncio.sleep(HEAL_SECONDS)
+        if processes.recorded(state.path / "worker.pid") not in (0, os.getpid()):
+            return
+        try:
+            now = await asyncio.to_thread(ensure_up, settings, "worker")
+        except StateGone:
+            await asyncio.to_thread(server.stop, state, endpoint.server_pid)
+            return
+        except EmbeddedError as error:
+            log.error("%s", error)
+            continue
+        if now.port != endpoint.port:
+            raise Moved(now.target.address)
+        endpoint = now
+        if state.hold.exists() or leased(state) or await open_runs():
+            used = time.monotonic()
+        elif time.monotonic() - used >= settings.idle_seconds and await _retire(
+            state, now, open_runs, drain
+        ):
+            return
+
+
+async def _retire(
+    state: StateDir,
+    endpoint: Endpoint,
+    open_runs: Callable[[], Awaitable[int]],
+    drain: Callable[[], Awaitable[None]],
+) -> bool:
+    # Starters wait for both locks, so none of them can be told that an ending server is well.
+    with retiring(state) as alone:
+        if not alone or await open_runs():
+            return False
+        log.info("nobody needs the embedded server: stopping it")
+        await drain()
+        await asyncio.to_thread(server.stop, state, endpoint.server_pid)
+        return True
+
+
+def came_up(settings: Settings) -> None:
+    """Put on record that this worker serves: it is no failed start."""
+    with suppress(OSError):
+        StateDir.of(settings).ready.write_text(str(os.getpid()))
