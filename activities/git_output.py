@@ -1,0 +1,66 @@
+"""What git prints, parsed: always from forms that no file name or content can imitate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+_COMMIT = re.compile(rb"([0-9a-f]{40}(?:[0-9a-f]{24})?) (\d+) ")
+_FILE_OF_DIFF = re.compile(rb"diff --git a/\d+ b/(\d+)\Z")
+_HUNK = re.compile(rb"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
+
+
+@dataclass(frozen=True)
+class TreeEntry:
+    """An entry of a commit's tree or of the index."""
+
+    mode: str
+    hash: str
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """One commit: seconds since the epoch, and lines added and deleted by file (raw names)."""
+
+    hash: str
+    time: int
+    author: str
+    changes: list[tuple[int, int, bytes]] = field(default_factory=list)
+
+
+def records(output: bytes) -> list[bytes]:
+    """What `-z` separates."""
+    return [record for record in output.split(b"\0") if record]
+
+
+def log_entries(tokens: Sequence[bytes]) -> list[LogEntry]:
+    """Commits, newest first, from records that are a commit's line or one of its files'."""
+    entries: list[LogEntry] = []
+    for token in tokens:
+        if header := _COMMIT.match(token):
+            author = token[header.end() :].decode("utf-8", "replace")
+            entries.append(LogEntry(header[1].decode(), int(header[2]), author))
+            continue
+        added, _, rest = token.lstrip(b"\n").partition(b"\t")
+        deleted, _, path = rest.partition(b"\t")
+        if entries and added.isdigit() and deleted.isdigit():
+            # Binary files have dashes for numbers and no lines to count.
+            entries[-1].changes.append((int(added), int(deleted), path))
+    return entries
+
+
+def ranges(diff: bytes) -> dict[int, tuple[tuple[int, int], ...]]:
+    """First and last touched line of each hunk, by file number. Lines of content begin with `+`,
+    `-` or a backslash, so nothing in a file can pass for a header.
+    """
+    found: dict[int, list[tuple[int, int]]] = {}
+    current: list[tuple[int, int]] = []
+    for line in diff.split(b"\n"):
+        if header := _FILE_OF_DIFF.match(line):
+            current = found.setdefault(int(header[1]), [])
+        elif hunk := _HUNK.match(line):
+            first, count = int(hunk[1]), int(hunk[2] or b"1")
+            if count:
+                current.append((first, first + count - 1))
+    return {number: tuple(ranges) for number, ranges in found.items()}

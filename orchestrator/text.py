@@ -1,0 +1,77 @@
+"""Showing text that others wrote: one function for a terminal, one for Markdown.
+
+File names, messages and answers come from repositories and models. Shown raw, they can move a
+cursor, turn the reading direction around, or become links and HTML.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+"""Control, format (bidi, zero width), surrogate, private, unassigned, line and paragraph
+separators.
+"""
+_PLAIN = re.compile(r"[ -~]*\Z")
+_SPECIAL = re.compile(r"[\\`*\[\]|~$^]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|!(?=\[)")
+_LEADING = re.compile(r"\A(\s*)([#+\-=]|\d+(?=[.)]))")
+_ADDRESS = re.compile(r"(?i)(://|\bwww\.|(?<=\S)@(?=\S))")
+
+
+def visible(text: str, keep: str = "") -> str:
+    """The text with every character that is not seen, except those in `keep`, shown as an
+    escape: `\\x1b`, `\\u202e`.
+    """
+    if _PLAIN.match(text):
+        return text
+    return "".join(
+        letter
+        if letter in keep or unicodedata.category(letter) not in HIDDEN_CATEGORIES
+        else _escaped(letter)
+        for letter in text
+    )
+
+
+def _escaped(letter: str) -> str:
+    code = ord(letter)
+    if 0xDC80 <= code <= 0xDCFF:
+        # How Python carries a byte of a file name that is not UTF-8.
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x100:
+        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(letter, f"\\x{code:02x}")
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def for_terminal(text: str, *, lines: bool = False) -> str:
+    """Safe to print: control and bidi characters as escapes. `lines` keeps line ends and tabs."""
+    return visible(text, keep="\n\t" if lines else "")
+
+
+def for_markdown(text: str) -> str:
+    """Safe inside a line of Markdown: shows as the text itself, never as markup, HTML, a link or
+    a new line.
+    """
+    shown = _SPECIAL.sub(lambda match: "\\" + match[0], visible(text))
+    shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    shown = _ADDRESS.sub(_broken_address, shown)
+    return _LEADING.sub(_broken_start, shown)
+
+
+def _broken_address(match: re.Match[str]) -> str:
+    # Bare addresses become links in most renderers; an escaped character stops that.
+    return {"://": ":\\/\\/", "@": "\\@"}.get(match[0], match[0][:-1] + "\\.")
+
+
+def _broken_start(match: re.Match[str]) -> str:
+    space, mark = match[1], match[2]
+    return f"{space}\\{mark}" if not mark.isdigit() else f"{space}&#{ord(mark[0])};{mark[1:]}"
+
+
+def code_span(text: str) -> str:
+    """Markdown for the text in code letters, whatever backticks it holds."""
+    shown = visible(text).replace("|", "\u2502")
+    longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if longest or shown.strip() != shown or not shown else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
