@@ -1,0 +1,125 @@
+"""Criteria that code can decide about an answer. They run at the end of the activity that produced
+it.
+
+Patterns come from a model or a plan file: they are RE2 (linear time), at most 200 characters.
+"""
+
+from __future__ import annotations
+
+import json
+import re as linear
+from collections.abc import Callable
+
+import re2
+
+from orchestrator.contracts import Check, Draft, Plan
+
+PATTERN_LENGTH = 200
+NUMBER = linear.compile(r"-?\d[\d,]*(?:\.\d+)?")
+
+
+def verdicts(checks: tuple[Check, ...], draft: Draft) -> tuple[str, ...]:
+    """One sentence for each check that the draft fails; empty: it passes all."""
+    return tuple(why for check in checks if (why := _CHECKS[check.kind](check.argument, draft)))
+
+
+def plan_problems(plan: Plan) -> tuple[str, ...]:
+    """Every check of a plan that cannot be carried out, with its place."""
+    return tuple(
+        f"subtasks[{place}] {subtask.id!r}: checks: {why}"
+        for place, subtask in enumerate(plan.subtasks)
+        for check in subtask.checks
+        if (why := _problem(check))
+    )
+
+
+def _problem(check: Check) -> str:
+    argument = check.argument
+    if check.kind == "regex":
+        if len(argument) > PATTERN_LENGTH:
+            return f"regex: longer than {PATTERN_LENGTH} characters"
+        try:
+            re2.compile(argument)
+        except re2.error as error:
+            return f"regex {argument!r}: {error}"
+    if check.kind in ("min_words", "max_words") and not argument.strip().isdigit():
+        return f"{check.kind}: needs a number of words, not {argument!r}"
+    if check.kind == "number_between" and _bounds(argument) is None:
+        return f"number_between: needs two numbers as 'low,high', not {argument!r}"
+    if check.kind in ("keys", "contains") and not argument.strip():
+        return f"{check.kind}: needs an argument"
+    return ""
+
+
+def _valid_json(_argument: str, draft: Draft) -> str:
+    try:
+        json.loads(draft.content)
+    except ValueError as error:
+        return f"the result is not valid JSON: {error}"
+    return ""
+
+
+def _keys(argument: str, draft: Draft) -> str:
+    try:
+        value = json.loads(draft.content)
+    except ValueError:
+        return "the result is not valid JSON, so it has no keys"
+    rows = value if isinstance(value, list) else [value]
+    wanted = [key.strip() for key in argument.split(",") if key.strip()]
+    missing = [
+        key for key in wanted if any(not isinstance(row, dict) or key not in row for row in rows)
+    ]
+    return f"keys are missing: {', '.join(missing)}" if missing or not rows else ""
+
+
+def _regex(argument: str, draft: Draft) -> str:
+    found = re2.search(argument, draft.content)
+    return "" if found else f"nothing matches the pattern {argument!r}"
+
+
+def _contains(argument: str, draft: Draft) -> str:
+    found = argument.casefold() in draft.content.casefold()
+    return "" if found else f"the text {argument!r} is missing"
+
+
+def _min_words(argument: str, draft: Draft) -> str:
+    words = len(draft.content.split())
+    return "" if words >= int(argument) else f"{words} words, at least {argument} are wanted"
+
+
+def _max_words(argument: str, draft: Draft) -> str:
+    words = len(draft.content.split())
+    return "" if words <= int(argument) else f"{words} words, at most {argument} are wanted"
+
+
+def _cites_sources(_argument: str, draft: Draft) -> str:
+    return "" if draft.sources else "no source is cited"
+
+
+def _bounds(argument: str) -> tuple[float, float] | None:
+    parts = argument.split(",")
+    try:
+        low, high = (float(part) for part in parts)
+    except ValueError:
+        return None
+    return (low, high) if low <= high else None
+
+
+def _number_between(argument: str, draft: Draft) -> str:
+    bounds = _bounds(argument)
+    numbers = [float(text.replace(",", "")) for text in NUMBER.findall(draft.content)]
+    if bounds and any(bounds[0] <= number <= bounds[1] for number in numbers):
+        return ""
+    return f"no number between {argument.replace(',', ' and ')} is in the result"
+
+
+_CHECKS: dict[str, Callable[[str, Draft], str]] = {
+    "valid_json": _valid_json,
+    "keys": _keys,
+    "regex": _regex,
+    "contains": _contains,
+    "min_words": _min_words,
+    "max_words": _max_words,
+    "cites_sources": _cites_sources,
+    "number_between": _number_between,
+}

@@ -1,0 +1,52 @@
+"""`use_tool`: the tool of a role without a model, scheduled by the supervisor itself."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from temporalio import activity
+
+from activities.heartbeat import beating
+from activities.seam import Journal, Tool
+from orchestrator.contracts import Draft, WorkMaterial
+from orchestrator.errors import ToolFailed
+
+
+@dataclass(frozen=True)
+class Tools:
+    """The tools of this worker, by name."""
+
+    tools: Mapping[str, Tool]
+    journal: Journal
+
+    @activity.defn
+    async def use_tool(self, material: WorkMaterial) -> Draft:
+        """Run one tool over a subtask. A finished run is recorded: it is not repeated when only the
+        completion was lost. ToolFailed when the tool cannot do its work.
+        """
+        tool = self.tools.get(material.tool)
+        if tool is None:
+            known = ", ".join(sorted(self.tools)) or "none"
+            raise ToolFailed(f"unknown tool {material.tool!r}; this worker has: {known}")
+        key = _key(material)
+        recorded = await self.journal.answer(key)
+        if recorded is not None:
+            return Draft.model_validate_json(recorded)
+        try:
+            async with beating(), asyncio.timeout(material.timeout_seconds):
+                draft = await tool(material)
+        except TimeoutError:
+            limit = material.timeout_seconds
+            raise ToolFailed(f"{material.tool}: no result within {limit} s") from None
+        await self.journal.record(key, draft.model_dump_json())
+        return draft
+
+
+def _key(material: WorkMaterial) -> str:
+    info = activity.info()
+    digest = hashlib.sha256(material.model_dump_json().encode()).hexdigest()
+    run = f"{info.workflow_namespace}/{info.workflow_id}/{info.workflow_run_id}"
+    return f"{run}/{info.activity_id}/{digest}"
