@@ -1,0 +1,162 @@
+"""What a failed exchange with a model endpoint means: one pure function over the failure table.
+
+The question that decides is not whether trying again may help, but whether the call may have been
+paid. Surely not paid: a connection that was never made, and a refusal as a status before the first
+event (429, 500, 503, 529, a body that never arrived). Everything else may have been.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Literal
+
+Phase = Literal["connect", "sent", "status", "stream"]
+"""How far an exchange came: no connection; sent, and nothing came back; an error status came back;
+the answer had begun.
+"""
+Kind = Literal["not_billed", "possibly_billed", "refused", "authentication", "spend_limit"]
+
+NOT_BILLED_STATUSES = (429, 500, 503, 529)
+THROTTLES = (429, 529)
+SPEND_CODES = (
+    "enforced_spend_limit_reached",
+    "contract_spend_limit_reached",
+    "linked_organization_spend_limit_reached",
+    "linked_organization_billing_unavailable",
+)
+SPEND_TEXTS = ("api usage limits", "spend limit", "credit balance is too low")
+"""Limits that a customer sets and empty accounts are told apart only by their text."""
+NOTHING_DONE = "request_body_timeout"
+LONGEST_WAIT = 7 * 86_400.0
+"""Seconds. No wait is longer: a server may send any number, and Temporal refuses absurd ones."""
+
+ADVICE: dict[Kind, str] = {
+    "not_billed": "",
+    "possibly_billed": "",
+    "refused": "",
+    "authentication": (
+        "The endpoint does not accept the key. Check ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL, "
+        "then start the worker again."
+    ),
+    "spend_limit": (
+        "The spend limit of the account is reached. Raise it in the provider's console or wait "
+        "until it resets, then run again."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`retry_after` is seconds, at least what the server asked; None leaves the wait to Temporal's
+    policy. `throttled`: the endpoint is short of capacity for everyone.
+    """
+
+    kind: Kind
+    retry_after: float | None = None
+    throttled: bool = False
+
+    @property
+    def advice(self) -> str:
+        """What a person can do; empty where waiting is all there is."""
+        return ADVICE[self.kind]
+
+
+def classify(
+    phase: Phase,
+    status: int,
+    type: str,
+    headers: Mapping[str, str],
+    *,
+    error_code: str = "",
+    message: str = "",
+    attempt: int = 1,
+    now: datetime | None = None,
+) -> Verdict:
+    """The verdict on a failure. `headers` has lower-case names; `attempt` counts from 1 and
+    doubles the wait after a throttle that names none.
+    """
+    if phase == "connect":
+        return Verdict("not_billed")
+    if phase in ("sent", "stream"):
+        # Whatever the type says of the cause, input and what was emitted may be on the bill.
+        return Verdict(
+            "possibly_billed", throttled=type in ("overloaded_error", "rate_limit_error")
+        )
+    if _is_spend_limit(status, type, error_code, message):
+        return Verdict("spend_limit")
+    return _by_status(status, error_code or type, headers, attempt, now or datetime.now(UTC))
+
+
+def _by_status(
+    status: int, code: str, headers: Mapping[str, str], attempt: int, now: datetime
+) -> Verdict:
+    should_retry = headers.get("x-should-retry", "").strip().lower()
+    asked = retry_after(headers, now)
+    if status == 401:
+        return Verdict("authentication")
+    if status in NOT_BILLED_STATUSES or (status in (400, 408) and code == NOTHING_DONE):
+        if should_retry == "false":
+            return Verdict("refused")
+        throttled = status in THROTTLES
+        return Verdict("not_billed", _wait(status, asked, attempt), throttled)
+    if status in (408, 409) or (status > 501):
+        return Verdict("possibly_billed")
+    if should_retry == "true":
+        return Verdict("not_billed", asked)
+    return Verdict("refused")
+
+
+def _wait(status: int, asked: float | None, attempt: int) -> float | None:
+    if asked is not None:
+        return asked
+    doubled = float(1 << min(max(attempt, 1) - 1, 5))
+    if status == 529:
+        return min(15.0 * doubled, 300.0)
+    if status == 429:
+        return min(5.0 * doubled, 60.0)
+    if status in (400, 408):
+        return 2.0
+    return None
+
+
+def _is_spend_limit(status: int, type: str, error_code: str, message: str) -> bool:
+    if status == 402 or type == "billing_error" or error_code in SPEND_CODES:
+        return True
+    return status in (400, 403, 429) and any(text in message.lower() for text in SPEND_TEXTS)
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds that the server asks to wait: `retry-after-ms`, else `retry-after` as seconds or as
+    an HTTP date; None when it asks for nothing that can be read.
+    """
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return _bounded(milliseconds / 1000)
+    text = headers.get("retry-after", "")
+    seconds = _number(text)
+    if seconds is None and text:
+        try:
+            when = parsedate_to_datetime(text)
+        except ValueError:
+            return None
+        if when.tzinfo is None:
+            when = when.replace(tzinfo=UTC)
+        seconds = (when - now).total_seconds()
+    return _bounded(seconds)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _bounded(seconds: float | None) -> float | None:
+    """None for nothing and for zero: a server that names no wait leaves it to our own."""
+    return None if seconds is None or seconds <= 0 else min(seconds, LONGEST_WAIT)

@@ -1,0 +1,244 @@
+"""The Messages API behind the `Model` seam: one exchange, always streamed, never retried here.
+
+Trying again is Temporal's when nothing was paid and the ledger's when something may have been, so
+that no retry is invisible or unpaid-for. What differs between endpoints is in `shape`, what a
+failure means in `classify`, what arrives in `Transcript`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import anthropic
+import httpx2
+
+from activities.classify import Phase, Verdict, classify
+from activities.claude_endpoint import OFFICIAL, make_client
+from activities.claude_stream import StreamError, Transcript
+from activities.claude_wire import countable, extract_json, most_tokens, shape
+from activities.seam import ModelAnswer, ModelRequest
+from orchestrator.contracts import Bill, Usage
+from orchestrator.errors import (
+    AuthenticationRefused,
+    CallRefused,
+    NotBilled,
+    OrchestrationError,
+    PossiblyBilled,
+    SpendLimitReached,
+)
+
+STALL_SECONDS = 60.0
+"""Between two bytes; pings count, so a model that thinks for minutes does not stall."""
+CONNECT_SECONDS = 5.0
+POOL_SECONDS = 10.0
+COUNT_SECONDS = 10.0
+CONNECTIONS = 1_000
+SPREAD = 0.25
+"""Share by which waits are lengthened at random, so that those refused together do not return
+together.
+"""
+NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+NEVER_VALID = (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, httpx2.InvalidURL)
+
+Price = Callable[[str, Usage], Decimal | None]
+
+
+@dataclass
+class _Exchange:
+    """How far a call came, for whoever has to explain its end."""
+
+    request: ModelRequest
+    prompt_tokens: int
+    sent: bool = False
+    transcript: Transcript = field(default_factory=Transcript)
+
+    @property
+    def phase(self) -> Phase:
+        return "stream" if self.transcript.begun else "sent"
+
+    @property
+    def usage(self) -> Usage:
+        return self.transcript.usage(self.prompt_tokens, self.request.max_output)
+
+
+class Claude:
+    """Implements the `Model` seam. One instance a worker process, used from one event loop."""
+
+    def __init__(
+        self,
+        *,
+        key: str = "",
+        base_url: str = "",
+        price: Price,
+        stall_seconds: float = STALL_SECONDS,
+        connections: int = CONNECTIONS,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        """`price` prices the bills of failed calls; `chance` in [0, 1) spreads waits."""
+        self._key = key
+        self._base_url = base_url or OFFICIAL
+        self._price = price
+        self._connections = connections
+        self._chance = chance
+        self._timeout = httpx2.Timeout(
+            stall_seconds, connect=min(CONNECT_SECONDS, stall_seconds), pool=POOL_SECONDS
+        )
+        self._client: anthropic.AsyncAnthropic | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def ask(self, request: ModelRequest) -> ModelAnswer:
+        """Send, wait for the whole answer; the errors of the seam, never others."""
+        body = shape(request, request.capabilities)
+        exchange = _Exchange(request, most_tokens(countable(body)))
+        try:
+            async with asyncio.timeout(request.deadline_seconds), self._failures(exchange):
+                await self._send(body, exchange)
+        except TimeoutError:
+            raise self._cut(exchange, f"deadline of {request.deadline_seconds:.0f} s") from None
+        except asyncio.CancelledError:
+            if not exchange.sent:
+                raise
+            raise self._cut(exchange, "cancellation") from None
+        return _answer(exchange)
+
+    async def count_tokens(self, request: ModelRequest) -> int:
+        """Input tokens of a request: counted by the endpoint where it can, else UTF-8 bytes / 2."""
+        body = countable(shape(request, request.capabilities))
+        if request.capabilities.token_counting:
+            try:
+                counted = await self._connected().messages.count_tokens(
+                    **body, timeout=COUNT_SECONDS
+                )
+            except (anthropic.APIError, httpx2.HTTPError, ValueError):
+                # Counting is a courtesy: without it the bytes bound the price just as safely.
+                return most_tokens(body)
+            if isinstance(counted.input_tokens, int):
+                return counted.input_tokens
+        return most_tokens(body)
+
+    async def aclose(self) -> None:
+        """Close the connections; the instance may be used again in another event loop."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def _connected(self) -> anthropic.AsyncAnthropic:
+        """The process's client, made on first use because its connections belong to a loop."""
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            self._loop = loop
+            self._client = make_client(self._key, self._base_url, self._timeout, self._connections)
+        return self._client
+
+    async def _send(self, body: dict[str, Any], exchange: _Exchange) -> None:
+        api = self._connected().messages.with_streaming_response
+        exchange.sent = True
+        async with api.create(**body, timeout=self._timeout) as response:
+            raw = response.http_response
+            if "json" in raw.headers.get("content-type", ""):
+                exchange.transcript.load((await raw.aread()).decode("utf-8"))
+                return
+            async for event in anthropic.AsyncStream.raw_events(raw):
+                exchange.transcript.feed(event.event, event.data)
+                if exchange.transcript.complete:
+                    return
+        raise StreamError("", "the stream ended before the message did")
+
+    @asynccontextmanager
+    async def _failures(self, exchange: _Exchange) -> AsyncIterator[None]:
+        """Turn what the SDK and the transport raise into the errors of the seam."""
+        try:
+            yield
+        except anthropic.APIStatusError as error:
+            raise self._refusal(exchange, error) from error
+        except (*NEVER_VALID, TypeError) as error:
+            raise CallRefused(f"the request could not be built: {error}") from error
+        except (anthropic.APIConnectionError, httpx2.HTTPError) as error:
+            cause = error.__cause__ if isinstance(error, anthropic.APIError) else error
+            if isinstance(cause, NEVER_VALID):
+                raise CallRefused(f"the request could not be built: {cause}") from error
+            phase = "connect" if isinstance(cause, NEVER_SENT) else exchange.phase
+            said = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+            raise self._error(exchange, classify(phase, 0, "", {}), said) from error
+        except StreamError as error:
+            verdict = classify("stream", 200, error.type, {}, error_code=error.error_code)
+            said = f"{error.type}: {error}" if error.type else str(error)
+            raise self._error(exchange, verdict, said) from error
+        except UnicodeDecodeError as error:
+            verdict = classify("stream", 200, "", {})
+            raise self._error(exchange, verdict, "the answer is not UTF-8") from error
+
+    def _refusal(self, exchange: _Exchange, error: anthropic.APIStatusError) -> OrchestrationError:
+        headers = {name.lower(): value for name, value in error.response.headers.items()}
+        verdict = classify(
+            "status",
+            error.status_code,
+            str(error.type or ""),
+            headers,
+            error_code=error.error_code or "",
+            message=error.api_message or "",
+            attempt=exchange.request.attempt,
+        )
+        said = " ".join(
+            part
+            for part in (
+                f"{error.status_code}",
+                str(error.type or ""),
+                error.api_message or "",
+                f"({error.request_id})" if error.request_id else "",
+            )
+            if part
+        )
+        return self._error(exchange, verdict, said)
+
+    def _error(self, exchange: _Exchange, verdict: Verdict, said: str) -> OrchestrationError:
+        message = f"{exchange.request.model}: {said[:500]}"
+        match verdict.kind:
+            case "not_billed":
+                wait = verdict.retry_after
+                if wait is not None:
+                    wait *= 1 + SPREAD * self._chance()
+                return NotBilled(
+                    message,
+                    retry_after=None if wait is None else timedelta(seconds=wait),
+                    throttled=verdict.throttled,
+                )
+            case "possibly_billed":
+                return PossiblyBilled(message, self._bill(exchange))
+            case "refused":
+                return CallRefused(message)
+            case "authentication":
+                return AuthenticationRefused(f"{message}. {verdict.advice}")
+            case "spend_limit":
+                return SpendLimitReached(f"{message}. {verdict.advice}")
+
+    def _cut(self, exchange: _Exchange, reason: str) -> OrchestrationError:
+        return PossiblyBilled(f"{exchange.request.model}: cut by {reason}", self._bill(exchange))
+
+    def _bill(self, exchange: _Exchange) -> Bill:
+        model = exchange.transcript.model or exchange.request.model
+        usage = exchange.usage
+        return Bill(model=model, calls=1, usage=usage, dollars=self._price(model, usage))
+
+
+def _answer(exchange: _Exchange) -> ModelAnswer:
+    transcript = exchange.transcript
+    text = transcript.text
+    if exchange.request.capabilities.schema_mode == "prompt":
+        text = extract_json(text)
+    return ModelAnswer(
+        text=text,
+        stop_reason=transcript.stop_reason,
+        model=transcript.model or exchange.request.model,
+        usage=exchange.usage,
+        detail=transcript.detail,
+        tool_calls=transcript.tool_calls(),
+        raw=transcript.raw,
+    )

@@ -1,0 +1,228 @@
+"""A message as it arrives, event by event: tolerant of what compatible endpoints leave out.
+
+Endpoints differ: some name no events, leave out usage or send it as null, end with `[DONE]`, send
+events of their own, or answer a request for a stream with one JSON document. What never varies is
+when a message counts: when its end was announced and a stop reason was given.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from activities.seam import ToolCall
+from orchestrator.contracts import Usage
+from orchestrator.policies import BYTES_PER_TOKEN
+
+USAGE_FIELDS = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "cache_read_input_tokens": "cache_read_tokens",
+    "cache_creation_input_tokens": "cache_write_tokens",
+}
+DELTA_FIELDS = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("thinking", "signature"),
+    "input_json_delta": ("tool_use", "partial_json"),
+}
+"""Type of a delta → type of its block, and the name of its text in delta and block."""
+
+
+class StreamError(Exception):
+    """The endpoint reported an error inside an answer, or sent what is no answer."""
+
+    def __init__(self, type: str, message: str, error_code: str = "") -> None:
+        super().__init__(message)
+        self.type = type
+        self.error_code = error_code
+
+
+class Transcript:
+    """Collects one message. Everything fed to it is untrusted."""
+
+    def __init__(self) -> None:
+        self._message: dict[str, Any] = {}
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._usage: dict[str, int] = {}
+        self._seen_bytes = 0
+        self._output_is_final = False
+        self._ended = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether any part of a message has arrived."""
+        return bool(self._message or self._blocks)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the end was announced and a stop reason given; anything else is no answer."""
+        return self._ended and bool(self.stop_reason)
+
+    @property
+    def stop_reason(self) -> str:
+        return _text(self._message.get("stop_reason"))
+
+    @property
+    def model(self) -> str:
+        """The id of the model that served; empty if the endpoint does not say."""
+        return _text(self._message.get("model"))
+
+    @property
+    def text(self) -> str:
+        """All text blocks in order; an answer may begin with thinking."""
+        return "".join(
+            _text(block.get("text")) for block in self._content() if block.get("type") == "text"
+        )
+
+    @property
+    def detail(self) -> str:
+        """What the endpoint says of a refusal."""
+        details = _mapping(self._message.get("stop_details"))
+        parts = (_text(details.get("category")), _text(details.get("explanation")))
+        return ": ".join(part for part in parts if part)
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """The message as it came, blocks in order, tool arguments as text where they are no
+        JSON object.
+        """
+        return {**self._message, "content": self._content(), "usage": dict(self._usage)}
+
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that may be run: none unless the model stopped for them and all are whole."""
+        blocks = [block for block in self._content() if block.get("type") == "tool_use"]
+        whole = all(isinstance(block.get("input"), dict) for block in blocks)
+        if self.stop_reason != "tool_use" or not self.complete or not whole:
+            return ()
+        return tuple(
+            ToolCall(_text(block.get("id")), _text(block.get("name")), block["input"])
+            for block in blocks
+        )
+
+    def usage(self, prompt_tokens: int, max_output: int) -> Usage:
+        """Tokens so far; zero when no part of a message has arrived.
+
+        What the endpoint did not count is never understated: a prompt counts as `prompt_tokens`,
+        visible output by its bytes, and output with thinking, which may be hidden, as `max_output`.
+        """
+        if not self.begun:
+            return Usage()
+        counted = {
+            ours: self._usage[theirs]
+            for theirs, ours in USAGE_FIELDS.items()
+            if theirs in self._usage
+        }
+        if not any(value for name, value in counted.items() if name != "output_tokens"):
+            counted["input_tokens"] = prompt_tokens
+        if not self._output_is_final or not counted.get("output_tokens"):
+            seen = -(-self._seen_bytes // BYTES_PER_TOKEN)
+            hidden = any(block.get("type") == "thinking" for block in self._blocks.values())
+            counted["output_tokens"] = max(
+                counted.get("output_tokens", 0), max_output if hidden else seen
+            )
+        return Usage(**counted)
+
+    def feed(self, event: str | None, data: str) -> None:
+        """One server-sent event. StreamError if it reports one or is not JSON."""
+        if not data.strip() or data.strip() == "[DONE]":
+            return
+        try:
+            content = json.loads(data)
+        except (ValueError, RecursionError):
+            raise StreamError("", "an event of the stream is not JSON") from None
+        if not isinstance(content, dict):
+            return
+        kind = _text(content.get("type")) or event or ("error" if "error" in content else "")
+        match kind:
+            case "error":
+                raise _error_of(content)
+            case "message_start":
+                self._start(_mapping(content.get("message")))
+            case "content_block_start":
+                self._blocks[_index(content)] = dict(_mapping(content.get("content_block")))
+            case "content_block_delta":
+                self._delta(_index(content), _mapping(content.get("delta")))
+            case "message_delta":
+                self._message |= _mapping(content.get("delta"))
+                self._count(content.get("usage"), final=True)
+            case "message_stop":
+                self._ended = True
+
+    def load(self, document: str) -> None:
+        """A whole message as one JSON document. StreamError if it is none."""
+        try:
+            content = json.loads(document)
+        except (ValueError, RecursionError):
+            raise StreamError("", "the answer is not JSON") from None
+        if not isinstance(content, dict) or content.get("type") != "message":
+            raise _error_of(_mapping(content))
+        self._start(content)
+        self._count(content.get("usage"), final=True)
+        self._seen_bytes = len(self.text.encode("utf-8", "replace"))
+        self._ended = True
+
+    def _start(self, message: dict[str, Any]) -> None:
+        self._message = {
+            name: value for name, value in message.items() if name not in ("content", "usage")
+        }
+        self._message.setdefault("type", "message")
+        content = message.get("content")
+        for index, block in enumerate(content if isinstance(content, list) else ()):
+            self._blocks[index] = dict(_mapping(block))
+        self._count(message.get("usage"), final=False)
+
+    def _delta(self, index: int, delta: dict[str, Any]) -> None:
+        block_type, name = DELTA_FIELDS.get(_text(delta.get("type")), ("", ""))
+        if not name:
+            return
+        block = self._blocks.setdefault(index, {"type": block_type})
+        piece = _text(delta.get(name))
+        block[name] = _text(block.get(name)) + piece
+        if name != "signature":
+            self._seen_bytes += len(piece.encode("utf-8", "replace"))
+
+    def _count(self, usage: Any, *, final: bool) -> None:
+        for name in USAGE_FIELDS:
+            value = _mapping(usage).get(name)
+            if isinstance(value, int) and value >= 0:
+                self._usage[name] = value
+                self._output_is_final |= final and name == "output_tokens"
+
+    def _content(self) -> list[dict[str, Any]]:
+        return [_with_arguments(self._blocks[index]) for index in sorted(self._blocks)]
+
+
+def _with_arguments(block: dict[str, Any]) -> dict[str, Any]:
+    """A tool call's block with its collected arguments; what is no JSON object stays text."""
+    if "partial_json" not in block:
+        return block
+    collected = block["partial_json"]
+    try:
+        arguments = json.loads(collected or "{}")
+    except (ValueError, RecursionError):
+        arguments = None
+    rest = {name: value for name, value in block.items() if name != "partial_json"}
+    return {**rest, "input": arguments if isinstance(arguments, dict) else collected}
+
+
+def _error_of(content: dict[str, Any]) -> StreamError:
+    error = _mapping(content.get("error"))
+    return StreamError(
+        _text(error.get("type")),
+        _text(error.get("message")) or "the answer is not a message",
+        _text(_mapping(error.get("details")).get("error_code")),
+    )
+
+
+def _index(content: dict[str, Any]) -> int:
+    index = content.get("index")
+    return index if isinstance(index, int) else 0
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

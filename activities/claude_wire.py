@@ -1,0 +1,94 @@
+"""What a request looks like on the wire and how the JSON of an answer is found: pure functions.
+
+Only what every current model takes is ever sent: no sampling parameters, no prefill, no forced
+tool, no `thinking` (each is refused by some of today's models); what an endpoint may not
+understand depends on its capabilities.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from anthropic import transform_schema
+
+from activities.seam import ModelRequest
+from orchestrator.contracts import Capabilities
+from orchestrator.policies import BYTES_PER_TOKEN
+
+SCHEMA_INSTRUCTION = (
+    "Answer with one JSON object and nothing else: no prose before or after it, no code fence. "
+    "It must match this JSON schema:\n"
+)
+DECODE_TRIES = 100
+"""How many opening braces of a text are tried: a hostile one could hold millions."""
+
+
+def shape(request: ModelRequest, capabilities: Capabilities) -> dict[str, Any]:
+    """The body of `POST /v1/messages`, as far as this endpoint understands it."""
+    schema = transform_schema(request.schema)
+    native = capabilities.schema_mode == "native"
+    system = request.system if native else _with_schema(request.system, schema)
+    body: dict[str, Any] = {
+        "model": request.model,
+        "max_tokens": request.max_output,
+        "messages": [{"role": "user", "content": request.prompt}],
+        "stream": True,
+    }
+    if system:
+        body["system"] = _cached(system) if capabilities.caching else system
+    output: dict[str, Any] = {}
+    if capabilities.effort:
+        output["effort"] = request.effort
+    if native:
+        output["format"] = {"type": "json_schema", "schema": schema}
+    if output:
+        body["output_config"] = output
+    return body
+
+
+def countable(body: dict[str, Any]) -> dict[str, Any]:
+    """The part of a body that token counting takes, which is also all that counts as input."""
+    return {name: value for name, value in body.items() if name not in ("max_tokens", "stream")}
+
+
+def most_tokens(body: dict[str, Any]) -> int:
+    """No fewer tokens than the countable part of a body has: UTF-8 bytes / 2, rounded up."""
+    return -(
+        -len(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")) // BYTES_PER_TOKEN
+    )
+
+
+def extract_json(text: str) -> str:
+    """The JSON object that a text answer holds, among fences, prose or thoughts; the text itself
+    when it holds none, so that validation can say what is wrong with it.
+    """
+    said = text.rsplit("</think>", 1)[-1].strip()
+    found = [said[start:end] for start, end in _objects(said)]
+    return max(found, key=len, default=text)
+
+
+def _objects(text: str) -> list[tuple[int, int]]:
+    """Places of the outermost JSON objects."""
+    places: list[tuple[int, int]] = []
+    start = text.find("{")
+    for _ in range(DECODE_TRIES):
+        if start < 0:
+            break
+        try:
+            end = json.JSONDecoder().raw_decode(text, start)[1]
+            places.append((start, end))
+        except (ValueError, RecursionError):
+            end = start + 1
+        start = text.find("{", end)
+    return places
+
+
+def _with_schema(system: str, schema: dict[str, Any]) -> str:
+    instruction = SCHEMA_INSTRUCTION + json.dumps(schema, ensure_ascii=False)
+    return f"{system}\n\n{instruction}" if system else instruction
+
+
+def _cached(system: str) -> list[dict[str, Any]]:
+    """The system prompt is the same for every call of a role, so its end is the place to cache."""
+    return [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]
