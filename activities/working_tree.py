@@ -1,0 +1,188 @@
+"""Reading a working tree that is not trusted: no link is followed, no FIFO waited on, nothing is
+written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from activities.git_output import TreeEntry
+
+FILE_LIMIT = 1024 * 1024
+TOTAL_LIMIT = 200 * 1024 * 1024
+TEXT_WINDOW = 8000
+"""Bytes; a NUL byte among the first of a file makes it binary, as git decides it."""
+CHUNK = 1024 * 1024
+SUBMODULE = "160000"
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+_KINDS = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+    stat.S_IFDIR: "a submodule or nested repository",
+}
+
+
+class NotRead(Exception):
+    """Why a file is not part of the snapshot, in a few words."""
+
+
+class Unchanged(Exception):
+    """The file is the base revision's: out of scope."""
+
+
+@dataclass
+class Collected:
+    """What was read, and what was not with the reason; raw paths."""
+
+    files: dict[bytes, bytes] = field(default_factory=dict)
+    unread: list[tuple[bytes, str]] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, path: bytes, content: bytes) -> None:
+        """Keep a file; NotRead when it no longer fits."""
+        if self.size + len(content) > TOTAL_LIMIT:
+            raise NotRead(f"beyond {TOTAL_LIMIT >> 20} MiB in all")
+        self.files[path] = content
+        self.size += len(content)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The index, and the base revision's tree when only what differs from it is in scope."""
+
+    index: Mapping[bytes, TreeEntry]
+    base: Mapping[bytes, TreeEntry] | None
+    hash_letters: int = 40
+
+    def before(self, path: bytes) -> TreeEntry | None:
+        """What the base revision holds under this path."""
+        return None if self.base is None else self.base.get(path)
+
+    def blob(self, size: int) -> hashlib._Hash:
+        """The beginning of git's name for content of this size."""
+        name = "sha1" if self.hash_letters == 40 else "sha256"
+        return hashlib.new(name, b"blob %d\0" % size, usedforsecurity=False)
+
+    def check(self, path: bytes, content: bytes) -> None:
+        """Raise Unchanged when this is the base's content, whatever its line ends."""
+        if (entry := self.before(path)) is None:
+            return
+        for form in (content, content.replace(b"\r\n", b"\n")):
+            digest = self.blob(len(form))
+            digest.update(form)
+            if digest.hexdigest() == entry.hash:
+                raise Unchanged
+
+
+def collect(root: Path, paths: Iterable[bytes], comparison: Comparison) -> Collected:
+    """Read the regular text files among `paths`; with a base, those that differ from it."""
+    collected = Collected()
+    folders = _Folders(root)
+    try:
+        for path in sorted(paths):
+            try:
+                collected.add(path, _read(folders, path, comparison))
+            except (Unchanged, FileNotFoundError):
+                # A tracked file that is not there was deleted: there is nothing to look at.
+                continue
+            except NotRead as reason:
+                collected.unread.append((path, str(reason)))
+            except NotADirectoryError:
+                collected.unread.append((path, "behind a link"))
+            except OSError as error:
+                collected.unread.append((path, f"unreadable ({error.strerror})"))
+    finally:
+        folders.close()
+    return collected
+
+
+def _read(folders: _Folders, path: bytes, comparison: Comparison) -> bytes:
+    entry = comparison.index.get(path)
+    if entry is not None and entry.mode == SUBMODULE:
+        if comparison.before(path) == entry:
+            raise Unchanged
+        raise NotRead(_KINDS[stat.S_IFDIR])
+    if path.endswith(b"/"):
+        raise NotRead(_KINDS[stat.S_IFDIR])
+    _check_name(path)
+    *parents, name = path.split(b"/")
+    folder = folders.enter(parents)
+    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if stat.S_ISLNK(found.st_mode):
+        comparison.check(path, os.readlink(name, dir_fd=folder))
+    if not stat.S_ISREG(found.st_mode):
+        raise NotRead(_KINDS.get(stat.S_IFMT(found.st_mode), "no regular file"))
+    content = _read_regular(os.open(name, _READ, dir_fd=folder), path, comparison)
+    comparison.check(path, content)
+    if b"\0" in content[:TEXT_WINDOW]:
+        raise NotRead("binary")
+    return content
+
+
+def _check_name(path: bytes) -> None:
+    parts = path.split(b"/")
+    if any(part in (b"", b".", b"..") or part.lower() == b".git" for part in parts):
+        raise NotRead("a path that leaves the working tree")
+    try:
+        path.decode("utf-8")
+    except UnicodeDecodeError:
+        raise NotRead("its name is not UTF-8") from None
+
+
+def _read_regular(handle: int, path: bytes, comparison: Comparison) -> bytes:
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise NotRead("no regular file")
+        if found.st_size > FILE_LIMIT:
+            entry = comparison.before(path)
+            if entry is not None and found.st_size <= TOTAL_LIMIT:
+                digest = comparison.blob(found.st_size)
+                while chunk := file.read(CHUNK):
+                    digest.update(chunk)
+                if digest.hexdigest() == entry.hash:
+                    raise Unchanged
+            raise NotRead(f"larger than {FILE_LIMIT >> 20} MiB")
+        content = b"".join(iter(lambda: file.read(CHUNK), b""))
+    if len(content) > FILE_LIMIT:
+        raise NotRead("growing while it was read")
+    return content
+
+
+class _Folders:
+    """The folders on the way to a file, opened one by one without following links; kept open for
+    the next file.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._open = [(b"", os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))]
+
+    def enter(self, parts: list[bytes]) -> int:
+        """The handle of the folder below the root. NotADirectoryError if a link is on the way."""
+        common = 1
+        for part, (name, _) in zip(parts, self._open[1:], strict=False):
+            if part != name:
+                break
+            common += 1
+        self._leave(common)
+        for part in parts[common - 1 :]:
+            self._open.append((part, os.open(part, _FOLDER, dir_fd=self._open[-1][1])))
+        return self._open[-1][1]
+
+    def close(self) -> None:
+        """Close every folder."""
+        self._leave(0)
+
+    def _leave(self, keep: int) -> None:
+        while len(self._open) > keep:
+            os.close(self._open.pop()[1])
