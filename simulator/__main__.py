@@ -1,0 +1,46 @@
+"""`python -m simulator --port 0 --script FILE`: serve by hand until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+from simulator.script import Script, ScriptError, read_script
+from simulator.server import Simulator
+
+
+def main() -> int:
+    """Exit code 2 for a script that cannot be used and a port that is taken."""
+    parser = argparse.ArgumentParser(prog="python -m simulator", description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="0: any free one")
+    parser.add_argument("--script", type=Path, help="YAML; without it every call succeeds at once")
+    arguments = parser.parse_args()
+    try:
+        script = read_script(arguments.script) if arguments.script else Script()
+        asyncio.run(_serve(script, arguments.port))
+    except (ScriptError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+async def _serve(script: Script, port: int) -> None:
+    left = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, left.set)
+    async with Simulator(script, port=port) as simulator:
+        lines = (
+            f"export ANTHROPIC_BASE_URL={simulator.url}",
+            f"export ANTHROPIC_API_KEY={script.key or 'scripted'}",
+        )
+        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.flush()
+        await left.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

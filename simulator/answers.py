@@ -1,0 +1,190 @@
+"""Scripted answers: generated from the request, so that they fit it, and marked as scripted."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from simulator.script import CALLS, Flaw, Rule, Script
+
+MARK = "[scripted]"
+ROLE = re.compile(r"^- ([\w-]+) \((?:haiku|sonnet|opus)\):", re.MULTILINE)
+INPUT = re.compile(r"^- ([\w.-]+): (?:text|file|repository), \d+ bytes", re.MULTILINE)
+LIMIT = re.compile(r"At most (\d+) subtasks")
+FINDING = re.compile(r'<material source="(?:finding of )?subtask ([\w.-]+)')
+GOAL = re.compile(r"<goal>\n(.*?)\n</goal>", re.DOTALL)
+INSTRUCTION = re.compile(r"<instruction>\n(.*?)\n</instruction>", re.DOTALL)
+CONFIDENCE = 90
+
+
+def call_of(schema: dict[str, Any]) -> str:
+    """The call that asks for this schema; empty if it is none of ours."""
+    properties = schema.get("properties", {})
+    return next((call for name, call in CALLS.items() if name in properties), "")
+
+
+def schema_of(body: dict[str, Any], system: str) -> dict[str, Any]:
+    """The schema that a request wants its answer in: declared, or written into its system
+    prompt; empty if it wants text.
+    """
+    declared = body.get("output_config", {}).get("format", {}).get("schema")
+    if isinstance(declared, dict):
+        return declared
+    start = system.find("{")
+    for _ in range(100):
+        if start < 0:
+            break
+        try:
+            found, end = json.JSONDecoder().raw_decode(system, start)
+        except ValueError:
+            found, end = None, start + 1
+        if isinstance(found, dict) and "properties" in found:
+            return found
+        start = system.find("{", end)
+    return {}
+
+
+def answer(
+    schema: dict[str, Any], prompt: str, script: Script, rule: Rule | None
+) -> dict[str, Any] | str:
+    """The value of a scripted answer, with the flaw that a rule asks for; text without a schema."""
+    said = f"{MARK} {rule.result}" if rule and rule.result else ""
+    if not schema:
+        return said or f"{MARK} {_excerpt(prompt)}"
+    filled: dict[str, Any] = _fill(schema, schema.get("$defs", {}), "answer")
+    call = call_of(schema)
+    special = _special(call, prompt, script)
+    for name, value in special.items():
+        if type(filled.get(name)) is type(value):
+            filled[name] = value
+    if rule and rule.answer:
+        filled |= _flawed(rule.answer, filled)
+    main = {"work": "result", "synthesize": "answer", "digest": "digest"}.get(call, "")
+    if said and isinstance(filled.get(main), str):
+        filled[main] = said
+    return filled
+
+
+def _special(call: str, prompt: str, script: Script) -> dict[str, Any]:
+    """What the request itself decides of an answer; the rest is filled in by its schema."""
+    match call:
+        case "plan":
+            return _plan(prompt, script)
+        case "work":
+            return _work(prompt)
+        case "review":
+            return {"verdict": "pass"}
+        case "judge":
+            return {"winner": next(iter(_findings(prompt)), "none")}
+        case "match":
+            return {"template_id": "no_match"}
+        case "synthesize":
+            return _synthesis(prompt)
+    return {}
+
+
+def _plan(prompt: str, script: Script) -> dict[str, Any]:
+    roles = ROLE.findall(prompt) or ["analyst"]
+    goal = _first(GOAL, prompt)
+    limit = LIMIT.search(prompt)
+    count = min(script.subtasks, int(limit.group(1)) if limit else script.subtasks)
+    return {
+        "goal": f"{MARK} {_excerpt(goal)}",
+        "strategy": "merge",
+        "synthesis_instruction": f"{MARK} Combine the findings of all subtasks into one answer.",
+        "subtasks": [
+            {
+                "id": f"t{number}",
+                "title": f"{MARK} part {number}",
+                "instruction": f"{MARK} Work out part {number} of {count} of this goal and state "
+                f"the result in at most 200 words: {_excerpt(goal)}",
+                "inputs": list(INPUT.findall(prompt)),
+                "role": roles[(number - 1) % len(roles)],
+                "tier": "",
+                "depends_on": _edges(number, count, script),
+                "acceptance_criteria": "",
+                "checks": [],
+            }
+            for number in range(1, count + 1)
+        ],
+    }
+
+
+def _edges(number: int, count: int, script: Script) -> list[str]:
+    if script.plan == "chain" and number > 1:
+        return [f"t{number - 1}"]
+    if script.plan == "fan_in" and number == count:
+        return [f"t{each}" for each in range(1, count)]
+    return []
+
+
+def _work(prompt: str) -> dict[str, Any]:
+    done = {"status": "complete", "confidence": CONFIDENCE, "reason": "", "message": ""}
+    asked = _excerpt(_first(INSTRUCTION, prompt).removeprefix(MARK).strip())
+    return {**done, "result": f"{MARK} Result for: {asked}", "sources": []}
+
+
+def _synthesis(prompt: str) -> dict[str, Any]:
+    cited = " ".join(f"[{subtask}]" for subtask in _findings(prompt))
+    goal = _excerpt(_first(GOAL, prompt))
+    return {
+        "answer": f"{MARK} Answer to: {goal} {cited}".strip(),
+        "confidence": CONFIDENCE,
+        "conflicts": [],
+        "gaps": [],
+    }
+
+
+def _flawed(flaw: Flaw, filled: dict[str, Any]) -> dict[str, Any]:
+    flaws: dict[str, dict[str, Any]] = {
+        "low_confidence": {"confidence": 10},
+        "failed": {"status": "failed", "message": f"{MARK} It could not be done."},
+        "escalation": {
+            "status": "escalate",
+            "reason": "ambiguous_input",
+            "message": f"{MARK} The input can be read in two ways.",
+        },
+    }
+    return {name: value for name, value in flaws.get(flaw, {}).items() if name in filled}
+
+
+def _fill(schema: dict[str, Any], definitions: dict[str, Any], name: str) -> Any:
+    """The smallest value that a closed schema allows, with texts that say what they are."""
+    if "$ref" in schema:
+        return _fill(definitions[schema["$ref"].rsplit("/", 1)[-1]], definitions, name)
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return schema["enum"][0]
+    if "anyOf" in schema:
+        return _fill(schema["anyOf"][0], definitions, name)
+    match schema.get("type"):
+        case "object":
+            return {
+                key: _fill(value, definitions, key)
+                for key, value in schema.get("properties", {}).items()
+            }
+        case "array":
+            return [_fill(schema["items"], definitions, name)] * schema.get("minItems", 0)
+        case "integer" | "number":
+            return CONFIDENCE if name == "confidence" else 1
+        case "boolean":
+            return True
+        case "null":
+            return None
+    return f"{MARK} {name}"
+
+
+def _findings(prompt: str) -> list[str]:
+    return list(dict.fromkeys(FINDING.findall(prompt)))
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
+    return found.group(1) if found else text
+
+
+def _excerpt(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 200 else f"{line[:200]}…"

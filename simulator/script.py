@@ -1,0 +1,139 @@
+"""What a scripted server does: answers, latency, limits and failures, as data (YAML by hand).
+
+seed: 7                     # of everything random; the same requests get the same fates
+latency: [0.2, 0.6]         # seconds to the first token, a number or a range
+rate: 5                     # calls admitted per second; beyond: 429 with retry-after
+rules:                      # the first rule that applies decides
+  - {call: work, first: 2, status: 529}
+  - {text: "compare", nth: [3], fault: drop_mid_stream}
+  - {probability: 0.1, per_body: true, first: 1, status: 429, headers: {retry-after: "1"}}
+  - {call: work, answer: escalation}
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+CALLS = {
+    "subtasks": "plan",
+    "changes": "replan",
+    "status": "work",
+    "verdict": "review",
+    "instruction": "refine",
+    "digest": "digest",
+    "winner": "judge",
+    "answer": "synthesize",
+    "issues": "critique",
+    "template_id": "match",
+}
+"""Property of the requested schema → call, so that any request can be told from its body."""
+
+Fault = Literal[
+    "hang", "drop_before_headers", "drop_mid_headers", "drop_mid_stream", "error_mid_stream",
+    "end_mid_stream", "stall_mid_stream", "slow_pings", "html_200", "html_502", "bad_json",
+    "json_not_stream",
+]  # fmt: skip
+Flaw = Literal[
+    "refusal", "truncated", "malformed", "low_confidence", "escalation", "failed", "empty"
+]
+
+
+def _range(value: object) -> object:
+    return (value, value) if isinstance(value, int | float) else value
+
+
+Seconds = Annotated[
+    tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]], BeforeValidator(_range)
+]
+
+
+class ScriptError(ValueError):
+    """A script that cannot be used; the message names the file and every mistake."""
+
+
+class Rule(BaseModel):
+    """When all its conditions hold, do what it says."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    call: str = ""
+    text: str = ""
+    """Part of the system prompt or a message."""
+    model: str = ""
+    first: int = Field(0, ge=0)
+    """Only the first so many requests to which the conditions above apply; 0: all."""
+    nth: tuple[int, ...] = ()
+    """Only these of them, counted from 1."""
+    per_body: bool = False
+    """Count for each distinct request body by itself: `first: 1` then fails every call once."""
+    probability: float = Field(1.0, ge=0, le=1)
+
+    status: int = Field(0, ge=0, le=599)
+    type: str = ""
+    error_code: str = ""
+    message: str = ""
+    headers: dict[str, str] = {}
+    fault: Fault | None = None
+    seconds: float = Field(3_600.0, ge=0)
+    """How long hang, stall and slow pings last."""
+    answer: Flaw | None = None
+    result: str = ""
+    """Text of the answer's main field, marked as scripted all the same."""
+    latency: Seconds | None = None
+
+
+class Script(BaseModel):
+    """The behaviour of one server."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seed: int = 0
+    latency: Seconds = (0.0, 0.0)
+    latencies: dict[str, Seconds] = {}
+    """By call, instead of `latency`."""
+    tokens_per_second: float = Field(0.0, ge=0)
+    """Of the answer; 0: all at once."""
+    ping_seconds: float = Field(10.0, gt=0)
+    rate: float = Field(0.0, ge=0)
+    """Calls admitted per second; 0: any number."""
+    burst: int = Field(1, ge=1)
+    """Calls admitted at once after a rest."""
+    subtasks: int = Field(3, ge=1)
+    """Of a scripted plan; the request's own limit holds too."""
+    plan: Literal["parallel", "chain", "fan_in"] = "fan_in"
+    key: str = ""
+    """The only key accepted; empty: any."""
+    models: tuple[str, ...] = ("claude-haiku-5-5", "claude-sonnet-5-5", "claude-opus-5-5")
+    rules: tuple[Rule, ...] = ()
+
+    @model_validator(mode="after")
+    def _known_calls(self) -> Script:
+        named = {rule.call for rule in self.rules if rule.call} | set(self.latencies)
+        unknown = sorted(named - set(CALLS.values()))
+        if unknown:
+            raise ValueError(f"unknown calls {unknown}; known: {sorted(CALLS.values())}")
+        return self
+
+    def latency_of(self, call: str, rule: Rule | None) -> tuple[float, float]:
+        """The range of seconds to the first token of a call."""
+        if rule and rule.latency:
+            return rule.latency
+        return self.latencies.get(call, self.latency)
+
+
+def read_script(path: Path) -> Script:
+    """A script from a YAML file. ScriptError says what is wrong with it, and where."""
+    try:
+        return Script.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ScriptError(f"script {str(path)!r} cannot be read: {error}") from error
+    except ValidationError as error:
+        places = "; ".join(
+            f"{'.'.join(str(part) for part in mistake['loc']) or 'script'}: {mistake['msg']}"
+            for mistake in error.errors()
+        )
+        raise ScriptError(f"script {str(path)!r}: {places}") from error

@@ -1,0 +1,277 @@
+"""The scripted server: which fate a request meets, and how its answer leaves."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from aiohttp import web
+
+from simulator import wire
+from simulator.answers import answer, call_of, schema_of
+from simulator.limiter import Limiter
+from simulator.log import Body, RequestLog
+from simulator.replies import REQUEST_ID, STATUS_TYPES, Reply, headers_of, refuse, send, usage_of
+from simulator.script import Rule, Script
+
+LARGEST_BODY = 32 * 2**20
+MODEL_LISTING_TOKENS = {"max_input_tokens": 1_000_000, "max_tokens": 128_000}
+MAY_HAVE_GENERATED = (408, 502, 504, 520, 521, 522, 523, 524)
+"""Statuses of a gateway that lost the answer: this server charges them, which is the worst case."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A request as far as the script cares."""
+
+    body: dict[str, Any]
+    digest: str
+    system: str
+    prompt: str
+    schema: dict[str, Any]
+    call: str
+
+
+class Simulator:
+    """`async with Simulator(script) as simulator:` serves on 127.0.0.1 until the block ends.
+
+    `url` is the value for ANTHROPIC_BASE_URL; `log` says what was asked; `script` may be replaced
+    while it runs.
+    """
+
+    def __init__(self, script: Script | None = None, *, port: int = 0) -> None:
+        self.script = script or Script()
+        self.url = ""
+        self._port = port
+        self._runner: web.AppRunner | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything that was asked: log, counts of rules, caches, the rate's past."""
+        self.log = RequestLog()
+        self._limiter = Limiter()
+        self._met: Counter[tuple[int, str]] = Counter()
+        self._cached: set[str] = set()
+        self._ids = itertools.count(1)
+
+    async def __aenter__(self) -> Self:
+        self.log.know(self.script.models)
+        app = web.Application(client_max_size=LARGEST_BODY, middlewares=[self._marked])
+        app.add_routes(
+            [
+                web.post("/v1/messages", self._messages),
+                web.post("/v1/messages/count_tokens", self._count_tokens),
+                web.get("/v1/models", self._models),
+                web.get("/simulator/log", self._log),
+                web.post("/simulator/reset", self._reset),
+            ]
+        )
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            handler_cancellation=True,
+            shutdown_timeout=0.1,
+            # Longer than any client keeps an idle connection, so that none meets a closing one.
+            keepalive_timeout=75,
+        )
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port, backlog=4096)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}"
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    @web.middleware
+    async def _marked(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        request[REQUEST_ID] = f"req_scripted{next(self._ids):08d}"
+        try:
+            response: web.StreamResponse = await handler(request)
+        except web.HTTPRequestEntityTooLarge:
+            response = refuse(413, "request_too_large", "Request exceeds the maximum size", request)
+        except web.HTTPException as error:
+            response = refuse(error.status, "not_found_error", error.reason, request)
+        return response
+
+    async def _messages(self, request: web.Request) -> web.StreamResponse:
+        raw = await request.read()
+        asked, refusal = self._read(request, raw)
+        if asked is None:
+            return refusal
+        record = self.log.received(asked.digest, asked.call, str(asked.body["model"]))
+        self.log.began()
+        try:
+            return await self._meet(request, asked, record)
+        finally:
+            self.log.ended()
+
+    async def _meet(self, request: web.Request, asked: _Asked, record: Body) -> web.StreamResponse:
+        """The fate of a well-formed request: the first rule that applies, the rate, an answer."""
+        chance = random.Random(f"{self.script.seed} {asked.digest} {record.count}")
+        rule = self._rule(asked, chance)
+        reply = self._reply(request, asked, rule, chance)
+        if rule and rule.status:
+            if rule.status in MAY_HAVE_GENERATED:
+                self.log.charged(record, usage_of(reply.message))
+            else:
+                self.log.refused(record, rule.status)
+            return refuse(
+                rule.status,
+                rule.type or STATUS_TYPES.get(rule.status, "api_error"),
+                rule.message or "scripted failure",
+                request,
+                error_code=rule.error_code,
+                headers=rule.headers,
+            )
+        wait = self._limiter.admit(self.script.rate, self.script.burst, time.monotonic())
+        if wait:
+            self.log.refused(record, 429)
+            text = "This request would exceed your rate limit."
+            headers = {"retry-after": str(wait)}
+            return refuse(429, "rate_limit_error", text, request, headers=headers)
+        self.log.charged(record, usage_of(reply.message))
+        return await send(request, reply)
+
+    def _read(
+        self, request: web.Request, raw: bytes, *, counting: bool = False
+    ) -> tuple[_Asked | None, web.Response]:
+        """What is asked, or why it is refused."""
+        bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        key = bearer or request.headers.get("X-Api-Key", "")
+        if not key or (self.script.key and key != self.script.key):
+            return None, refuse(401, "authentication_error", "invalid x-api-key", request)
+        try:
+            body = json.loads(raw)
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            text = "The request body is not valid JSON"
+            return None, refuse(400, "invalid_request_error", text, request)
+        status, wrong = wire.mistake(body, self.script.models, counting=counting)
+        if status:
+            return None, refuse(status, STATUS_TYPES[status], wrong, request)
+        system = wire.text_of(body.get("system"))
+        prompt = "\n".join(wire.text_of(each.get("content")) for each in body["messages"])
+        schema = schema_of(body, system)
+        digest = hashlib.sha256(raw).hexdigest()
+        return _Asked(body, digest, system, prompt, schema, call_of(schema)), web.Response()
+
+    def _rule(self, asked: _Asked, chance: random.Random) -> Rule | None:
+        for number, rule in enumerate(self.script.rules):
+            if rule.call not in ("", asked.call) or rule.model not in ("", asked.body["model"]):
+                continue
+            if rule.text and rule.text not in asked.system and rule.text not in asked.prompt:
+                continue
+            counter = (number, asked.digest if rule.per_body else "")
+            self._met[counter] += 1
+            met = self._met[counter]
+            if (rule.first and met > rule.first) or (rule.nth and met not in rule.nth):
+                continue
+            if chance.random() < rule.probability:
+                return rule
+        return None
+
+    def _reply(
+        self, request: web.Request, asked: _Asked, rule: Rule | None, chance: random.Random
+    ) -> Reply:
+        value = answer(asked.schema, asked.prompt, self.script, rule)
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        stop = "end_turn"
+        flaw = rule.answer if rule else None
+        limit = asked.body["max_tokens"]
+        if flaw in ("refusal", "empty"):
+            text, stop = "", "refusal" if flaw == "refusal" else "end_turn"
+        elif flaw == "malformed":
+            text = text.replace("{", "<", 1)
+        elif flaw == "truncated" or wire.tokens_of(text) > limit:
+            text, stop = text[: min(len(text) // 2, limit * wire.BYTES_PER_TOKEN)], "max_tokens"
+        usage = self._usage(asked, wire.tokens_of(text))
+        id = request[REQUEST_ID].replace("req_", "msg_")
+        low, high = self.script.latency_of(asked.call, rule)
+        return Reply(
+            message=wire.message(id, asked.body["model"], text, stop, usage),
+            stream=asked.body.get("stream") is True,
+            fault=rule.fault if rule else None,
+            error_type=(rule.type if rule else "") or "overloaded_error",
+            fault_seconds=rule.seconds if rule else 0.0,
+            latency=chance.uniform(low, high),
+            tokens_per_second=self.script.tokens_per_second,
+            ping_seconds=self.script.ping_seconds,
+        )
+
+    def _usage(self, asked: _Asked, output: int) -> dict[str, Any]:
+        """Tokens as the API counts them: a marked system prompt is written to the cache by the
+        first request that has it and read by the later ones.
+        """
+        system, prompt = asked.body.get("system"), wire.tokens_of(asked.prompt)
+        fixed = wire.tokens_of(asked.system + json.dumps(asked.schema))
+        marked = isinstance(system, list) and any("cache_control" in block for block in system)
+        written = read = 0
+        if marked and fixed >= wire.MIN_CACHED_TOKENS:
+            entry = f"{asked.body['model']} {asked.system} {json.dumps(asked.schema)}"
+            if entry in self._cached:
+                read = fixed
+            else:
+                self._cached.add(entry)
+                written = fixed
+        return {
+            "input_tokens": prompt + fixed - read - written,
+            "cache_creation_input_tokens": written,
+            "cache_creation": {
+                "ephemeral_5m_input_tokens": written,
+                "ephemeral_1h_input_tokens": 0,
+            },
+            "cache_read_input_tokens": read,
+            "output_tokens": output,
+            "service_tier": "standard",
+        }
+
+    async def _count_tokens(self, request: web.Request) -> web.Response:
+        asked, refusal = self._read(request, await request.read(), counting=True)
+        if asked is None:
+            return refusal
+        text = asked.system + json.dumps(asked.schema) + asked.prompt
+        return web.json_response(
+            {"input_tokens": wire.tokens_of(text)}, headers=headers_of(request)
+        )
+
+    async def _models(self, request: web.Request) -> web.Response:
+        yes = {"supported": True}
+        effort = {**yes, **dict.fromkeys(("low", "medium", "high", "max"), yes)}
+        data = [
+            {
+                "id": model,
+                "type": "model",
+                "display_name": f"{model} (scripted)",
+                "created_at": "2026-10-14T00:00:00Z",
+                "lifecycle": "active",
+                **MODEL_LISTING_TOKENS,
+                "capabilities": {"structured_outputs": yes, "effort": effort},
+            }
+            for model in self.script.models
+        ]
+        listing = {"data": data, "has_more": False, "first_id": data[0]["id"] if data else None}
+        last = data[-1]["id"] if data else None
+        return web.json_response({**listing, "last_id": last}, headers=headers_of(request))
+
+    async def _log(self, request: web.Request) -> web.Response:
+        return web.json_response(self.log.report(), headers=headers_of(request))
+
+    async def _reset(self, request: web.Request) -> web.Response:
+        self.reset()
+        return web.json_response({}, headers=headers_of(request))

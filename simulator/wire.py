@@ -1,0 +1,189 @@
+"""The Messages API's wire format: what a request must be, and messages as JSON and as events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+KNOWN_FIELDS = frozenset(
+    {
+        "model", "max_tokens", "messages", "system", "stream", "tools", "tool_choice", "thinking",
+        "output_config", "metadata", "stop_sequences", "service_tier", "cache_control",
+        "container", "diagnostics", "inference_geo", "speed",
+    }
+)  # fmt: skip
+COUNT_FIELDS = KNOWN_FIELDS - {"max_tokens", "stream", "metadata", "stop_sequences", "service_tier"}
+UNSUPPORTED = frozenset(
+    {
+        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
+        "maxLength", "maxItems", "uniqueItems", "minProperties", "maxProperties",
+        "patternProperties",
+    }
+)  # fmt: skip
+"""What structured outputs refuse in a schema."""
+BYTES_PER_TOKEN = 4
+MIN_CACHED_TOKENS = 512
+DELTAS = 8
+"""An answer's text leaves in at most so many deltas."""
+
+Json = dict[str, Any]
+
+
+def mistake(body: Json, models: tuple[str, ...], *, counting: bool = False) -> tuple[int, str]:
+    """Status and message of the first thing that is wrong with a request; (0, "") if nothing is."""
+    known = COUNT_FIELDS if counting else KNOWN_FIELDS
+    required = ("model", "messages") if counting else ("model", "max_tokens", "messages")
+    for name in required:
+        if name not in body:
+            return 400, f"{name}: Field required"
+    for name in body:
+        if name not in known:
+            return 400, f"{name}: Extra inputs are not permitted"
+    if body["model"] not in models:
+        return 404, f"model: {body['model']}"
+    tokens = body.get("max_tokens", 1)
+    if not isinstance(tokens, int) or tokens < 1:
+        return 400, "max_tokens: Input should be greater than or equal to 1"
+    choice = body.get("tool_choice") or {}
+    if isinstance(choice, dict) and choice.get("type") in ("any", "tool"):
+        return 400, "tool_choice: forced tool use is not supported by this model"
+    wrong = _wrong_messages(body["messages"]) or _wrong_system(body.get("system"))
+    format_ = (body.get("output_config") or {}).get("format")
+    if not wrong and format_ is not None:
+        wrong = _wrong_schema(format_.get("schema", {}))
+    return (400, wrong) if wrong else (0, "")
+
+
+def _wrong_messages(messages: Any) -> str:
+    if not isinstance(messages, list) or not messages:
+        return "messages: at least one message is required"
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict) or message.get("role") not in ("user", "assistant"):
+            return f"messages.{index}.role: Input should be 'user' or 'assistant'"
+        if not text_of(message.get("content")).strip():
+            return f"messages.{index}: text content blocks must be non-empty"
+    if messages[-1]["role"] != "user":
+        return (
+            "This model does not support assistant message prefill. "
+            "The conversation must end with a user message."
+        )
+    return ""
+
+
+def _wrong_system(system: Any) -> str:
+    blocks = system if isinstance(system, list) else []
+    if any(not text_of([block]).strip() for block in blocks):
+        return "system: text content blocks must be non-empty"
+    return ""
+
+
+def _wrong_schema(schema: Any, place: str = "output_config.format.schema") -> str:
+    """What structured outputs refuse of a schema: open objects and constraints on values."""
+    if isinstance(schema, list):
+        return next((wrong for each in schema if (wrong := _wrong_schema(each, place))), "")
+    if not isinstance(schema, dict):
+        return ""
+    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+        return f"{place}: For 'object' type, 'additionalProperties' must be explicitly set to false"
+    if isinstance(schema.get("type"), str) and (found := sorted(UNSUPPORTED & set(schema))):
+        return f"{place}: For '{schema['type']}' type, properties {found} are not supported"
+    return next((wrong for each in schema.values() if (wrong := _wrong_schema(each, place))), "")
+
+
+def text_of(content: Any) -> str:
+    """The text of a system prompt or of a message's content, whether a string or blocks."""
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    return "\n".join(
+        str(block.get("text", block.get("content", ""))) for block in blocks
+        if isinstance(block, dict)
+    )  # fmt: skip
+
+
+def tokens_of(text: str) -> int:
+    """Tokens of a text, as this server counts them: UTF-8 bytes / 4, rounded up."""
+    return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
+
+
+def error(type: str, message: str, request_id: str, error_code: str = "") -> Json:
+    """The body of an error status, and the data of an error event."""
+    said: Json = {"type": type, "message": message}
+    if error_code:
+        said["details"] = {"error_code": error_code}
+    return {"type": "error", "error": said, "request_id": request_id}
+
+
+def message(id: str, model: str, text: str, stop_reason: str, usage: Json) -> Json:
+    """A complete message with one text block."""
+    refused = stop_reason == "refusal"
+    details = {"category": "general_harms", "explanation": "[scripted] refused"}
+    return {
+        "id": id,
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [{"type": "text", "text": text}] if text else [],
+        "stop_reason": stop_reason,
+        "stop_sequence": None,
+        "stop_details": details if refused else None,
+        "container": None,
+        "diagnostics": None,
+        "usage": usage,
+    }
+
+
+def opening(complete: Json) -> bytes:
+    """The events that a stream begins with, before there is any text."""
+    start = {
+        **complete,
+        "content": [],
+        "stop_reason": None,
+        "stop_details": None,
+        "usage": {**complete["usage"], "output_tokens": 1},
+    }
+    return event({"type": "message_start", "message": start}) + event({"type": "ping"})
+
+
+def deltas(complete: Json) -> list[bytes]:
+    """The events of the text, in order; each is worth about the same number of tokens."""
+    text = "".join(block["text"] for block in complete["content"])
+    if not text:
+        return []
+    size = -(-len(text) // DELTAS)
+    block: Json = {"type": "text", "text": ""}
+    first = event({"type": "content_block_start", "index": 0, "content_block": block})
+    pieces = [
+        event(
+            {
+                "type": "content_block_delta",
+                "index": 0,
+                "delta": {"type": "text_delta", "text": piece},
+            }
+        )
+        for piece in _pieces(text, size)
+    ]
+    return [first + pieces[0], *pieces[1:]]
+
+
+def closing(complete: Json) -> bytes:
+    """The events that make a message complete."""
+    stop = event({"type": "content_block_stop", "index": 0}) if complete["content"] else b""
+    delta = {name: complete[name] for name in ("stop_reason", "stop_sequence", "stop_details")}
+    usage = {"output_tokens": complete["usage"]["output_tokens"]}
+    return (
+        stop
+        + event({"type": "message_delta", "delta": delta, "usage": usage})
+        + event({"type": "message_stop"})
+    )
+
+
+def event(data: Json) -> bytes:
+    """One server-sent event, named as its data's type."""
+    return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def _pieces(text: str, size: int) -> Iterator[str]:
+    for start in range(0, len(text), size):
+        yield text[start : start + size]
