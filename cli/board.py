@@ -1,0 +1,172 @@
+"""A run as it stands, on screen: pure functions of its RunView."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from cli.screen import Safe
+from orchestrator.contracts import Money
+from orchestrator.text import for_terminal
+from orchestrator.view import Row, RowStatus, RunView
+
+WIDE = 80
+"""Columns below which role and note are left out."""
+SETTLED: tuple[RowStatus, ...] = ("complete", "failed", "escalated", "skipped", "cancelled")
+_LOOK: dict[RowStatus, tuple[str, str]] = {
+    "waiting": ("·", "dim"),
+    "running": ("▸", "bold cyan"),
+    "complete": ("✓", "green"),
+    "failed": ("✗", "bold red"),
+    "escalated": ("?", "yellow"),
+    "skipped": ("-", "dim yellow"),
+    "cancelled": ("-", "dim yellow"),
+}
+"""Mark and style of each status; the word is always beside the mark, so colour is never needed."""
+_PHASES = {
+    "preparing": "preparing",
+    "planning": "planning",
+    "approval": "waiting for approval",
+    "working": "working",
+    "synthesizing": "writing the answer",
+    "closed": "closed",
+}
+
+
+def money(amount: Money | None) -> str:
+    """Dollars with two decimals, four below ten cents; `unpriced` when no price is known."""
+    if amount is None:
+        return "unpriced"
+    places = 2 if amount == 0 or amount >= 1 else 4
+    return f"${amount:.{places}f}"
+
+
+def seconds(amount: float) -> str:
+    """A duration as people say it: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 05 min`."""
+    if amount < 10:
+        return f"{amount:.1f} s"
+    whole = round(amount)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def who(row: Row) -> str:
+    """The role, with its tier when a model does the work and the try when it is not the first."""
+    parts = [row.role]
+    if row.tier not in ("", "none"):
+        parts.append(row.tier)
+    if row.try_number > 1:
+        parts.append(f"try {row.try_number}")
+    return " · ".join(parts)
+
+
+def price(row: Row) -> str:
+    """What a row cost; nothing to say for one that asked no model, or none yet."""
+    unasked = row.tier in ("", "none") or row.status == "waiting"
+    return "" if unasked and row.dollars == 0 else money(row.dollars)
+
+
+def headline(view: RunView, elapsed: float) -> str:
+    """Where the run stands, in one line."""
+    parts = [view.status.replace("_", " ") if view.status else _PHASES[view.phase]]
+    if view.rows:
+        settled = sum(row.status in SETTLED for row in view.rows)
+        parts.append(f"{settled} of {len(view.rows)} settled")
+    if view.model_calls or view.dollars_spent is None or view.dollars_reserved:
+        parts.append(f"{money(view.dollars_spent)} of {money(view.dollars_cap)}")
+        parts.append(f"{view.model_calls} of {view.model_calls_cap} model calls")
+    parts.append(seconds(elapsed))
+    return " · ".join(parts)
+
+
+def board(
+    view: RunView,
+    *,
+    at: datetime | None = None,
+    notes: tuple[str, ...] = (),
+    width: int = 100,
+) -> RenderableType:
+    """The whole run as a table under its headline.
+
+    A view's clock stands still between two events of its run; `at` is the reader's, by which what
+    runs has run longer. `notes` are the watcher's own, after the run's. Below 80 columns of `width`
+    only the essential ones are shown.
+    """
+    late = max(0.0, (at - view.now).total_seconds()) if at and view.phase != "closed" else 0.0
+    table = _table(view, late, wide=width >= WIDE)
+    elapsed = (view.now - view.started).total_seconds() + late
+    parts: list[RenderableType] = [Text(headline(view, elapsed), style="bold"), table]
+    parts += [Text(f"! {_line(note)}", style="yellow") for note in (*view.notes, *notes)]
+    return Safe(Group(*parts))
+
+
+def _table(view: RunView, late: float, *, wide: bool) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False, expand=True)
+    table.add_column(width=1)
+    table.add_column(no_wrap=True, max_width=14, overflow="ellipsis")
+    table.add_column(no_wrap=True, ratio=3, overflow="ellipsis")
+    if wide:
+        table.add_column(no_wrap=True, max_width=30, overflow="ellipsis")
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(no_wrap=True, justify="right")
+    if wide:
+        table.add_column(no_wrap=True, ratio=2, overflow="ellipsis")
+    for row in view.rows:
+        mark, style = _LOOK[row.status]
+        running = row.seconds + (late if row.status == "running" else 0.0)
+        cells = [
+            (mark, style),
+            (row.id, "bold"),
+            (row.title, "dim" if row.status == "waiting" else ""),
+            (who(row), "dim"),
+            (row.status, style),
+            (seconds(running) if running else "", ""),
+            (price(row), ""),
+            (row.note, "dim"),
+        ]
+        if not wide:
+            cells = [*cells[:3], *cells[4:7]]
+        table.add_row(*(Text(_line(text), style=style) for text, style in cells))
+    return table
+
+
+def changes(before: RunView | None, after: RunView) -> list[str]:
+    """What happened between two views, one plain line each; for logs and pipes."""
+    lines: list[str] = []
+    stamp = seconds((after.now - after.started).total_seconds()).rjust(9)
+    if before is None or before.phase != after.phase:
+        lines.append(headline(after, (after.now - after.started).total_seconds()))
+    known = {row.id: row for row in before.rows} if before else {}
+    for row in after.rows:
+        old = known.get(row.id)
+        if (old.status, old.try_number) == (row.status, row.try_number) if old else False:
+            continue
+        if old is None and row.status == "waiting":
+            continue
+        lines.append(f"{stamp}  {_row(row)}")
+    told = before.notes if before else ()
+    lines += [f"{stamp}  ! {note}" for note in after.notes if note not in told]
+    return [_line(line) for line in lines]
+
+
+def _row(row: Row) -> str:
+    parts = [f"{_LOOK[row.status][0]} {row.id} {row.title} ({who(row)}): {row.status}"]
+    if row.status in SETTLED and row.seconds:
+        parts.append(seconds(row.seconds))
+    if row.status in SETTLED and price(row):
+        parts.append(price(row))
+    if row.note:
+        parts.append(row.note)
+    return ", ".join(parts)
+
+
+def _line(text: str) -> str:
+    """One harmless line: a title with a line break would tear the table."""
+    return for_terminal(" ".join(text.split()))

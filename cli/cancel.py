@@ -1,0 +1,48 @@
+"""`cancel`: end a run early, and wait until what was in flight has settled."""
+
+from __future__ import annotations
+
+import asyncio
+
+from temporalio.client import WorkflowExecutionStatus
+from temporalio.service import RPCError, RPCStatusCode
+
+from cli.connection import Connection, connected
+from cli.exits import Code
+from cli.follow import follow, no_such_run, progress
+from cli.options import Embedded, RunId
+from cli.screen import say
+from orchestrator.settings import Settings
+
+
+def command(run_id: RunId, embedded: Embedded = False) -> int:
+    """End a run early; returns when every call in flight has settled."""
+    return asyncio.run(_connected_run(Settings(), run_id, embedded))
+
+
+async def _connected_run(settings: Settings, run_id: str, embedded: bool) -> int:
+    async with connected(settings, embedded=embedded) as connection:
+        return await run(connection, run_id)
+
+
+async def run(connection: Connection, run_id: str) -> int:
+    """0 when the run is closed, whether it was cancelled or had already ended; else not 0."""
+    handle = connection.handle(run_id)
+    try:
+        before = await handle.describe()
+        if before.status is not WorkflowExecutionStatus.RUNNING:
+            say(f"Run {run_id} had already closed. Its report: python starter.py show {run_id}")
+            return Code.COMPLETE
+        await handle.cancel()
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise no_such_run(run_id) from error
+        raise
+    say(f"Cancelling {run_id}; calls in flight settle first.")
+    with progress() as shown:
+        ended = await follow(connection, run_id, shown)
+    if ended.code is Code.CANCELLED:
+        say(f"Cancelled. What it had found: python starter.py show {run_id}")
+    else:
+        say(f"It ended before the cancel arrived. Its report: python starter.py show {run_id}")
+    return Code.COMPLETE

@@ -1,0 +1,50 @@
+"""What starter.py tells its caller when it ends: the exit codes, and the one exception that carries
+one.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from orchestrator.contracts import ReportStatus
+
+
+class Code(IntEnum):
+    """Exit codes of starter.py. They are an interface: scripts depend on them."""
+
+    COMPLETE = 0
+    FAILED = 1
+    REFUSED = 2
+    PARTIAL = 3
+    DECLINED = 4
+    UNREACHABLE = 5
+    CANCELLED = 6
+    LEFT = 130
+
+
+_OF_STATUS: dict[ReportStatus, Code] = {
+    "complete": Code.COMPLETE,
+    "complete_with_gaps": Code.PARTIAL,
+    "budget_stopped": Code.PARTIAL,
+    "deadline_partial": Code.PARTIAL,
+    "declined": Code.DECLINED,
+    "cancelled": Code.CANCELLED,
+    "failed": Code.FAILED,
+}
+
+
+def code_of(status: ReportStatus) -> Code:
+    """The exit code of a report's status."""
+    return _OF_STATUS[status]
+
+
+class Stop(Exception):
+    """Ends the command with a message for a person and an exit code; never a traceback.
+
+    The message says what is wrong, with which thing, and what to do. One line, except where several
+    mistakes are listed at once.
+    """
+
+    def __init__(self, message: str, code: Code = Code.REFUSED) -> None:
+        super().__init__(message)
+        self.code = code

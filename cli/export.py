@@ -1,0 +1,54 @@
+"""`export`: a run's history as one self-contained JSON file."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from temporalio.service import RPCError, RPCStatusCode
+
+from cli.connection import Connection, connected
+from cli.exits import Code, Stop
+from cli.follow import no_such_run
+from cli.options import Embedded, RunId, check_out
+from cli.report import write_whole
+from cli.screen import put, say
+from orchestrator.replay import export
+from orchestrator.settings import Settings
+
+
+def command(
+    run_id: RunId,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The file; without it, stdout.")
+    ] = None,
+    embedded: Embedded = False,
+) -> int:
+    """Write a run's history with every payload inside, for `replay` and for bug reports."""
+    return asyncio.run(_connected_run(Settings(), run_id, check_out(out), embedded))
+
+
+async def _connected_run(settings: Settings, run_id: str, out: Path | None, embedded: bool) -> int:
+    async with connected(settings, embedded=embedded) as connection:
+        return await run(connection, run_id, out)
+
+
+async def run(connection: Connection, run_id: str, out: Path | None) -> int:
+    """Write the history; it holds the run's inputs and answers, so the file is private."""
+    try:
+        text = await export(connection.client, run_id)
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise no_such_run(run_id) from error
+        raise
+    if out is None:
+        put(text)
+        return Code.COMPLETE
+    try:
+        write_whole(out, text)
+    except OSError as error:
+        raise Stop(f"{out} could not be written: {error.strerror}", Code.FAILED) from error
+    say(f"History: {out}")
+    return Code.COMPLETE

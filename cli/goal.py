@@ -1,0 +1,234 @@
+"""From what was typed to a Goal, or to every mistake in it: nothing starts before all is
+checked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from activities.catalogue import Catalogue, PlaybookFile
+from activities.checks import plan_problems
+from cli.exits import Stop
+from cli.repositories import check_repositories
+from orchestrator import graph
+from orchestrator.contracts import HARD_SUBTASK_LIMIT, Goal, GoalInput, InputKind, Limits, Plan
+from orchestrator.settings import Settings
+
+LITERAL = "text:"
+MOST_LITERAL_BYTES = 200 * 1024
+"""Literal text travels inside the Goal, which must stay readable in the Web UI."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of `run` and `start` that make a Goal."""
+
+    text: str = ""
+    playbook: str = ""
+    inputs: tuple[str, ...] = ()
+    plan: Path | None = None
+    limits: tuple[str, ...] = ()
+    models: bool = False
+    unpriced: bool = False
+
+
+async def goal_of(
+    asked: Asked, catalogue: Catalogue, settings: Settings, *, embedded: bool
+) -> Goal:
+    """The Goal that was asked for. Stop names what is wrong, with which thing, and what to do.
+
+    `embedded` says that the worker will have these settings too, so a missing endpoint is final.
+    """
+    playbook = _playbook(asked.playbook, catalogue)
+    text = asked.text.strip() or (playbook.description if playbook else "")
+    if not text:
+        raise Stop('the goal is empty; say what you want: run "a goal", or --playbook NAME')
+    _check_size("the goal", text)
+    limits = limits_of(asked.limits)
+    inputs = tuple(_input(each, playbook) for each in asked.inputs)
+    _check_inputs(inputs, playbook)
+    plan = _plan(asked.plan, asked.playbook, catalogue, inputs, limits) if asked.plan else None
+    await check_repositories(inputs)
+    ready = plan or (playbook.plan if playbook else None)
+    use_models = asked.models or not _works_without_models(ready, catalogue)
+    if use_models and embedded and not settings.has_endpoint:
+        raise no_endpoint(asked.playbook)
+    return Goal(
+        text=text,
+        inputs=inputs,
+        playbook=asked.playbook,
+        plan=plan,
+        limits=limits,
+        use_models=use_models,
+        unpriced=asked.unpriced,
+    )
+
+
+def _playbook(name: str, catalogue: Catalogue) -> PlaybookFile | None:
+    if name and name not in catalogue.playbooks:
+        raise Stop(f"unknown playbook {name!r}; known: {', '.join(sorted(catalogue.playbooks))}")
+    return catalogue.playbooks.get(name)
+
+
+def _works_without_models(plan: Plan | None, catalogue: Catalogue) -> bool:
+    """Whether a ready plan has work for tools alone; a model's part of it is then left out."""
+    return plan is not None and any(
+        catalogue.roles[subtask.role].card.tier == "none" for subtask in plan.subtasks
+    )
+
+
+def no_endpoint(playbook: str) -> Stop:
+    """The refusal, in three lines, of a goal that needs a model where none can be asked."""
+    free = (
+        f"Without a model: --playbook {playbook} alone, if you leave out --models."
+        if playbook
+        else "Without a model: make demo, or run --playbook code-review --input repo=PATH."
+    )
+    return Stop(
+        "This goal needs a language model, and no endpoint is configured.\n"
+        "Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for another server with the Messages API.\n"
+        + free
+    )
+
+
+# ---------------------------------------------------------------- limits
+
+
+def limits_of(pairs: tuple[str, ...]) -> Limits:
+    """Limits from `name=value` pairs; Stop lists every unknown name and absurd value at once."""
+    given: dict[str, str] = {}
+    wrong: list[str] = []
+    for pair in pairs:
+        name, found, value = pair.partition("=")
+        if not found:
+            wrong.append(f"{pair!r} is not name=value")
+        elif name not in Limits.model_fields:
+            wrong.append(f"unknown limit {name!r}; known: {', '.join(Limits.model_fields)}")
+        elif name in given:
+            wrong.append(f"{name} is given twice")
+        else:
+            given[name] = value
+    try:
+        limits = Limits.model_validate(given)
+    except ValidationError as error:
+        wrong += [
+            f"{mistake['loc'][0]}={given[str(mistake['loc'][0])]}: {_lower(mistake['msg'])}"
+            for mistake in error.errors()
+        ]
+    if wrong:
+        raise Stop(f"--limits: {'; '.join(wrong)}")
+    return limits
+
+
+def _lower(message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+# ---------------------------------------------------------------- inputs
+
+
+def _input(pair: str, playbook: PlaybookFile | None) -> GoalInput:
+    name, found, value = pair.partition("=")
+    if not found or not name or not value:
+        raise Stop(f"--input {pair!r}: write name=PATH, or name={LITERAL}... for literal text")
+    declared = playbook.inputs.get(name) if playbook else None
+    if playbook and declared is None:
+        known = ", ".join(sorted(playbook.inputs)) or "none"
+        raise Stop(f"--input {name}: playbook {playbook.name!r} has no such input; it has: {known}")
+    if declared and declared.kind == "text":
+        text = value.removeprefix(LITERAL)
+        return GoalInput(name=name, kind="text", value=_check_size(f"--input {name}", text))
+    if value.startswith(LITERAL) and declared is None:
+        text = value.removeprefix(LITERAL)
+        return GoalInput(name=name, kind="text", value=_check_size(f"--input {name}", text))
+    return _path_input(name, value, declared.kind if declared else None)
+
+
+def _path_input(name: str, value: str, kind: InputKind | None) -> GoalInput:
+    path = Path(value).expanduser().absolute()
+    if not path.exists():
+        hint = "" if kind else f"; for literal text write {name}={LITERAL}..."
+        raise Stop(f"--input {name}: there is no file or folder {value!r}{hint}")
+    path = path.resolve()
+    found: InputKind = "repository" if path.is_dir() else "file"
+    if kind and kind != found:
+        raise Stop(f"--input {name}: {value!r} is a {_KINDS[found]}, a {_KINDS[kind]} is needed")
+    if found == "file" and not path.is_file():
+        raise Stop(f"--input {name}: {value!r} is no regular file; give one")
+    if not os.access(path, os.R_OK):
+        raise Stop(f"--input {name}: {value!r} is not readable; change its permissions")
+    return GoalInput(name=name, kind=found, value=str(path))
+
+
+_KINDS: dict[InputKind, str] = {"text": "text", "file": "file", "repository": "folder"}
+
+
+def _check_size(what: str, text: str) -> str:
+    if len(text.encode("utf-8", "surrogateescape")) > MOST_LITERAL_BYTES:
+        limit = MOST_LITERAL_BYTES // 1024
+        raise Stop(f"{what}: more than {limit} KiB of text; put it into a file: --input name=FILE")
+    return text
+
+
+def _check_inputs(inputs: tuple[GoalInput, ...], playbook: PlaybookFile | None) -> None:
+    names = [each.name for each in inputs]
+    for name in names:
+        if names.count(name) > 1:
+            raise Stop(f"--input {name}: given twice; give each input once")
+    for name, declared in playbook.inputs.items() if playbook else ():
+        if declared.required and name not in names:
+            sample = "PATH" if declared.kind != "text" else "TEXT"
+            about = f" ({declared.description})" if declared.description else ""
+            raise Stop(f"input {name!r} is missing{about}: give --input {name}={sample}")
+
+
+# ---------------------------------------------------------------- a ready plan
+
+
+def _plan(
+    path: Path,
+    playbook: str,
+    catalogue: Catalogue,
+    inputs: tuple[GoalInput, ...],
+    limits: Limits,
+) -> Plan:
+    try:
+        plan = Plan.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError as error:
+        raise Stop(f"--plan: there is no file {str(path)!r}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise Stop(f"--plan {path}: cannot be read: {error}") from error
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} column {error.colno}"
+        raise Stop(f"--plan {path}: not JSON: {place}: {error.msg}") from error
+    except ValidationError as error:
+        raise _invalid(path, [_mistake(each) for each in error.errors()]) from error
+    names = [each.name for each in inputs]
+    # The default bounds what a planner may plan; a plan written by hand is as large as it says.
+    most = limits.subtasks if "subtasks" in limits.model_fields_set else HARD_SUBTASK_LIMIT
+    wrong = graph.problems(plan, catalogue.roles_for(playbook), names, most)
+    wrong += plan_problems(plan)
+    if wrong:
+        raise _invalid(path, list(wrong))
+    return plan
+
+
+def _mistake(mistake: ErrorDetails) -> str:
+    place = "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in mistake["loc"]
+    ).lstrip(".")
+    return f"{place or 'the plan'}: {_lower(mistake['msg'])}"
+
+
+def _invalid(path: Path, mistakes: list[str]) -> Stop:
+    if len(mistakes) == 1:
+        return Stop(f"--plan {path}: {mistakes[0]}")
+    return Stop(
+        f"--plan {path}: {len(mistakes)} mistakes\n" + "\n".join(f"  {m}" for m in mistakes)
+    )

@@ -1,0 +1,154 @@
+"""Starting a run exactly once: its id, its words for the Web UI, and what an id already in use
+means.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import string
+from datetime import UTC, datetime
+from pathlib import Path
+
+from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+from temporalio.client import Client
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError
+
+from cli.board import money, seconds
+from cli.connection import Connection, require_worker
+from cli.exits import Stop
+from cli.screen import say
+from orchestrator.contracts import Goal
+from orchestrator.embedded import register_root
+from orchestrator.embedded.server import SEARCH_ATTRIBUTES
+from orchestrator.text import for_markdown
+
+WORKFLOW = "SupervisorWorkflow"
+PROBE = b"holdfast: worker and starter share this store"
+MEMO_GOAL = "goal"
+_MEMO_CHARACTERS = 160
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_RANDOM = string.ascii_lowercase + string.digits
+
+
+def check_id(run_id: str) -> str:
+    """The caller's own id; Stop if it cannot name a run and its files."""
+    if run_id and not _ID.fullmatch(run_id):
+        raise Stop(
+            f"--id {run_id!r}: use up to 100 letters, digits, '.', '_' and '-', the first a letter"
+            " or digit"
+        )
+    return run_id
+
+
+def new_id(goal: Goal) -> str:
+    """`PLAYBOOK-MMDD-xxxxx`: says what and when, and nothing of the goal's words."""
+    suffix = "".join(secrets.choice(_RANDOM) for _ in range(5))
+    return f"{goal.playbook or 'goal'}-{datetime.now(UTC):%m%d}-{suffix}"
+
+
+async def launch(connection: Connection, goal: Goal, run_id: str) -> str:
+    """Start the run, or attach to the one of this id and goal; its id. An empty id: a new random
+    one. Stop if the id belongs to another goal.
+    """
+    target = connection.target
+    for each in goal.inputs:
+        if target.embedded and each.kind != "text":
+            register_root(connection.settings, Path(each.value))
+    await require_worker(connection)
+    goal = goal.model_copy(
+        update={
+            "probe": await connection.store.put(PROBE),
+            "search_attributes": await search_attributes_of(connection.client, target.namespace),
+        }
+    )
+    chosen = run_id or new_id(goal)
+    try:
+        await connection.client.start_workflow(
+            WORKFLOW,
+            goal,
+            id=chosen,
+            task_queue=target.task_queue,
+            # Closed runs count too: the same id and goal again gets that run's report.
+            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+            id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+            memo={MEMO_GOAL: goal.text[:_MEMO_CHARACTERS]},
+            static_summary=summary(goal),
+            static_details=details(goal),
+        )
+    except WorkflowAlreadyStartedError as error:
+        if not _same(await goal_of_run(connection, chosen), goal):
+            raise Stop(
+                f"--id {chosen!r} is in use by a run with another goal; choose another id,"
+                f" or look at it with: python starter.py show {chosen}"
+            ) from error
+        announce(connection, chosen)
+        say("A run of this id and goal exists already; attached to it.", "dim")
+        return chosen
+    announce(connection, chosen)
+    return chosen
+
+
+def announce(connection: Connection, run_id: str) -> None:
+    """The first lines of a run: its id, and where to watch it in a browser."""
+    say(f"Run: {run_id}", "bold")
+    link = connection.link(run_id)
+    if link:
+        say(f"Web UI: {link}")
+
+
+def summary(goal: Goal) -> str:
+    """One line for the Web UI: which kind of run. The goal's own words are in its input."""
+    return f"{goal.playbook} playbook" if goal.playbook else "free-form goal"
+
+
+def details(goal: Goal) -> str:
+    """What the run was asked, as Markdown for the Web UI; literal inputs by size alone."""
+    lines = [f"**Goal.** {_inline(goal.text)}", ""]
+    for each in goal.inputs:
+        shown = f"{len(each.value)} characters" if each.kind == "text" else f"`{each.value}`"
+        lines.append(f"- input **{_inline(each.name)}** ({each.kind}): {_inline(shown)}")
+    limits = goal.limits
+    lines.append(
+        f"- at most {money(limits.dollars)}, {limits.model_calls} model calls,"
+        f" {limits.subtasks} subtasks, {seconds(limits.deadline_seconds)}"
+        if goal.use_models
+        else "- no model is asked"
+    )
+    return "\n".join(lines)
+
+
+def _inline(text: str) -> str:
+    return for_markdown(" ".join(text.split()))
+
+
+async def search_attributes_of(client: Client, namespace: str) -> tuple[str, ...]:
+    """Those of the project's search attributes that the namespace has; none where it will not
+    say.
+    """
+    request = ListSearchAttributesRequest(namespace=namespace)
+    try:
+        answer = await client.operator_service.list_search_attributes(request)
+    except RPCError:
+        return ()
+    return tuple(name for name in SEARCH_ATTRIBUTES if name in answer.custom_attributes)
+
+
+async def goal_of_run(connection: Connection, run_id: str) -> Goal | None:
+    """The Goal in a run's first event; None if the run was not started with one."""
+    async for event in connection.handle(run_id).fetch_history_events(page_size=1):
+        payloads = event.workflow_execution_started_event_attributes.input.payloads
+        try:
+            (goal,) = await connection.client.data_converter.decode(payloads, [Goal])
+        except (ValueError, RuntimeError):
+            return None
+        return goal if isinstance(goal, Goal) else None
+    return None
+
+
+def _same(one: Goal | None, other: Goal) -> bool:
+    """Whether two Goals ask for the same; what the starter adds by itself does not count."""
+    own: dict[str, object] = {"probe": "", "search_attributes": ()}
+    return one is not None and one.model_copy(update=own) == other.model_copy(update=own)

@@ -1,0 +1,123 @@
+"""The command line as a whole: its commands, and the one place where errors become messages."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+
+import typer
+from pydantic import ValidationError
+
+from activities.catalogue import CatalogueError
+from cli import (
+    cancel,
+    doctor,
+    down,
+    export,
+    list,
+    replay,
+    run,
+    show,
+    start,
+    up,
+    watch,
+)
+from cli.exits import Code, Stop
+from cli.screen import say
+from orchestrator.embedded import EmbeddedError
+from orchestrator.settings import Settings
+from orchestrator.temporal import Unreachable
+
+PROGRAM = "starter.py"
+DEBUG = "HOLDFAST_DEBUG"
+
+_PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
+    "Runs": (
+        ("run", run.command),
+        ("start", start.command),
+        ("watch", watch.command),
+        ("show", show.command),
+        ("list", list.command),
+        ("cancel", cancel.command),
+    ),
+    "Embedded server": (("up", up.command), ("down", down.command)),
+    "Care": (
+        ("doctor", doctor.command),
+        ("export", export.command),
+        ("replay", replay.command),
+    ),
+}
+
+app = typer.Typer(
+    name=PROGRAM,
+    help=(
+        "Give it a goal, see the plan and the price, kill anything, get an honest answer.\n\n"
+        "Exit codes: 0 complete, 1 failed, 2 refused input, 3 partial answer, 4 declined,"
+        " 5 server or worker not reachable, 6 cancelled, 130 left while the run goes on."
+    ),
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+for _panel, _commands in _PANELS.items():
+    for _name, _command in _commands:
+        app.command(_name, rich_help_panel=_panel)(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code. Nothing that goes wrong reaches the user as a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        # A screen that cannot show a letter shows its escape, instead of ending the program.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    given = sys.argv[1:] if arguments is None else [*arguments]
+    try:
+        return int(app(args=given or ["--help"], prog_name=PROGRAM, standalone_mode=False) or 0)
+    except KeyboardInterrupt:
+        return Code.LEFT
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            traceback.print_exc()
+        message, code = told(error)
+        say(message, "red")
+        return code
+
+
+def told(error: Exception) -> tuple[str, Code]:
+    """What an error means to a person, and the exit code it ends the command with."""
+    match error:
+        case Stop():
+            return str(error), error.code
+        case typer.TyperException():
+            return _usage(error), Code.REFUSED
+        case typer.Abort():
+            return "Declined; nothing was started.", Code.DECLINED
+        case CatalogueError():
+            return str(error), Code.REFUSED
+        case ValidationError() if error.title == Settings.__name__:
+            return _settings(error), Code.REFUSED
+        case EmbeddedError() | Unreachable():
+            return str(error), Code.UNREACHABLE
+        case OSError():
+            return f"{error.filename or 'system'}: {error.strerror or error}", Code.FAILED
+        case _:
+            kind = type(error).__name__
+            return f"a mistake of ours: {kind}: {error} ({DEBUG}=1 shows where)", Code.FAILED
+
+
+def _usage(error: typer.TyperException) -> str:
+    message = " ".join(error.format_message().split())
+    command = getattr(getattr(error, "ctx", None), "command_path", PROGRAM)
+    return f"{message.rstrip('.')}; see: python {command} --help"
+
+
+def _settings(error: ValidationError) -> str:
+    prefix = Settings.model_config.get("env_prefix", "")
+    wrong = []
+    for mistake in error.errors(include_input=False):
+        name = str(mistake["loc"][0])
+        variable = name if name.isupper() else f"{prefix}{name.upper()}"
+        wrong.append(f"{variable}: {mistake['msg'].lower()}")
+    return f"settings: {'; '.join(wrong)}; correct the environment or .env"

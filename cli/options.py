@@ -1,0 +1,85 @@
+"""Options that several commands share, each written once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.exits import Stop
+
+GoalText = Annotated[
+    str, typer.Argument(metavar="GOAL", help="What you want, in your own words.")
+]
+Playbook = Annotated[
+    str, typer.Option("--playbook", metavar="NAME", help="A ready domain variant, see playbooks/.")
+]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="NAME=VALUE",
+        help="A file or folder by its path, or text:... for literal text. Repeatable.",
+    ),
+]
+PlanFile = Annotated[
+    Path | None,
+    typer.Option("--plan", metavar="FILE", help="A ready plan as JSON; nothing is planned then."),
+]
+LimitPairs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limits",
+        metavar="NAME=VALUE",
+        help="What the run may spend, for example dollars=0.5 or deadline_seconds=300. Repeatable.",
+    ),
+]
+GivenId = Annotated[
+    str,
+    typer.Option(
+        "--id",
+        metavar="ID",
+        help="Your own run id: the same id and goal again attaches to that run.",
+    ),
+]
+Models = Annotated[
+    bool, typer.Option("--models", help="Let a playbook that can do without ask models too.")
+]
+Unpriced = Annotated[
+    bool,
+    typer.Option(
+        "--unpriced", help="Accept a model without a known price; calls and tokens still bound it."
+    ),
+]
+Embedded = Annotated[
+    bool,
+    typer.Option(
+        "--embedded", help="Use the embedded server, whatever other server is configured or found."
+    ),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")
+]
+OutFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="FILE", help="Write the report there too; JSON if it ends in .json."
+    ),
+]
+RunId = Annotated[str, typer.Argument(metavar="ID", help="The run's id, as `list` shows it.")]
+
+
+def check_out(out: Path | None) -> Path | None:
+    """The file to write, absolute; Stop if its folder cannot take one."""
+    if out is None:
+        return None
+    path = out.expanduser().absolute()
+    if path.is_dir():
+        raise Stop(f"--out {str(out)!r} is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise Stop(f"--out: there is no folder {str(path.parent)!r}; create it first")
+    if not os.access(path.parent, os.W_OK):
+        raise Stop(f"--out: the folder {str(path.parent)!r} is not writable; choose another")
+    return path

@@ -1,0 +1,52 @@
+"""The two streams: what a program reads goes to stdout, what a person reads meanwhile to stderr.
+
+Everything that a model, a repository or a tool wrote passes through here before a terminal sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
+from rich.text import Text
+
+from orchestrator.text import for_terminal
+
+# Markup and emoji codes are off: `[red]` in a file name is text, not an instruction.
+OUT = Console(markup=False, emoji=False, highlight=False)
+ERR = Console(stderr=True, markup=False, emoji=False, highlight=False)
+
+
+class Safe:
+    """A renderable whose text is made harmless after rendering.
+
+    Needed where the renderer itself decodes: Markdown turns `&#x202e;` into a live control
+    character, which escaping its source cannot see.
+    """
+
+    def __init__(self, inner: RenderableType) -> None:
+        self._inner = inner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._inner, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(for_terminal(segment.text, lines=True), segment.style)
+
+
+def say(message: str, style: str = "") -> None:
+    """A line, or several, on stderr; never wrapped, so that paths and links can be copied."""
+    ERR.print(Text(for_terminal(message, lines=True), style=style), soft_wrap=True)
+
+
+def say_all(messages: Iterable[str], style: str = "") -> None:
+    """Each message on a line of its own, on stderr."""
+    for message in messages:
+        say(message, style)
+
+
+def put(text: str) -> None:
+    """Text on stdout exactly as it is: for JSON, whose own escaping leaves no control character."""
+    OUT.out(text, highlight=False)

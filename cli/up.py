@@ -1,0 +1,22 @@
+"""`up`: hold the embedded server and its worker up until `down`."""
+
+from __future__ import annotations
+
+from cli.exits import Code
+from cli.screen import say
+from orchestrator import embedded
+from orchestrator.settings import Settings
+
+
+def command() -> int:
+    """Start the embedded server and worker, and hold them up until `down`."""
+    return run(Settings())
+
+
+def run(settings: Settings) -> int:
+    """Start and hold; say where they listen."""
+    endpoint = embedded.up(settings)
+    say(f"Up: Temporal at {endpoint.target.address}, state in {settings.state_dir}")
+    say(f"Web UI: {endpoint.target.ui_url}")
+    say("Stop it with: python starter.py down", "dim")
+    return Code.COMPLETE
