@@ -38,6 +38,8 @@ def _moves(state: State, now: datetime) -> Iterator[Move]:
 
 
 def _next(state: State, now: datetime) -> Move | None:
+    if state.stop and state.stop.reason == "cancelled":
+        return _cut(state)
     if state.phase == "planning":
         return _plan(state)
     if state.phase == "working":
@@ -68,7 +70,7 @@ def _work(state: State, now: datetime) -> Move | None:
     if not state.stop and deadline and now >= deadline:
         return Stop("deadline", "the deadline was reached")
     if state.stop:
-        return _cut(state) if state.stop.reason in ("deadline", "cancelled") else None
+        return _cut(state) if state.stop.reason == "deadline" else None
     if len(state.flights) >= state.goal.limits.concurrency:
         return None
     for progress in _ready(state):
@@ -119,9 +121,7 @@ def _start(state: State, progress: Progress) -> Move | None:
 
 
 def _synthesize(state: State) -> Move | None:
-    if state.flights:
-        return _cut(state) if state.stop and state.stop.reason == "cancelled" else None
-    if state.synthesis is not None or (state.stop and state.stop.reason == "cancelled"):
+    if state.flights or state.synthesis is not None:
         return None
     material = synthesis_material(state)
     free = _ask(state, "synthesize", material, tier=None)

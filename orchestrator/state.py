@@ -131,7 +131,21 @@ class Abandoned:
     """What was cut has not answered within the grace: it counts at its reservation."""
 
 
-Event = Prepared | Started | Answered | Unanswered | ToolEnded | CancelAsked | Abandoned
+@dataclass(frozen=True)
+class DeadlineReached:
+    """The deadline timer fired; what that means, `next_moves` reads from the clock."""
+
+
+Event = (
+    Prepared
+    | Started
+    | Answered
+    | Unanswered
+    | ToolEnded
+    | CancelAsked
+    | Abandoned
+    | DeadlineReached
+)
 
 
 # ---------------------------------------------------------------- what a run is

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from google.protobuf.message import Message
 from temporalio.api.common.v1 import Payload
 from temporalio.converter import (
     ExternalStorage,
@@ -124,3 +126,21 @@ def external_storage(store: DirectoryStore) -> ExternalStorage:
     return ExternalStorage(
         drivers=[driver], driver_selector=select, payload_size_threshold=INLINE_BYTES
     )
+
+
+async def inline(message: Message, store: DirectoryStore) -> None:
+    """Replace every reference to a stored payload, anywhere in a history event, by its content."""
+    if isinstance(message, Payload):
+        if message.external_payloads:
+            reference = json.loads(message.data)
+            message.ParseFromString(await store.get(reference["claimData"]["sha256"]))
+        return
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is None:
+            continue
+        if descriptor.message_type.GetOptions().map_entry:
+            values = [each for each in value.values() if isinstance(each, Message)]
+        else:
+            values = list(value) if descriptor.is_repeated else [value]
+        for each in values:
+            await inline(each, store)

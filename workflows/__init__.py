@@ -1,0 +1,5 @@
+"""The workflows of a deployment: deterministic, no I/O, no SDK of a model in their imports."""
+
+from workflows.supervisor import SupervisorWorkflow
+
+WORKFLOWS = [SupervisorWorkflow]

@@ -1,0 +1,116 @@
+"""Logs as JSON, one object a line, with the run and the activity they belong to.
+
+Everything goes through the standard library's root logger, so that libraries, `workflow.logger`
+(silent on replay)
+and structlog end up in the same file in the same form. The file is private and bounded.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterable
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+from temporalio import activity, workflow
+from temporalio.worker import (
+    ActivityInboundInterceptor,
+    ExecuteActivityInput,
+    Interceptor,
+)
+
+LOG_BYTES = 5_000_000
+LOG_FILES = 3
+_HIDDEN = "[hidden]"
+_TEMPORAL = {
+    "workflow_id": "workflow_id",
+    "run_id": "run_id",
+    "workflow_run_id": "run_id",
+    "workflow_type": "workflow_type",
+    "activity_id": "activity_id",
+    "activity_type": "activity_type",
+    "attempt": "attempt",
+}
+"""What is kept of Temporal's facts about a message, and under which name."""
+
+
+def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()) -> None:
+    """Send every log record of this process to a file (None: standard error) as JSON lines.
+
+    `secrets` are blotted out wherever they occur: a library may log a header.
+    """
+    handler: logging.Handler
+    if path is None:
+        handler = logging.StreamHandler(sys.stderr)
+    else:
+        path.touch(mode=0o600)
+        handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1)
+    handler.setFormatter(_formatter([secret for secret in secrets if secret]))
+    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    # Its sentence repeats as text what the record carries as fields.
+    workflow.logger.workflow_info_on_message = False
+    activity.logger.activity_info_on_message = False
+    structlog.configure(
+        processors=[*_shared(), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+def _shared() -> list[Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+    ]
+
+
+def _formatter(secrets: list[str]) -> logging.Formatter:
+    def rendered(logger: WrappedLogger, name: str, event: EventDict) -> str:
+        line = str(structlog.processors.JSONRenderer(default=str)(logger, name, event))
+        for secret in secrets:
+            line = line.replace(secret, _HIDDEN)
+        return line
+
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[*_shared(), structlog.stdlib.ExtraAdder(), _flattened],
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, rendered],
+    )
+
+
+def _flattened(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
+    """Temporal's own adapters put their facts in one object; ours stand beside the message."""
+    for key in ("temporal_workflow", "temporal_activity"):
+        facts: dict[str, Any] = event.pop(key, None) or {}
+        for theirs, ours in _TEMPORAL.items():
+            if facts.get(theirs):
+                event.setdefault(ours, facts[theirs])
+    return event
+
+
+class LogContext(Interceptor):
+    """Gives every log line of an activity its run, activity id and attempt."""
+
+    def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
+        return _BindsActivity(next)
+
+
+class _BindsActivity(ActivityInboundInterceptor):
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+        info = activity.info()
+        with structlog.contextvars.bound_contextvars(
+            workflow_id=info.workflow_id,
+            run_id=info.workflow_run_id,
+            activity_id=info.activity_id,
+            attempt=info.attempt,
+        ):
+            return await self.next.execute_activity(input)

@@ -1,0 +1,172 @@
+"""Fixtures: a real dev server with its time skipping, and `Runs`, which starts runs and replays
+each history.
+"""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import Client, WorkflowHandle
+from temporalio.testing import WorkflowEnvironment
+from temporalio.worker import Worker
+
+from activities.agents import Agents
+from activities.catalogue import Catalogue
+from activities.journal import FileJournal
+from activities.preparation import Preparation
+from activities.pricing import Prices
+from activities.seam import Model, Tool
+from activities.use_tool import Tools
+from orchestrator.contracts import Capabilities, Goal, PinnedInput, Report, Synthesis
+from orchestrator.replay import replay
+from orchestrator.settings import Settings
+from orchestrator.storage import DirectoryStore
+from orchestrator.temporal import plugin
+from workflows import WORKFLOWS
+from workflows.supervisor import SupervisorWorkflow
+
+TEMPORAL = Path(sys.executable).parent / "temporal"
+TEMPLATES = {
+    "merge": lambda m: Synthesis(
+        answer="merged " + " ".join(f.content for f in m.findings), by_template=True
+    )
+}
+TIERS = ("haiku", "sonnet", "opus")
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+async def env(anyio_backend: str) -> AsyncIterator[WorkflowEnvironment]:
+    """The real server, with per-workflow time skipping that costs no second a skip."""
+    flags = [
+        "frontend.WorkflowTimeSkippingEnabled=true",
+        'history.timerProcessorMaxTimeShift="1ms"',
+    ]
+    environment = await WorkflowEnvironment.start_time_skipping_v2(
+        dev_server_existing_path=str(TEMPORAL),
+        dev_server_log_level="never",
+        dev_server_startup_timeout=timedelta(seconds=60),
+        dev_server_extra_args=[part for flag in flags for part in ("--dynamic-config-value", flag)],
+    )
+    async with environment:
+        yield environment
+
+
+@dataclass
+class Runs:
+    """Starts runs against a worker with the given model and tools; every history is replayed
+    strictly.
+    """
+
+    env: WorkflowEnvironment
+    folder: Path
+    handles: list[WorkflowHandle[SupervisorWorkflow, Report]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.store = DirectoryStore(self.folder / "store")
+        self.journal = FileJournal(self.folder / "journal")
+        config = self.env.client.config()
+        config["plugins"] = [plugin(self.store)]
+        self.client = Client(**config)
+        self.queue = f"test-{uuid.uuid4().hex[:8]}"
+
+    @asynccontextmanager
+    async def worker(
+        self,
+        model: Model | None = None,
+        tools: Mapping[str, Tool] | None = None,
+        catalogue: Catalogue | None = None,
+        **more: Any,
+    ) -> AsyncIterator[None]:
+        """Workers for the main queue and each tier; no workflow is cached, so each task replays."""
+        catalogue = catalogue or Catalogue.load()
+        prices = Prices.of(Settings(_env_file=None))
+        roles = {name: role.prompt for name, role in catalogue.roles.items()}
+        agents = Agents(model, self.journal, self.store, roles, TEMPLATES, prices.price)
+        preparation = Preparation(
+            catalogue=catalogue,
+            store=self.store,
+            pricing=prices,
+            tools=tuple(tools or {}),
+            take_snapshot=more.get("take_snapshot", _no_snapshot),
+            allowed_roots=lambda: (self.folder,),
+            capabilities=_full,
+            has_endpoint=model is not None,
+            version="test",
+        )
+        free: list[Callable[..., Any]] = [
+            preparation.prepare,
+            Tools(tools or {}, self.journal).use_tool,
+        ]
+        asking: list[Callable[..., Any]] = [agents.plan, agents.work, agents.synthesize]
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(
+                Worker(
+                    self.client,
+                    task_queue=self.queue,
+                    workflows=WORKFLOWS,
+                    activities=[*free, *asking],
+                    max_cached_workflows=0,
+                    build_id="test",
+                )
+            )
+            for tier in TIERS if model else ():
+                await stack.enter_async_context(
+                    Worker(
+                        self.client,
+                        task_queue=f"{self.queue}-{tier}",
+                        activities=asking,
+                        build_id="test",
+                    )
+                )
+            yield
+
+    async def start(self, goal: Goal) -> WorkflowHandle[SupervisorWorkflow, Report]:
+        handle = await self.client.start_workflow(
+            SupervisorWorkflow.run, goal, id=f"run-{uuid.uuid4().hex[:8]}", task_queue=self.queue
+        )
+        self.handles.append(handle)
+        return handle
+
+    async def run(self, goal: Goal, model: Model | None = None, **worker: Any) -> Report:
+        async with self.worker(model, **worker):
+            return await (await self.start(goal)).result()
+
+    async def activities(self) -> list[str]:
+        """The ids of the activities of the last run, as scheduled."""
+        history = await self.handles[-1].fetch_history()
+        return [
+            event.activity_task_scheduled_event_attributes.activity_id
+            for event in history.events
+            if event.HasField("activity_task_scheduled_event_attributes")
+        ]
+
+
+async def _full() -> Capabilities:
+    return Capabilities()
+
+
+async def _no_snapshot(name: str, *_: object) -> PinnedInput:
+    raise AssertionError(f"no snapshot is taken in this test: {name}")
+
+
+@pytest.fixture
+async def runs(env: WorkflowEnvironment, tmp_path: Path) -> AsyncIterator[Runs]:
+    """Behaviour under test; on the way out every run's history is replayed, arguments compared."""
+    started = Runs(env, tmp_path)
+    yield started
+    for handle in started.handles:
+        history = await handle.fetch_history()
+        assert await replay(history, started.store) == ()

@@ -1,0 +1,107 @@
+"""A scripted model for behaviour tests: the real activities run, only the endpoint is replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from activities.seam import ModelAnswer, ModelRequest
+from orchestrator.contracts import Usage
+
+Line = str | dict[str, Any] | Exception | ModelAnswer | asyncio.Event
+"""An answer's text or JSON, an error to raise, a whole answer, or an event to wait for first."""
+
+USAGE = Usage(input_tokens=1_000, output_tokens=100)
+
+
+def works(result: str, **fields: Any) -> dict[str, Any]:
+    """What an agent answers when it has completed its subtask."""
+    common = {"confidence": 90, "sources": ["input"], "reason": "", "message": ""}
+    return {"status": "complete", "result": result, **common, **fields}
+
+
+def synthesizes(answer: str, **fields: Any) -> dict[str, Any]:
+    return {"answer": answer, "confidence": 88, "conflicts": [], "gaps": [], **fields}
+
+
+def subtask(id: str, *depends_on: str, role: str = "analyst", **fields: Any) -> dict[str, Any]:
+    return {
+        "id": id,
+        "title": f"Subtask {id}",
+        "instruction": f"Find out everything about part {id} of the goal",
+        "inputs": [],
+        "role": role,
+        "tier": "",
+        "depends_on": list(depends_on),
+        "acceptance_criteria": "",
+        "checks": [],
+        **fields,
+    }
+
+
+def plans(*subtasks: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "subtasks": list(subtasks),
+        "goal": "the goal",
+        "strategy": "merge",
+        "synthesis_instruction": "Answer in a sentence.",
+    }
+
+
+@dataclass
+class ScriptedModel:
+    """Answers by what is asked for: `plan`, `synthesize`, or the id of a subtask; each a list of
+    lines in order.
+    """
+
+    lines: Mapping[str, Iterable[Line]]
+    heard: list[str] = field(default_factory=list)
+    """What was asked, in order of arrival."""
+    requests: list[ModelRequest] = field(default_factory=list)
+    busy: int = 0
+    most_busy: int = 0
+
+    def __post_init__(self) -> None:
+        self._left = {key: deque(lines) for key, lines in self.lines.items()}
+
+    async def ask(self, request: ModelRequest) -> ModelAnswer:
+        what = self._what(request)
+        self.heard.append(what)
+        self.requests.append(request)
+        self.busy += 1
+        self.most_busy = max(self.most_busy, self.busy)
+        try:
+            return await self._answer(what, request)
+        finally:
+            self.busy -= 1
+
+    async def _answer(self, what: str, request: ModelRequest) -> ModelAnswer:
+        left = self._left.get(what)
+        if not left:
+            raise AssertionError(f"script exhausted: nobody wrote an answer for {what!r}")
+        line = left.popleft()
+        if isinstance(line, asyncio.Event):
+            await line.wait()
+            return await self._answer(what, request)
+        if isinstance(line, Exception):
+            raise line
+        if isinstance(line, ModelAnswer):
+            return line
+        text = line if isinstance(line, str) else json.dumps(line)
+        return ModelAnswer(text=text, stop_reason="end_turn", model=request.model, usage=USAGE)
+
+    async def count_tokens(self, request: ModelRequest) -> int:
+        return len(request.prompt) // 4
+
+    def _what(self, request: ModelRequest) -> str:
+        properties = request.schema["properties"]
+        if "subtasks" in properties:
+            return "plan"
+        if "answer" in properties:
+            return "synthesize"
+        known = [key for key in self._left if f"part {key} of the goal" in request.prompt]
+        return known[0] if known else "the whole goal"
