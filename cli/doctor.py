@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,20 +26,22 @@ from temporalio.service import RPCError
 
 from cli.connection import CONNECT_SECONDS, configured_target, pollers
 from cli.exits import Code, Stop
+from cli.goal import endpoint_of
 from cli.launch import search_attributes_of
 from cli.options import Embedded
-from cli.screen import OUT, Safe
+from cli.screen import OUT, Safe, without_password
 from orchestrator import __version__, embedded
 from orchestrator.contracts import Tier
 from orchestrator.embedded.server import SEARCH_ATTRIBUTES, binary
 from orchestrator.settings import Settings
 from orchestrator.temporal import Target, Unreachable, connect
 
-Mark = Literal["ok", "note", "bad"]
+Mark = Literal["ok", "note", "bad", "fact"]
 _LOOK: dict[Mark, tuple[str, str]] = {
     "ok": ("✓", "green"),
     "note": ("·", "yellow"),
     "bad": ("✗", "bold red"),
+    "fact": ("", ""),
 }
 TOOLS = ("git", "ruff", "bandit", "temporal")
 TOOL_SECONDS = 20
@@ -92,11 +95,13 @@ def state_directory(settings: Settings) -> Check:
     """Whether the state directory, or the nearest folder above that exists, can be written."""
     path = settings.state_dir.expanduser()
     nearest = next(each for each in (path, *path.parents) if each.exists())
-    if nearest.is_dir() and os.access(nearest, os.W_OK):
-        free = shutil.disk_usage(nearest).free // 1_000_000
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            free = shutil.disk_usage(nearest).free // 1_000_000
         return Check("project", "state", "ok", f"{path} ({free:,} MB free)")
-    advice = "not writable; set HOLDFAST_STATE_DIR to a folder that is"
-    return Check("project", "state", "bad", f"{path}: {advice}")
+    except OSError as error:
+        advice = f"{error.strerror}; set HOLDFAST_STATE_DIR to a folder that can be written"
+        return Check("project", "state", "bad", f"{path}: {advice}")
 
 
 async def server(settings: Settings, only_embedded: bool) -> list[Check]:
@@ -180,7 +185,7 @@ def models(settings: Settings) -> list[Check]:
                 "none; set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL for goals that need a model",
             )
         ]  # fmt: skip
-    address = settings.anthropic_base_url or "https://api.anthropic.com"
+    address = endpoint_of(settings)
     key = settings.anthropic_api_key
     shown = f"key {masked(key.get_secret_value())}" if key else "no key"
     named = ", ".join((settings.model_haiku, settings.model_sonnet, settings.model_opus))
@@ -195,9 +200,9 @@ def _reachable(address: str, shown: str) -> tuple[Mark, str]:
     try:
         port = parts.port or (443 if parts.scheme == "https" else 80)
         with socket.create_connection((parts.hostname or "", port), REACH_SECONDS):
-            return "ok", f"{address}, {shown}"
+            return "ok", f"{without_password(address)}, {shown}"
     except (OSError, ValueError) as error:
-        return "bad", f"{address}, {shown}: not reachable: {error}"
+        return "bad", f"{without_password(address)}, {shown}: not reachable: {error}"
 
 
 def masked(secret: str) -> str:
@@ -235,17 +240,13 @@ def origins(settings: Settings) -> list[Check]:
         value = getattr(settings, name)
         secret = getattr(value, "get_secret_value", None)
         shown = masked(secret()) if secret else str(value if value not in (None, "", ()) else "-")
-        checks.append(Check("settings", name, "ok", f"{without_password(shown)}  ({origin})"))
+        detail = f"{without_password(shown)}  ({origin})"
+        checks.append(Check("settings", Settings.variable(name), "fact", detail))
     for variable in _TEMPORAL_VARIABLES:
         if value := os.environ.get(variable):
             shown = masked(value) if variable.endswith("KEY") else value
-            checks.append(Check("settings", variable, "ok", f"{shown}  (environment)"))
+            checks.append(Check("settings", variable, "fact", f"{shown}  (environment)"))
     return checks
-
-
-def without_password(text: str) -> str:
-    """An address without the user name and password that it may carry."""
-    return re.sub(r"(?<=://)[^/@\s]*@", "…@", text)
 
 
 def _table(checks: list[Check]) -> Table:

@@ -38,7 +38,7 @@ async def _connected_run(settings: Settings, run_id: str, out: Path | None, embe
 async def run(connection: Connection, run_id: str, out: Path | None) -> int:
     """Write the history; it holds the run's inputs and answers, so the file is private."""
     try:
-        text = await export(connection.client, run_id)
+        text = await export(connection.client, run_id, connection.store)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise no_such_run(run_id) from error

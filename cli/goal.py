@@ -83,6 +83,11 @@ def _works_without_models(plan: Plan | None, catalogue: Catalogue) -> bool:
     )
 
 
+def endpoint_of(settings: Settings) -> str:
+    """The address of the models that an embedded worker asks."""
+    return settings.anthropic_base_url or "https://api.anthropic.com"
+
+
 def no_endpoint(playbook: str) -> Stop:
     """The refusal, in three lines, of a goal that needs a model where none can be asked."""
     free = (

@@ -114,10 +114,9 @@ def _usage(error: typer.TyperException) -> str:
 
 
 def _settings(error: ValidationError) -> str:
-    prefix = Settings.model_config.get("env_prefix", "")
     wrong = []
     for mistake in error.errors(include_input=False):
         name = str(mistake["loc"][0])
-        variable = name if name.isupper() else f"{prefix}{name.upper()}"
+        variable = Settings.variable(name) if name in Settings.model_fields else name
         wrong.append(f"{variable}: {mistake['msg'].lower()}")
     return f"settings: {'; '.join(wrong)}; correct the environment or .env"

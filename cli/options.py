@@ -10,9 +10,7 @@ import typer
 
 from cli.exits import Stop
 
-GoalText = Annotated[
-    str, typer.Argument(metavar="GOAL", help="What you want, in your own words.")
-]
+GoalText = Annotated[str, typer.Argument(metavar="GOAL", help="What you want, in your own words.")]
 Playbook = Annotated[
     str, typer.Option("--playbook", metavar="NAME", help="A ready domain variant, see playbooks/.")
 ]

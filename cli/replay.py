@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from google.protobuf.json_format import ParseError
+from temporalio.client import WorkflowHistory
 
 from cli.exits import Code, Stop
 from cli.screen import say
@@ -19,17 +21,26 @@ def command(
     ],
 ) -> int:
     """Check that today's code still takes the decisions that recorded runs took."""
-    for file in files:
-        if not file.is_file():
-            raise Stop(f"there is no file {str(file)!r}; `export ID --out FILE` writes one")
-    return asyncio.run(run(files))
+    return asyncio.run(run([(file, read(file)) for file in files]))
 
 
-async def run(files: list[Path]) -> int:
-    """Replay each file; 1 if any differs."""
+def read(file: Path) -> WorkflowHistory:
+    """The history in a file; Stop if it holds none."""
+    try:
+        return WorkflowHistory.from_json(file.stem, file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise Stop(f"there is no file {str(file)!r}; `export ID --out FILE` writes one") from error
+    except OSError as error:
+        raise Stop(f"{str(file)!r} cannot be read: {error.strerror}") from error
+    except (ValueError, ParseError) as error:
+        raise Stop(f"{str(file)!r} is no history from `export`: {error}") from error
+
+
+async def run(histories: list[tuple[Path, WorkflowHistory]]) -> int:
+    """Replay each history; 1 if any differs."""
     code = Code.COMPLETE
-    for file in files:
-        problems = await replay(file)
+    for file, history in histories:
+        problems = await replay(history)
         if problems:
             code = Code.FAILED
             say(f"✗ {file}: {len(problems)} differences", "bold red")

@@ -14,10 +14,10 @@ import typer
 
 from activities.catalogue import Catalogue
 from cli.board import money
-from cli.connection import Connection, connected
+from cli.connection import Connection, configured_target, connected
 from cli.exits import Code
 from cli.follow import to_the_end
-from cli.goal import Asked, goal_of
+from cli.goal import Asked, endpoint_of, goal_of
 from cli.launch import check_id, launch
 from cli.options import (
     AsJson,
@@ -33,7 +33,7 @@ from cli.options import (
     Unpriced,
     check_out,
 )
-from cli.screen import ERR, say
+from cli.screen import ERR, say, without_password
 from orchestrator.contracts import Goal
 from orchestrator.settings import Settings
 
@@ -77,22 +77,25 @@ def command(
     asked = Asked(goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced)
     arguments = Arguments(check_id(run_id), as_json, check_out(out), stay)
     ours = embedded or not settings.uses_own_server
+    if not ours:
+        configured_target(settings)
     wanted = asyncio.run(goal_of(asked, Catalogue.load(), settings, embedded=ours))
-    if not yes and not agreed(wanted, settings):
+    if not yes and not agreed(wanted, endpoint_of(settings) if ours else "the worker's endpoint"):
         say("Declined; nothing was started.")
         return Code.DECLINED
     return asyncio.run(_connected_run(settings, wanted, arguments, embedded))
 
 
-def agreed(goal: Goal, settings: Settings) -> bool:
+def agreed(goal: Goal, endpoint: str) -> bool:
     """Whether the person at the terminal accepts what the run may spend and send; asked only when
     models are used, above $0.50, and somebody can answer.
     """
     if not goal.use_models:
         return True
-    endpoint = settings.anthropic_base_url or "https://api.anthropic.com"
     sent = ", ".join(f"{each.name} ({each.value})" for each in goal.inputs if each.kind != "text")
-    say(f"Models at {endpoint} are asked; at most {money(goal.limits.dollars)} is spent.")
+    say(
+        f"Models at {without_password(endpoint)} are asked; at most {money(goal.limits.dollars)} is spent."
+    )
     say(f"Sent there: the goal{', and from your inputs: ' + sent if sent else ''}.")
     asks = goal.limits.dollars > ASK_ABOVE_DOLLARS and sys.stdin.isatty() and ERR.is_terminal
     return not asks or typer.confirm("Start it?", default=True, err=True)

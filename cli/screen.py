@@ -5,6 +5,7 @@ Everything that a model, a repository or a tool wrote passes through here before
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -50,3 +51,8 @@ def say_all(messages: Iterable[str], style: str = "") -> None:
 def put(text: str) -> None:
     """Text on stdout exactly as it is: for JSON, whose own escaping leaves no control character."""
     OUT.out(text, highlight=False)
+
+
+def without_password(text: str) -> str:
+    """An address without the user name and password that it may carry."""
+    return re.sub(r"(?<=://)[^/@\s]*@", "…@", text)

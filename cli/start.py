@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from activities.catalogue import Catalogue
-from cli.connection import Connection, connected
+from cli.connection import Connection, configured_target, connected
 from cli.exits import Code
 from cli.goal import Asked, goal_of
 from cli.launch import check_id, launch
@@ -40,6 +40,8 @@ def command(
     settings = Settings()
     asked = Asked(goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced)
     ours = embedded or not settings.uses_own_server
+    if not ours:
+        configured_target(settings)
     wanted = asyncio.run(goal_of(asked, Catalogue.load(), settings, embedded=ours))
     return asyncio.run(_connected_run(settings, wanted, check_id(run_id), embedded))
 

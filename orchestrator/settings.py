@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated
 
 from platformdirs import user_state_path
-from pydantic import AliasChoices, Field, SecretStr
+from pydantic import AliasChoices, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 NAME = "holdfast"
@@ -27,6 +27,10 @@ the caller's.
 
 def _default_state() -> Path:
     return user_state_path(NAME)
+
+
+def _split_paths(value: object) -> object:
+    return tuple(value.split(os.pathsep)) if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
@@ -48,7 +52,7 @@ class Settings(BaseSettings):
         description="STORE_URL: where payloads above 16 KiB live when the server is your own, as file:///PATH.",
     )  # fmt: skip
     task_queue: str = Field(NAME, description="Task queue on a server of your own.")
-    allowed_roots: Annotated[tuple[Path, ...], NoDecode] = Field(
+    allowed_roots: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_split_paths)] = Field(
         (),
         description="Folders below which a Goal may name files and repositories, separated by ':'.",
     )
@@ -78,6 +82,14 @@ class Settings(BaseSettings):
         "", description="Address of Temporal's Web UI when the server is your own, for links."
     )
     build_id: str = Field("", description="Build id of the worker; default: the project's version.")
+
+    @classmethod
+    def variable(cls, name: str) -> str:
+        """The environment variable that sets a field."""
+        alias = cls.model_fields[name].validation_alias
+        if isinstance(alias, AliasChoices):
+            return str(alias.choices[0])
+        return f"{cls.model_config['env_prefix']}{name.upper()}"
 
     @property
     def uses_own_server(self) -> bool:
