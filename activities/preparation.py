@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from temporalio import activity
 
 from activities import checks
-from activities.catalogue import Catalogue, PlaybookFile
 from activities.heartbeat import beating
 from activities.seam import Pricing, Store
 from orchestrator import graph
@@ -28,6 +28,10 @@ from orchestrator.contracts import (
     RoleCard,
 )
 from orchestrator.errors import BadGoal
+
+if TYPE_CHECKING:
+    # Only named in annotations: workflows import this module for its signature.
+    from activities.catalogue import Catalogue, PlaybookFile
 
 PREVIEW_BYTES = 2_000
 """500 tokens of four bytes: what the planner sees of each input."""
