@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -39,6 +39,7 @@ STALL_SECONDS = 60.0
 CONNECT_SECONDS = 5.0
 POOL_SECONDS = 10.0
 COUNT_SECONDS = 10.0
+DRAIN_SECONDS = 0.5
 CONNECTIONS = 1_000
 SPREAD = 0.25
 """Share by which waits are lengthened at random, so that those refused together do not return
@@ -101,11 +102,14 @@ class Claude:
             async with asyncio.timeout(request.deadline_seconds), self._failures(exchange):
                 await self._send(body, exchange)
         except TimeoutError:
-            raise self._cut(exchange, f"deadline of {request.deadline_seconds:.0f} s") from None
+            if not exchange.transcript.complete:
+                raise self._cut(exchange, f"deadline of {request.deadline_seconds:g} s") from None
         except asyncio.CancelledError:
             if not exchange.sent:
                 raise
-            raise self._cut(exchange, "cancellation") from None
+            if not exchange.transcript.complete:
+                raise self._cut(exchange, "cancellation") from None
+        # A complete answer is paid: it is returned even if the cut came in the same moment.
         return _answer(exchange)
 
     async def count_tokens(self, request: ModelRequest) -> int:
@@ -145,9 +149,11 @@ class Claude:
             if "json" in raw.headers.get("content-type", ""):
                 exchange.transcript.load((await raw.aread()).decode("utf-8"))
                 return
-            async for event in anthropic.AsyncStream.raw_events(raw):
+            events = anthropic.AsyncStream.raw_events(raw)
+            async for event in events:
                 exchange.transcript.feed(event.event, event.data)
                 if exchange.transcript.complete:
+                    await _drain(events)
                     return
         raise StreamError("", "the stream ended before the message did")
 
@@ -226,6 +232,14 @@ class Claude:
         model = exchange.transcript.model or exchange.request.model
         usage = exchange.usage
         return Bill(model=model, calls=1, usage=usage, dollars=self._price(model, usage))
+
+
+async def _drain(events: AsyncIterator[object]) -> None:
+    """Read what follows a complete message, so that the connection can be used again."""
+    with suppress(TimeoutError, httpx2.HTTPError, UnicodeDecodeError):
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for _ in events:
+                pass
 
 
 def _answer(exchange: _Exchange) -> ModelAnswer:

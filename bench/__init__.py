@@ -1,0 +1,1 @@
+"""Measurements, each a module that prints its figures."""

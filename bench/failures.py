@@ -1,0 +1,151 @@
+"""Every failure that a model endpoint can show, against the real adapter: how many calls one `ask`
+sends, how long the next one must wait, what the verdict is and what is known of the bill.
+
+    python -m bench.failures        prints the table as Markdown
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from dataclasses import dataclass
+
+from activities.claude import Claude
+from activities.pricing import Prices
+from activities.seam import ModelAnswer, ModelRequest
+from orchestrator.answers import WorkAnswer
+from orchestrator.errors import OrchestrationError
+from orchestrator.settings import Settings
+from simulator import Rule, Script, Simulator
+
+STALL_SECONDS = 0.5
+REQUEST = ModelRequest(
+    model="claude-sonnet-5-5",
+    system="You are an analyst.",
+    prompt="<instruction>\nCompare the three offers.\n</instruction>",
+    schema=WorkAnswer.model_json_schema(),
+    max_output=4_000,
+    deadline_seconds=2.0,
+)
+SPEND_TEXT = "You have reached your specified API usage limits."
+ROWS: dict[str, Rule] = {
+    "success": Rule(probability=0.0),
+    "400 invalid_request_error": Rule(status=400),
+    "400 own spend limit": Rule(status=400, message=SPEND_TEXT),
+    "400 request_body_timeout": Rule(status=400, error_code="request_body_timeout"),
+    "400 with x-should-retry": Rule(status=400, headers={"x-should-retry": "true"}),
+    "401": Rule(status=401),
+    "402 billing_error": Rule(status=402),
+    "403": Rule(status=403),
+    "404 unknown model": Rule(status=404),
+    "408": Rule(status=408),
+    "409 conflict_error": Rule(status=409),
+    "412": Rule(status=412),
+    "413 request_too_large": Rule(status=413),
+    "422": Rule(status=422),
+    "429 with retry-after: 7": Rule(status=429, headers={"retry-after": "7"}),
+    "429 with retry-after-ms: 1500": Rule(status=429, headers={"retry-after-ms": "1500"}),
+    "429 without a wait": Rule(status=429),
+    "429 ramp_limit_exceeded": Rule(
+        status=429, error_code="ramp_limit_exceeded", headers={"retry-after": "3"}
+    ),
+    "429 enforced_spend_limit_reached": Rule(status=429, error_code="enforced_spend_limit_reached"),
+    "429 contract_spend_limit_reached": Rule(status=429, error_code="contract_spend_limit_reached"),
+    "429 with x-should-retry: false": Rule(status=429, headers={"x-should-retry": "false"}),
+    "500 api_error": Rule(status=500),
+    "502 HTML": Rule(fault="html_502"),
+    "503": Rule(status=503),
+    "504 timeout_error": Rule(status=504),
+    "524": Rule(status=524),
+    "529 overloaded_error": Rule(status=529),
+    "529 with retry-after: 20": Rule(status=529, headers={"retry-after": "20"}),
+    "dropped before headers": Rule(fault="drop_before_headers"),
+    "dropped within headers": Rule(fault="drop_mid_headers"),
+    "no answer (hang)": Rule(fault="hang"),
+    "dropped mid-stream": Rule(fault="drop_mid_stream"),
+    "clean end mid-stream": Rule(fault="end_mid_stream"),
+    "stalled mid-stream": Rule(fault="stall_mid_stream"),
+    "overloaded_error mid-stream": Rule(fault="error_mid_stream"),
+    "api_error mid-stream": Rule(fault="error_mid_stream", type="api_error"),
+    "pings past the deadline": Rule(fault="slow_pings"),
+    "200 HTML": Rule(fault="html_200"),
+    "200 broken JSON": Rule(fault="bad_json"),
+    "200 JSON instead of a stream": Rule(fault="json_not_stream"),
+    "refusal": Rule(answer="refusal"),
+    "max_tokens": Rule(answer="truncated"),
+    "malformed JSON": Rule(answer="malformed"),
+    "empty answer": Rule(answer="empty"),
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`wait` is seconds that the next attempt must wait at least; None: Temporal's policy."""
+
+    calls: int
+    wait: float | None
+    verdict: str
+    known: str
+
+
+async def measure(rule: Rule | None) -> Outcome:
+    """Ask once; None asks where nobody listens."""
+    script = Script(rules=() if rule is None else (rule,), ping_seconds=0.1)
+    async with Simulator(script) as simulator:
+        url = simulator.url if rule else f"http://127.0.0.1:{_closed_port()}"
+        claude = Claude(
+            key="scripted",
+            base_url=url,
+            price=Prices.of(Settings()).price,
+            stall_seconds=STALL_SECONDS,
+            chance=lambda: 0.0,
+        )
+        try:
+            answer = await claude.ask(REQUEST)
+        except OrchestrationError as error:
+            return _failed(simulator, error)
+        finally:
+            await claude.aclose()
+        return _answered(simulator, answer)
+
+
+def _answered(simulator: Simulator, answer: ModelAnswer) -> Outcome:
+    used = f"{answer.usage.input_tokens} in, {answer.usage.output_tokens} out"
+    return Outcome(_calls(simulator), None, f"answer ({answer.stop_reason})", used)
+
+
+def _failed(simulator: Simulator, error: OrchestrationError) -> Outcome:
+    wait = error.next_retry_delay.total_seconds() if error.next_retry_delay else None
+    bill = error.details[0] if error.details else None
+    known = "nothing to pay"
+    if bill is not None:
+        used = bill.usage
+        known = f"{used.input_tokens} in, {used.output_tokens} out" if used.total else "unknown"
+    return Outcome(_calls(simulator), wait, type(error).__name__, known)
+
+
+def _calls(simulator: Simulator) -> int:
+    return int(simulator.log.report()["requests"])
+
+
+def _closed_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+async def main() -> None:
+    rows = ["| failure | calls | wait at least | verdict | usage known |", "|---|---|---|---|---|"]
+    for name, rule in [*ROWS.items(), ("connection refused", None)]:
+        outcome = await measure(rule)
+        wait = "" if outcome.wait is None else f"{outcome.wait:g} s"
+        if outcome.verdict == "NotBilled" and not wait:
+            wait = "policy"
+        cells = (name, outcome.calls, wait, outcome.verdict, outcome.known)
+        rows.append(f"| {' | '.join(str(cell) for cell in cells)} |")
+    sys.stdout.write("\n".join(rows) + "\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
