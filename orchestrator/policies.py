@@ -23,6 +23,8 @@ TRANSPORT_TRIES = 3
 """How often a call that may have been billed is scheduled again."""
 OUTPUT_TOKENS_PER_SECOND = 40
 """A call's start-to-close is at least max_output over this."""
+TOOL_MARGIN_SECONDS = 15
+"""How much longer than its own limit a tool may take to clean up after itself."""
 BYTES_PER_TOKEN = 2
 """The worst case for counting tokens of text without a tokenizer: UTF-8 bytes over this."""
 PROMPT_OVERHEAD_TOKENS = 1_500
@@ -63,8 +65,8 @@ class Policy:
     heartbeat: int = 10
 
     def options(self, seconds: int = 0) -> Options:
-        """Temporal's options; `seconds` lengthens the start-to-close of one call."""
-        longest = max(self.seconds, seconds)
+        """Temporal's options; `seconds`, if given, is the start-to-close of this one call."""
+        longest = seconds or self.seconds
         return Options(
             start_to_close_timeout=timedelta(seconds=longest),
             schedule_to_close_timeout=(
@@ -87,7 +89,6 @@ class Policy:
 
 
 def _model(tier: Tier, max_output: int, effort: Effort, seconds: int = 300) -> Policy:
-    seconds = max(seconds, max_output // OUTPUT_TOKENS_PER_SECOND)
     return Policy(
         seconds,
         schedule_to_close=3_600,
@@ -108,5 +109,5 @@ POLICIES: dict[str, Policy] = {
 
 
 def options(kind: str, seconds: int = 0) -> Options:
-    """Temporal's options for an activity type; `seconds` lengthens its start-to-close."""
+    """Temporal's options for an activity type; `seconds`, if given, is its start-to-close."""
     return POLICIES[kind].options(seconds)

@@ -111,6 +111,11 @@ class Runs:
             Tools(tools or {}, self.journal).use_tool,
         ]
         asking: list[Callable[..., Any]] = [agents.plan, agents.work, agents.synthesize]
+        # Cancellation reaches an activity with its next heartbeat.
+        options: dict[str, Any] = {
+            "build_id": "test",
+            "max_heartbeat_throttle_interval": timedelta(seconds=1),
+        }
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(
                 Worker(
@@ -119,7 +124,7 @@ class Runs:
                     workflows=WORKFLOWS,
                     activities=[*free, *asking],
                     max_cached_workflows=0,
-                    build_id="test",
+                    **options,
                 )
             )
             for tier in TIERS if model else ():
@@ -128,7 +133,7 @@ class Runs:
                         self.client,
                         task_queue=f"{self.queue}-{tier}",
                         activities=asking,
-                        build_id="test",
+                        **options,
                     )
                 )
             yield

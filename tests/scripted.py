@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from activities.seam import ModelAnswer, ModelRequest
-from orchestrator.contracts import Usage
+from orchestrator.answers import PlanAnswer, to_plan
+from orchestrator.contracts import Plan, Usage
 
 Line = str | dict[str, Any] | Exception | ModelAnswer | asyncio.Event
 """An answer's text or JSON, an error to raise, a whole answer, or an event to wait for first."""
@@ -52,6 +53,11 @@ def plans(*subtasks: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def ready(*subtasks: dict[str, Any]) -> Plan:
+    """The same plan as a goal's ready plan."""
+    return to_plan(PlanAnswer.model_validate(plans(*subtasks)))
+
+
 @dataclass
 class ScriptedModel:
     """Answers by what is asked for: `plan`, `synthesize`, or the id of a subtask; each a list of
@@ -67,10 +73,17 @@ class ScriptedModel:
 
     def __post_init__(self) -> None:
         self._left = {key: deque(lines) for key, lines in self.lines.items()}
+        self._asked: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+
+    async def asked(self, *whats: str) -> None:
+        """Wait until each of these has been asked."""
+        for what in whats:
+            await self._asked[what].wait()
 
     async def ask(self, request: ModelRequest) -> ModelAnswer:
         what = self._what(request)
         self.heard.append(what)
+        self._asked[what].set()
         self.requests.append(request)
         self.busy += 1
         self.most_busy = max(self.most_busy, self.busy)

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+from decimal import Decimal
 
 import pytest
+from temporalio.client import WorkflowFailureError
+from temporalio.exceptions import ApplicationError, CancelledError
+from temporalio.testing import ActivityEnvironment
 
+from activities.catalogue import Catalogue
+from activities.seam import ModelAnswer
+from activities.use_tool import Tools
 from conftest import Runs
-from orchestrator.contracts import Goal, GoalInput, Limits
-from scripted import ScriptedModel, plans, subtask, synthesizes, works
+from orchestrator.contracts import Bill, Draft, Goal, GoalInput, Report, Usage, WorkMaterial
+from orchestrator.errors import AuthenticationRefused, NotBilled, PossiblyBilled, ToolFailed
+from scripted import USAGE, ScriptedModel, plans, ready, subtask, synthesizes, works
+from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio
 
 
 def goal(text: str = "Compare three engines", **fields: object) -> Goal:
     return Goal.model_validate({"text": text, "use_models": True, **fields})
+
+
+def statuses(report: Report) -> dict[str, str]:
+    return {finding.subtask_id: finding.status for finding in report.findings}
+
+
+# ---------------------------------------------------------------- the graph
 
 
 async def test_a_goal_becomes_a_plan_is_worked_through_and_synthesized(runs: Runs) -> None:
@@ -36,3 +52,451 @@ async def test_a_goal_becomes_a_plan_is_worked_through_and_synthesized(runs: Run
     ]  # fmt: skip
     assert report.model_calls == 5
     assert report.dollars is not None and 0 < report.dollars < 2
+
+
+async def test_a_subtask_starts_the_moment_its_own_dependencies_have_settled(runs: Runs) -> None:
+    """D1: no waves. t3 needs only t2, and runs while t1 is still busy."""
+    slow = asyncio.Event()
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"), subtask("t2"), subtask("t3", "t2"))],
+            "t1": [slow, works("one")],
+            "t2": [works("two")],
+            "t3": [works("three")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    async with runs.worker(model):
+        handle = await runs.start(goal())
+        await model.asked("t3")
+        slow.set()
+        report = await handle.result()
+    assert report.status == "complete"
+
+
+async def test_the_longest_remaining_chain_starts_first_under_the_concurrency_cap(
+    runs: Runs,
+) -> None:
+    order = ["a", "b", "c", "d"]
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("a"), subtask("b"), subtask("c", "b"), subtask("d", "c"))],
+            **{each: [works(each)] for each in order},
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    await runs.run(goal(limits={"concurrency": 1}), model)
+    worked = [each for each in await runs.activities() if each.startswith("work")]
+    assert worked == ["work-b-1", "work-c-1", "work-a-1", "work-d-1"]
+    assert model.most_busy == 1
+
+
+async def test_what_a_dependency_found_reaches_its_dependents_and_nobody_else(runs: Runs) -> None:
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"), subtask("t2"), subtask("t3", "t1"))],
+            "t1": [works("the secret of t1")],
+            "t2": [works("two")],
+            "t3": [works("three")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    await runs.run(goal(limits={"concurrency": 1}), model)
+    prompts = dict(zip(model.heard, model.requests, strict=True))
+    assert 'source="finding of subtask t1, confidence 90"' in prompts["t3"].prompt
+    assert "the secret of t1" in prompts["t3"].prompt
+    assert "the secret of t1" not in prompts["t2"].prompt
+
+
+async def test_inputs_are_enclosed_verbatim_for_the_subtasks_that_name_them(runs: Runs) -> None:
+    report_file = runs.folder / "report.txt"
+    report_file.write_text("Revenue was 12.5 million.")
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1", inputs=["report"]), subtask("t2"))],
+            "t1": [works("one")],
+            "t2": [works("two")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    given = GoalInput(name="report", kind="file", value=str(report_file))
+    await runs.run(goal(inputs=[given]), model)
+    prompts = dict(zip(model.heard, model.requests, strict=True))
+    assert "Revenue was 12.5 million." in prompts["t1"].prompt
+    assert "Revenue was 12.5 million." not in prompts["t2"].prompt
+
+
+# ---------------------------------------------------------------- failures
+
+
+async def test_dependents_of_a_failure_are_skipped_and_siblings_are_not(runs: Runs) -> None:
+    """D3, D8 and the cascade: t1 fails for good, t3 and t5 cannot run, t2 and t4 are delivered."""
+    fails = works("", status="failed", message="no data")
+    model = ScriptedModel(
+        {
+            "plan": [
+                plans(
+                    subtask("t1"),
+                    subtask("t2"),
+                    subtask("t3", "t1"),
+                    subtask("t4", "t2"),
+                    subtask("t5", "t3", "t4"),
+                )
+            ],
+            "t1": [fails, fails, fails],
+            "t2": [works("two")],
+            "t4": [works("four")],
+            "synthesize": [synthesizes("What t2 and t4 say.")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert statuses(report) == {
+        "t1": "failed", "t2": "complete", "t3": "skipped", "t4": "complete", "t5": "skipped",
+    }  # fmt: skip
+    assert report.status == "complete_with_gaps"
+    assert report.answer == "What t2 and t4 say."
+    cause = next(gap for gap in report.gaps if gap.subtask_id == "t1")
+    assert cause.why == "no data" and cause.took_down == ("t3", "t5")
+    failures = model.requests[model.heard.index("synthesize")].prompt
+    assert "no data" in failures and "needs t1, which failed" in failures
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "not JSON at all",
+        works("too short", status="failed", message="gave up"),
+        works("unsure", confidence=10),
+        works("no check word here"),
+        ModelAnswer(text="", stop_reason="refusal", model="claude-haiku-5-5", usage=USAGE),
+        works("", status="escalate", reason="confidence_too_low", message="not sure"),
+    ],
+    ids=["malformed", "failed", "low confidence", "failed check", "refusal", "doubt"],
+)
+async def test_a_bad_answer_is_tried_again_one_tier_up_with_the_reason(
+    runs: Runs, bad: str | dict[str, object] | ModelAnswer
+) -> None:
+    """D4 and D5: whatever is wrong with an answer, it climbs; it never kills the run."""
+    check = {"kind": "contains", "argument": "needle"}
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1", tier="haiku", checks=[check]))],
+            "t1": [bad, works("a needle")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    [finding] = report.findings
+    assert finding.status == "complete" and finding.content == "a needle"
+    assert [each.tier for each in finding.tries] == ["haiku", "sonnet"]
+    assert finding.tries[0].verdict != "accepted" and finding.tries[1].verdict == "accepted"
+    again = model.requests[2].prompt
+    assert "why the previous try was not accepted" in again
+    assert finding.tries[0].why.splitlines()[0][:40] in again
+    assert report.model_calls == 4
+
+
+async def test_a_truncated_answer_is_asked_once_more_with_twice_the_cap(runs: Runs) -> None:
+    cut = ModelAnswer(text='{"st', stop_reason="max_tokens", model="claude-haiku-5-5", usage=USAGE)
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1", tier="haiku"))],
+            "t1": [cut, works("whole")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert report.findings[0].content == "whole"
+    assert len(report.findings[0].tries) == 1
+    caps = [request.max_output for request in model.requests]
+    assert caps[2] == 2 * caps[1]
+
+
+async def test_retried_dependents_still_see_what_was_finished_before(runs: Runs) -> None:
+    """D9: a retry of t2 gets the finding of t1, which is not asked again."""
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"), subtask("t2", "t1"))],
+            "t1": [works("from t1")],
+            "t2": ["garbage", works("two")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert report.status == "complete"
+    assert model.heard.count("t1") == 1
+    assert "from t1" in model.requests[3].prompt
+
+
+async def test_an_escalation_with_a_partial_is_passed_on_as_uncertain(runs: Runs) -> None:
+    gives_up = works("half of it", status="escalate", reason="ambiguous_input", message="which?")
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"), subtask("t2", "t1"))],
+            "t1": [gives_up],
+            "t2": [works("two")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert statuses(report) == {"t1": "escalated", "t2": "complete"}
+    assert report.status == "complete_with_gaps"
+    assert "uncertain" in model.requests[2].prompt and "half of it" in model.requests[2].prompt
+
+
+async def test_when_nothing_is_usable_the_run_fails_and_no_synthesis_is_paid(runs: Runs) -> None:
+    model = ScriptedModel({"plan": [plans(subtask("t1"))], "t1": ["x", "x", "x"]})
+    report = await runs.run(goal(), model)
+    assert report.status == "failed"
+    assert "synthesize" not in model.heard
+    assert [each.tier for each in report.findings[0].tries] == ["sonnet", "opus", "opus"]
+
+
+async def test_a_failed_synthesis_is_replaced_by_a_template_and_the_report_says_so(
+    runs: Runs,
+) -> None:
+    model = ScriptedModel(
+        {"plan": [plans(subtask("t1"))], "t1": [works("one")], "synthesize": ["garbage"]}
+    )
+    report = await runs.run(goal(), model)
+    assert report.status == "complete"
+    assert "one" in report.answer
+    assert any("template" in note for note in report.notes)
+
+
+# ---------------------------------------------------------------- plans
+
+
+async def test_an_invalid_plan_goes_back_with_all_its_errors(runs: Runs) -> None:
+    """D2: a cycle and an unknown role are said to the planner, both at once."""
+    bad = plans(subtask("t1", "t2"), subtask("t2", "t1", role="wizard"))
+    model = ScriptedModel(
+        {
+            "plan": [bad, plans(subtask("t1"))],
+            "t1": [works("one")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert report.status == "complete"
+    mend = model.requests[1].prompt
+    assert "there is a cycle: t1 -> t2 -> t1" in mend and "unknown role 'wizard'" in mend
+    assert (await runs.activities())[:3] == ["prepare", "plan-1", "plan-2"]
+
+
+async def test_a_planner_that_never_gets_it_right_leaves_one_agent_with_the_whole_goal(
+    runs: Runs,
+) -> None:
+    model = ScriptedModel(
+        {
+            "plan": ["{}", "{}", "{}"],
+            "the whole goal": [works("all of it")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert report.status == "complete"
+    assert report.findings[0].content == "all of it"
+    assert any("no valid plan" in note for note in report.notes)
+
+
+async def test_a_ready_plan_skips_the_planner(runs: Runs) -> None:
+    plan = ready(subtask("t1", tier="haiku"))
+    model = ScriptedModel({"t1": [works("one")], "synthesize": [synthesizes("done")]})
+    report = await runs.run(goal(plan=plan), model)
+    assert report.status == "complete"
+    assert model.heard == ["t1", "synthesize"]
+
+
+async def test_a_bad_goal_closes_the_run_failed_at_once(runs: Runs) -> None:
+    with pytest.raises(WorkflowFailureError) as failure:
+        await runs.run(goal(playbook="nonsense"), ScriptedModel({}))
+    cause = failure.value.cause.__cause__
+    assert isinstance(cause, ApplicationError) and cause.type == "BadGoal"
+    assert "unknown playbook 'nonsense'" in cause.message
+
+
+# ---------------------------------------------------------------- transport and money
+
+
+async def test_what_is_surely_not_billed_is_retried_by_temporal_under_one_reservation(
+    runs: Runs,
+) -> None:
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"))],
+            "t1": [NotBilled("429"), NotBilled("529"), works("one")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert report.status == "complete"
+    assert model.heard.count("t1") == 3
+    assert [each for each in await runs.activities() if "t1" in each] == ["work-t1-1"]
+    assert report.model_calls == 3
+
+
+async def test_what_may_have_been_billed_counts_in_full_and_is_a_new_call(runs: Runs) -> None:
+    lost = PossiblyBilled("dropped", Bill(model="m", calls=1, usage=Usage(input_tokens=7)))
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1", tier="haiku"))],
+            "t1": [lost, works("one")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert report.status == "complete"
+    assert [each for each in await runs.activities() if "t1" in each] == ["work-t1-1", "work-t1-2"]
+    assert report.model_calls == 4
+    [finding] = report.findings
+    # The whole reservation of the lost call: 8,000 tokens of output at least.
+    assert finding.dollars is not None and finding.dollars > Decimal("0.004")
+
+
+async def test_a_call_that_keeps_getting_lost_is_given_up(runs: Runs) -> None:
+    lost = PossiblyBilled("dropped", Bill(model="m", calls=1))
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1", tier="haiku"), subtask("t2"))],
+            "t1": [lost, lost, lost],
+            "t2": [works("two")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert statuses(report) == {"t1": "failed", "t2": "complete"}
+    assert model.heard.count("t1") == 3
+
+
+async def test_a_refused_key_stops_the_run_with_what_to_do(runs: Runs) -> None:
+    model = ScriptedModel({"plan": [AuthenticationRefused("401. Set ANTHROPIC_API_KEY.")]})
+    report = await runs.run(goal(), model)
+    assert report.status == "failed"
+    assert any("Set ANTHROPIC_API_KEY" in note for note in report.notes)
+    assert model.heard == ["plan"]
+
+
+async def test_work_stops_when_the_cap_is_reached_and_what_exists_is_synthesized(
+    runs: Runs,
+) -> None:
+    plan = ready(*(subtask(f"t{n}", role="writer") for n in range(1, 5)))
+    model = ScriptedModel(
+        {
+            **{f"t{n}": [works(f"part {n}")] for n in range(1, 5)},
+            "synthesize": [synthesizes("what there is")],
+        }
+    )
+    limits = {"model_calls": 3, "concurrency": 1}
+    report = await runs.run(goal(plan=plan, limits=limits), model)
+    assert report.status == "budget_stopped"
+    assert report.answer == "what there is"
+    assert list(statuses(report).values()) == ["complete", "complete", "skipped", "skipped"]
+    assert "budget" in report.gaps[0].why
+    assert report.model_calls == 3
+
+
+async def test_parallel_siblings_cannot_overshoot_the_cap_together(runs: Runs) -> None:
+    plan = ready(*(subtask(f"t{n}", tier="haiku") for n in range(1, 7)))
+    model = ScriptedModel(
+        {
+            **{f"t{n}": [works(f"part {n}")] for n in range(1, 7)},
+            "synthesize": [synthesizes("what there is")],
+        }
+    )
+    # The synthesis keeps about $0.29 for itself; each haiku call reserves about half a cent.
+    report = await runs.run(goal(plan=plan, limits={"dollars": "0.305"}), model)
+    assert report.dollars is not None and report.dollars <= Decimal("0.305")
+    assert model.most_busy < 5
+
+
+async def test_the_deadline_cuts_what_runs_and_synthesizes_what_exists(runs: Runs) -> None:
+    never = asyncio.Event()
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"), subtask("t2"), subtask("t3", "t2"))],
+            "t1": [works("one")],
+            "t2": [never],
+            "synthesize": [synthesizes("in time")],
+        }
+    )
+    report = await runs.run(goal(limits={"deadline_seconds": 2}), model)
+    assert report.status == "deadline_partial"
+    assert report.answer == "in time"
+    assert statuses(report) == {"t1": "complete", "t2": "cancelled", "t3": "skipped"}
+
+
+async def test_cancelling_settles_what_is_in_flight_before_the_run_closes(runs: Runs) -> None:
+    never = asyncio.Event()
+    model = ScriptedModel(
+        {"plan": [plans(subtask("t1"), subtask("t2"))], "t1": [works("one")], "t2": [never]}
+    )
+    async with runs.worker(model):
+        handle = await runs.start(goal())
+        await model.asked("t1", "t2")
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError) as failure:
+            await handle.result()
+        assert isinstance(failure.value.cause, CancelledError)
+        report = await handle.query(SupervisorWorkflow.report)
+    assert report.status == "cancelled"
+    assert statuses(report)["t2"] == "cancelled"
+    assert model.busy == 0
+
+
+# ---------------------------------------------------------------- tools without a model
+
+
+def lenses(runs: Runs, *names: str) -> Goal:
+    """A goal with a ready plan of roles without a model, in a catalogue made for it."""
+    home = runs.folder / "home"
+    (home / "roles").mkdir(parents=True)
+    for name in names:
+        head = f"name: {name}\ndescription: looks\nmodel: none\ntools: [{name}]"
+        (home / "roles" / f"{name}.md").write_text(f"---\n{head}\n---\nLook.\n")
+    return Goal(text="look", plan=ready(*(subtask(name, role=name) for name in names)))
+
+
+async def test_a_tool_that_hangs_is_ended_and_its_siblings_are_delivered(runs: Runs) -> None:
+    """D10: a hung tool costs its own time limit, not the run."""
+
+    async def hangs(_: WorkMaterial) -> Draft:
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+    async def looks(_: WorkMaterial) -> Draft:
+        return Draft(content="looked")
+
+    async def breaks(_: WorkMaterial) -> Draft:
+        raise ToolFailed("no such analyser")
+
+    wanted = lenses(runs, "hangs", "looks", "breaks")
+    wanted = wanted.model_copy(
+        update={"limits": wanted.limits.model_copy(update={"subtask_timeout_seconds": 1})}
+    )
+    report = await runs.run(
+        wanted,
+        tools={"hangs": hangs, "looks": looks, "breaks": breaks},
+        catalogue=Catalogue.load(runs.folder / "home"),
+    )
+    assert statuses(report) == {"hangs": "failed", "looks": "complete", "breaks": "failed"}
+    assert report.status == "complete_with_gaps"
+    assert [gap.why for gap in report.gaps] == ["hangs: no result within 1 s", "no such analyser"]
+    assert report.model_calls == 0 and report.dollars == 0
+
+
+async def test_a_finished_tool_is_not_run_again_when_its_completion_was_lost(runs: Runs) -> None:
+    ran: list[str] = []
+
+    async def looks(material: WorkMaterial) -> Draft:
+        ran.append(material.subtask.id)
+        return Draft(content="looked")
+
+    tools = Tools({"looks": looks}, runs.journal)
+    plan = lenses(runs, "looks").plan
+    assert plan is not None
+    material = WorkMaterial(subtask=plan.subtasks[0], tool="looks")
+    first = await ActivityEnvironment().run(tools.use_tool, material)
+    second = await ActivityEnvironment().run(tools.use_tool, material)
+    assert first == second == Draft(content="looked")
+    assert ran == ["looks"]

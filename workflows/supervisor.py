@@ -164,10 +164,8 @@ class SupervisorWorkflow:
 
     async def _schedule(self, call: Call) -> Reply[Plan] | Reply[Draft] | Reply[Synthesis]:
         queue = workflow.info().task_queue
-        seconds = max(
-            call.max_output // policies.OUTPUT_TOKENS_PER_SECOND,
-            self._state.goal.limits.subtask_timeout_seconds if call.kind == "work" else 0,
-        )
+        limit = self._state.goal.limits.subtask_timeout_seconds
+        seconds = max(limit, call.max_output // policies.OUTPUT_TOKENS_PER_SECOND)
         where: dict[str, Any] = {
             "activity_id": call.id,
             "task_queue": f"{queue}-{call.tier}" if call.model else queue,
@@ -187,7 +185,8 @@ class SupervisorWorkflow:
         )
 
     async def _use_tool(self, move: UseTool) -> None:
-        limit = self._state.goal.limits.subtask_timeout_seconds
+        # The tool ends itself at the limit and says so; this bound only catches one that does not.
+        limit = self._state.goal.limits.subtask_timeout_seconds + policies.TOOL_MARGIN_SECONDS
         try:
             draft = await workflow.execute_activity_method(
                 Tools.use_tool,
