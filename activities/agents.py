@@ -46,6 +46,9 @@ from orchestrator.pricing import price, worst
 MARGIN_SECONDS = 5.0
 """How much sooner than its start-to-close a call is cut, so that it can still say what it used."""
 
+BROKEN_CHARACTERS = 20_000
+"""How much of a malformed answer goes back to be mended."""
+
 Asked = TypeVar("Asked", bound=Answer)
 Value = TypeVar("Value", bound=Contract)
 
@@ -89,9 +92,8 @@ class Agents:
         contents = {each.name: await self._text(each.digest) for each in material.inputs}
         system = self.roles[call.role] + "\n" + prompts.WORK_RULES
         shape = _Shape(WorkAnswer, lambda answer: _checked(to_draft(answer), material))
-        return await self._ask(
-            call, material, shape, system, prompts.work_prompt(material, contents)
-        )
+        prompt = prompts.mend(prompts.work_prompt(material, contents), material.broken)
+        return await self._ask(call, material, shape, system, prompt)
 
     @activity.defn
     async def synthesize(self, call: Call, material: SynthesisMaterial) -> Reply[Synthesis]:
@@ -99,7 +101,7 @@ class Agents:
         if call.model is None:
             return Reply(value=self.templates[material.template](material))
         shape = _Shape(SynthesisAnswer, to_synthesis)
-        prompt = prompts.synthesis_prompt(material)
+        prompt = prompts.mend(prompts.synthesis_prompt(material), material.broken)
         return await self._ask(call, material, shape, prompts.SYNTHESIZER, prompt)
 
     async def _ask(
@@ -163,7 +165,8 @@ class Agents:
             try:
                 value = shape.value(shape.answer.model_validate_json(answer.text))
             except (ValidationError, ValueError) as error:
-                problem = Problem(kind="malformed", message=_first_lines(error))
+                text = answer.text[:BROKEN_CHARACTERS]
+                problem = Problem(kind="malformed", message=_first_lines(error), answer=text)
             else:
                 wrong = shape.problem(value)
                 return Reply(value=None if wrong else value, problem=wrong, bill=bill)

@@ -13,6 +13,7 @@ from orchestrator.contracts import (
     Finding,
     PinnedInput,
     PlanMaterial,
+    Problem,
     RoleCard,
     SynthesisMaterial,
     WorkMaterial,
@@ -160,6 +161,20 @@ def _passed_on(finding: Finding) -> str:
     if finding.status == "escalated" and finding.escalation:
         return finding.escalation.partial
     return finding.content
+
+
+def mend(prompt: str, broken: Problem | None) -> str:
+    """The same user turn, with the malformed answer that is to be mended."""
+    if broken is None:
+        return prompt
+    return "\n\n".join(
+        (
+            prompt,
+            envelope("your previous answer", broken.answer),
+            envelope("what is wrong with its form", broken.message),
+            "Give the same answer again in the right form.",
+        )
+    )
 
 
 def synthesis_prompt(material: SynthesisMaterial) -> str:

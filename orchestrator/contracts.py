@@ -332,6 +332,8 @@ class Problem(Contract):
 
     kind: ProblemKind
     message: str
+    answer: str = ""
+    """Of a malformed answer, its first 20,000 characters: what a repair works from."""
 
 
 Value = TypeVar("Value", bound=Contract)
@@ -519,6 +521,8 @@ class WorkMaterial(Contract):
     number: int = 1
     reason: str = ""
     """Why the previous try was not accepted; empty at the first."""
+    broken: Problem | None = None
+    """The malformed answer that this call is to mend."""
 
 
 class SynthesisMaterial(Contract):
@@ -534,3 +538,5 @@ class SynthesisMaterial(Contract):
     inputs: tuple[PinnedInput, ...] = ()
     not_run: tuple[Omission, ...] = ()
     context_tokens: int = 50_000
+    broken: Problem | None = None
+    """The malformed answer that this call is to mend."""

@@ -144,7 +144,8 @@ def _ask(
 ) -> Ask:
     """A call and its reservation; without a tier it asks no model and costs nothing."""
     subtask_id = progress.subtask.id if progress else ""
-    purpose = f"{kind}-{subtask_id}" if subtask_id else kind
+    what = "repair" if progress and progress.broken else kind
+    purpose = f"{what}-{subtask_id}" if subtask_id else kind
     number = state.numbers.get(purpose, 0) + 1
     call_id = f"{purpose}-{number}"
     if tier is None or tier == "none":
@@ -215,6 +216,7 @@ def work_material(state: State, subtask_id: str) -> WorkMaterial:
         timeout_seconds=state.goal.limits.subtask_timeout_seconds,
         number=len(progress.tries) + 1,
         reason=progress.reason,
+        broken=progress.broken[-1] if progress.broken else None,
     )
 
 
@@ -233,4 +235,5 @@ def synthesis_material(state: State) -> SynthesisMaterial:
         inputs=state.brief.inputs,
         not_run=state.brief.not_run,
         context_tokens=state.goal.limits.supervisor_context_tokens,
+        broken=state.synthesis_broken[-1] if state.synthesis_broken else None,
     )

@@ -18,7 +18,8 @@ from orchestrator.contracts import Effort, Tier
 
 CANCEL_GRACE = timedelta(seconds=10)
 """What has not answered this long after a cut counts at its reservation."""
-PLAN_REPAIRS = 2
+REPAIRS = 2
+"""How often an answer of the wrong shape, or an invalid plan, is sent back to be mended."""
 TRANSPORT_TRIES = 3
 """How often a call that may have been billed is scheduled again."""
 OUTPUT_TOKENS_PER_SECOND = 40

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 from orchestrator import policies
 from orchestrator.contracts import (
@@ -15,6 +15,7 @@ from orchestrator.contracts import (
     Draft,
     FindingStatus,
     Plan,
+    Problem,
     Reply,
     RoleTier,
     Subtask,
@@ -48,10 +49,13 @@ CLIMB: dict[RoleTier, RoleTier] = {"haiku": "sonnet", "sonnet": "opus"}
 
 
 def apply(state: State, event: Event, now: datetime) -> State:
-    """The state after an event. Events that no longer matter (a late answer) settle the ledger and
-    no more.
-    """
+    """The state after an event. What answers after it was abandoned changes nothing any more."""
     match event:
+        case Answered(call=Call(id=key)) | Unanswered(call=Call(id=key)) | ToolEnded(
+            move=UseTool(id=key)
+        ) if key not in state.flights:
+            # It was abandoned: its reservation has been counted as spent.
+            return state
         case Prepared():
             state = _prepared(state, event)
         case Started():
@@ -66,7 +70,7 @@ def apply(state: State, event: Event, now: datetime) -> State:
         case CancelAsked():
             state = replace(state, stop=Stop("cancelled", event.why))
         case Abandoned():
-            state = _abandoned(state, now)
+            state = _abandoned(state, event.ids, now)
     return advance(state, now)
 
 
@@ -150,7 +154,7 @@ def _judge_plan(state: State, reply: Reply[Any]) -> State:
         return _adopt(state, reply.value)
     errors = tuple(reply.problem.message.splitlines()) if reply.problem else ("no plan came back",)
     state = replace(state, plan_errors=errors)
-    return _fall_back(state) if state.plan_tries > policies.PLAN_REPAIRS else state
+    return _fall_back(state) if state.plan_tries > policies.REPAIRS else state
 
 
 def _fall_back(state: State) -> State:
@@ -186,6 +190,9 @@ def _judge_work(state: State, call: Call, reply: Reply[Any], now: datetime) -> S
     draft = reply.value if isinstance(reply.value, Draft) else None
     if reply.problem and reply.problem.kind == "truncated" and not progress.doubled:
         return update(state, call.subtask_id, lambda each: replace(each, doubled=True))
+    if _mendable(reply.problem, progress.broken):
+        broken = (*progress.broken, reply.problem)
+        return update(state, call.subtask_id, lambda each: replace(each, broken=broken))
     verdict, why = _verdict(state, draft, reply)
     tried = Try(number=len(progress.tries) + 1, tier=call.tier, verdict=verdict, why=why)
     progress = replace(progress, tries=(*progress.tries, tried), last=draft or progress.last)
@@ -198,8 +205,13 @@ def _judge_work(state: State, call: Call, reply: Reply[Any], now: datetime) -> S
         return settle(state, call.subtask_id, "failed", why, now)
     fixed = state.brief.role(progress.subtask.role).fixed_tier
     tier = progress.tier if fixed else CLIMB.get(progress.tier, progress.tier)
-    progress = replace(progress, tier=tier, reason=why, doubled=False, needed=Amount())
+    progress = replace(progress, tier=tier, reason=why, broken=(), doubled=False, needed=Amount())
     return update(state, call.subtask_id, lambda _: progress)
+
+
+def _mendable(problem: Problem | None, before: tuple[Problem, ...]) -> TypeGuard[Problem]:
+    """Whether an answer of the wrong shape goes back to the same model to be mended."""
+    return problem is not None and problem.kind == "malformed" and len(before) < policies.REPAIRS
 
 
 def _verdict(state: State, draft: Draft | None, reply: Reply[Any]) -> tuple[str, str]:
@@ -233,6 +245,8 @@ def _judge_tool(state: State, subtask_id: str, draft: Draft, now: datetime) -> S
 def _judge_synthesis(state: State, reply: Reply[Any]) -> State:
     if isinstance(reply.value, Synthesis):
         return replace(state, synthesis=reply.value)
+    if _mendable(reply.problem, state.synthesis_broken):
+        return replace(state, synthesis_broken=(*state.synthesis_broken, reply.problem))
     why = reply.problem.message if reply.problem else "nothing came back"
     return _template_instead(state, why)
 
@@ -289,8 +303,8 @@ def _settle_trouble(state: State, call: Call, trouble: Trouble) -> State:
     return replace(state, ledger=ledger.release(call.id))
 
 
-def _abandoned(state: State, now: datetime) -> State:
-    for flight in list(state.flights.values()):
+def _abandoned(state: State, ids: tuple[str, ...], now: datetime) -> State:
+    for flight in [state.flights[each] for each in ids if each in state.flights]:
         if isinstance(flight.move, Ask):
             trouble = Trouble("cancelled", "cut; it did not answer in time", Bill(calls=1))
             state = _unanswered(state, flight.move.call, trouble, now)

@@ -18,6 +18,7 @@ from orchestrator.contracts import (
     Finding,
     Goal,
     Plan,
+    Problem,
     Reply,
     RoleTier,
     Subtask,
@@ -128,7 +129,9 @@ class CancelAsked:
 
 @dataclass(frozen=True)
 class Abandoned:
-    """What was cut has not answered within the grace: it counts at its reservation."""
+    """What of this was cut and has not answered within the grace counts at its reservation."""
+
+    ids: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,8 @@ class Progress:
     tries: tuple[Try, ...] = ()
     reason: str = ""
     """Why the last try was not accepted."""
+    broken: tuple[Problem, ...] = ()
+    """Malformed answers of the current try, to be mended."""
     doubled: bool = False
     """Whether the current try has its output cap doubled after a truncated answer."""
     needed: Amount = field(default_factory=Amount)
@@ -207,6 +212,7 @@ class State:
     first_paid: datetime | None = None
     stop: Stop | None = None
     synthesis: Synthesis | None = None
+    synthesis_broken: tuple[Problem, ...] = ()
     synthesis_by_template: bool = False
     """Whether no model may write the synthesis any more."""
     notes: tuple[str, ...] = ()

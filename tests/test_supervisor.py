@@ -164,14 +164,13 @@ async def test_dependents_of_a_failure_are_skipped_and_siblings_are_not(runs: Ru
 @pytest.mark.parametrize(
     "bad",
     [
-        "not JSON at all",
         works("too short", status="failed", message="gave up"),
         works("unsure", confidence=10),
         works("no check word here"),
         ModelAnswer(text="", stop_reason="refusal", model="claude-haiku-5-5", usage=USAGE),
         works("", status="escalate", reason="confidence_too_low", message="not sure"),
     ],
-    ids=["malformed", "failed", "low confidence", "failed check", "refusal", "doubt"],
+    ids=["failed", "low confidence", "failed check", "refusal", "doubt"],
 )
 async def test_a_bad_answer_is_tried_again_one_tier_up_with_the_reason(
     runs: Runs, bad: str | dict[str, object] | ModelAnswer
@@ -196,6 +195,40 @@ async def test_a_bad_answer_is_tried_again_one_tier_up_with_the_reason(
     assert report.model_calls == 4
 
 
+async def test_a_malformed_answer_is_mended_by_the_same_model_in_a_call_of_its_own(
+    runs: Runs,
+) -> None:
+    """D4: one malformed reply costs a call, not the run."""
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1", tier="haiku"))],
+            "t1": ["Sure! Here is", works("one")],
+            "synthesize": ["also not JSON", synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert report.status == "complete" and report.answer == "done"
+    assert [each.tier for each in report.findings[0].tries] == ["haiku"]
+    assert await runs.activities() == [
+        "prepare", "plan-1", "work-t1-1", "repair-t1-1", "synthesize-1", "synthesize-2",
+    ]  # fmt: skip
+    assert "Sure! Here is" in model.requests[2].prompt
+    assert report.model_calls == 5
+
+
+async def test_an_answer_that_stays_malformed_is_tried_again_one_tier_up(runs: Runs) -> None:
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1", tier="haiku"))],
+            "t1": ["bad", "bad", "bad", works("one")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert [each.tier for each in report.findings[0].tries] == ["haiku", "sonnet"]
+    assert report.findings[0].tries[0].verdict == "malformed"
+
+
 async def test_a_truncated_answer_is_asked_once_more_with_twice_the_cap(runs: Runs) -> None:
     cut = ModelAnswer(text='{"st', stop_reason="max_tokens", model="claude-haiku-5-5", usage=USAGE)
     model = ScriptedModel(
@@ -218,7 +251,7 @@ async def test_retried_dependents_still_see_what_was_finished_before(runs: Runs)
         {
             "plan": [plans(subtask("t1"), subtask("t2", "t1"))],
             "t1": [works("from t1")],
-            "t2": ["garbage", works("two")],
+            "t2": [works("weak", confidence=1), works("two")],
             "synthesize": [synthesizes("done")],
         }
     )
@@ -245,7 +278,7 @@ async def test_an_escalation_with_a_partial_is_passed_on_as_uncertain(runs: Runs
 
 
 async def test_when_nothing_is_usable_the_run_fails_and_no_synthesis_is_paid(runs: Runs) -> None:
-    model = ScriptedModel({"plan": [plans(subtask("t1"))], "t1": ["x", "x", "x"]})
+    model = ScriptedModel({"plan": [plans(subtask("t1"))], "t1": [works("x", confidence=1)] * 3})
     report = await runs.run(goal(), model)
     assert report.status == "failed"
     assert "synthesize" not in model.heard
@@ -256,7 +289,7 @@ async def test_a_failed_synthesis_is_replaced_by_a_template_and_the_report_says_
     runs: Runs,
 ) -> None:
     model = ScriptedModel(
-        {"plan": [plans(subtask("t1"))], "t1": [works("one")], "synthesize": ["garbage"]}
+        {"plan": [plans(subtask("t1"))], "t1": [works("one")], "synthesize": ["garbage"] * 3}
     )
     report = await runs.run(goal(), model)
     assert report.status == "complete"

@@ -11,6 +11,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, is_cancelled_exception
+
 from activities.agents import Agents
 from activities.preparation import Preparation
 from activities.use_tool import Tools
@@ -36,8 +39,6 @@ from orchestrator.state import (
     UseTool,
 )
 from orchestrator.view import Phase, RunView
-from temporalio import workflow
-from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 
 @workflow.defn
@@ -142,7 +143,7 @@ class SupervisorWorkflow:
             case Cut():
                 for flight_id in move.ids:
                     self._tasks[flight_id].cancel()
-                self._spawn("grace", self._grace())
+                self._spawn("grace", self._grace(move.ids))
             case Stop():
                 workflow.logger.info("work stopped", extra={"why": move.why})
 
@@ -212,9 +213,9 @@ class SupervisorWorkflow:
         await workflow.sleep(deadline - workflow.now(), summary="deadline of the work")
         self._inbox.append(DeadlineReached())
 
-    async def _grace(self) -> None:
+    async def _grace(self, ids: tuple[str, ...]) -> None:
         await workflow.sleep(policies.CANCEL_GRACE, summary="grace for what was cut")
-        self._inbox.append(Abandoned())
+        self._inbox.append(Abandoned(ids))
 
 
 def _summary(call: Call) -> str:
