@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import ROUND_UP, Decimal
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -37,11 +38,15 @@ _PHASES = {
 
 
 def money(amount: Money | None) -> str:
-    """Dollars with two decimals, four below ten cents; `unpriced` when no price is known."""
+    """Whole cents, or four decimals below a dollar; rounded up, as everywhere; `unpriced` when no
+    price is known.
+    """
     if amount is None:
         return "unpriced"
-    places = 2 if amount == 0 or amount >= 1 else 4
-    return f"${amount:.{places}f}"
+    cents = amount.quantize(Decimal("0.01"), rounding=ROUND_UP)
+    if amount >= 1 or amount == cents:
+        return f"${cents}"
+    return f"${amount.quantize(Decimal('0.0001'), rounding=ROUND_UP)}"
 
 
 def seconds(amount: float) -> str:
@@ -142,7 +147,7 @@ def changes(before: RunView | None, after: RunView) -> list[str]:
     lines: list[str] = []
     stamp = seconds((after.now - after.started).total_seconds()).rjust(9)
     if before is None or before.phase != after.phase:
-        lines.append(headline(after, (after.now - after.started).total_seconds()))
+        lines.append(f"{stamp}  {_PHASES[after.phase]}")
     known = {row.id: row for row in before.rows} if before else {}
     for row in after.rows:
         old = known.get(row.id)
@@ -150,10 +155,10 @@ def changes(before: RunView | None, after: RunView) -> list[str]:
             continue
         if old is None and row.status == "waiting":
             continue
-        lines.append(f"{stamp}  {_row(row)}")
+        lines.append(f"{stamp}  {_line(_row(row))}")
     told = before.notes if before else ()
-    lines += [f"{stamp}  ! {note}" for note in after.notes if note not in told]
-    return [_line(line) for line in lines]
+    lines += [f"{stamp}  ! {_line(note)}" for note in after.notes if note not in told]
+    return lines
 
 
 def _row(row: Row) -> str:

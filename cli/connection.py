@@ -185,15 +185,15 @@ async def pollers(client: Client, namespace: str, queue: str) -> tuple[str, ...]
     return tuple(seen)
 
 
-async def require_worker(connection: Connection) -> None:
-    """Return once somebody polls the queue; Stop after 10 s without. The embedded server brings its
-    own worker.
+async def require_worker(connection: Connection, wait: float = WORKER_SECONDS) -> None:
+    """Return once somebody polls the queue; Stop after `wait` seconds without. The embedded server
+    brings its own worker.
     """
     target = connection.target
     if target.embedded:
         return
     loop = asyncio.get_running_loop()
-    until = loop.time() + WORKER_SECONDS
+    until = loop.time() + wait
     said = False
     while not await pollers(connection.client, target.namespace, target.task_queue):
         if loop.time() >= until:

@@ -1,0 +1,260 @@
+"""What a terminal shows of runs and reports, hostile text included."""
+
+from __future__ import annotations
+
+import io
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from rich.console import Console, RenderableType
+from rich.markdown import Markdown
+
+from cli import report as pages
+from cli.board import board, changes, money, seconds
+from cli.doctor import masked
+from cli.exits import Code, code_of
+from cli.screen import Safe, without_password
+from orchestrator.contracts import Finding, Gap, Omission, Plan, Report, Subtask, Timings
+from orchestrator.view import Row, RunView
+
+START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+HOSTILE = "\x1b[2J\x1b]0;owned\x07 [bold]hi[/bold] :smile: \u202egnp.exe \x9b31m\r\nsecond line"
+UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+OUR_STYLES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def drawn(shown: RenderableType, width: int = 100) -> str:
+    """What a colour terminal of this width receives."""
+    console = Console(
+        file=io.StringIO(), width=width, force_terminal=True, color_system="standard",
+        markup=False, emoji=False, highlight=False,
+    )  # fmt: skip
+    console.print(shown)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return file.getvalue()
+
+
+def row(id: str = "t1", **fields: object) -> Row:
+    base = {"id": id, "title": f"Subtask {id}", "role": "analyst", "tier": "sonnet"}
+    return Row.model_validate({**base, "status": "running", **fields})
+
+
+def view(*rows: Row, after: float = 10.0, **fields: object) -> RunView:
+    base = {
+        "run_id": "run-1", "goal": "g", "phase": "working", "rows": rows, "started": START,
+        "now": START + timedelta(seconds=after), "dollars_cap": "2", "model_calls_cap": 60,
+    }  # fmt: skip
+    return RunView.model_validate({**base, **fields})
+
+
+# ---------------------------------------------------------------- the board
+
+
+def test_a_row_shows_title_role_tier_status_seconds_price_and_note() -> None:
+    shown = drawn(
+        board(view(row(status="complete", seconds=3.2, dollars="0.0123", note="7 remarks")))
+    )
+    for part in ("t1", "Subtask t1", "analyst · sonnet", "complete", "3.2 s", "$0.0123", "7 rem"):
+        assert part in shown
+
+
+def test_hostile_text_reaches_the_terminal_as_escapes_on_one_line() -> None:
+    hostile = row(title=HOSTILE, role=HOSTILE, note=HOSTILE)
+    shown = drawn(board(view(hostile, notes=(HOSTILE,)), notes=(HOSTILE,), width=400), width=400)
+    assert UNSEEN.search(OUR_STYLES.sub("", shown)) is None
+    assert "\\x1b[2J" in shown and "\\u202e" in shown
+    assert "[bold]hi[/bold] :smile:" in shown
+    assert len(shown.strip().splitlines()) == 4
+
+
+@pytest.mark.parametrize("width", [40, 79, 80, 120])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    rows = [row(f"t{number}", title="Long " * 30, note="note " * 30) for number in range(30)]
+    shown = drawn(board(view(*rows), width=width), width=width)
+    assert max(len(OUR_STYLES.sub("", line)) for line in shown.splitlines()) <= width
+
+
+def test_the_clock_of_what_runs_goes_on_between_two_views() -> None:
+    running, done = row("t1", seconds=5), row("t2", status="complete", seconds=5)
+    shown = drawn(board(view(running, done), at=START + timedelta(seconds=40)))
+    first, second, third = shown.strip().splitlines()
+    assert "40 s" in first and "35 s" in second and "5.0 s" in third
+
+
+def test_a_run_without_models_speaks_of_no_money() -> None:
+    shown = drawn(board(view(row(tier="none"))))
+    assert "$" not in shown and "model" not in shown
+
+
+def test_an_unknown_price_is_never_zero() -> None:
+    shown = drawn(board(view(row(dollars=None), dollars_spent=None, model_calls=1)))
+    assert shown.count("unpriced") == 2
+    assert "$0" not in shown
+
+
+# ---------------------------------------------------------------- plain lines
+
+
+def test_each_change_is_one_line_and_what_did_not_change_is_none() -> None:
+    before = view(row("t1"), row("t2", status="waiting"))
+    after = view(row("t1", status="failed", note="no answer"), row("t2", status="waiting"))
+    assert len(changes(None, before)) == 2
+    assert changes(before, before) == []
+    (line,) = changes(before, after)
+    assert "✗ t1 Subtask t1 (analyst · sonnet): failed" in line and "no answer" in line
+
+
+def test_a_second_try_and_a_new_note_are_changes() -> None:
+    before = view(row(try_number=1))
+    after = view(row(try_number=2), notes=("haiku throttled 12 s",))
+    assert [line.strip().split("  ")[1] for line in changes(before, after)] == [
+        "▸ t1 Subtask t1 (analyst · sonnet · try 2): running",
+        "! haiku throttled 12 s",
+    ]
+
+
+def test_hostile_text_in_a_change_stays_on_its_line() -> None:
+    lines = changes(None, view(row(title=HOSTILE, note=HOSTILE), notes=(HOSTILE,)))
+    assert all(UNSEEN.search(line) is None and "\n" not in line for line in lines)
+
+
+# ---------------------------------------------------------------- the report
+
+
+def report(**fields: object) -> Report:
+    plan = Plan(
+        goal="g",
+        subtasks=tuple(
+            Subtask(id=id, title=f"Subtask {id}", instruction="i", role="analyst")
+            for id in ("t1", "t2", "t3")
+        ),
+    )
+    findings = (
+        Finding(
+            subtask_id="t1", status="complete", model="claude", dollars=Decimal("0.01"),
+            started=START, finished=START + timedelta(seconds=4),
+        ),
+        Finding(subtask_id="t2", status="failed", reason="no answer"),
+        Finding(subtask_id="t3", status="skipped", reason="needs t2"),
+    )  # fmt: skip
+    gaps = (
+        Gap(subtask_id="t2", title="Subtask t2", status="failed", why="no answer",
+            took_down=("t3",)),
+        Gap(subtask_id="t3", title="Subtask t3", status="skipped", why="needs t2"),
+    )  # fmt: skip
+    base = {
+        "status": "complete_with_gaps", "run_id": "run-1", "goal": "Compare engines",
+        "plan": plan, "findings": findings, "gaps": gaps, "answer": "Engine *A* wins.",
+        "not_run": (Omission(what="Accessibility", why="needs a model"),),
+        "notes": ("a template wrote this",), "model_calls": 3, "dollars": "0.012345",
+        "timings": Timings(makespan=65, work=50, critical_path=48, subtasks=150, speed_up=3.0),
+    }  # fmt: skip
+    return Report.model_validate({**base, **fields})
+
+
+def test_a_report_says_answer_gaps_what_was_not_run_price_and_time() -> None:
+    page = pages.as_markdown(report())
+    for part in (
+        "# Compare engines",
+        "Complete, with gaps",
+        "1 of 3 subtasks",
+        "Engine *A* wins.",
+        "no answer. Skipped because of it: t3",
+        "**Accessibility**: needs a model",
+        "a template wrote this",
+        "| t1 | Subtask t1 | analyst | complete | 4.0 | $0.01 |",
+        "$0.0124 for 3 model calls",
+        "1 min 05 s from start to end",
+        "3.0 times",
+    ):
+        assert part in page
+
+
+def test_an_unpriced_report_never_says_zero() -> None:
+    page = pages.as_markdown(report(dollars=None))
+    assert "unpriced for 3 model calls" in page
+
+
+def test_a_free_report_says_so() -> None:
+    assert "nothing was paid" in pages.as_markdown(report(model_calls=0, dollars="0"))
+
+
+def test_markdown_cannot_smuggle_a_control_character_past_the_terminal() -> None:
+    answer = f"{HOSTILE}\n\n&#x202e;gnp.exe &#27;[2J `&#x202e;`\n\n![x](javascript:alert)"
+    page = pages.as_markdown(report(answer=answer, goal=HOSTILE, notes=(HOSTILE,)))
+    assert UNSEEN.search(page) is None
+    shown = drawn(Safe(Markdown(page, hyperlinks=False)))
+    assert UNSEEN.search(OUR_STYLES.sub("", shown)) is None
+    assert "\\u202egnp.exe" in shown
+
+
+def test_what_others_wrote_is_no_markup_outside_the_answer() -> None:
+    page = pages.as_markdown(report(notes=("<b>x</b> [y](http://z)\n# Gaps: none",)))
+    assert "<b>" not in page and "[y](" not in page
+    assert [line for line in page.splitlines() if line.startswith("# ")] == ["# Compare engines"]
+
+
+def test_a_report_file_is_json_if_its_name_says_so_and_appears_whole(tmp_path: Path) -> None:
+    pages.write(report(), tmp_path / "a.json")
+    pages.write(report(), tmp_path / "a.md")
+    assert Report.model_validate_json((tmp_path / "a.json").read_text()) == report()
+    assert (tmp_path / "a.md").read_text() == pages.as_markdown(report())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.md"]
+
+
+def test_a_report_that_cannot_be_written_is_said_and_costs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    pages.deliver(report(), blocked / "reports", blocked / "out.md")
+    said = capsys.readouterr().err
+    assert "could not be kept" in said and "could not be written" in said
+
+
+# ---------------------------------------------------------------- small words
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"),
+    [
+        (None, "unpriced"),
+        ("0", "$0.00"),
+        ("0.00004", "$0.0001"),
+        ("0.5", "$0.50"),
+        ("2", "$2.00"),
+    ],
+)
+def test_money_reads_well(amount: str | None, shown: str) -> None:
+    assert money(None if amount is None else Decimal(amount)) == shown
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"),
+    [
+        (0.41, "0.4 s"),
+        (12.4, "12 s"),
+        (59.7, "1 min 00 s"),
+        (200, "3 min 20 s"),
+        (7500, "2 h 05 min"),
+    ],
+)
+def test_a_duration_reads_well(amount: float, shown: str) -> None:
+    assert seconds(amount) == shown
+
+
+def test_every_status_of_a_report_has_its_exit_code() -> None:
+    assert code_of("complete") == Code.COMPLETE
+    assert code_of("complete_with_gaps") == code_of("budget_stopped") == Code.PARTIAL
+    assert code_of("deadline_partial") == Code.PARTIAL
+    assert [code_of("failed"), code_of("declined"), code_of("cancelled")] == [1, 4, 6]
+
+
+def test_a_secret_is_never_shown() -> None:
+    assert masked("sk-ant-0123456789abcdef") == "…cdef (23 characters)"
+    assert masked("hunter2") == "…"
+    assert without_password("http://user:pass@proxy:8080/v1") == "http://…@proxy:8080/v1"
