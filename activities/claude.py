@@ -79,6 +79,7 @@ class Claude:
         base_url: str = "",
         price: Price,
         stall_seconds: float = STALL_SECONDS,
+        pool_seconds: float = POOL_SECONDS,
         connections: int = CONNECTIONS,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -89,7 +90,7 @@ class Claude:
         self._connections = connections
         self._chance = chance
         self._timeout = httpx2.Timeout(
-            stall_seconds, connect=min(CONNECT_SECONDS, stall_seconds), pool=POOL_SECONDS
+            stall_seconds, connect=min(CONNECT_SECONDS, stall_seconds), pool=pool_seconds
         )
         self._client: anthropic.AsyncAnthropic | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -148,14 +149,15 @@ class Claude:
             raw = response.http_response
             if "json" in raw.headers.get("content-type", ""):
                 exchange.transcript.load((await raw.aread()).decode("utf-8"))
-                return
-            events = anthropic.AsyncStream.raw_events(raw)
-            async for event in events:
-                exchange.transcript.feed(event.event, event.data)
-                if exchange.transcript.complete:
-                    await _drain(events)
-                    return
-        raise StreamError("", "the stream ended before the message did")
+            else:
+                events = anthropic.AsyncStream.raw_events(raw)
+                async for event in events:
+                    exchange.transcript.feed(event.event, event.data)
+                    if exchange.transcript.complete:
+                        await _drain(events)
+                        break
+        if not exchange.transcript.complete:
+            raise StreamError("", "the answer ended before its message was complete")
 
     @asynccontextmanager
     async def _failures(self, exchange: _Exchange) -> AsyncIterator[None]:
@@ -205,6 +207,9 @@ class Claude:
         return self._error(exchange, verdict, said)
 
     def _error(self, exchange: _Exchange, verdict: Verdict, said: str) -> OrchestrationError:
+        if self._key:
+            # An endpoint, or a proxy before it, may repeat what it was sent.
+            said = said.replace(self._key, "[key]")
         message = f"{exchange.request.model}: {said[:500]}"
         match verdict.kind:
             case "not_billed":
@@ -253,6 +258,6 @@ def _answer(exchange: _Exchange) -> ModelAnswer:
         model=transcript.model or exchange.request.model,
         usage=exchange.usage,
         detail=transcript.detail,
-        tool_calls=transcript.tool_calls(),
+        tool_calls=transcript.tool_calls,
         raw=transcript.raw,
     )

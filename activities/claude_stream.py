@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from activities.seam import ToolCall
 from orchestrator.contracts import Usage
 from orchestrator.policies import BYTES_PER_TOKEN
 
@@ -89,16 +88,14 @@ class Transcript:
         """
         return {**self._message, "content": self._content(), "usage": dict(self._usage)}
 
-    def tool_calls(self) -> tuple[ToolCall, ...]:
+    @property
+    def tool_calls(self) -> tuple[dict[str, Any], ...]:
         """The calls that may be run: none unless the model stopped for them and all are whole."""
         blocks = [block for block in self._content() if block.get("type") == "tool_use"]
         whole = all(isinstance(block.get("input"), dict) for block in blocks)
         if self.stop_reason != "tool_use" or not self.complete or not whole:
             return ()
-        return tuple(
-            ToolCall(_text(block.get("id")), _text(block.get("name")), block["input"])
-            for block in blocks
-        )
+        return tuple(blocks)
 
     def usage(self, prompt_tokens: int, max_output: int) -> Usage:
         """Tokens so far; zero when no part of a message has arrived.

@@ -39,15 +39,6 @@ class ModelRequest:
 
 
 @dataclass(frozen=True)
-class ToolCall:
-    """A tool that the model wants run; its arguments are whole, but not validated."""
-
-    id: str
-    name: str
-    arguments: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class ModelAnswer:
     """A complete answer (`message_stop` and a stop reason were seen). It can still be malformed or
     a refusal.
@@ -59,8 +50,10 @@ class ModelAnswer:
     usage: Usage
     detail: str = ""
     """What the endpoint says of a refusal."""
-    tool_calls: tuple[ToolCall, ...] = ()
-    """Empty unless the model stopped to have them run: one that was cut off is never among them."""
+    tool_calls: tuple[dict[str, Any], ...] = ()
+    """`tool_use` blocks that may be run: none unless the model stopped to have them run and the
+    arguments of all are whole, so that a call that was cut off is never among them.
+    """
     raw: dict[str, Any] = field(default_factory=dict)
     """The message as it came, for the journal."""
 

@@ -35,8 +35,11 @@ class RequestLog:
     usage: Usage = Usage()  # noqa: RUF009 - frozen
     dollars: Decimal = Decimal(0)
     statuses: Counter[int] = field(default_factory=Counter)
+    connections: set[tuple[str, int]] = field(default_factory=set)
+    """Client addresses seen: one for each connection."""
+    now: int = 0
+    """Calls in flight."""
     most_at_once: int = 0
-    _now: int = 0
 
     def know(self, models: Iterable[str]) -> None:
         """Look prices up before the first request, because loading them takes a while."""
@@ -50,11 +53,11 @@ class RequestLog:
         return body
 
     def began(self) -> None:
-        self._now += 1
-        self.most_at_once = max(self.most_at_once, self._now)
+        self.now += 1
+        self.most_at_once = max(self.most_at_once, self.now)
 
     def ended(self) -> None:
-        self._now -= 1
+        self.now -= 1
 
     def refused(self, body: Body, status: int) -> None:
         """Nothing was generated and nothing is charged."""
@@ -77,6 +80,7 @@ class RequestLog:
             "refused": sum(body.refused for body in bodies),
             "distinct": len(self.bodies),
             "duplicates": sum(max(0, body.admitted - 1) for body in bodies),
+            "connections": len(self.connections),
             "most_at_once": self.most_at_once,
             "statuses": {str(status): count for status, count in sorted(self.statuses.items())},
             "usage": self.usage.model_dump(),

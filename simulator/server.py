@@ -115,6 +115,8 @@ class Simulator:
             return refusal
         record = self.log.received(asked.digest, asked.call, str(asked.body["model"]))
         self.log.began()
+        if request.transport is not None:
+            self.log.connections.add(request.transport.get_extra_info("peername"))
         try:
             return await self._meet(request, asked, record)
         finally:
@@ -218,8 +220,9 @@ class Simulator:
         """Tokens as the API counts them: a marked system prompt is written to the cache by the
         first request that has it and read by the later ones.
         """
-        system, prompt = asked.body.get("system"), wire.tokens_of(asked.prompt)
+        system = asked.body.get("system")
         fixed = wire.tokens_of(asked.system + json.dumps(asked.schema))
+        whole = wire.tokens_of(asked.system + json.dumps(asked.schema) + asked.prompt)
         marked = isinstance(system, list) and any("cache_control" in block for block in system)
         written = read = 0
         if marked and fixed >= wire.MIN_CACHED_TOKENS:
@@ -230,7 +233,7 @@ class Simulator:
                 self._cached.add(entry)
                 written = fixed
         return {
-            "input_tokens": prompt + fixed - read - written,
+            "input_tokens": whole - read - written,
             "cache_creation_input_tokens": written,
             "cache_creation": {
                 "ephemeral_5m_input_tokens": written,

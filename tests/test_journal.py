@@ -143,7 +143,7 @@ def lines_of_a_killed_writer(directory: Path, kill_after: int) -> list[tuple[str
     return [(kind, int(number)) for kind, number in words]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 async def test_a_process_killed_at_any_moment_leaves_a_readable_journal(
     tmp_path: Path, seed: int
 ) -> None:
