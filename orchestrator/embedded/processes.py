@@ -19,6 +19,8 @@ import psutil
 LOG_BYTES = 5_000_000
 """A log above this is put aside, once, at the next start."""
 
+_EXEC_LOOKS = 20
+
 # Runs in the new process: it records itself while it still holds the lock that its starter may die
 # with, and then becomes the program, without the lock. So there is no moment at which a process
 # lives that nobody knows.
@@ -79,9 +81,16 @@ def alive(pid: int, mark: Path) -> bool:
         return False
     try:
         process = psutil.Process(pid)
-        return process.status() != psutil.STATUS_ZOMBIE and str(mark) in process.cmdline()
+        for _ in range(_EXEC_LOOKS):
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return False
+            if command := process.cmdline():
+                return str(mark) in command
+            # Empty for an instant while a process becomes another program.
+            time.sleep(0.005)
     except psutil.Error:
-        return False
+        pass
+    return False
 
 
 def running(pid_file: Path, mark: Path) -> int | None:

@@ -9,6 +9,7 @@ import shutil
 import socket
 import sqlite3
 import sys
+import time
 from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -34,6 +35,7 @@ SEARCH_ATTRIBUTES = {
 }
 STOP_SECONDS = 10.0
 """A clean end takes about 1 s."""
+PORT_SECONDS = 1.0
 PORTS = range(17_000, 32_000)
 """Below what Linux and macOS hand out to clients: while the server is down, its own client could be
 given the server's port and connect to itself.
@@ -85,17 +87,27 @@ def command(program: Path, state: StateDir, endpoint: Endpoint) -> list[str]:
 
 
 def free_port(wanted: int, taken: set[int]) -> int:
-    """`wanted` if it is free, so that a browser tab and every client go on working; else
-    another.
-    """
-    candidates = random.SystemRandom().sample(PORTS, 200)
-    for port in (wanted, *candidates):
-        if port and port not in taken and _free(port):
+    """`wanted` if it is free, so that browser tabs and clients go on working; else another."""
+    if wanted and _comes_free(wanted):
+        taken.add(wanted)
+        return wanted
+    for port in random.SystemRandom().sample(PORTS, 200):
+        if port not in taken and _free(port):
             taken.add(port)
             return port
     raise EmbeddedError(
         "no free port", f"127.0.0.1:{PORTS.start}-{PORTS.stop}", "end what listens there"
     )
+
+
+def _comes_free(port: int) -> bool:
+    """A killed server's threads can hold its ports for an instant after it counts as dead."""
+    deadline = time.monotonic() + PORT_SECONDS
+    while not _free(port):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def with_free_ports(endpoint: Endpoint, keep: bool) -> Endpoint:

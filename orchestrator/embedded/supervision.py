@@ -126,6 +126,8 @@ def down(settings: Settings) -> tuple[int, ...]:
         pid = processes.recorded(_pid(state, "server"))
         if server.stop(state, pid):
             stopped.append(pid)
+        forgotten = {"worker_pid": 0, "failed_starts": 0, "draining": ()}
+        state.write(endpoint.model_copy(update=forgotten))
         return tuple(stopped)
 
 
