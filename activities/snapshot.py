@@ -87,7 +87,7 @@ class Manifest(Contract):
         return sum(file.size for file in self.files)
 
 
-async def take(repository: Path, base: str, store: Store, name: str = "repo") -> PinnedInput:
+async def take(name: str, repository: Path, base: str, store: Store) -> PinnedInput:
     """Pin a repository: its files, and those in scope against `base` (a revision; empty: the whole
     tree), into the store. BadGoal for what is no repository or no revision.
     """

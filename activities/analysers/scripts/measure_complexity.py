@@ -1,0 +1,83 @@
+"""Cyclomatic complexity and length of functions in many languages, by lizard.
+
+Reads from stdin, separated by NUL: the least complexity and the least length worth reporting, then
+absolute paths. Prints JSON. Runs isolated, as a program of its own, so it imports nothing of this
+project.
+"""
+
+import contextlib
+import io
+import json
+import re
+import sys
+
+import lizard
+
+# The comments by which lizard leaves out a function or the rest of a file.
+SUPPRESSION = re.compile(r"lizard forgive|GENERATED CODE")
+
+
+def main() -> None:
+    """Print `{"functions": […], "not_parsed": […], "read": n}`."""
+    records = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\0")
+    least_complexity, least_length, *paths = records
+    report = {"functions": [], "not_parsed": [], "read": 0}
+    for path in paths:
+        if path and lizard.get_reader_for(path) is not None:
+            report["read"] += 1
+            measured = measure(path)
+            if measured is None:
+                report["not_parsed"].append(path)
+                continue
+            report["functions"] += [
+                function
+                for function in measured
+                if function["complexity"] >= int(least_complexity)
+                or function["length"] >= int(least_length)
+            ]
+    json.dump(report, sys.stdout)
+
+
+def measure(path):
+    """The functions of a file, suppressed ones marked; None when it cannot be parsed."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        code = file.read()
+    honoured = functions_of(path, code)
+    if honoured is None or not SUPPRESSION.search(code):
+        return honoured
+    # The same length, so that no line moves.
+    everything = functions_of(path, SUPPRESSION.sub(lambda match: "-" * len(match[0]), code))
+    shown = {(function["name"], function["line"]) for function in honoured}
+    return [
+        {**function, "suppressed": (function["name"], function["line"]) not in shown}
+        for function in everything or honoured
+    ]
+
+
+def functions_of(path, code):
+    """What lizard says of a file; None when it gave up."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            found = lizard.analyze_file.analyze_source_code(path, code)
+    except Exception:
+        # Its parsers fail in many ways on broken code.
+        return None
+    if said.getvalue():
+        return None
+    return [
+        {
+            "file": path,
+            "name": function.name,
+            "line": function.start_line,
+            "last_line": function.end_line,
+            "complexity": function.cyclomatic_complexity,
+            "length": function.nloc,
+            "suppressed": False,
+        }
+        for function in found.function_list
+    ]
+
+
+if __name__ == "__main__":
+    main()
