@@ -28,9 +28,10 @@ def schema_of(body: dict[str, Any], system: str) -> dict[str, Any]:
     """The schema that a request wants its answer in: declared, or written into its system
     prompt; empty if it wants text.
     """
-    declared = body.get("output_config", {}).get("format", {}).get("schema")
-    if isinstance(declared, dict):
-        return declared
+    declared: dict[str, Any] | None = (body.get("output_config") or {}).get("format")
+    if declared:
+        schema: dict[str, Any] = declared["schema"]
+        return schema
     start = system.find("{")
     for _ in range(100):
         if start < 0:

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from simulator import wire
 from simulator.answers import answer, call_of, schema_of
+from simulator.counting import PromptCache, prompt_tokens
 from simulator.limiter import Limiter
 from simulator.log import Body, RequestLog
 from simulator.replies import REQUEST_ID, STATUS_TYPES, Reply, headers_of, refuse, send, usage_of
@@ -58,7 +59,7 @@ class Simulator:
         self.log = RequestLog()
         self._limiter = Limiter()
         self._met: Counter[tuple[int, str]] = Counter()
-        self._cached: set[str] = set()
+        self._cache = PromptCache()
         self._ids = itertools.count(1)
 
     async def __aenter__(self) -> Self:
@@ -112,6 +113,7 @@ class Simulator:
         raw = await request.read()
         asked, refusal = self._read(request, raw)
         if asked is None:
+            self.log.statuses[refusal.status] += 1
             return refusal
         record = self.log.received(asked.digest, asked.call, str(asked.body["model"]))
         self.log.began()
@@ -126,27 +128,19 @@ class Simulator:
         """The fate of a well-formed request: the first rule that applies, the rate, an answer."""
         chance = random.Random(f"{self.script.seed} {asked.digest} {record.count}")
         rule = self._rule(asked, chance)
-        reply = self._reply(request, asked, rule, chance)
-        if rule and rule.status:
-            if rule.status in MAY_HAVE_GENERATED:
-                self.log.charged(record, usage_of(reply.message))
-            else:
-                self.log.refused(record, rule.status)
-            return refuse(
-                rule.status,
-                rule.type or STATUS_TYPES.get(rule.status, "api_error"),
-                rule.message or "scripted failure",
-                request,
-                error_code=rule.error_code,
-                headers=rule.headers,
-            )
+        if rule and rule.status and rule.status not in MAY_HAVE_GENERATED:
+            self.log.refused(record, rule.status)
+            return _scripted_status(rule, request)
         wait = self._limiter.admit(self.script.rate, self.script.burst, time.monotonic())
         if wait:
             self.log.refused(record, 429)
             text = "This request would exceed your rate limit."
             headers = {"retry-after": str(wait)}
             return refuse(429, "rate_limit_error", text, request, headers=headers)
+        reply = self._reply(request, asked, rule, chance)
         self.log.charged(record, usage_of(reply.message))
+        if rule and rule.status:
+            return _scripted_status(rule, request)
         return await send(request, reply)
 
     def _read(
@@ -202,36 +196,29 @@ class Simulator:
             text = text.replace("{", "<", 1)
         elif flaw == "truncated" or wire.tokens_of(text) > limit:
             text, stop = text[: min(len(text) // 2, limit * wire.BYTES_PER_TOKEN)], "max_tokens"
-        usage = self._usage(asked, wire.tokens_of(text))
+        latency = chance.uniform(*self.script.latency_of(asked.call, rule))
+        usage = self._usage(asked, wire.tokens_of(text), latency)
         id = request[REQUEST_ID].replace("req_", "msg_")
-        low, high = self.script.latency_of(asked.call, rule)
         return Reply(
             message=wire.message(id, asked.body["model"], text, stop, usage),
             stream=asked.body.get("stream") is True,
             fault=rule.fault if rule else None,
             error_type=(rule.type if rule else "") or "overloaded_error",
             fault_seconds=rule.seconds if rule else 0.0,
-            latency=chance.uniform(low, high),
+            latency=latency,
             tokens_per_second=self.script.tokens_per_second,
             ping_seconds=self.script.ping_seconds,
         )
 
-    def _usage(self, asked: _Asked, output: int) -> dict[str, Any]:
-        """Tokens as the API counts them: a marked system prompt is written to the cache by the
-        first request that has it and read by the later ones.
-        """
-        system = asked.body.get("system")
-        fixed = wire.tokens_of(asked.system + json.dumps(asked.schema))
-        whole = wire.tokens_of(asked.system + json.dumps(asked.schema) + asked.prompt)
-        marked = isinstance(system, list) and any("cache_control" in block for block in system)
+    def _usage(self, asked: _Asked, output: int, latency: float) -> dict[str, Any]:
+        """The usage of a message; a marked system prompt takes part in the cache."""
+        system, now = asked.body.get("system"), time.monotonic()
+        whole = prompt_tokens(asked.system, asked.schema, asked.prompt)
         written = read = 0
-        if marked and fixed >= wire.MIN_CACHED_TOKENS:
-            entry = f"{asked.body['model']} {asked.system} {json.dumps(asked.schema)}"
-            if entry in self._cached:
-                read = fixed
-            else:
-                self._cached.add(entry)
-                written = fixed
+        if isinstance(system, list) and any("cache_control" in block for block in system):
+            written, read = self._cache.count(
+                asked.body["model"], asked.system, asked.schema, now, now + latency
+            )
         return {
             "input_tokens": whole - read - written,
             "cache_creation_input_tokens": written,
@@ -248,10 +235,8 @@ class Simulator:
         asked, refusal = self._read(request, await request.read(), counting=True)
         if asked is None:
             return refusal
-        text = asked.system + json.dumps(asked.schema) + asked.prompt
-        return web.json_response(
-            {"input_tokens": wire.tokens_of(text)}, headers=headers_of(request)
-        )
+        counted = prompt_tokens(asked.system, asked.schema, asked.prompt)
+        return web.json_response({"input_tokens": counted}, headers=headers_of(request))
 
     async def _models(self, request: web.Request) -> web.Response:
         yes = {"supported": True}
@@ -278,3 +263,14 @@ class Simulator:
     async def _reset(self, request: web.Request) -> web.Response:
         self.reset()
         return web.json_response({}, headers=headers_of(request))
+
+
+def _scripted_status(rule: Rule, request: web.Request) -> web.Response:
+    return refuse(
+        rule.status,
+        rule.type or STATUS_TYPES.get(rule.status, "api_error"),
+        rule.message or "scripted failure",
+        request,
+        error_code=rule.error_code,
+        headers=rule.headers,
+    )

@@ -24,6 +24,8 @@ UNSUPPORTED = frozenset(
 """What structured outputs refuse in a schema."""
 BYTES_PER_TOKEN = 4
 MIN_CACHED_TOKENS = 512
+MOST_OUTPUT = 128_000
+EFFORTS = ("low", "medium", "high", "xhigh", "max")
 DELTAS = 8
 """An answer's text leaves in at most so many deltas."""
 
@@ -32,27 +34,35 @@ Json = dict[str, Any]
 
 def mistake(body: Json, models: tuple[str, ...], *, counting: bool = False) -> tuple[int, str]:
     """Status and message of the first thing that is wrong with a request; (0, "") if nothing is."""
-    known = COUNT_FIELDS if counting else KNOWN_FIELDS
-    required = ("model", "messages") if counting else ("model", "max_tokens", "messages")
-    for name in required:
+    if not counting and "max_tokens" not in body:
+        return 400, "max_tokens: Field required"
+    for name in ("model", "messages"):
         if name not in body:
             return 400, f"{name}: Field required"
     for name in body:
-        if name not in known:
+        if name not in (COUNT_FIELDS if counting else KNOWN_FIELDS):
             return 400, f"{name}: Extra inputs are not permitted"
     if body["model"] not in models:
         return 404, f"model: {body['model']}"
+    wrong = (
+        _wrong_limits(body)
+        or _wrong_messages(body["messages"])
+        or _wrong_system(body.get("system"))
+        or _wrong_output(body.get("output_config"))
+    )
+    return (400, wrong) if wrong else (0, "")
+
+
+def _wrong_limits(body: Json) -> str:
     tokens = body.get("max_tokens", 1)
     if not isinstance(tokens, int) or tokens < 1:
-        return 400, "max_tokens: Input should be greater than or equal to 1"
-    choice = body.get("tool_choice") or {}
+        return "max_tokens: Input should be greater than or equal to 1"
+    if tokens > MOST_OUTPUT:
+        return f"max_tokens: {tokens} > {MOST_OUTPUT}, which is the maximum allowed"
+    choice = body.get("tool_choice")
     if isinstance(choice, dict) and choice.get("type") in ("any", "tool"):
-        return 400, "tool_choice: forced tool use is not supported by this model"
-    wrong = _wrong_messages(body["messages"]) or _wrong_system(body.get("system"))
-    format_ = (body.get("output_config") or {}).get("format")
-    if not wrong and format_ is not None:
-        wrong = _wrong_schema(format_.get("schema", {}))
-    return (400, wrong) if wrong else (0, "")
+        return "tool_choice: forced tool use is not supported by this model"
+    return ""
 
 
 def _wrong_messages(messages: Any) -> str:
@@ -61,21 +71,74 @@ def _wrong_messages(messages: Any) -> str:
     for index, message in enumerate(messages):
         if not isinstance(message, dict) or message.get("role") not in ("user", "assistant"):
             return f"messages.{index}.role: Input should be 'user' or 'assistant'"
-        if not text_of(message.get("content")).strip():
+        if _has_empty_text(message.get("content")):
             return f"messages.{index}: text content blocks must be non-empty"
     if messages[-1]["role"] != "user":
         return (
             "This model does not support assistant message prefill. "
             "The conversation must end with a user message."
         )
-    return ""
+    return next(
+        (wrong for index in range(len(messages)) if (wrong := _unanswered(messages, index))), ""
+    )
+
+
+def _unanswered(messages: list[Json], index: int) -> str:
+    """Tool calls of a message need their results in the next one."""
+    asked = _ids(messages[index], "tool_use", "id")
+    following = messages[index + 1] if index + 1 < len(messages) else {}
+    missing = sorted(asked - _ids(following, "tool_result", "tool_use_id"))
+    if not missing:
+        return ""
+    return (
+        f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately "
+        f"after: {', '.join(missing)}. Each `tool_use` block must have a corresponding "
+        "`tool_result` block in the next message."
+    )
+
+
+def _ids(message: Json, kind: str, name: str) -> set[str]:
+    return {str(block.get(name)) for block in _blocks(message.get("content"), kind)}
+
+
+def _blocks(content: Any, kind: str = "") -> list[Json]:
+    blocks = content if isinstance(content, list) else []
+    return [
+        block for block in blocks if isinstance(block, dict) and kind in ("", block.get("type"))
+    ]
+
+
+def _has_empty_text(content: Any) -> bool:
+    if isinstance(content, list):
+        return not content or any(
+            not str(block.get("text", "")).strip() for block in _blocks(content, "text")
+        )
+    return not isinstance(content, str) or not content.strip()
 
 
 def _wrong_system(system: Any) -> str:
-    blocks = system if isinstance(system, list) else []
-    if any(not text_of([block]).strip() for block in blocks):
+    if isinstance(system, list) and system and _has_empty_text(system):
         return "system: text content blocks must be non-empty"
+    if system is not None and not isinstance(system, str | list):
+        return "system: Input should be a valid string or list"
     return ""
+
+
+def _wrong_output(output: Any) -> str:
+    if output is None:
+        return ""
+    if not isinstance(output, dict):
+        return "output_config: Input should be an object"
+    if output.get("effort", "medium") not in EFFORTS:
+        return f"output_config.effort: Input should be one of {', '.join(EFFORTS)}"
+    form = output.get("format")
+    if form is None:
+        return ""
+    if not isinstance(form, dict) or form.get("type") != "json_schema":
+        return "output_config.format.type: Input should be 'json_schema'"
+    if not isinstance(form.get("schema"), dict):
+        return "output_config.format.schema: Field required"
+    return _wrong_schema(form["schema"])
 
 
 def _wrong_schema(schema: Any, place: str = "output_config.format.schema") -> str:
@@ -95,11 +158,7 @@ def text_of(content: Any) -> str:
     """The text of a system prompt or of a message's content, whether a string or blocks."""
     if isinstance(content, str):
         return content
-    blocks = content if isinstance(content, list) else []
-    return "\n".join(
-        str(block.get("text", block.get("content", ""))) for block in blocks
-        if isinstance(block, dict)
-    )  # fmt: skip
+    return "\n".join(str(block.get("text", block.get("content", ""))) for block in _blocks(content))
 
 
 def tokens_of(text: str) -> int:
