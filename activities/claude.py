@@ -124,8 +124,10 @@ class Claude:
             except (anthropic.APIError, httpx2.HTTPError, ValueError):
                 # Counting is a courtesy: without it the bytes bound the price just as safely.
                 return most_tokens(body)
-            if isinstance(counted.input_tokens, int):
-                return counted.input_tokens
+            # What is no JSON arrives as a string.
+            tokens = getattr(counted, "input_tokens", None)
+            if isinstance(tokens, int):
+                return tokens
         return most_tokens(body)
 
     async def aclose(self) -> None:
@@ -161,27 +163,30 @@ class Claude:
 
     @asynccontextmanager
     async def _failures(self, exchange: _Exchange) -> AsyncIterator[None]:
-        """Turn what the SDK and the transport raise into the errors of the seam."""
+        """Turn what the SDK and the transport raise into the errors of the seam.
+
+        Causes are cut off: they would reach the history with whatever the endpoint said in them.
+        """
         try:
             yield
         except anthropic.APIStatusError as error:
-            raise self._refusal(exchange, error) from error
-        except (*NEVER_VALID, TypeError) as error:
-            raise CallRefused(f"the request could not be built: {error}") from error
-        except (anthropic.APIConnectionError, httpx2.HTTPError) as error:
+            raise self._refusal(exchange, error) from None
+        except (anthropic.APIConnectionError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             cause = error.__cause__ if isinstance(error, anthropic.APIError) else error
-            if isinstance(cause, NEVER_VALID):
-                raise CallRefused(f"the request could not be built: {cause}") from error
-            phase = "connect" if isinstance(cause, NEVER_SENT) else exchange.phase
             said = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
-            raise self._error(exchange, classify(phase, 0, "", {}), said) from error
+            if isinstance(cause, NEVER_VALID):
+                verdict = Verdict("refused")
+            else:
+                phase = "connect" if isinstance(cause, NEVER_SENT) else exchange.phase
+                verdict = classify(phase, 0, "", {})
+            raise self._error(exchange, verdict, said) from None
         except StreamError as error:
             verdict = classify("stream", 200, error.type, {}, error_code=error.error_code)
             said = f"{error.type}: {error}" if error.type else str(error)
-            raise self._error(exchange, verdict, said) from error
-        except UnicodeDecodeError as error:
+            raise self._error(exchange, verdict, said) from None
+        except UnicodeDecodeError:
             verdict = classify("stream", 200, "", {})
-            raise self._error(exchange, verdict, "the answer is not UTF-8") from error
+            raise self._error(exchange, verdict, "the answer is not UTF-8") from None
 
     def _refusal(self, exchange: _Exchange, error: anthropic.APIStatusError) -> OrchestrationError:
         headers = {name.lower(): value for name, value in error.response.headers.items()}

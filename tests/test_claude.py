@@ -30,8 +30,8 @@ from orchestrator.errors import (
     SpendLimitReached,
 )
 from orchestrator.settings import Settings
-from simulator import Rule, Script, Simulator
 from plain_endpoint import PlainEndpoint, serving
+from simulator import Rule, Script, Simulator
 
 pytestmark = pytest.mark.anyio
 
@@ -385,6 +385,7 @@ async def test_an_error_tells_what_to_do_and_never_the_key() -> None:
     assert "ANTHROPIC_API_KEY" in str(raised)
     assert "invalid key [key]" in str(raised)
     assert KEY not in str(raised)
+    assert raised.__cause__ is None
 
 
 async def test_waits_are_spread_but_never_shorter_than_asked() -> None:
