@@ -165,10 +165,13 @@ async def _commits(view: Git, head: str, notes: list[str]) -> list[LogEntry]:
         notes.append("the repository has no commit yet")
         return []
     try:
-        return await view.history(head, COMMIT_LIMIT + 1)
+        commits = await view.history(head, COMMIT_LIMIT + 1)
     except GitFailed as error:
         notes.append(f"the history was not looked at: {error}")
         return []
+    if len(commits) > COMMIT_LIMIT:
+        notes.append(f"of the history, the last {COMMIT_LIMIT} commits were looked at")
+    return commits
 
 
 def _commit(entry: LogEntry) -> Commit:

@@ -79,7 +79,7 @@ class Examination:
         left = self.deadline - time.monotonic()
         if left <= 0:
             self.failures.append("the time limit was reached")
-            return Parsed(not_parsed=tuple(paths), read=0)
+            return Parsed(not_parsed=tuple(paths), read=len(paths))
         try:
             return await self._once(paths, honour, left)
         except (ProgramStopped, ValueError, KeyError, TypeError) as error:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from activities.analysers.lens import Analyser, Grade, Parsed, Sighting
+from activities.review_answer import many
 from activities.snapshot import Manifest
 
 FREQUENT = 10
@@ -47,7 +48,7 @@ class _Work:
 def survey(manifest: Manifest) -> Parsed:
     """Hot spots, files with one owner and the bus factor, of the files in scope."""
     if not manifest.commits:
-        return Parsed(read=0, notes=manifest.notes)
+        return Parsed(read=0)
     work = {file.path: _Work(file.lines) for file in manifest.files}
     team: Counter[str] = Counter()
     for commit in manifest.commits:
@@ -119,8 +120,7 @@ def _bus_factor(manifest: Manifest, work: Mapping[str, _Work]) -> tuple[Sighting
 
 
 def _notes(manifest: Manifest, team: Counter[str]) -> tuple[str, ...]:
-    cut = ", the latest; older ones were not looked at" if manifest.commits_cut else ""
-    return (f"{len(manifest.commits)} commits by {len(team)} authors{cut}", *manifest.notes)
+    return (f"{many(len(manifest.commits), 'commit')} by {many(len(team), 'author')}",)
 
 
 ANALYSER = Analyser(

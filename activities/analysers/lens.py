@@ -52,8 +52,8 @@ class Sighting:
 
 @dataclass(frozen=True)
 class Parsed:
-    """What one run of a tool said. `read`: how many files it understood; None: all but
-    `not_parsed`.
+    """What one run of a tool said. `read`: how many files it tried, `not_parsed` among them; None:
+    all it was given.
     """
 
     sightings: tuple[Sighting, ...] = ()

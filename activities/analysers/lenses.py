@@ -6,17 +6,19 @@ import importlib
 import pkgutil
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 
 import activities.analysers
 from activities.analysers.examination import Examination
 from activities.analysers.lens import Analyser, Parsed, Sighting
 from activities.redact import redact
+from activities.review import SEVERITIES, ranked
+from activities.review_answer import many
 from activities.seam import Tool
 from activities.snapshot import Manifest, SnapshotFile
 from activities.snapshots import Snapshot, Snapshots
-from orchestrator.contracts import Draft, Remark, Severity, WorkMaterial
+from orchestrator.contracts import Draft, Remark, WorkMaterial
 from orchestrator.errors import ToolFailed
 
 MOST_REMARKS = 2_000
@@ -26,7 +28,6 @@ MOST_NAMES = 200
 MESSAGE_LETTERS = 400
 MARGIN_SECONDS = 15.0
 """Of the subtask's time, kept for reading and handing back."""
-SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 
 
 @cache
@@ -86,11 +87,11 @@ def _draft(
     counted = [each for each in parsed.sightings if _in_scope(each, by_path)]
     remarks = ranked(_remark(analyser, each) for each in counted if not each.suppressed)
     suppressed = sum(each.suppressed for each in counted)
-    missed = len(parsed.not_parsed) + _unread(analyser, manifest)
-    read = parsed.read or 0
+    tried = (parsed.read or 0) + _unread(analyser, manifest)
+    read = (parsed.read or 0) - len(parsed.not_parsed)
     return Draft(
         content=_content(analyser, manifest, parsed, remarks, suppressed),
-        confidence=100 if not missed else 100 * read // (read + missed),
+        confidence=100 * read // tried if tried else 100,
         data={
             "remarks": [remark.model_dump(mode="json") for remark in remarks[:MOST_REMARKS]],
             "remarks_in_all": len(remarks),
@@ -99,11 +100,12 @@ def _draft(
             "not_parsed": list(parsed.not_parsed[:MOST_NAMES]),
             "not_parsed_in_all": len(parsed.not_parsed),
             "unread": len(manifest.unread),
+            "unread_reasons": dict(Counter(each.reason for each in manifest.unread)),
             "unread_files": [
                 {"path": each.path, "reason": each.reason} for each in manifest.unread[:MOST_NAMES]
             ],
             "base": manifest.base,
-            "notes": list(parsed.notes),
+            "notes": list(manifest.notes),
         },
     )
 
@@ -133,16 +135,6 @@ def _remark(analyser: Analyser, sighting: Sighting) -> Remark:
     )
 
 
-def ranked(remarks: Iterable[Remark]) -> list[Remark]:
-    """By severity, confidence, file and line."""
-    return sorted(
-        remarks,
-        key=lambda each: (
-            SEVERITIES.index(each.severity), -each.confidence, each.file, each.line, each.rule
-        ),
-    )  # fmt: skip
-
-
 def _unread(analyser: Analyser, manifest: Manifest) -> int:
     """Files that this tool would have looked at, had they been read."""
     if analyser.examines is None:
@@ -154,22 +146,20 @@ def _content(
     analyser: Analyser, manifest: Manifest, parsed: Parsed, remarks: Sequence[Remark],
     suppressed: int,
 ) -> str:  # fmt: skip
-    if not parsed.read and not parsed.not_parsed:
+    if not parsed.read:
         scope = "differing from the base" if manifest.base and analyser.survey is None else ""
         why = f"no {analyser.looks_for} {scope}".strip()
         return f"Nothing to look at: {why}."
     counts = Counter(remark.severity for remark in remarks)
     kinds = ", ".join(f"{counts[kind]} {kind}" for kind in SEVERITIES if counts[kind])
-    lines = [f"{_many(parsed.read or 0, 'file')} looked at: {kinds or 'no remarks'}."]
+    lines = [
+        f"{many(parsed.read - len(parsed.not_parsed), 'file')} looked at: {kinds or 'no remarks'}."
+    ]
     if len(remarks) > MOST_REMARKS:
         lines.append(f"Only the first {MOST_REMARKS} of {len(remarks)} remarks are handed on.")
     if suppressed:
-        lines.append(f"{_many(suppressed, 'remark')} suppressed in the code.")
+        lines.append(f"{many(suppressed, 'remark')} suppressed in the code.")
     if parsed.not_parsed:
-        lines.append(f"{_many(len(parsed.not_parsed), 'file')} could not be parsed.")
-    lines += [f"{note[:1].upper()}{note[1:]}." for note in parsed.notes]
+        lines.append(f"{many(len(parsed.not_parsed), 'file')} could not be parsed.")
+    lines += [f"{note[:1].upper()}{note[1:]}." for note in (*parsed.notes, *manifest.notes)]
     return "\n".join(f"- {line}" for line in lines)
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -9,6 +9,8 @@ import hashlib
 import json
 import re
 import sys
+from collections.abc import Iterator
+from typing import Any, TypedDict
 
 from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
 from detect_secrets.core.scan import _is_filtered_out, _scan_line
@@ -40,6 +42,14 @@ KEYWORD = re.compile("|".join(DENYLIST), re.IGNORECASE)
 LONGEST_LINE = 5_000
 
 
+class Report(TypedDict):
+    """What is printed."""
+
+    secrets: list[dict[str, Any]]
+    not_parsed: list[str]
+    read: int
+
+
 def main() -> None:
     """Print `{"secrets": […], "not_parsed": […], "read": n}`."""
     salt, *paths = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\0")
@@ -49,7 +59,7 @@ def main() -> None:
         if kind.__name__ not in LEFT_OUT
     ]
     filters = [{"path": f"detect_secrets.filters.heuristic.{name}"} for name in HEURISTICS]
-    report = {"secrets": [], "not_parsed": [], "read": 0}
+    report = Report(secrets=[], not_parsed=[], read=0)
     with transient_settings({"plugins_used": plugins, "filters_used": filters}):
         for path in paths:
             if path and not is_lock_file(path):
@@ -57,7 +67,7 @@ def main() -> None:
     json.dump(report, sys.stdout)
 
 
-def look_at(path, salt, report):
+def look_at(path: str, salt: bytes, report: Report) -> None:
     """Add the secrets of one file to the report."""
     with open(path, encoding="utf-8", errors="replace") as file:
         # Split as every other tool counts lines, not at form feeds and the like.
@@ -74,7 +84,7 @@ def look_at(path, salt, report):
         report["secrets"].append(entry)
 
 
-def found_in(lines, path):
+def found_in(lines: list[str], path: str) -> Iterator[tuple[int, str, str]]:
     """Line number, kind and value of each secret."""
     detectors = plausible("\n".join(lines))
     for number, line in enumerate(lines, start=1):
@@ -88,14 +98,15 @@ def found_in(lines, path):
             if detector.analyze_line(
                 filename=path, line=text, line_number=number
             ) and not _is_filtered_out(["line"], filename=path, line=text):
-                for secret in _scan_line(detector, path, text, number, None):
-                    yield number, secret.type, secret.secret_value
+                context = get_code_snippet(lines, number)
+                for secret in _scan_line(detector, path, text, number, context):
+                    yield number, secret.type, secret.secret_value or ""
         for kind, pattern in OWN.items():
             for match in pattern.finditer(text):
                 yield number, kind, match[0]
 
 
-def plausible(text):
+def plausible(text: str) -> list[Any]:
     """The detectors that can find anything in this text at all."""
     return [
         detector
@@ -106,7 +117,7 @@ def plausible(text):
 
 
 @functools.cache
-def by_line(pattern):
+def by_line(pattern: re.Pattern[str]) -> re.Pattern[str]:
     """The pattern with line ends where it expects the ends of the text."""
     return re.compile(pattern.pattern, pattern.flags | re.MULTILINE)
 

@@ -10,6 +10,7 @@ import io
 import json
 import re
 import sys
+from typing import TypedDict
 
 import lizard
 
@@ -17,11 +18,31 @@ import lizard
 SUPPRESSION = re.compile(r"lizard forgive|GENERATED CODE")
 
 
+class Function(TypedDict):
+    """One function as measured; `length` in lines of code."""
+
+    file: str
+    name: str
+    line: int
+    last_line: int
+    complexity: int
+    length: int
+    suppressed: bool
+
+
+class Report(TypedDict):
+    """What is printed."""
+
+    functions: list[Function]
+    not_parsed: list[str]
+    read: int
+
+
 def main() -> None:
     """Print `{"functions": […], "not_parsed": […], "read": n}`."""
     records = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\0")
     least_complexity, least_length, *paths = records
-    report = {"functions": [], "not_parsed": [], "read": 0}
+    report = Report(functions=[], not_parsed=[], read=0)
     for path in paths:
         if path and lizard.get_reader_for(path) is not None:
             report["read"] += 1
@@ -38,7 +59,7 @@ def main() -> None:
     json.dump(report, sys.stdout)
 
 
-def measure(path):
+def measure(path: str) -> list[Function] | None:
     """The functions of a file, suppressed ones marked; None when it cannot be parsed."""
     with open(path, encoding="utf-8", errors="replace") as file:
         code = file.read()
@@ -54,7 +75,7 @@ def measure(path):
     ]
 
 
-def functions_of(path, code):
+def functions_of(path: str, code: str) -> list[Function] | None:
     """What lizard says of a file; None when it gave up."""
     said = io.StringIO()
     try:
