@@ -29,6 +29,7 @@ from orchestrator.embedded import (
     ensure_up,
     lease,
     register_root,
+    server,
     status,
     supervision,
     up,
