@@ -22,10 +22,10 @@ def status_of(state: State) -> ReportStatus:
     if state.stop and state.stop.reason == "cancelled":
         return "cancelled"
     complete = [finding for finding in state.findings if finding.status == "complete"]
-    if state.stop and state.stop.reason == "budget":
-        return "budget_stopped"
     if not complete:
         return "failed"
+    if state.stop and state.stop.reason == "budget":
+        return "budget_stopped"
     if state.stop and state.stop.reason == "deadline":
         return "deadline_partial"
     return "complete" if len(complete) == len(state.work) else "complete_with_gaps"
