@@ -83,11 +83,13 @@ def advance(state: State, now: datetime) -> State:
 
 
 def leave_undone(state: State, stop: Stop, now: datetime) -> State:
+    """Settle what a stop left over; what was begun keeps its bill and what it has so far."""
     for subtask_id, progress in state.work.items():
         if state.settled(subtask_id):
             continue
-        if progress.tries:
-            state = settle(state, subtask_id, "failed", f"{progress.reason}; then {stop.why}", now)
+        if progress.started:
+            why = f"{progress.reason}; then {stop.why}" if progress.reason else stop.why
+            state = settle(state, subtask_id, "failed", f"not finished: {why}", now)
         else:
             state = update(state, subtask_id, skipped(f"not started: {stop.why}", now))
     return state
