@@ -40,10 +40,13 @@ def _moves(state: State, now: datetime) -> Iterator[Move]:
 def _next(state: State, now: datetime) -> Move | None:
     if state.stop and state.stop.reason == "cancelled":
         return _cut(state)
+    deadline = state.work_deadline
+    if state.phase in ("planning", "working") and deadline and now >= deadline:
+        return _cut(state) if state.stop else Stop("deadline", "the deadline was reached")
     if state.phase == "planning":
         return _plan(state)
     if state.phase == "working":
-        return _work(state, now)
+        return _work(state)
     if state.phase == "synthesizing":
         return _synthesize(state)
     return None
@@ -65,13 +68,8 @@ def _ready_plan(state: State) -> object:
     return state.goal.plan or (playbook.plan if playbook else None)
 
 
-def _work(state: State, now: datetime) -> Move | None:
-    deadline = state.work_deadline
-    if not state.stop and deadline and now >= deadline:
-        return Stop("deadline", "the deadline was reached")
-    if state.stop:
-        return _cut(state) if state.stop.reason == "deadline" else None
-    if len(state.flights) >= state.goal.limits.concurrency:
+def _work(state: State) -> Move | None:
+    if state.stop or len(state.flights) >= state.goal.limits.concurrency:
         return None
     for progress in _ready(state):
         move = _start(state, progress)
