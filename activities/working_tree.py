@@ -47,11 +47,12 @@ class Collected:
     files: dict[bytes, bytes] = field(default_factory=dict)
     unread: list[tuple[bytes, str]] = field(default_factory=list)
     size: int = 0
+    limit: int = TOTAL_LIMIT
 
     def add(self, path: bytes, content: bytes) -> None:
         """Keep a file; NotRead when it no longer fits."""
-        if self.size + len(content) > TOTAL_LIMIT:
-            raise NotRead(f"beyond {TOTAL_LIMIT >> 20} MiB in all")
+        if self.size + len(content) > self.limit:
+            raise NotRead(f"beyond {self.limit >> 20} MiB in all")
         self.files[path] = content
         self.size += len(content)
 
@@ -84,9 +85,13 @@ class Comparison:
                 raise Unchanged
 
 
-def collect(root: Path, paths: Iterable[bytes], comparison: Comparison) -> Collected:
-    """Read the regular text files among `paths`; with a base, those that differ from it."""
-    collected = Collected()
+def collect(
+    root: Path, paths: Iterable[bytes], comparison: Comparison, limit: int = TOTAL_LIMIT
+) -> Collected:
+    """Read the regular text files among `paths`, up to `limit` bytes in all; with a base, those
+    that differ from it.
+    """
+    collected = Collected(limit=limit)
     folders = _Folders(root)
     try:
         for path in sorted(paths):

@@ -35,8 +35,8 @@ def parse(stdout: bytes) -> Parsed:
             last_line=int(item["last_line"]),
             rule="complex-function" if item["complexity"] >= COMPLEX else "long-function",
             message=(
-                f"{str(item['name'])[:100]} has cyclomatic complexity {item['complexity']}"
-                f" over {item['length']} lines of code"
+                f"The function {str(item['name'])[:100]} has cyclomatic complexity"
+                f" {item['complexity']} over {item['length']} lines of code"
             ),
             grade=_grade(int(item["complexity"]), int(item["length"])),
             suggestion="Split it along its decisions",

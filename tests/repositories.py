@@ -1,0 +1,102 @@
+"""Repositories for tests: built by git itself, in a folder of the test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from activities.analysers.lenses import lens_tools
+from activities.snapshot import take
+from activities.snapshots import Snapshot, Snapshots
+from orchestrator.contracts import Draft, PinnedInput, Remark, Subtask, WorkMaterial
+from orchestrator.storage import DirectoryStore
+
+GIT = shutil.which("git") or "git"
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A repository under construction."""
+
+    path: Path
+
+    @classmethod
+    def at(cls, path: Path, *options: str) -> Repository:
+        """An empty repository."""
+        path.mkdir(parents=True, exist_ok=True)
+        repository = cls(path)
+        repository.git("init", "-q", "-b", "main", *options)
+        return repository
+
+    def git(self, *arguments: str, author: str = "Ada", stdin: bytes | None = None) -> str:
+        """Run git here, as an author; its output."""
+        environment = {
+            "PATH": os.environ["PATH"], "HOME": str(self.path.parent), "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_AUTHOR_NAME": author, "GIT_AUTHOR_EMAIL": "a@example.com",
+            "GIT_COMMITTER_NAME": author, "GIT_COMMITTER_EMAIL": "a@example.com",
+        }  # fmt: skip
+        done = subprocess.run(
+            [GIT, *arguments], cwd=self.path, env=environment, input=stdin,
+            check=True, capture_output=True,
+        )  # fmt: skip
+        return done.stdout.decode().strip()
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        """Write a file of the working tree."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    def commit(self, files: dict[str, str | bytes] | None = None, author: str = "Ada") -> str:
+        """Write files, commit everything; the commit's id."""
+        for name, content in (files or {}).items():
+            self.write(name, content)
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", "A change", author=author)
+        return self.git("rev-parse", "HEAD")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A store and a scratch folder, to take snapshots and look at them."""
+
+    folder: Path
+
+    @property
+    def store(self) -> DirectoryStore:
+        return DirectoryStore(self.folder / "store")
+
+    @property
+    def snapshots(self) -> Snapshots:
+        return Snapshots(self.store, self.folder / "scratch")
+
+    async def pin(self, repository: Repository, base: str = "") -> PinnedInput:
+        """The repository as `prepare` pins it."""
+        return await take("repo", repository.path, base, self.store)
+
+    async def snapshot(self, repository: Repository, base: str = "") -> Snapshot:
+        """A snapshot, on disk."""
+        return await self.snapshots.open((await self.pin(repository, base)).digest)
+
+    async def look(self, lens: str, repository: Repository, base: str = "") -> Draft:
+        """What one lens makes of a repository."""
+        return await self.look_at(lens, await self.pin(repository, base))
+
+    async def look_at(self, lens: str, pinned: PinnedInput, seconds: int = 300) -> Draft:
+        """What one lens makes of a pinned repository."""
+        subtask = Subtask(id=lens, title=lens, instruction="", role=lens, inputs=("repo",))
+        material = WorkMaterial(
+            subtask=subtask, inputs=(pinned,), tool=lens, timeout_seconds=seconds
+        )
+        return await lens_tools(self.snapshots)[lens](material)
+
+
+def remarks_of(draft: Draft) -> list[Remark]:
+    """The remarks of a draft."""
+    found = draft.data["remarks"]
+    assert isinstance(found, list)
+    return [Remark.model_validate(item) for item in found]
