@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,6 +139,19 @@ async def test_the_key_goes_as_a_bearer_and_to_gateways_also_in_the_older_header
     (headers,) = endpoint.headers
     assert headers["authorization"] == f"Bearer {KEY}"
     assert headers["x-api-key"] == KEY
+
+
+def test_only_the_adapter_imports_the_sdk() -> None:
+    root = Path(__file__).parent.parent
+    folders = ("activities", "cli", "orchestrator", "simulator", "workflows")
+    importers = [
+        path.relative_to(root).as_posix()
+        for folder in folders
+        for path in (root / folder).rglob("*.py")
+        if re.search(r"^\s*(import|from) anthropic\b", path.read_text(), re.MULTILINE)
+    ]
+    assert importers
+    assert all(path.startswith("activities/claude") for path in importers)
 
 
 # ---------------------------------------------------------------- the answer
