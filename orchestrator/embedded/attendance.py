@@ -9,6 +9,8 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from temporalio.service import RPCError
+
 from orchestrator.embedded import processes, server
 from orchestrator.embedded.state import (
     EmbeddedError,
@@ -20,6 +22,7 @@ from orchestrator.embedded.state import (
 )
 from orchestrator.embedded.supervision import ensure_up
 from orchestrator.settings import Settings
+from orchestrator.temporal import Target
 
 HEAL_SECONDS = 2.0
 log = logging.getLogger(__name__)
@@ -31,7 +34,7 @@ class Moved(Exception):
 
 async def attend(
     settings: Settings,
-    endpoint: Endpoint,
+    target: Target,
     open_runs: Callable[[], Awaitable[int]],
     drain: Callable[[], Awaitable[None]],
 ) -> None:
@@ -40,6 +43,7 @@ async def attend(
     """
     state = StateDir.of(settings)
     used = time.monotonic()
+    server_pid = processes.recorded(state.path / "server.pid")
     while True:
         await asyncio.sleep(HEAL_SECONDS)
         if processes.recorded(state.path / "worker.pid") not in (0, os.getpid()):
@@ -47,20 +51,28 @@ async def attend(
         try:
             now = await asyncio.to_thread(ensure_up, settings, "worker")
         except StateGone:
-            await asyncio.to_thread(server.stop, state, endpoint.server_pid)
+            await asyncio.to_thread(server.stop, state, server_pid)
             return
         except EmbeddedError as error:
             log.error("%s", error)
             continue
-        if now.port != endpoint.port:
+        server_pid = now.server_pid
+        if now.target.address != target.address:
             raise Moved(now.target.address)
-        endpoint = now
-        if state.hold.exists() or leased(state) or await open_runs():
+        if state.hold.exists() or leased(state) or await _any(open_runs):
             used = time.monotonic()
         elif time.monotonic() - used >= settings.idle_seconds and await _retire(
             state, now, open_runs, drain
         ):
             return
+
+
+async def _any(open_runs: Callable[[], Awaitable[int]]) -> bool:
+    try:
+        return await open_runs() > 0
+    except RPCError:
+        # A server that is just coming back: nothing can be said, so nothing is stopped.
+        return True
 
 
 async def _retire(
@@ -71,7 +83,7 @@ async def _retire(
 ) -> bool:
     # Starters wait for both locks, so none of them can be told that an ending server is well.
     with retiring(state) as alone:
-        if not alone or await open_runs():
+        if not alone or await _any(open_runs):
             return False
         log.info("nobody needs the embedded server: stopping it")
         await drain()

@@ -1,0 +1,275 @@
+"""The worker process: builds what a run needs, registers it, runs until it is told to end.
+
+    python worker.py                         with a server of your own (TEMPORAL_ADDRESS, STORE_URL)
+    python worker.py --embedded STATE_DIR    started by the embedded server's supervision
+
+SIGTERM drains: no new work is taken, calls in flight may finish. Exit codes: 0 told to end, 2 a
+setting is wrong, 5 the server is not reachable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client
+from temporalio.common import WorkerDeploymentVersion
+from temporalio.envconfig import ClientConfig
+from temporalio.runtime import Runtime
+from temporalio.worker import Worker, WorkerDeploymentConfig
+
+from activities import snapshot
+from activities.agents import Agents
+from activities.analysers.lenses import lens_tools
+from activities.catalogue import Catalogue
+from activities.claude import Claude
+from activities.claude_endpoint import find_capabilities
+from activities.journal import FileJournal
+from activities.preparation import Preparation
+from activities.pricing import Prices
+from activities.seam import Tool
+from activities.snapshots import Snapshots
+from activities.templates import TEMPLATES
+from activities.use_tool import Tools
+from orchestrator import __version__
+from orchestrator.contracts import Tier
+from orchestrator.embedded import EmbeddedError, StateDir, allowed_roots, attendance
+from orchestrator.embedded.server import RETENTION
+from orchestrator.policies import POLICIES
+from orchestrator.settings import Settings
+from orchestrator.storage import DirectoryStore
+from orchestrator.telemetry import LogContext, configure_logging, runtime
+from orchestrator.temporal import Target, Unreachable, connect
+from workflows import WORKFLOWS
+
+CONNECT_SECONDS = 60.0
+"""A worker may be started before its server."""
+GRACE = timedelta(seconds=max(policy.seconds for policy in POLICIES.values()))
+"""At least the longest call: a drained worker pays for nothing twice."""
+TOOL_SLOTS = max(4, 2 * (os.cpu_count() or 2))
+MODEL_SLOTS = 200
+"""Calls in flight per tier and process; they wait for the network, not for this machine."""
+MakeTools = Callable[[DirectoryStore, Path], Mapping[str, Tool]]
+"""(store, scratch folder) -> the tools of this worker, by name."""
+log = logging.getLogger("worker")
+
+
+def shipped_tools(store: DirectoryStore, scratch: Path) -> Mapping[str, Tool]:
+    """The analysers."""
+    return lens_tools(Snapshots(store, scratch))
+
+
+@dataclass(frozen=True)
+class Served:
+    """What this process registers: activities of the main queue, and those that ask a model."""
+
+    free: list[Callable[..., Any]]
+    asking: list[Callable[..., Any]]
+    journal: FileJournal
+    tiers: tuple[Tier, ...]
+
+
+def build(settings: Settings, target: Target, make_tools: MakeTools) -> Served:
+    """Wire the collaborators. ValueError says what is wrong with a setting or a file."""
+    state = StateDir.of(settings)
+    store = DirectoryStore.at(target.store_url)
+    journal = FileJournal(state.journal)
+    catalogue = Catalogue.load()
+    prices = Prices.of(settings)
+    secret = settings.anthropic_api_key
+    key = secret.get_secret_value() if secret else ""
+    base_url = settings.anthropic_base_url
+    model = Claude(key=key, base_url=base_url, price=prices.price)
+    tools = make_tools(store, state.path / "snapshots")
+    tiers = {card.tier: card.id for card in prices.cards()} if settings.has_endpoint else {}
+    preparation = Preparation(
+        catalogue=catalogue,
+        store=store,
+        pricing=prices,
+        tools=tuple(tools),
+        take_snapshot=snapshot.take,
+        allowed_roots=partial(allowed_roots, settings),
+        capabilities=partial(
+            find_capabilities, key, base_url, settings.capabilities, tuple(tiers.values())
+        ),
+        has_endpoint=settings.has_endpoint,
+        version=__version__,
+    )
+    agents = Agents(
+        model if settings.has_endpoint else None,
+        journal,
+        store,
+        {name: role.prompt for name, role in catalogue.roles.items()},
+        TEMPLATES,
+        prices.price,
+    )
+    return Served(
+        free=[*activities_of(preparation), *activities_of(Tools(tools, journal))],
+        asking=activities_of(agents),
+        journal=journal,
+        tiers=tuple(tiers),
+    )
+
+
+def activities_of(holder: object) -> list[Callable[..., Any]]:
+    """The methods of an object that are activities, so that a new one needs no second entry."""
+    members = (getattr(holder, name) for name in dir(type(holder)))
+    return [each for each in members if hasattr(each, "__temporal_activity_definition")]
+
+
+def workers(client: Client, queue: str, served: Served, build_id: str) -> list[Worker]:
+    """One worker for workflows and tools, one per tier for what asks a model."""
+    options: dict[str, Any] = {
+        # Without an id the SDK hashes every imported module, which takes a second.
+        "deployment_config": WorkerDeploymentConfig(
+            version=WorkerDeploymentVersion("holdfast", build_id), use_worker_versioning=False
+        ),
+        "graceful_shutdown_timeout": GRACE,
+        # Cancellation reaches an activity with its heartbeat; the default delays it by up to 8 s.
+        "max_heartbeat_throttle_interval": timedelta(seconds=1),
+        "interceptors": [LogContext()],
+    }
+    main = Worker(
+        client,
+        task_queue=queue,
+        workflows=WORKFLOWS,
+        activities=[*served.free, *served.asking],
+        max_concurrent_activities=TOOL_SLOTS,
+        # The default leaves a run idle for 10 s after its worker died.
+        sticky_queue_schedule_to_start_timeout=timedelta(seconds=1),
+        **options,
+    )
+    return [
+        main,
+        *(
+            Worker(
+                client,
+                task_queue=f"{queue}-{tier}",
+                activities=served.asking,
+                max_concurrent_activities=MODEL_SLOTS,
+                **options,
+            )
+            for tier in served.tiers
+        ),
+    ]
+
+
+async def serve(settings: Settings, target: Target, served: Served) -> None:
+    """Work until SIGTERM or SIGINT; embedded, also until nobody needs this process."""
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    client = await connect(target, CONNECT_SECONDS)
+    await served.journal.prune(RETENTION)
+    started = workers(client, target.task_queue, served, settings.build_id or __version__)
+    endings = [asyncio.create_task(told.wait()), *(asyncio.create_task(w.run()) for w in started)]
+    if target.embedded:
+        attendance.came_up(settings)
+        endings.append(asyncio.create_task(attend(settings, target, client, started)))
+    log.info("serving %s at %s", target.task_queue, target.address)
+    done, waiting = await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
+    log.info("draining")
+    for task in done:
+        task.result()
+    await drain(started)
+    for task in waiting:
+        task.cancel()
+    log.info("ended")
+
+
+async def attend(settings: Settings, target: Target, client: Client, started: list[Worker]) -> None:
+    """The embedded worker's duties beside its work."""
+
+    async def open_runs() -> int:
+        return (await client.count_workflows('ExecutionStatus="Running"')).count
+
+    await attendance.attend(settings, target, open_runs, partial(drain, started))
+
+
+async def drain(started: list[Worker]) -> None:
+    """Take no more work, let what is in flight finish. All together: one that waits for its last
+    call must not leave the others taking new work.
+    """
+    await asyncio.gather(*(each.shutdown() for each in started))
+
+
+def embedded_target(settings: Settings) -> Target:
+    """The embedded server of this state directory. ValueError if none was ever started."""
+    endpoint = StateDir.of(settings).endpoint()
+    if endpoint is None:
+        raise ValueError(f"{settings.state_dir}: nothing was started there; use starter.py up")
+    return endpoint.target
+
+
+def own_target(settings: Settings) -> Target:
+    """The server that Temporal's variables or profile name. ValueError without a store."""
+    config = ClientConfig.load_client_connect_config()
+    address = config.get("target_host", "localhost:7233")
+    if not settings.store_url:
+        raise ValueError(
+            f"STORE_URL is not set: with a server of your own ({address}) worker and starter need "
+            "one store for big payloads; set STORE_URL=file:///PATH to a folder both can reach"
+        )
+    return Target(
+        address=address,
+        namespace=config.get("namespace", "default"),
+        task_queue=settings.task_queue,
+        store_url=settings.store_url,
+        embedded=False,
+    )
+
+
+def main(arguments: list[str] | None = None, make_tools: MakeTools = shipped_tools) -> int:
+    """The exit code. `make_tools` is what another worker of this project may bring along."""
+    parser = argparse.ArgumentParser(description="The worker process.")
+    parser.add_argument("--embedded", metavar="STATE_DIR", type=Path, help="of the embedded server")
+    place: Path | None = parser.parse_args(arguments).embedded
+    try:
+        settings = Settings(state_dir=place) if place else Settings()
+        target = embedded_target(settings) if place else own_target(settings)
+        _log(settings, embedded=target.embedded)
+        served = build(settings, target, make_tools)
+    # Temporal's profiles fail with RuntimeError.
+    except (ValueError, OSError, RuntimeError, EmbeddedError) as error:
+        return _refused(error, 2)
+    try:
+        asyncio.run(serve(settings, target, served))
+    except Unreachable as error:
+        return _refused(error, 5)
+    except attendance.Moved as moved:
+        log.warning("the server moved to %s: connecting anew", moved)
+        # The same process under a new address; nothing in flight could be delivered to the old one.
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    return 0
+
+
+def _log(settings: Settings, *, embedded: bool) -> None:
+    secret = settings.anthropic_api_key
+    hidden = [secret.get_secret_value()] if secret else []
+    path = StateDir.of(settings).logs / "worker.jsonl" if embedded else None
+    configure_logging(path, settings.log_level, hidden)
+    Runtime.set_default(runtime())
+
+
+def _refused(error: Exception, code: int) -> int:
+    log.error("%s", error)
+    sys.stderr.write(" ".join(str(error).split()) + "\n")
+    return code
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # The SDK can crash while the interpreter shuts down, after all work is done.
+    os._exit(code)
