@@ -140,7 +140,12 @@ def _synthesis(prompt: str) -> dict[str, Any]:
 def _flawed(flaw: Flaw, filled: dict[str, Any]) -> dict[str, Any]:
     flaws: dict[str, dict[str, Any]] = {
         "low_confidence": {"confidence": 10},
-        "failed": {"status": "failed", "message": f"{MARK} It could not be done."},
+        "failed": {
+            "status": "failed",
+            "message": f"{MARK} It could not be done.",
+            "verdict": "fail",
+            "why": f"{MARK} It does not meet the criteria.",
+        },
         "escalation": {
             "status": "escalate",
             "reason": "ambiguous_input",

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.answers import PlanAnswer, to_plan
+from orchestrator.answers import Answer, PlanAnswer, to_plan
 from orchestrator.contracts import Usage
 from simulator import Rule, Script, Simulator
 from simulator.answers import answer, call_of
@@ -213,6 +213,16 @@ def test_every_call_is_told_by_its_property_and_answered_in_its_schema(
     schema = {**CLOSED, "properties": {property: {"type": "string"}}, "required": [property]}
     assert call_of(schema) == call
     assert set(answer(schema, "x", Script(), None)) == {property}
+
+
+ASKED = [each for each in Answer.__subclasses__() if call_of(each.model_json_schema())]
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.__name__)
+@pytest.mark.parametrize("flaw", [None, "low_confidence", "failed", "escalation"])
+def test_every_answer_that_the_project_asks_for_is_filled(asked: type[Answer], flaw: Any) -> None:
+    filled = answer(asked.model_json_schema(), "x", Script(), Rule(answer=flaw))
+    asked.model_validate(filled)
 
 
 def test_a_scripted_plan_uses_the_roles_inputs_and_limit_of_the_prompt() -> None:
