@@ -51,8 +51,10 @@ CLIMB: dict[RoleTier, RoleTier] = {"haiku": "sonnet", "sonnet": "opus"}
 def apply(state: State, event: Event, now: datetime) -> State:
     """The state after an event. What answers after it was abandoned changes nothing any more."""
     match event:
-        case Answered(call=Call(id=key)) | Unanswered(call=Call(id=key)) | ToolEnded(
-            move=UseTool(id=key)
+        case (
+            Answered(call=Call(id=key))
+            | Unanswered(call=Call(id=key))
+            | ToolEnded(move=UseTool(id=key))
         ) if key not in state.flights:
             # It was abandoned: its reservation has been counted as spent.
             return state
@@ -65,8 +67,9 @@ def apply(state: State, event: Event, now: datetime) -> State:
         case Unanswered():
             state = _unanswered(state, event.call, event.trouble, now)
         case ToolEnded():
+            cut = state.flights[event.move.id].cut
             state = landed(state, event.move.id)
-            state = _judge_tool(state, event.move.subtask_id, event.draft, now)
+            state = _judge_tool(state, event.move.subtask_id, event.draft, now, cut=cut)
         case CancelAsked():
             state = replace(state, stop=Stop("cancelled", event.why))
         case Abandoned():
@@ -234,11 +237,11 @@ def _verdict(state: State, draft: Draft | None, reply: Reply[Any]) -> tuple[str,
     return "accepted", ""
 
 
-def _judge_tool(state: State, subtask_id: str, draft: Draft, now: datetime) -> State:
+def _judge_tool(state: State, subtask_id: str, draft: Draft, now: datetime, *, cut: bool) -> State:
     state = update(state, subtask_id, lambda each: replace(each, last=draft))
     if draft.status == "complete":
         return settle(state, subtask_id, "complete", "", now)
-    status: FindingStatus = "cancelled" if state.stop and not draft.content else "failed"
+    status: FindingStatus = "cancelled" if cut and not draft.content else "failed"
     return settle(state, subtask_id, status, draft.reason, now)
 
 
@@ -311,5 +314,5 @@ def _abandoned(state: State, ids: tuple[str, ...], now: datetime) -> State:
         else:
             draft = Draft(status="failed", reason="cut; it did not answer in time")
             state = landed(state, flight.move.id)
-            state = _judge_tool(state, flight.move.subtask_id, draft, now)
+            state = _judge_tool(state, flight.move.subtask_id, draft, now, cut=True)
     return state
