@@ -72,7 +72,9 @@ def advance(state: State, now: datetime) -> State:
         cancelled = state.stop is not None and state.stop.reason == "cancelled"
         if cancelled or not state.usable:
             return replace(state, phase="closed", finished=now)
-        by_template = state.synthesis_by_template or not state.goal.use_models
+        # A partial without any complete finding is shown, but not paid for.
+        complete = any(finding.status == "complete" for finding in state.findings)
+        by_template = state.synthesis_by_template or not state.goal.use_models or not complete
         if state.stop and state.stop.reason == "endpoint":
             by_template = True
         return replace(state, phase="synthesizing", synthesis_by_template=by_template)
