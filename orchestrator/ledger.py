@@ -87,11 +87,14 @@ class Ledger:
 
     def settle_unknown(self, call_id: str, bill: Bill = Bill()) -> Ledger:  # noqa: B008
         """A call that may have been billed: it counts at its full reservation, whatever usage is
-        known.
+        known. `bill.dollars` is None when its model has no price.
         """
         amount = self.reserved[call_id]
         return replace(
-            self._without(call_id), spent=self.spent + amount, usage=self.usage + bill.usage
+            self._without(call_id),
+            spent=self.spent + amount,
+            usage=self.usage + bill.usage,
+            unpriced=self.unpriced or (bill.calls > 0 and bill.dollars is None),
         )
 
     def release(self, call_id: str) -> Ledger:

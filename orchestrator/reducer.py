@@ -298,8 +298,9 @@ def _settle_trouble(state: State, call: Call, trouble: Trouble) -> State:
             state = update(state, call.subtask_id, lambda each: replace(each, needed=needed))
         return state
     if trouble.kind in ("possibly_billed", "cancelled") and bill.calls:
+        # A model without a price reserves no dollars: that it may have cost some stays known.
+        bill = bill.model_copy(update={"dollars": reserved.dollars if call.model.prices else None})
         state = replace(state, ledger=ledger.settle_unknown(call.id, bill))
-        bill = bill.model_copy(update={"dollars": reserved.dollars})
         if call.subtask_id:
             return update(state, call.subtask_id, lambda each: add_bill(each, bill))
         return state
