@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
-from cli.main import main
+
+def start() -> int:
+    """The exit code. Imports here, so that neither Ctrl-C nor a missing package is a traceback."""
+    try:
+        from cli.main import main
+
+        return main()
+    except KeyboardInterrupt:
+        return 130
+    except ModuleNotFoundError as error:
+        sys.stderr.write(
+            f"{error.name} is not installed for {sys.executable};"
+            " run make setup, then .venv/bin/python starter.py\n"
+        )
+        return 1
+
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    code = start()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
     # Short-lived clients of the Temporal SDK crash in up to one of five interpreter shutdowns.
     os._exit(code)

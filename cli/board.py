@@ -106,7 +106,10 @@ def board(
     late = max(0.0, (at - view.now).total_seconds()) if at and view.phase != "closed" else 0.0
     table = _table(view, late, wide=width >= WIDE)
     elapsed = (view.now - view.started).total_seconds() + late
-    parts: list[RenderableType] = [Text(headline(view, elapsed), style="bold"), table]
+    parts: list[RenderableType] = [
+        Text(headline(view, elapsed), style="bold", no_wrap=True, overflow="ellipsis"),
+        table,
+    ]
     parts += [Text(f"! {_line(note)}", style="yellow") for note in (*view.notes, *notes)]
     return Safe(Group(*parts))
 
@@ -146,8 +149,8 @@ def changes(before: RunView | None, after: RunView) -> list[str]:
     """What happened between two views, one plain line each; for logs and pipes."""
     lines: list[str] = []
     stamp = seconds((after.now - after.started).total_seconds()).rjust(9)
-    if before is None or before.phase != after.phase:
-        lines.append(f"{stamp}  {_PHASES[after.phase]}")
+    phase = [f"{stamp}  {_PHASES[after.phase]}"] * (before is None or before.phase != after.phase)
+    lines += [] if after.phase == "closed" else phase
     known = {row.id: row for row in before.rows} if before else {}
     for row in after.rows:
         old = known.get(row.id)
@@ -158,7 +161,7 @@ def changes(before: RunView | None, after: RunView) -> list[str]:
         lines.append(f"{stamp}  {_line(_row(row))}")
     told = before.notes if before else ()
     lines += [f"{stamp}  ! {_line(note)}" for note in after.notes if note not in told]
-    return lines
+    return lines + (phase if after.phase == "closed" else [])
 
 
 def _row(row: Row) -> str:

@@ -29,7 +29,8 @@ from orchestrator.storage import BadStore, DirectoryStore
 from orchestrator.temporal import Target, Unreachable, connect
 
 LOCAL_ADDRESS = "localhost:7233"
-LOCAL_UI = "http://localhost:8233"
+LOCAL_UI_OFFSET = 1000
+"""`temporal server start-dev` puts its Web UI this many ports above its own."""
 CONNECT_SECONDS = 3.0
 """Short of the 5 s within which an unreachable server is reported, start-up of Python included."""
 WORKER_SECONDS = 10.0
@@ -163,9 +164,9 @@ def _target(settings: Settings, address: str, namespace: str) -> Target:
 
 def web_ui_of(address: str) -> str:
     """The Web UI that usually belongs to a server's address; empty when nothing usual is known."""
-    host = address.rpartition(":")[0]
-    if host in ("localhost", "127.0.0.1"):
-        return LOCAL_UI
+    host, _, port = address.rpartition(":")
+    if host in ("localhost", "127.0.0.1") and port.isdigit():
+        return f"http://{host}:{int(port) + LOCAL_UI_OFFSET}"
     return "https://cloud.temporal.io" if host.endswith(".tmprl.cloud") else ""
 
 

@@ -136,7 +136,7 @@ async def _reached(target: Target, name: str) -> list[Check]:
             Check("server", name, "ok", where),
             Check("server", "Web UI", "ok" if target.ui_url else "note", _ui(target)),
             Check("server", "store", "ok", target.store_url),
-            *[await _polled(client, target, queue) for queue in _queues(target)],
+            *[await polled(client, target, queue) for queue in _queues(target)],
             await _attributes(client, target),
         ]
     except (Unreachable, RPCError) as error:
@@ -153,7 +153,7 @@ def _queues(target: Target) -> Iterator[str]:
         yield f"{target.task_queue}-{tier}"
 
 
-async def _polled(client: Client, target: Target, queue: str) -> Check:
+async def polled(client: Client, target: Target, queue: str) -> Check:
     """A queue that nobody serves stops every run if it is the workflows', else those that ask for
     the tier.
     """

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 from temporalio.client import (
@@ -60,7 +60,9 @@ class LiveBoard:
         """What the screen shows right now."""
         if self.view is None:
             return Text(" · ".join(("starting", *self.notes)), style="bold")
-        return board(self.view, at=datetime.now(UTC), notes=self.notes, width=ERR.width)
+        shown = board(self.view, at=datetime.now(UTC), notes=self.notes, width=ERR.width)
+        # The terminal echoes Ctrl-C where the cursor is: on an empty line it cannot break one.
+        return Group(shown, Text(""))
 
 
 @dataclass
@@ -99,6 +101,7 @@ def progress() -> Iterator[Progress]:
     finally:
         if live_board.view:
             ERR.print(board(live_board.view, width=ERR.width))
+            ERR.print()
 
 
 @dataclass(frozen=True)

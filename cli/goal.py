@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from activities.catalogue import Catalogue, PlaybookFile
 from activities.checks import plan_problems
+from activities.preparation import INPUT_BYTES
 from cli.exits import Stop
 from cli.repositories import check_repositories
 from orchestrator import graph
@@ -168,7 +169,20 @@ def _path_input(name: str, value: str, kind: InputKind | None) -> GoalInput:
         raise Stop(f"--input {name}: {value!r} is no regular file; give one")
     if not os.access(path, os.R_OK):
         raise Stop(f"--input {name}: {value!r} is not readable; change its permissions")
+    if found == "file":
+        _check_file(name, path)
     return GoalInput(name=name, kind=found, value=str(path))
+
+
+def _check_file(name: str, path: Path) -> None:
+    """What `prepare` would refuse later is refused now."""
+    if path.stat().st_size > INPUT_BYTES:
+        most = INPUT_BYTES // (1024 * 1024)
+        raise Stop(f"--input {name}: {str(path)!r} is larger than {most} MiB; give a smaller one")
+    try:
+        path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise Stop(f"--input {name}: {str(path)!r} is no UTF-8 text; convert it first") from error
 
 
 _KINDS: dict[InputKind, str] = {"text": "text", "file": "file", "repository": "folder"}

@@ -77,6 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(app(args=given or ["--help"], prog_name=PROGRAM, standalone_mode=False) or 0)
     except KeyboardInterrupt:
         return Code.LEFT
+    except SystemExit as ended:
+        # How rich leaves when nobody reads its output any more, as in `list | head -1`.
+        return int(ended.code or 0)
     except Exception as error:
         if os.environ.get(DEBUG):
             traceback.print_exc()

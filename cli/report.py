@@ -95,12 +95,12 @@ def _price_and_time(report: Report) -> Iterator[str]:
     else:
         yield "No model was asked, so nothing was paid."
     times = report.timings
-    yield (
-        f"{seconds(times.makespan)} from start to end. The subtasks took {seconds(times.work)}"
-        f" together and would have taken {seconds(times.subtasks)} one after another"
-        f" ({times.speed_up:.1f} times as long); their longest chain took"
-        f" {seconds(times.critical_path)}."
-    )
+    if times.subtasks:
+        yield (
+            f"{seconds(times.makespan)} from start to end. Subtasks: {seconds(times.work)} in"
+            f" parallel instead of {seconds(times.subtasks)} one after another, a speed-up of"
+            f" {times.speed_up:.1f}; critical path {seconds(times.critical_path)}."
+        )
 
 
 def _listed(title: str, items: Iterator[str] | map[str]) -> list[str]:
@@ -121,6 +121,7 @@ def show(report: Report, *, as_json: bool, subtasks: bool) -> None:
     elif OUT.is_terminal:
         source = as_markdown(report, subtasks=subtasks)
         OUT.print(Safe(Markdown(source, hyperlinks=False)))
+        OUT.print()
     else:
         put(as_markdown(report).rstrip("\n"))
 

@@ -92,10 +92,12 @@ def agreed(goal: Goal, endpoint: str) -> bool:
     """
     if not goal.use_models:
         return True
-    sent = ", ".join(f"{each.name} ({each.value})" for each in goal.inputs if each.kind != "text")
+    sent = ", ".join(
+        each.name if each.kind == "text" else f"{each.name} ({each.value})" for each in goal.inputs
+    )
     most = money(goal.limits.dollars)
     say(f"Models at {without_password(endpoint)} are asked; at most {most} is spent.")
-    say(f"Sent there: the goal{', and from your inputs: ' + sent if sent else ''}.")
+    say(f"Sent there: the goal{', and what they need of your inputs: ' + sent if sent else ''}.")
     asks = goal.limits.dollars > ASK_ABOVE_DOLLARS and sys.stdin.isatty() and ERR.is_terminal
     return not asks or typer.confirm("Start it?", default=True, err=True)
 

@@ -7,20 +7,25 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 
-from cli import cancel, export, follow, replay, run, show, start, watch
+from activities.catalogue import Catalogue, PlaybookFile, Role
+from activities.preparation import INPUT_BYTES
+from cli import cancel, doctor, export, follow, replay, run, show, start, watch
 from cli import list as list_command
 from cli.connection import Connection, require_worker, web_ui_of
 from cli.exits import Code, Stop
+from cli.goal import Asked, goal_of
 from cli.launch import check_id, new_id
 from cli.main import PROGRAM, app, main, told
 from conftest import Runs
-from orchestrator.contracts import Goal, Limits, Report
+from orchestrator.contracts import Goal, Limits, Report, RoleCard
 from orchestrator.embedded import EmbeddedError
 from orchestrator.settings import Settings
 from orchestrator.temporal import Target
@@ -423,3 +428,147 @@ async def test_an_interrupted_watcher_leaves_the_run_and_says_how_to_come_back(
         assert "python starter.py watch cli-left" in capsys.readouterr().err
         held.set()
         assert await watch.run(connection, "cli-left", True, None) == Code.COMPLETE
+
+
+# ---------------------------------------------------------------- from options to a Goal
+
+
+REVIEW = Catalogue(
+    {"lens": Role(RoleCard(name="lens", description="Looks", tier="none"), "", "review")},
+    {
+        "review": PlaybookFile.model_validate(
+            {
+                "name": "review",
+                "description": "Review the code of a repository",
+                "inputs": {
+                    "repo": {"kind": "repository", "required": True},
+                    "base": {"kind": "text", "description": "a revision"},
+                },
+                "plan": plans(subtask("bugs", role="lens", inputs=["repo"]) | {"tier": None}),
+            }
+        )
+    },
+)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with one commit."""
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "a.py").write_text("x = 1\n")
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(folder))
+    for more in (("init", "-q"), ("add", "."), ("commit", "-qm", "first")):
+        subprocess.run([*git, *more], check=True)
+    return folder
+
+
+def asked(*inputs: str, **more: object) -> Goal:
+    wish = Asked(playbook="review", inputs=inputs, **more)  # type: ignore[arg-type]
+    return asyncio.run(goal_of(wish, REVIEW, Settings(), embedded=True))
+
+
+def test_a_playbook_needs_no_words_and_no_model_and_declares_its_inputs(repository: Path) -> None:
+    goal = asked("repo=code", "base=HEAD")
+    assert goal.text == "Review the code of a repository"
+    assert goal.use_models is False
+    assert [(each.name, each.kind, each.value) for each in goal.inputs] == [
+        ("repo", "repository", str(repository)),
+        ("base", "text", "HEAD"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "fragments"),
+    [
+        ((), ["'repo' is missing", "--input repo=PATH"]),
+        (("repo=code", "base=v9"), ["--input repo", "'v9'"]),
+        (("repo=code", "bse=HEAD"), ["--input bse", "base, repo"]),
+        (("repo=code/a.py",), ["--input repo", "a folder is needed"]),
+        (("repo=.",), ["--input repo", "not a Git repository"]),
+        (("repo=text:x",), ["--input repo", "'text:x'"]),
+    ],
+)
+@pytest.mark.usefixtures("repository")
+def test_an_input_that_does_not_fit_its_playbook_is_refused(
+    inputs: tuple[str, ...], fragments: list[str]
+) -> None:
+    with pytest.raises(Stop) as refusal:
+        asked(*inputs)
+    for fragment in fragments:
+        assert fragment in str(refusal.value)
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_playbook_asks_models_only_when_told_to_and_only_with_an_endpoint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(Stop, match="leave out --models"):
+        asked("repo=code", models=True)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
+    assert asked("repo=code", models=True).use_models is True
+
+
+def test_files_text_and_limits_of_a_free_form_goal_are_taken_as_given(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("Ship on Friday")
+    wish = Asked(
+        text="Summarise",
+        inputs=("notes=notes.md", "tone=text:dry = short"),
+        limits=("dollars=0.25", "deadline_seconds=60"),
+    )
+    goal = asyncio.run(goal_of(wish, Catalogue(), Settings(), embedded=False))
+    assert [(each.kind, each.value) for each in goal.inputs] == [
+        ("file", str(tmp_path / "notes.md")),
+        ("text", "dry = short"),
+    ]
+    assert goal.limits == Limits(dollars="0.25", deadline_seconds=60)
+    assert goal.use_models is True
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * (INPUT_BYTES + 1)])
+def test_a_file_that_no_run_could_read_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(content)
+    wish = Asked(text="Summarise", inputs=("notes=data",))
+    with pytest.raises(Stop, match="--input notes"):
+        asyncio.run(goal_of(wish, Catalogue(), Settings(), embedded=False))
+
+
+# ---------------------------------------------------------------- doctor and the program itself
+
+
+@pytest.mark.anyio
+async def test_doctor_masks_secrets_names_origins_and_starts_nothing(
+    bare_environment: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789abcdefghij")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://user:hunter2@127.0.0.1:1")
+    assert await doctor.run(Settings(), True) == Code.FAILED
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "0123456789" not in shown and "hunter2" not in shown
+    assert "ANTHROPIC_API_KEY …ghij (27 characters) (environment)" in shown
+    assert "HOLDFAST_IDLE_SECONDS 60 (default)" in shown
+    assert "not reachable" in shown and "1 thing in the way" in shown
+    assert not bare_environment.exists()
+
+
+@pytest.mark.anyio
+async def test_doctor_lists_who_polls_which_queue_of_a_server(
+    runs: Runs, connection: Connection
+) -> None:
+    async with runs.worker(script()):
+        await require_worker(connection)
+        checks = [
+            await doctor.polled(connection.client, connection.target, queue)
+            for queue in (runs.queue, f"{runs.queue}-opus", "nobody's")
+        ]
+    assert [check.mark for check in checks] == ["ok", "ok", "note"]
+
+
+def test_without_its_packages_the_program_says_what_to_do() -> None:
+    starter = Path(__file__).parent.parent / "starter.py"
+    ended = subprocess.run(
+        [sys.executable, "-I", "-S", starter, "list"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert "make setup" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1

@@ -169,7 +169,7 @@ def test_a_report_says_answer_gaps_what_was_not_run_price_and_time() -> None:
         "| t1 | Subtask t1 | analyst | complete | 4.0 | $0.01 |",
         "$0.0124 for 3 model calls",
         "1 min 05 s from start to end",
-        "3.0 times",
+        "speed-up of 3.0",
     ):
         assert part in page
 
