@@ -10,8 +10,12 @@ import sys
 def start() -> int:
     """The exit code. Imports here, so that neither Ctrl-C nor a missing package is a traceback."""
     try:
+        from temporalio.runtime import Runtime, TelemetryConfig
+
         from cli.main import main
 
+        # The SDK's native part prints its warnings to standard output, in the middle of --json.
+        Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)))
         return main()
     except KeyboardInterrupt:
         return 130

@@ -37,6 +37,9 @@ SPACE_BYTES = 50_000_000
 _SHIPPED = ("*.py", "orchestrator", "workflows", "activities", "cli", "roles", "playbooks")
 
 
+WORKER = (sys.executable, str(HOME / "worker.py"))
+
+
 @dataclass(frozen=True)
 class Programs:
     """What is started: the server's program (None: the installed one) and the worker's command,
@@ -44,7 +47,7 @@ class Programs:
     """
 
     server: Path | None = None
-    worker: tuple[str, ...] = field(default=(sys.executable, str(HOME / "worker.py")))
+    worker: tuple[str, ...] = field(default_factory=lambda: WORKER)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,52 @@
+"""The real worker with slow tools in place of the analysers: `python tests/slow_worker.py
+--embedded STATE_DIR`. Each call is written to STATE_DIR/calls when it starts and when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import worker
+from activities.seam import Tool
+from orchestrator.contracts import Draft, WorkMaterial
+from orchestrator.storage import DirectoryStore
+
+SECONDS = {
+    "bugs": 0.1,
+    "security": 4.0,
+    "performance": 0.1,
+    "secrets": 4.0,
+    "complexity": 4.0,
+    "history": 2.0,
+}
+"""Two that are finished and some that are not, whenever somebody strikes."""
+
+
+def slow_tools(_store: DirectoryStore, scratch: Path) -> Mapping[str, Tool]:
+    return {name: partial(_slow, name, scratch.parent / "calls") for name in SECONDS}
+
+
+async def _slow(name: str, calls: Path, _material: WorkMaterial) -> Draft:
+    _note(calls, f"start {name}")
+    await asyncio.sleep(SECONDS[name])
+    _note(calls, f"end {name}")
+    return Draft(content=f"{name} looked at it", data={"remarks": []})
+
+
+def _note(calls: Path, line: str) -> None:
+    # One short append is whole or absent, whatever happens to this process.
+    descriptor = os.open(calls, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.write(descriptor, (line + "\n").encode())
+    os.close(descriptor)
+
+
+if __name__ == "__main__":
+    code = worker.main(make_tools=slow_tools)
+    os._exit(code)

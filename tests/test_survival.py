@@ -1,0 +1,188 @@
+"""Server, worker, both and the starter killed with -9 in the middle of a run: it completes by
+itself, and nothing that had finished is done again. Real processes, the real code-review playbook,
+slow tools in place of the analysers. The scenarios run side by side, because they mostly wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import WorkflowHistory
+from temporalio.service import RPCError
+
+from orchestrator.contracts import Report
+from orchestrator.embedded import down, status
+from orchestrator.settings import HOME, Settings
+from orchestrator.temporal import Unreachable, connect
+
+VICTIMS = {
+    "worker": ("worker",),
+    "server": ("server",),
+    "server and worker": ("server", "worker"),
+    "starter": ("starter",),
+}
+STARTER = """
+import runpy, sys
+from pathlib import Path
+from orchestrator.embedded import supervision
+supervision.WORKER = (sys.executable, str(Path("tests/slow_worker.py").absolute()))
+runpy.run_path("starter.py", run_name="__main__")
+"""
+"""The real starter, except for the worker that it starts."""
+RUN_ID = "survivor"
+SECONDS = 100
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a scenario left behind."""
+
+    exit_code: int
+    report: Report
+    finished_before: frozenset[str]
+    """Tools whose completion was in the history when the blow fell."""
+    starts: Counter[str]
+    """How often each tool ran."""
+    history: WorkflowHistory
+
+
+def starter(state: Path, *arguments: str) -> subprocess.Popen[str]:
+    environment = os.environ | {"HOLDFAST_STATE_DIR": str(state), "HOLDFAST_IDLE_SECONDS": "5"}
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"):
+        environment.pop(name, None)
+    return subprocess.Popen(
+        [sys.executable, "-c", STARTER, *arguments, "--embedded", "--json"],
+        cwd=HOME,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def history(settings: Settings) -> WorkflowHistory:
+    async def fetched() -> WorkflowHistory:
+        endpoint = status(settings).endpoint
+        assert endpoint
+        client = await connect(endpoint.target)
+        return await client.get_workflow_handle(RUN_ID).fetch_history()
+
+    return asyncio.run(fetched())
+
+
+def tools_completed(history: WorkflowHistory) -> frozenset[str]:
+    """Tools whose completion the server knows."""
+    names = {
+        event.event_id: event.activity_task_scheduled_event_attributes.activity_id
+        for event in history.events
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
+    }
+    done = [
+        names[event.activity_task_completed_event_attributes.scheduled_event_id]
+        for event in history.events
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED
+    ]
+    return frozenset(each.split("-")[1] for each in done if each.startswith("use_tool-"))
+
+
+def attempts(history: WorkflowHistory) -> int:
+    """The most attempts that any activity took."""
+    return max(
+        event.activity_task_started_event_attributes.attempt
+        for event in history.events
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED
+    )
+
+
+def struck(
+    settings: Settings, running: subprocess.Popen[str], victims: tuple[str, ...]
+) -> frozenset[str]:
+    """Wait until some tools are done and some are not, then kill; the tools that were done."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        assert time.monotonic() < deadline and running.poll() is None, "the run never got going"
+        with suppress(RPCError, Unreachable, AssertionError):
+            done = tools_completed(history(settings))
+            if 2 <= len(done) < 6:
+                break
+        time.sleep(0.1)
+    now = status(settings)
+    pids = {"server": now.server_pid, "worker": now.worker_pid, "starter": running.pid}
+    for victim in victims:
+        pid = pids[victim]
+        assert pid, f"{victim} does not run"
+        os.kill(pid, signal.SIGKILL)
+    return done
+
+
+def scenario(state: Path, repository: Path, victims: tuple[str, ...]) -> Outcome:
+    settings = Settings(_env_file=None, state_dir=state)
+    goal = ("run", "--playbook", "code-review", "--input", f"repo={repository}", "--id", RUN_ID)
+    running = starter(state, *goal)
+    try:
+        done = struck(settings, running, victims)
+        if "starter" in victims:
+            running.communicate()
+            running = starter(state, "watch", RUN_ID)
+        printed, _ = running.communicate(timeout=SECONDS)
+        lines = (state / "calls").read_text().splitlines()
+        return Outcome(
+            exit_code=running.returncode,
+            report=Report.model_validate_json(printed),
+            finished_before=done,
+            starts=Counter(line.removeprefix("start ") for line in lines if "start" in line),
+            history=history(settings),
+        )
+    finally:
+        running.kill()
+        running.communicate()
+        down(settings)
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Outcome]]:
+    place = tmp_path_factory.mktemp("survival")
+    repository = place / "repository"
+    repository.mkdir()
+    (repository / "code.py").write_text("print('hello')\n")
+    for command in (
+        ["init", "-q"],
+        ["add", "code.py"],
+        ["-c", "user.name=A", "-c", "user.email=a@b.example", "commit", "-qm", "One file"],
+    ):
+        subprocess.run(["git", *command], cwd=repository, check=True)
+    with ThreadPoolExecutor(len(VICTIMS)) as pool:
+        return {
+            name: pool.submit(scenario, place / name.replace(" ", "-"), repository, victims)
+            for name, victims in VICTIMS.items()
+        }
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_a_run_survives_the_death_of_the(victim: str, outcomes: dict[str, Future[Outcome]]) -> None:
+    outcome = outcomes[victim].result()
+    assert outcome.exit_code == 0
+    assert outcome.report.status == "complete"
+    assert {finding.status for finding in outcome.report.findings} == {"complete"}
+    assert len(outcome.finished_before) >= 2
+    again = {name for name, count in outcome.starts.items() if count > 1}
+    assert again & outcome.finished_before == set(), "what had finished is not done again"
+    assert max(outcome.starts.values()) <= 2
+    if "worker" in VICTIMS[victim]:
+        assert again, "what was in flight is done again"
+        assert attempts(outcome.history) == 2
+    else:
+        assert again == set(), "the worker lived and kept what it had in hand"
+        assert attempts(outcome.history) == 1
