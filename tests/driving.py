@@ -1,0 +1,273 @@
+"""Drives the pure core as the executor does, without Temporal: carries out moves, lets a test
+decide
+what comes back and when, and checks after every step what must always hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import cache
+
+from orchestrator import graph, policies
+from orchestrator.contracts import (
+    Bill,
+    Briefing,
+    Finding,
+    Goal,
+    Limits,
+    ModelCard,
+    Plan,
+    PriceStep,
+    RoleCard,
+    RoleTier,
+    Subtask,
+    Tier,
+)
+from orchestrator.ledger import Amount, Ledger
+from orchestrator.moves import next_moves
+from orchestrator.reducer import apply
+from orchestrator.state import (
+    Abandoned,
+    Answered,
+    Ask,
+    CancelAsked,
+    Cut,
+    DeadlineReached,
+    Event,
+    Move,
+    Prepared,
+    Started,
+    State,
+    Stop,
+    ToolEnded,
+    Unanswered,
+    UseTool,
+    passes_on,
+)
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+STRENGTH: Mapping[RoleTier, int] = {"none": 0, "haiku": 1, "sonnet": 2, "opus": 3}
+ROLES = (
+    RoleCard(name="researcher", description="finds", tier="haiku"),
+    RoleCard(name="analyst", description="weighs", tier="sonnet"),
+    RoleCard(name="expert", description="decides", tier="opus"),
+    RoleCard(name="sorter", description="sorts", tier="haiku", fixed_tier=True),
+    RoleCard(name="scanner", description="scans", tier="none", tools=("scan",)),
+)
+
+
+def model(tier: Tier, dollars_per_million: int) -> ModelCard:
+    rate = Decimal(dollars_per_million) / 1_000_000
+    step = PriceStep(input=rate, output=rate * 5, cache_read=rate / 10, cache_write=rate * 5 / 4)
+    return ModelCard(tier=tier, id=f"a-{tier}", prices=(step,))
+
+
+BRIEFING = Briefing(
+    roles=ROLES, models=(model("haiku", 1), model("sonnet", 3), model("opus", 5)), version="test"
+)
+
+
+def subtask(id: str, *depends_on: str, role: str = "analyst", tier: Tier | None = None) -> Subtask:
+    return Subtask(
+        id=id,
+        title=f"Subtask {id}",
+        instruction=f"Find out everything about part {id}",
+        role=role,
+        tier=tier,
+        depends_on=depends_on,
+    )
+
+
+@dataclass
+class Drive:
+    """One run. Time stands still until `wait`; nothing comes back unless the test says so."""
+
+    plan: Plan | None
+    limits: Limits = field(default_factory=Limits)
+    briefing: Briefing = BRIEFING
+    strict_order: bool = False
+    """Whether money can never be the reason to start another subtask first."""
+
+    def __post_init__(self) -> None:
+        goal = Goal(text="Compare", plan=self.plan, limits=self.limits, use_models=True)
+        self.now = START
+        self.state = State("run", goal, START, Ledger.under(self.limits))
+        self.started: list[str] = []
+        self.asks: dict[str, list[Ask]] = {}
+        """Every paid call of a subtask, in order."""
+        self.graces: list[tuple[datetime, tuple[str, ...]]] = []
+        self.late: list[Ask | UseTool] = []
+        """What was abandoned and may still answer."""
+        self.deadline_told = False
+        self.chains: dict[str, int] = {}
+        self.put(Prepared(self.briefing))
+
+    # ------------------------------------------------------------ as the executor does it
+
+    def put(self, event: Event) -> None:
+        """Take in one event, then carry out what follows."""
+        self._apply(event)
+        while self.state.phase != "closed":
+            moves = next_moves(self.state, self.now)
+            for move in moves:
+                self._carry_out(move)
+            if not moves:
+                self._check_cut()
+                return
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass; timers fire in order on the way."""
+        until = self.now + timedelta(seconds=seconds)
+        while (timer := self.next_timer()) is not None and timer <= until:
+            self.now = max(self.now, timer)
+            self._fire()
+        self.now = until
+
+    def next_timer(self) -> datetime | None:
+        """When the deadline or a grace is over; None when nothing is set."""
+        deadline = None if self.deadline_told else self.state.work_deadline
+        times = [due for due, _ in self.graces] + ([deadline] if deadline else [])
+        return min(times, default=None)
+
+    def cancel(self) -> None:
+        self.put(CancelAsked())
+
+    @property
+    def closed(self) -> bool:
+        return self.state.phase == "closed"
+
+    @property
+    def in_flight(self) -> list[Ask | UseTool]:
+        return [flight.move for flight in self.state.flights.values()]
+
+    def finding(self, subtask_id: str) -> Finding:
+        finding = self.state.work[subtask_id].finding
+        assert finding is not None, f"{subtask_id} has not settled"
+        return finding
+
+    def _fire(self) -> None:
+        for due in [grace for grace in self.graces if grace[0] <= self.now]:
+            self.graces.remove(due)
+            flights = self.state.flights
+            self.late += [flights[each].move for each in due[1] if each in flights]
+            self.put(Abandoned(due[1]))
+        deadline = self.state.work_deadline
+        if not self.deadline_told and deadline and deadline <= self.now:
+            self.deadline_told = True
+            self.put(DeadlineReached())
+
+    def _carry_out(self, move: Move) -> None:
+        before = self.state
+        self._apply(Started(move))
+        match move:
+            case Ask() | UseTool():
+                self._check_start(before, move)
+            case Cut():
+                assert set(move.ids) <= set(before.flights), "only what is in flight is cut"
+                self.graces.append((self.now + policies.CANCEL_GRACE, move.ids))
+            case Stop():
+                assert before.stop is None, "work stops once"
+
+    # ------------------------------------------------------------ what must always hold
+
+    def _apply(self, event: Event) -> None:
+        before = self.state
+        self.state = apply(before, event, self.now)
+        after = self.state
+        self._check_ledger()
+        if not after.work:
+            return
+        for subtask_id, progress in before.work.items():
+            if progress.finding is not None:
+                assert after.work[subtask_id].finding == progress.finding, "findings are frozen"
+        if isinstance(event, Answered | Unanswered | ToolEnded) and not after.stop:
+            self._check_isolation(before, event)
+
+    def _check_ledger(self) -> None:
+        ledger = self.state.ledger
+        assert ledger.spent + ledger.held <= ledger.cap
+        paid = {key for key, each in self.state.flights.items() if _is_paid(each.move)}
+        assert set(ledger.reserved) == paid, "one reservation a paid call in flight"
+        kept = ledger.kept if self.state.phase in ("planning", "working") else Amount()
+        if kept <= ledger.cap:
+            assert ledger.spent + ledger.held + kept <= ledger.cap, "the synthesis's part is kept"
+        else:
+            assert not self.asks, "nothing is asked when the synthesis itself does not fit"
+
+    def _check_cut(self) -> None:
+        """Nothing that is paid goes on after a cancel or past the deadline of the work."""
+        state, deadline = self.state, self.state.work_deadline
+        cancelled = state.stop is not None and state.stop.reason == "cancelled"
+        late = deadline is not None and self.now >= deadline and state.phase != "synthesizing"
+        if cancelled or late:
+            assert all(flight.cut for flight in state.flights.values())
+
+    def _check_isolation(self, before: State, event: Answered | Unanswered | ToolEnded) -> None:
+        ended = event.move.subtask_id if isinstance(event, ToolEnded) else event.call.subtask_id
+        if not ended:
+            return
+        assert self.state.plan is not None
+        touched = (ended, *graph.dependents(self.state.plan.subtasks, ended))
+        for subtask_id, progress in before.work.items():
+            if subtask_id not in touched:
+                assert self.state.work[subtask_id] == progress, "siblings are left alone"
+
+    def _check_start(self, before: State, move: Ask | UseTool) -> None:
+        flight_id = move.call.id if isinstance(move, Ask) else move.id
+        assert flight_id not in self.started, "an id is never used twice"
+        self.started.append(flight_id)
+        assert len(self.state.flights) <= self.limits.concurrency
+        subtask_id = move.call.subtask_id if isinstance(move, Ask) else move.subtask_id
+        if isinstance(move, Ask) and move.call.model is not None:
+            assert move.call.ceiling == move.amount.dollars
+            self.asks.setdefault(subtask_id, []).append(move)
+        if subtask_id:
+            self._check_subtask_start(before, subtask_id)
+
+    def _check_subtask_start(self, before: State, subtask_id: str) -> None:
+        assert before.stop is None, "no work starts after a stop"
+        progress = before.work[subtask_id]
+        assert progress.finding is None and not progress.flight
+        for edge in progress.subtask.depends_on:
+            assert passes_on(self.finding(edge)), f"{subtask_id} started before {edge}"
+        if self.strict_order:
+            self.chains = self.chains or longest_chains(self.state.plan)
+            ready = [each for each in before.work if _is_ready(before, each)]
+            longest = max(self.chains[each] for each in ready)
+            assert self.chains[subtask_id] == longest, f"{subtask_id} was not the most urgent"
+
+
+def longest_chains(plan: Plan | None) -> dict[str, int]:
+    """How many subtasks the longest chain has that starts with each, by definition."""
+    assert plan is not None
+    subtasks = plan.subtasks
+
+    @cache
+    def chain(subtask_id: str) -> int:
+        below = (other.id for other in subtasks if subtask_id in other.depends_on)
+        return 1 + max((chain(each) for each in below), default=0)
+
+    return {each.id: chain(each.id) for each in subtasks}
+
+
+def _is_ready(state: State, subtask_id: str) -> bool:
+    progress = state.work[subtask_id]
+    return (
+        progress.finding is None
+        and not progress.flight
+        and all(state.settled(edge) for edge in progress.subtask.depends_on)
+    )
+
+
+def _is_paid(move: Ask | UseTool) -> bool:
+    return isinstance(move, Ask) and move.call.model is not None
+
+
+def bill_of(ask: Ask, share: Decimal = Decimal(1)) -> Bill:
+    """What a call cost that used this share of its reservation."""
+    if ask.call.model is None:
+        return Bill()
+    return Bill(model=ask.call.model.id, calls=1, dollars=ask.amount.dollars * share)

@@ -1,0 +1,80 @@
+"""What can come back from an activity, by name: what tests of the pure core choose from."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from driving import bill_of, subtask
+from orchestrator.contracts import Bill, Draft, Escalation, Plan, Problem, Reply, Synthesis, Usage
+from orchestrator.state import Answered, Ask, Trouble, Unanswered
+
+
+def draft(flight_id: str, **fields: Any) -> Draft:
+    return Draft(content=f"found by {flight_id}", confidence=90, **fields)
+
+
+def escalation(reason: str, partial: str) -> Draft:
+    given_back = Escalation.model_validate(
+        {"reason": reason, "message": "cannot", "partial": partial}
+    )
+    return Draft(
+        status="escalated",
+        content=partial,
+        reason="cannot",
+        escalation=given_back,
+    )
+
+
+DRAFTS = {
+    "complete": lambda id: draft(id),
+    "failed": lambda id: Draft(status="failed", reason="the agent could not"),
+    "out of scope": lambda id: escalation("out_of_scope", ""),
+    "with a partial": lambda id: escalation("ambiguous_input", f"found by {id}"),
+    "in doubt": lambda id: escalation("confidence_too_low", f"found by {id}"),
+    "unsure": lambda id: draft(id).model_copy(update={"confidence": 10}),
+    "fails a check": lambda id: draft(id, verdicts=("too short",)),
+}
+PROBLEMS = ("refusal", "malformed", "truncated")
+TROUBLES = (
+    "not_billed", "possibly_billed", "over_reservation", "refused", "stopping"
+)  # fmt: skip
+WORK_OUTCOMES = ("complete", "complete", "complete", *DRAFTS, *PROBLEMS, *TROUBLES)
+
+
+def comes_back(ask: Ask, outcome: str, share: Decimal, plan: Plan) -> Answered | Unanswered:
+    """The event that ends a model call; a call costs at most what was reserved for it."""
+    if outcome in TROUBLES:
+        return Unanswered(ask.call, trouble(ask, outcome))
+    if outcome == "cut":
+        return Unanswered(ask.call, Trouble("cancelled", "cut before it was sent"))
+    if outcome == "cut after it left":
+        return Unanswered(ask.call, Trouble("cancelled", "cut", bill_of(ask, share)))
+    bill = bill_of(ask, share)
+    if outcome in PROBLEMS or outcome == "invalid":
+        problem = Problem.model_validate({"kind": outcome, "message": f"{outcome} answer"})
+        return Answered(ask.call, Reply(problem=problem, bill=bill))
+    value: Any
+    if ask.call.kind == "plan":
+        value = plan
+    elif ask.call.kind == "synthesize":
+        value = Synthesis(answer="the answer", confidence=80)
+    else:
+        value = DRAFTS[outcome](ask.call.id)
+    return Answered(ask.call, Reply(value=value, bill=bill))
+
+
+def trouble(ask: Ask, kind: str) -> Trouble:
+    bill = Bill()
+    if kind == "possibly_billed":
+        bill = Bill(model="m", calls=1, dollars=None)
+    if kind == "over_reservation":
+        usage = Usage(input_tokens=ask.amount.tokens + 100)
+        bill = Bill(model="m", dollars=ask.amount.dollars * 2, usage=usage)
+    return Trouble(kind, f"it was {kind}", bill)  # type: ignore[arg-type]
+
+
+PLANNED = Plan(
+    goal="Compare",
+    subtasks=(subtask("a"), subtask("b", role="researcher"), subtask("c", "a", "b")),
+)

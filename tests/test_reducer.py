@@ -1,0 +1,402 @@
+"""The supervisor's rules over random plans, outcomes, orders and moments; `driving` checks after
+every step what must always hold.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import pairwise
+
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from driving import BRIEFING, ROLES, STRENGTH, Drive, model, subtask
+from orchestrator import graph, policies, reporting
+from orchestrator.contracts import Draft, Limits, Plan, Subtask, Tier
+from orchestrator.state import Answered, Ask, ToolEnded, Unanswered, UseTool
+from outcomes import DRAFTS, PLANNED, TROUBLES, WORK_OUTCOMES, comes_back
+
+EXAMPLES = settings(
+    max_examples=80,
+    deadline=None,
+    database=None,
+    report_multiple_bugs=False,
+    # Without `explain`, which takes minutes over runs of this length.
+    phases=(Phase.explicit, Phase.generate, Phase.shrink),
+)
+ASSIGNED: tuple[Tier | None, ...] = (None, "haiku", "sonnet")
+TIERS: tuple[Tier, ...] = ("haiku", "sonnet", "opus")
+AMPLE = Limits(dollars=Decimal(10_000), model_calls=2_000, tokens=10**9, concurrency=4)
+
+# ---------------------------------------------------------------- random runs
+
+
+@st.composite
+def plans(draw: st.DrawFn, largest: int = 12) -> Plan:
+    size = draw(st.integers(1, largest))
+    subtasks: list[Subtask] = []
+    for place in range(size):
+        earlier = [each.id for each in subtasks]
+        edges = draw(st.lists(st.sampled_from(earlier), unique=True, max_size=3)) if earlier else []
+        role = draw(st.sampled_from(ROLES))
+        tier: Tier | None = draw(st.sampled_from(ASSIGNED)) if role.tier != "none" else None
+        subtasks.append(subtask(f"t{place}", *edges, role=role.name, tier=tier))
+    return Plan(goal="Compare", subtasks=tuple(draw(st.permutations(subtasks))))
+
+
+@st.composite
+def limits(draw: st.DrawFn) -> Limits:
+    """From far too little to plenty."""
+    return Limits(
+        dollars=draw(st.sampled_from(("100", "2", "1", "0.5", "0.15", "0"))),
+        model_calls=draw(st.sampled_from((60, 60, 12, 5, 1, 0))),
+        tokens=draw(st.sampled_from((5_000_000, 5_000_000, 200_000, 50_000))),
+        concurrency=draw(st.integers(1, 5)),
+        tries_per_subtask=draw(st.integers(1, 4)),
+        deadline_seconds=draw(st.sampled_from((60, 900))),
+    )
+
+
+class Chance:
+    """Decides what happens next in a run, and keeps the bill that the ledger must agree with."""
+
+    def __init__(self, drive: Drive, data: st.DataObject, *, cancels: bool = False) -> None:
+        self.drive = drive
+        self.data = data
+        self.cancels = cancels
+        self.plan = drive.plan or PLANNED
+        self.paid: dict[str, Decimal] = {}
+        """Dollars by subtask; "" for planning and synthesis."""
+
+    def play(self) -> None:
+        """Until the run is closed and everything late has arrived."""
+        drive = self.drive
+        for _ in range(600):
+            if drive.closed and not drive.late:
+                return
+            assert drive.in_flight or drive.late or drive.next_timer(), "the run has stalled"
+            self._step()
+        raise AssertionError("the run does not end")
+
+    def _step(self) -> None:
+        drive, draw = self.drive, self.data.draw
+        if self.cancels and draw(st.integers(0, 9)) == 9:
+            self.cancels = False
+            drive.cancel()
+            return
+        if draw(st.integers(0, 9)) == 9 or not (drive.in_flight or drive.late):
+            self._wait(draw(st.sampled_from((1, 5, 11, 400))))
+            return
+        self._wait(draw(st.integers(0, 2)))
+        moves = drive.in_flight + drive.late
+        if moves:
+            self._end(moves[draw(st.integers(0, len(moves) - 1))])
+
+    def _wait(self, seconds: int) -> None:
+        known = len(self.drive.late)
+        self.drive.wait(seconds)
+        for move in self.drive.late[known:]:
+            if isinstance(move, Ask):
+                self._pay(move, move.amount.dollars)
+
+    def _end(self, move: Ask | UseTool) -> None:
+        late = move in self.drive.late
+        if late:
+            self.drive.late.remove(move)
+        event: Answered | Unanswered | ToolEnded
+        if isinstance(move, UseTool):
+            event = ToolEnded(move, self._tool_draft(move))
+        else:
+            share = self.data.draw(st.sampled_from((Decimal(0), Decimal("0.5"), Decimal(1))))
+            event = comes_back(move, self._outcome(move), share, self.plan)
+            if not late:
+                self._pay(move, self._price(move, event))
+        self.drive.put(event)
+
+    def _price(self, ask: Ask, event: Answered | Unanswered) -> Decimal:
+        if isinstance(event, Answered):
+            return event.reply.bill.dollars or Decimal(0)
+        # What may have been billed counts at its reservation.
+        return ask.amount.dollars if event.trouble.bill.calls else Decimal(0)
+
+    def _pay(self, ask: Ask, dollars: Decimal) -> None:
+        key = ask.call.subtask_id
+        self.paid[key] = self.paid.get(key, Decimal(0)) + dollars
+
+    def _outcome(self, ask: Ask) -> str:
+        flight = self.drive.state.flights.get(ask.call.id)
+        if flight and flight.cut and self.data.draw(st.booleans()):
+            after = ask.call.model is not None and self.data.draw(st.booleans())
+            return "cut after it left" if after else "cut"
+        if ask.call.model is None:
+            return self.data.draw(st.sampled_from(("complete", "complete", "refused")))
+        if ask.call.kind == "work":
+            return self.data.draw(st.sampled_from(WORK_OUTCOMES))
+        wrong = ("refusal", "malformed", "truncated", "invalid", *TROUBLES)
+        return self.data.draw(st.sampled_from(("complete", "complete", *wrong)))
+
+    def _tool_draft(self, move: UseTool) -> Draft:
+        kind = self.data.draw(st.sampled_from(("complete", "complete", "failed")))
+        return DRAFTS[kind](move.id)
+
+
+def check_closed(drive: Drive, chance: Chance) -> None:
+    """What holds of every run that has ended, whatever happened on the way."""
+    state = drive.state
+    assert not state.flights
+    assert state.ledger.held.calls == 0
+    assert state.ledger.spent.dollars == sum(chance.paid.values())
+    assert [each.subtask_id for each in state.findings] == list(state.work)
+    for progress in state.work.values():
+        check_finding(drive, chance, progress.subtask)
+    report = reporting.report(state, drive.now)
+    assert (report.status == "complete") <= (not report.gaps)
+    complete = [each for each in state.findings if each.status == "complete"]
+    if state.stop is None or state.stop.reason not in ("cancelled", "endpoint"):
+        synthesized = any(each.startswith("synthesize-") for each in drive.started)
+        assert synthesized == bool(state.usable), "what exists is synthesized"
+    if not complete:
+        assert report.status in ("failed", "cancelled")
+        paid = [ask.call.kind for ask in drive.asks.get("", [])]
+        assert "synthesize" not in paid, "nothing complete, nothing to pay a synthesis for"
+    assert reporting.run_view(state, drive.now).phase == "closed"
+
+
+def check_finding(drive: Drive, chance: Chance, planned: Subtask) -> None:
+    finding = drive.finding(planned.id)
+    asks = drive.asks.get(planned.id, [])
+    assert finding.dollars == chance.paid.get(planned.id, Decimal(0)), "each finding has its bill"
+    assert len(finding.tries) <= drive.limits.tries_per_subtask
+    assert [each.number for each in finding.tries] == list(range(1, len(finding.tries) + 1))
+    assert (finding.status == "complete") == (finding.reason == "")
+    if finding.content:
+        owner = finding.content.removeprefix("found by ").rpartition("-")[0]
+        assert owner.partition("-")[2] == planned.id, "what a subtask found is its own"
+    if finding.status == "skipped":
+        check_skipped(drive, planned)
+        assert not asks, "what was asked was not skipped"
+    if drive.briefing.role(planned.role).fixed_tier:
+        assert {ask.call.tier for ask in asks} <= {"haiku"}, "a fixed tier stays"
+    if drive.strict_order:
+        tiers = [STRENGTH[each.tier] for each in finding.tries]
+        assert all(later - tier in (0, 1) for tier, later in pairwise(tiers))
+
+
+def check_skipped(drive: Drive, planned: Subtask) -> None:
+    """Only what depends on something that failed is skipped, or what a stop left over."""
+    finding = drive.finding(planned.id)
+    stop = drive.state.stop
+    if stop and stop.why in finding.reason:
+        return
+    assert drive.state.plan is not None
+    culprits = [
+        each
+        for each in drive.state.findings
+        if finding.reason.startswith(f"needs {each.subtask_id}, which ")
+        and planned.id in graph.dependents(drive.state.plan.subtasks, each.subtask_id)
+    ]
+    assert culprits and culprits[0].status != "complete", finding.reason
+
+
+# ---------------------------------------------------------------- the properties
+
+
+@EXAMPLES
+@given(plans(), limits(), st.data())
+def test_every_run_settles_each_subtask_once_within_its_limits(
+    plan: Plan, limits: Limits, data: st.DataObject
+) -> None:
+    drive = Drive(plan, limits)
+    chance = Chance(drive, data)
+    chance.play()
+    check_closed(drive, chance)
+
+
+@EXAMPLES
+@given(plans(), st.integers(1, 5), st.data())
+def test_with_money_to_spare_the_longest_remaining_chain_always_starts_first(
+    plan: Plan, concurrency: int, data: st.DataObject
+) -> None:
+    drive = Drive(plan, AMPLE.model_copy(update={"concurrency": concurrency}), strict_order=True)
+    chance = Chance(drive, data)
+    chance.play()
+    check_closed(drive, chance)
+
+
+@EXAMPLES
+@given(plans(6), limits(), st.data())
+def test_a_cancel_at_any_moment_ends_closed_with_everything_settled(
+    plan: Plan, limits: Limits, data: st.DataObject
+) -> None:
+    drive = Drive(data.draw(st.sampled_from((plan, None))), limits)
+    chance = Chance(drive, data, cancels=True)
+    chance.play()
+    check_closed(drive, chance)
+    if not chance.cancels:
+        assert drive.state.stop is None or drive.state.stop.reason == "cancelled"
+
+
+@settings(EXAMPLES, max_examples=40)
+@given(limits(), st.data())
+def test_a_planner_that_may_do_anything_leads_to_a_plan_or_an_end(
+    limits: Limits, data: st.DataObject
+) -> None:
+    drive = Drive(None, limits)
+    chance = Chance(drive, data)
+    chance.play()
+    check_closed(drive, chance)
+    assert drive.state.plan is not None or drive.state.stop is not None
+
+
+# ---------------------------------------------------------------- single rules, as sentences
+
+
+def drive(*subtasks: Subtask, **limits: object) -> Drive:
+    plan = Plan(goal="Compare", subtasks=subtasks)
+    run = Drive(plan, AMPLE.model_copy(update=limits))
+    end(run, "plan-1")
+    return run
+
+
+def end(run: Drive, flight_id: str, outcome: str = "complete") -> None:
+    """The activity comes back with this outcome, having cost all that was reserved."""
+    (move,) = (each for each in (*run.in_flight, *run.late) if _id(each) == flight_id)
+    if isinstance(move, UseTool):
+        run.put(ToolEnded(move, DRAFTS[outcome](flight_id)))
+    else:
+        run.put(comes_back(move, outcome, Decimal(1), run.plan or PLANNED))
+
+
+def wait_until_cut(run: Drive) -> None:
+    deadline = run.state.work_deadline
+    assert deadline is not None
+    run.wait((deadline - run.now).total_seconds())
+
+
+def in_flight(run: Drive) -> list[str]:
+    return [_id(move) for move in run.in_flight]
+
+
+def _id(move: Ask | UseTool) -> str:
+    return move.call.id if isinstance(move, Ask) else move.id
+
+
+def test_a_failure_skips_what_needs_it_and_says_so_and_leaves_the_rest_alone() -> None:
+    run = drive(subtask("a"), subtask("b", "a"), subtask("c", "b"), subtask("d"))
+    end(run, "work-a-1", "refused")
+    assert run.finding("a").status == "failed"
+    assert run.finding("b").reason == run.finding("c").reason == "needs a, which failed"
+    assert in_flight(run) == ["work-d-1"]
+    end(run, "work-d-1")
+    assert in_flight(run) == ["synthesize-1"]
+    end(run, "synthesize-1")
+    assert reporting.report(run.state, run.now).gaps[0].took_down == ("b", "c")
+
+
+def test_a_partial_is_passed_on_and_an_empty_escalation_is_not() -> None:
+    run = drive(subtask("a"), subtask("b", "a"), subtask("c"), subtask("d", "c"))
+    end(run, "work-a-1", "with a partial")
+    end(run, "work-c-1", "out of scope")
+    assert in_flight(run) == ["work-b-1"]
+    assert run.finding("d").reason == "needs c, which gave it back"
+
+
+def test_each_rejected_try_climbs_one_tier_and_never_above_opus() -> None:
+    run = drive(subtask("a", role="researcher"), tries_per_subtask=4)
+    for number in range(1, 5):
+        end(run, f"work-a-{number}", "unsure")
+    assert [each.tier for each in run.finding("a").tries] == ["haiku", "sonnet", "opus", "opus"]
+    assert run.finding("a").status == "failed"
+
+
+def test_a_fixed_tier_does_not_climb() -> None:
+    run = drive(subtask("a", role="sorter"))
+    for number in range(1, 4):
+        end(run, f"work-a-{number}", "unsure")
+    assert [each.tier for each in run.finding("a").tries] == ["haiku"] * 3
+
+
+def test_a_truncated_answer_is_asked_for_once_more_with_twice_the_room() -> None:
+    run = drive(subtask("a"))
+    end(run, "work-a-1", "truncated")
+    end(run, "work-a-2", "truncated")
+    first, second, third = (ask.call for ask in run.asks["a"])
+    assert (first.max_output * 2, second.tier) == (second.max_output, first.tier)
+    assert (third.max_output, third.tier) == (first.max_output, "opus")
+
+
+def test_a_refused_reservation_is_made_again_as_large_as_the_worker_said() -> None:
+    run = drive(subtask("a"))
+    end(run, "work-a-1", "over_reservation")
+    first, second = run.asks["a"]
+    assert second.amount.dollars == first.amount.dollars * 2
+    assert second.amount.tokens == first.amount.tokens + 100
+
+
+def test_a_call_that_may_have_been_billed_is_asked_again_in_a_call_of_its_own() -> None:
+    run = drive(subtask("a"))
+    for number in range(1, policies.TRANSPORT_TRIES + 1):
+        end(run, f"work-a-{number}", "possibly_billed")
+    assert run.finding("a").status == "failed"
+    paid = sum((ask.amount.dollars for ask in run.asks["a"]), Decimal(0))
+    assert run.finding("a").dollars == run.state.ledger.spent.dollars == paid
+
+
+def test_when_the_cap_is_near_a_role_falls_to_a_cheaper_tier_and_a_fixed_one_stops() -> None:
+    kept = Drive(None).state.ledger.kept.dollars
+    cheap = drive(subtask("a", role="expert"), dollars=kept + Decimal("0.05"))
+    assert [ask.call.tier for ask in cheap.asks["a"]] == ["haiku"]
+    fixed = drive(subtask("a", role="sorter"), dollars=kept + Decimal("0.01"))
+    assert fixed.finding("a").reason.startswith("not started: the rest of the budget")
+
+
+def test_what_was_abandoned_counts_at_its_reservation_and_changes_nothing_later() -> None:
+    run = drive(subtask("a"), subtask("b"))
+    end(run, "work-a-1")
+    wait_until_cut(run)
+    assert in_flight(run) == ["work-b-1"]
+    run.wait(policies.CANCEL_GRACE.total_seconds())
+    assert in_flight(run) == ["synthesize-1"]
+    before = run.state
+    end(run, "work-b-1")
+    assert run.state == before
+    assert run.finding("b").dollars == run.asks["b"][0].amount.dollars
+
+
+def test_the_grace_of_what_was_cut_does_not_end_the_synthesis_that_follows() -> None:
+    run = drive(subtask("a"), subtask("b"))
+    end(run, "work-a-1")
+    wait_until_cut(run)
+    end(run, "work-b-1", "cut")
+    run.wait(policies.CANCEL_GRACE.total_seconds())
+    assert in_flight(run) == ["synthesize-1"]
+
+
+def test_a_tool_that_fails_by_itself_after_the_work_was_stopped_has_failed() -> None:
+    run = drive(subtask("a"), subtask("b", role="scanner"))
+    end(run, "work-a-1", "stopping")
+    end(run, "use_tool-b-1", "failed")
+    assert run.finding("b").status == "failed"
+
+
+def test_without_a_complete_finding_a_partial_is_shown_but_no_synthesis_is_paid() -> None:
+    run = drive(subtask("a"))
+    end(run, "work-a-1", "with a partial")
+    assert in_flight(run) == ["synthesize-1"]
+    end(run, "synthesize-1")
+    assert reporting.report(run.state, run.now).status == "failed"
+    assert "" not in run.asks
+
+
+def test_a_call_without_a_price_that_may_have_been_billed_never_counts_as_free() -> None:
+    unpriced = tuple(model(tier, 0).model_copy(update={"prices": ()}) for tier in TIERS)
+    run = Drive(
+        Plan(goal="Compare", subtasks=(subtask("a"),)),
+        AMPLE,
+        BRIEFING.model_copy(update={"models": unpriced}),
+    )
+    end(run, "plan-1")
+    for number in range(1, policies.TRANSPORT_TRIES + 1):
+        end(run, f"work-a-{number}", "possibly_billed")
+    assert run.finding("a").dollars is None
+    assert reporting.report(run.state, run.now).dollars is None
