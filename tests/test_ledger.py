@@ -1,0 +1,170 @@
+"""The ledger: random sequences of what can happen to it, and its edges."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    rule,
+)
+
+from orchestrator.contracts import Bill, Limits, Usage
+from orchestrator.ledger import Amount, DoesNotFit, Ledger
+
+AMOUNTS = st.builds(
+    Amount,
+    st.decimals(0, 3, places=6),
+    st.just(1),
+    st.integers(0, 5_000),
+)
+
+
+class Books(RuleBasedStateMachine):
+    """Whatever is reserved, settled, released or raised, in any order: spent + reserved <= cap,
+    and what is kept for the synthesis is touched by the synthesis alone.
+    """
+
+    calls = Bundle("calls")
+
+    @initialize(
+        dollars=st.decimals(0, 10, places=2), calls=st.integers(0, 8), tokens=st.integers(0, 20_000)
+    )
+    def open(self, dollars: Decimal, calls: int, tokens: int) -> None:
+        self.ledger = Ledger.under(Limits(dollars=dollars, model_calls=calls, tokens=tokens))
+        self.spent = Amount()
+        self.open_calls: dict[str, Amount] = {}
+        self.number = 0
+        self.synthesizing = False
+
+    @rule(kept=AMOUNTS)
+    def keep(self, kept: Amount) -> None:
+        """As `prepare` does it: before anything is reserved."""
+        if not self.number and kept <= self.ledger.cap:
+            self.ledger = Ledger(self.ledger.cap, kept)
+
+    @rule(target=calls, amount=AMOUNTS, keep=st.booleans())
+    def reserve(self, amount: Amount, keep: bool) -> object:
+        self.number += 1
+        call_id = f"call-{self.number}"
+        kept = self.ledger.kept if keep else Amount()
+        total = sum(self.open_calls.values(), self.spent) + amount + kept
+        if not total <= self.ledger.cap:
+            assert not self.ledger.fits(amount, keep=keep)
+            with pytest.raises(DoesNotFit):
+                self.ledger.reserve(call_id, amount, keep=keep)
+            return multiple()
+        self.ledger = self.ledger.reserve(call_id, amount, keep=keep)
+        self.open_calls[call_id] = amount
+        self.synthesizing = self.synthesizing or not keep
+        return call_id
+
+    @rule(call_id=calls)
+    def reserve_again(self, call_id: str) -> None:
+        if call_id in self.open_calls:
+            with pytest.raises(DoesNotFit):
+                self.ledger.reserve(call_id, Amount())
+
+    @rule(call_id=consumes(calls), share=st.sampled_from((0, 1, 3, 4)))
+    def settle(self, call_id: str, share: int) -> None:
+        amount = self.open_calls.pop(call_id)
+        paid = Amount(
+            (amount.dollars * share / 4).quantize(Decimal("0.000001")),
+            1,
+            amount.tokens * share // 4,
+        )
+        usage = Usage(input_tokens=paid.tokens)
+        self.ledger = self.ledger.settle(call_id, Bill(calls=1, usage=usage, dollars=paid.dollars))
+        self.spent += paid
+
+    @rule(call_id=consumes(calls))
+    def settle_unknown(self, call_id: str) -> None:
+        self.spent += self.open_calls.pop(call_id)
+        self.ledger = self.ledger.settle_unknown(call_id)
+
+    @rule(call_id=consumes(calls))
+    def release(self, call_id: str) -> None:
+        self.open_calls.pop(call_id)
+        self.ledger = self.ledger.release(call_id)
+
+    @rule(dollars=st.decimals(0, 20, places=2), calls=st.integers(0, 16))
+    def raise_cap(self, dollars: Decimal, calls: int) -> None:
+        limits = Limits(dollars=dollars, model_calls=calls, tokens=40_000)
+        bound = self.ledger.spent + self.ledger.held + self.ledger.kept
+        if bound <= Amount(dollars, calls, 40_000):
+            self.ledger = self.ledger.raised(limits)
+            assert self.ledger.cap == Amount(dollars, calls, 40_000)
+        else:
+            with pytest.raises(DoesNotFit):
+                self.ledger.raised(limits)
+
+    @invariant()
+    def within_the_cap(self) -> None:
+        if not hasattr(self, "ledger"):
+            return
+        assert self.ledger.spent + self.ledger.held <= self.ledger.cap
+        if not self.synthesizing:
+            assert self.ledger.spent + self.ledger.held + self.ledger.kept <= self.ledger.cap
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        if not hasattr(self, "ledger"):
+            return
+        assert dict(self.ledger.reserved) == self.open_calls
+        assert self.ledger.spent == self.spent
+
+
+TestBooks = Books.TestCase
+TestBooks.settings = settings(max_examples=40, stateful_step_count=25, deadline=None, database=None)
+
+
+def test_a_call_that_cost_more_than_was_reserved_shows_and_stops_what_follows() -> None:
+    ledger = Ledger.under(Limits(dollars=Decimal(1), model_calls=5)).reserve(
+        "work-a-1", Amount(Decimal("0.5"), 1, 100)
+    )
+    ledger = ledger.settle(
+        "work-a-1", Bill(calls=1, usage=Usage(output_tokens=300), dollars=Decimal("1.2"))
+    )
+    assert ledger.spent == Amount(Decimal("1.2"), 1, 300)
+    assert not ledger.fits(Amount())
+
+
+def test_what_is_kept_serves_the_synthesis_alone() -> None:
+    ledger = Ledger(Amount(Decimal(2), 2, 100), kept=Amount(Decimal(1), 1, 50))
+    big = Amount(Decimal("1.5"), 1, 60)
+    with pytest.raises(DoesNotFit, match="work-a-1"):
+        ledger.reserve("work-a-1", big)
+    assert ledger.reserve("synthesize-1", big, keep=False).held == big
+
+
+def test_each_of_dollars_calls_and_tokens_is_a_cap_of_its_own() -> None:
+    ledger = Ledger(Amount(Decimal(1), 1, 100))
+    assert ledger.fits(Amount(Decimal(1), 1, 100))
+    assert not ledger.fits(Amount(Decimal("1.000001"), 1, 100))
+    assert not ledger.fits(Amount(Decimal(0), 2, 0))
+    assert not ledger.fits(Amount(Decimal(0), 0, 101))
+
+
+def test_one_unpriced_call_makes_the_whole_run_unpriced() -> None:
+    amount = Amount(Decimal(0), 1, 10)
+    ledger = Ledger.under(Limits()).reserve("a", amount).reserve("b", amount)
+    assert not ledger.unpriced
+    settled = ledger.settle("a", Bill(calls=1, dollars=None))
+    assert settled.unpriced
+    assert settled.settle("b", Bill(calls=1, dollars=Decimal(1))).unpriced
+    assert ledger.settle_unknown("a", Bill(calls=1, dollars=None)).unpriced
+
+
+def test_what_is_known_of_a_call_without_an_answer_is_in_the_usage() -> None:
+    ledger = Ledger.under(Limits()).reserve("a", Amount(Decimal("0.4"), 1, 500))
+    ledger = ledger.settle_unknown("a", Bill(calls=1, usage=Usage(input_tokens=90)))
+    assert ledger.usage.input_tokens == 90
+    assert ledger.spent == Amount(Decimal("0.4"), 1, 500)
