@@ -1,0 +1,57 @@
+# Everything a newcomer needs: python3 (3.11 or later) and make. Nothing is installed outside .venv.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint record lock clean
+
+PYTHONS = python3 python3.11 python3.12 python3.13
+NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
+REPO ?= $(CURDIR)
+BASE ?=
+VENV = .venv
+PYTHON = $(VENV)/bin/python
+STAMP = $(VENV)/locked.stamp
+
+help: ## This list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: $(STAMP) ## Make .venv from requirements.lock; a second time it is already there
+
+demo: $(STAMP) ## Review this repository, or REPO=path, or its changes since BASE=revision; no key, no model
+	@$(PYTHON) starter.py run --embedded --stay --playbook code-review --input "repo=$(REPO)" \
+		$(if $(BASE),--input "base=$(BASE)")
+
+test: lint ## Style, types and all tests; offline
+	$(PYTHON) -m pytest
+
+lint: $(STAMP) ## Style and types alone
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+record: $(STAMP) ## Write the recorded histories of tests/histories anew
+	$(PYTHON) -m tests.record
+
+# A bare environment, so that no index of this machine gets into the file.
+lock: ## Resolve pyproject.toml into requirements.lock anew (needs uv)
+	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }
+	@env -i PATH="$$PATH" HOME="$$HOME" $${SSL_CERT_FILE:+SSL_CERT_FILE="$$SSL_CERT_FILE"} \
+		uv --no-config pip compile --quiet --universal --upgrade --generate-hashes \
+		--no-emit-index-url --no-header --no-annotate --python-version 3.11 \
+		--group dev pyproject.toml --output-file requirements.new
+	@{ echo "# What holdfast runs and is tested with, with hashes. Renewed from pyproject.toml by"; \
+		echo "# \`make lock\`; not edited by hand."; cat requirements.new; } >requirements.lock
+	@rm requirements.new
+
+clean: ## Remove .venv and caches; the state directory stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): requirements.lock
+	@for each in $(PYTHONS); do \
+		if "$$each" -c "$(NEW_ENOUGH)" 2>/dev/null; then found="$$each"; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+		echo "Python 3.11 or later is needed; none of these is: $(PYTHONS)" >&2; exit 1; \
+	fi; \
+	"$$found" -m venv $(VENV)
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
