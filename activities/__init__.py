@@ -1,0 +1,12 @@
+"""Everything that touches the world. An activity is a method of a small class that holds its collaborators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def activities_of(holder: object) -> list[Callable[..., Any]]:
+    """The methods of an object that are activities, so that a new one needs no second entry."""
+    members = (getattr(holder, name) for name in dir(type(holder)))
+    return [each for each in members if hasattr(each, "__temporal_activity_definition")]

@@ -1,33 +1,20 @@
-"""The model activities: a model call is data (`_Shape`), each activity is one line over one
-private `_ask`.
+"""The model activities: a model call is data (`Shape`), each activity is a line or two over
+`_ask`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass
+from decimal import Decimal
 
-from pydantic import ValidationError
 from temporalio import activity
 
-from activities import checks, prompts
-from activities.heartbeat import beating
-from activities.seam import Journal, Model, ModelAnswer, ModelRequest, Store
-from orchestrator import graph, policies
-from orchestrator.answers import (
-    Answer,
-    PlanAnswer,
-    SynthesisAnswer,
-    WorkAnswer,
-    to_draft,
-    to_plan,
-    to_synthesis,
-)
+from activities import checks, prompts, provenance, repair_prompts
+from activities.asking import Asked, Asking, Shape, Value
+from activities.seam import Journal, Model, Store
+from orchestrator import answers, graph, revision
 from orchestrator.contracts import (
-    Bill,
     Call,
     Contract,
     Draft,
@@ -40,26 +27,20 @@ from orchestrator.contracts import (
     Usage,
     WorkMaterial,
 )
-from orchestrator.errors import OrchestrationError, OverReservation, PossiblyBilled
-from orchestrator.pricing import price, worst
-
-MARGIN_SECONDS = 5.0
-"""How much sooner than its start-to-close a call is cut, so that it can still say what it used."""
-
-BROKEN_CHARACTERS = 20_000
-"""How much of a malformed answer goes back to be mended."""
-
-Asked = TypeVar("Asked", bound=Answer)
-Value = TypeVar("Value", bound=Contract)
-
-
-@dataclass(frozen=True)
-class _Shape(Generic[Asked, Value]):
-    """One kind of model call: what it asks for, and what becomes of the answer."""
-
-    answer: type[Asked]
-    value: Callable[[Asked], Value]
-    problem: Callable[[Value], Problem | None] = lambda _: None
+from orchestrator.materials import (
+    Critique,
+    CritiqueMaterial,
+    Digest,
+    DigestMaterial,
+    JudgeMaterial,
+    Judgement,
+    Patch,
+    Refined,
+    RefineMaterial,
+    ReplanMaterial,
+    Review,
+    ReviewMaterial,
+)
 
 
 @dataclass(frozen=True)
@@ -71,7 +52,7 @@ class Agents:
     store: Store
     roles: Mapping[str, str]
     templates: Mapping[str, Callable[[SynthesisMaterial], Synthesis]]
-    price: Callable[[str, Usage], Any]
+    price: Callable[[str, Usage], Decimal | None]
     """Dollars of a call by the id of the model that served it; None when it is unpriced."""
 
     @activity.defn
@@ -80,8 +61,13 @@ class Agents:
         valid.
         """
         if material.ready is not None:
-            return _checked_plan(material.ready, material)
-        shape = _Shape(PlanAnswer, to_plan, lambda plan: _plan_problem(plan, material))
+            problem = _plan_problem(material.ready, material, len(material.ready.subtasks))
+            return Reply(problem=problem) if problem else Reply(value=material.ready)
+        shape = Shape(
+            answers.PlanAnswer,
+            answers.to_plan,
+            lambda plan: _plan_problem(plan, material, material.subtask_limit),
+        )
         return await self._ask(
             call, material, shape, prompts.PLANNER, prompts.plan_prompt(material)
         )
@@ -91,146 +77,83 @@ class Agents:
         """One try of an agent at a subtask; checks run here and their verdicts are in the draft."""
         contents = {each.name: await self._text(each.digest) for each in material.inputs}
         system = self.roles[call.role] + "\n" + prompts.WORK_RULES
-        shape = _Shape(WorkAnswer, lambda answer: _checked(to_draft(answer), material))
+        shape = Shape(
+            answers.WorkAnswer, lambda answer: _checked(answers.to_draft(answer), material)
+        )
         prompt = prompts.mend(prompts.work_prompt(material, contents), material.broken)
         return await self._ask(call, material, shape, system, prompt)
+
+    @activity.defn
+    async def review(self, call: Call, material: ReviewMaterial) -> Reply[Review]:
+        """Whether a draft meets the criteria that no check covers; by another role than the
+        author.
+        """
+        shape = Shape(answers.ReviewAnswer, answers.to_review)
+        prompt = prompts.mend(repair_prompts.review_prompt(material), material.broken)
+        return await self._ask(call, material, shape, repair_prompts.REVIEWER, prompt)
+
+    @activity.defn
+    async def refine(self, call: Call, material: RefineMaterial) -> Reply[Refined]:
+        """A better instruction, from what went wrong with the tries so far."""
+        shape = Shape(answers.RefineAnswer, answers.to_refined)
+        prompt = prompts.mend(repair_prompts.refine_prompt(material), material.broken)
+        return await self._ask(call, material, shape, repair_prompts.REFINER, prompt)
+
+    @activity.defn
+    async def replan(self, call: Call, material: ReplanMaterial) -> Reply[Patch]:
+        """Changes to the part of the plan that has not finished. Always applicable."""
+        shape = Shape(
+            answers.ReplanAnswer, answers.to_patch, lambda patch: _patch_problem(patch, material)
+        )
+        prompt = prompts.mend(repair_prompts.replan_prompt(material), material.broken)
+        return await self._ask(call, material, shape, repair_prompts.REPLANNER, prompt)
+
+    @activity.defn
+    async def judge(self, call: Call, material: JudgeMaterial) -> Reply[Judgement]:
+        """The best of several findings, or the right side of a conflict."""
+        shape = Shape(answers.JudgeAnswer, lambda answer: _known(answer, material))
+        prompt = prompts.mend(repair_prompts.judge_prompt(material), material.broken)
+        return await self._ask(call, material, shape, repair_prompts.JUDGE, prompt)
+
+    @activity.defn
+    async def digest(self, call: Call, material: DigestMaterial) -> Reply[Digest]:
+        """Findings in fewer words, for a reader with a limited context; the full text is kept."""
+        shape = Shape(answers.DigestAnswer, answers.to_digest)
+        prompt = prompts.mend(repair_prompts.digest_prompt(material), material.broken)
+        return await self._ask(call, material, shape, repair_prompts.DIGESTER, prompt)
 
     @activity.defn
     async def synthesize(self, call: Call, material: SynthesisMaterial) -> Reply[Synthesis]:
         """The answer from all findings: by the model, or by a template when the call names none."""
         if call.model is None:
             return Reply(value=self.templates[material.template](material))
-        shape = _Shape(SynthesisAnswer, to_synthesis)
+        shape = Shape(
+            answers.SynthesisAnswer,
+            lambda answer: provenance.flagged(answers.to_synthesis(answer), material),
+        )
         prompt = prompts.mend(prompts.synthesis_prompt(material), material.broken)
         return await self._ask(call, material, shape, prompts.SYNTHESIZER, prompt)
+
+    @activity.defn
+    async def critique(self, call: Call, material: CritiqueMaterial) -> Reply[Critique]:
+        """What is wrong with a synthesis, before anybody relies on it."""
+        shape = Shape(answers.CritiqueAnswer, answers.to_critique)
+        prompt = prompts.mend(repair_prompts.critique_prompt(material), material.broken)
+        return await self._ask(call, material, shape, repair_prompts.CRITIC, prompt)
 
     async def _ask(
         self,
         call: Call,
         material: Contract,
-        shape: _Shape[Asked, Value],
+        shape: Shape[Asked, Value],
         system: str,
         prompt: str,
     ) -> Reply[Value]:
-        """One paid call: recorded answers are returned, unanswered ones are never sent again."""
-        assert self.model is not None and call.model is not None, "prepare admits no such run"
-        key = _key(call, material)
-        recorded = await self.journal.answer(key)
-        if recorded is None:
-            request = _request(call, shape.answer, system, prompt)
-            async with beating():
-                recorded = await self._send(key, call, request)
-        return self._reply(call, shape, ModelAnswer(**_decoded(recorded)))
-
-    async def _send(self, key: str, call: Call, request: ModelRequest) -> str:
-        assert self.model is not None and call.model is not None
-        if await self.journal.sent(key):
-            bill = Bill(model=call.model.id, calls=1, dollars=None)
-            raise PossiblyBilled("the call was sent, and its worker died before the answer", bill)
-        await self._within(call, request)
-        await self.journal.mark_sent(key)
-        try:
-            answer = await self.model.ask(request)
-        except PossiblyBilled:
-            raise
-        except OrchestrationError:
-            await self.journal.withdraw(key)
-            raise
-        recorded = json.dumps(asdict(answer) | {"usage": answer.usage.model_dump()})
-        await self.journal.record(key, recorded)
-        return recorded
-
-    async def _within(self, call: Call, request: ModelRequest) -> None:
-        """OverReservation when the worst case of the real prompt is above what was reserved."""
-        assert self.model is not None and call.model is not None
-        # Two steps: bytes bound the tokens for nothing; only a prompt that seems too big is
-        # counted.
-        for count in (_byte_bound, self.model.count_tokens):
-            tokens = await count(request)
-            cost = worst(call.model, tokens, call.max_output)
-            total = tokens + call.max_output
-            if total <= call.token_ceiling and (cost is None or cost <= call.ceiling):
-                return
-        usage = Usage(input_tokens=tokens, output_tokens=call.max_output)
-        needed = Bill(model=call.model.id, calls=0, usage=usage, dollars=cost)
-        raise OverReservation(f"the prompt has {tokens} tokens; ${cost} is needed", needed)
-
-    def _reply(self, call: Call, shape: _Shape[Asked, Value], answer: ModelAnswer) -> Reply[Value]:
-        assert call.model is not None
-        known = price(call.model, answer.usage) if answer.model == call.model.id else None
-        cost = known if known is not None else self.price(answer.model, answer.usage)
-        bill = Bill(model=answer.model, calls=1, usage=answer.usage, dollars=cost)
-        problem = _stopped_short(answer)
-        if problem is None:
-            try:
-                value = shape.value(shape.answer.model_validate_json(answer.text))
-            except (ValidationError, ValueError) as error:
-                text = answer.text[:BROKEN_CHARACTERS]
-                problem = Problem(kind="malformed", message=_first_lines(error), answer=text)
-            else:
-                wrong = shape.problem(value)
-                return Reply(value=None if wrong else value, problem=wrong, bill=bill)
-        return Reply(problem=problem, bill=bill)
+        asking = Asking(self.model, self.journal, self.price)
+        return await asking.ask(call, material, shape, system, prompt)
 
     async def _text(self, digest: str) -> str:
         return (await self.store.get(digest)).decode("utf-8")
-
-
-async def _byte_bound(request: ModelRequest) -> int:
-    size = len((request.system + request.prompt).encode()) + len(json.dumps(request.schema))
-    return size // policies.BYTES_PER_TOKEN
-
-
-def _key(call: Call, material: Contract) -> str:
-    """Namespace / workflow id / run id / activity id / SHA-256 of the input; never the attempt."""
-    info = activity.info()
-    text = call.model_dump_json() + material.model_dump_json()
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    run = f"{info.workflow_namespace}/{info.workflow_id}/{info.workflow_run_id}"
-    return f"{run}/{info.activity_id}/{digest}"
-
-
-def _request(call: Call, answer: type[Answer], system: str, prompt: str) -> ModelRequest:
-    assert call.model is not None
-    info = activity.info()
-    limit = info.start_to_close_timeout.total_seconds() if info.start_to_close_timeout else 300.0
-    return ModelRequest(
-        model=call.model.id,
-        system=system.strip(),
-        prompt=prompt,
-        schema=answer.model_json_schema(),
-        max_output=call.max_output,
-        effort=call.effort,
-        capabilities=call.capabilities,
-        deadline_seconds=max(limit - MARGIN_SECONDS, 1.0),
-        attempt=info.attempt,
-    )
-
-
-def _decoded(recorded: str) -> dict[str, Any]:
-    fields: dict[str, Any] = json.loads(recorded)
-    return fields | {"usage": Usage.model_validate(fields["usage"])}
-
-
-def _stopped_short(answer: ModelAnswer) -> Problem | None:
-    """What a stop reason says against the answer; None: it ended by itself."""
-    if answer.stop_reason in ("end_turn", "stop_sequence"):
-        return None
-    if answer.stop_reason == "refusal":
-        return Problem(kind="refusal", message=f"the model refused: {answer.detail or 'no reason'}")
-    if answer.stop_reason in ("max_tokens", "model_context_window_exceeded"):
-        return Problem(kind="truncated", message=f"the answer was cut ({answer.stop_reason})")
-    return Problem(kind="malformed", message=f"unexpected stop reason {answer.stop_reason!r}")
-
-
-def _first_lines(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        mistakes = error.errors(include_url=False, include_input=False)[:5]
-        return "; ".join(
-            f"{'.'.join(str(part) for part in each['loc']) or 'answer'}: {each['msg']}"
-            for each in mistakes
-        )
-    return str(error)[:500]
 
 
 def _checked(draft: Draft, material: WorkMaterial) -> Draft:
@@ -239,13 +162,22 @@ def _checked(draft: Draft, material: WorkMaterial) -> Draft:
     return draft.model_copy(update={"verdicts": checks.verdicts(material.subtask.checks, draft)})
 
 
-def _plan_problem(plan: Plan, material: PlanMaterial, limit: int = 0) -> Problem | None:
+def _plan_problem(plan: Plan, material: PlanMaterial, limit: int) -> Problem | None:
     names = tuple(pinned.name for pinned in material.inputs)
-    wrong = graph.problems(plan, material.roles, names, limit or material.subtask_limit)
+    wrong = graph.problems(plan, material.roles, names, limit)
     wrong += checks.plan_problems(plan)
     return Problem(kind="invalid", message="\n".join(wrong)) if wrong else None
 
 
-def _checked_plan(plan: Plan, material: PlanMaterial) -> Reply[Plan]:
-    problem = _plan_problem(plan, material, len(plan.subtasks))
-    return Reply(problem=problem) if problem else Reply(value=plan)
+def _patch_problem(patch: Patch, material: ReplanMaterial) -> Problem | None:
+    wrong = revision.problems(patch, material)
+    wrong += checks.plan_problems(revision.patched(material.plan, patch))
+    return Problem(kind="invalid", message="\n".join(wrong)) if wrong else None
+
+
+def _known(answer: answers.JudgeAnswer, material: JudgeMaterial) -> Judgement:
+    judgement = answers.to_judgement(answer)
+    known = [finding.subtask_id for finding in material.findings]
+    if judgement.winner and judgement.winner not in known:
+        raise ValueError(f"winner: {judgement.winner!r} is none of {', '.join(known)}")
+    return judgement

@@ -7,7 +7,7 @@ instruction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from orchestrator.contracts import (
     Finding,
@@ -43,7 +43,8 @@ agent sees only its
 - Assign each subtask one of the listed roles. Tier haiku for extracting, formatting, classifying
 and simple text;
   sonnet for reasoning, judgement and synthesis; empty for the role's own.
-- acceptance_criteria says how a reader verifies the result. `checks` holds what code can verify:
+- `checks` holds what code can verify about the result; acceptance_criteria holds only what a reader
+  must judge beyond that, empty if nothing. The checks:
   valid_json (no argument), keys (comma-separated), regex (RE2, at most 200 characters), contains
   (text),
   min_words and max_words (a number), cites_sources (no argument), number_between (low,high).
@@ -109,11 +110,10 @@ def section(tag: str, text: str) -> str:
 
 def plan_prompt(material: PlanMaterial) -> str:
     """The planner's user turn: goal, roles, inputs by preview, and what was wrong before."""
-    menu = "\n".join(_menu_line(role) for role in material.roles if role.tier != "none")
     inputs = "\n\n".join(_preview(pinned) for pinned in material.inputs) or "none"
     parts = [
         section("goal", material.goal),
-        f"Roles you may assign:\n{menu}",
+        f"Roles you may assign:\n{menu(material.roles)}",
         f"Inputs of the goal, by name:\n{inputs}",
         f"At most {material.subtask_limit} subtasks.",
     ]
@@ -126,8 +126,11 @@ def plan_prompt(material: PlanMaterial) -> str:
     return "\n\n".join(parts)
 
 
-def _menu_line(role: RoleCard) -> str:
-    return f"- {role.name} ({role.tier}): {role.description}"
+def menu(roles: Iterable[RoleCard]) -> str:
+    """The roles that a planner may assign, one a line."""
+    return "\n".join(
+        f"- {role.name} ({role.tier}): {role.description}" for role in roles if role.tier != "none"
+    )
 
 
 def _preview(pinned: PinnedInput) -> str:
@@ -190,8 +193,13 @@ def synthesis_prompt(material: SynthesisMaterial) -> str:
         label = f"subtask {finding.subtask_id} ({titles.get(finding.subtask_id, '')})"
         if finding.status == "complete":
             label += f", confidence {finding.confidence}"
-            parts.append(envelope(label, finding.content))
+            parts.append(envelope(label, finding.digest or finding.content))
         else:
             text = f"{finding.reason}\n{_passed_on(finding)}".strip()
             parts.append(envelope(f"{label}, {finding.status}", text))
+    if material.previous:
+        wanted = "\n".join((*material.issues, *material.judged))
+        parts.append(envelope("your previous answer", material.previous))
+        parts.append(envelope("what must change", wanted))
+        parts.append("Write the answer anew with these changes and no others.")
     return "\n\n".join(parts)

@@ -20,9 +20,20 @@ from orchestrator.contracts import (
     Escalation,
     EscalationReason,
     Plan,
+    Severity,
     Strategy,
     Subtask,
     Synthesis,
+)
+from orchestrator.materials import (
+    Change,
+    Critique,
+    Digest,
+    Issue,
+    Judgement,
+    Patch,
+    Refined,
+    Review,
 )
 
 
@@ -76,6 +87,44 @@ class WorkAnswer(Answer):
     message: str
 
 
+class ReviewAnswer(Answer):
+    verdict: Annotated[Literal["pass", "fail"], AnyCase]
+    why: str
+
+
+class RefineAnswer(Answer):
+    instruction: str
+
+
+class ChangeAnswer(Answer):
+    op: Annotated[Literal["add", "replace", "drop"], AnyCase]
+    subtask: SubtaskAnswer
+    why: str
+
+
+class ReplanAnswer(Answer):
+    changes: list[ChangeAnswer]
+
+
+class DigestAnswer(Answer):
+    digest: str
+
+
+class JudgeAnswer(Answer):
+    winner: str
+    why: str
+
+
+class IssueAnswer(Answer):
+    severity: Annotated[Severity, AnyCase]
+    problem: str
+    fix: str
+
+
+class CritiqueAnswer(Answer):
+    issues: list[IssueAnswer]
+
+
 class SynthesisAnswer(Answer):
     answer: str
     confidence: int
@@ -88,28 +137,63 @@ def percent(value: int) -> int:
     return max(0, min(100, value))
 
 
+def to_subtask(item: SubtaskAnswer) -> Subtask:
+    return Subtask(
+        id=item.id,
+        title=item.title,
+        instruction=item.instruction,
+        inputs=tuple(item.inputs),
+        role=item.role,
+        tier=item.tier or None,
+        depends_on=tuple(item.depends_on),
+        acceptance_criteria=item.acceptance_criteria,
+        checks=tuple(Check(kind=check.kind, argument=check.argument) for check in item.checks),
+    )
+
+
 def to_plan(answer: PlanAnswer) -> Plan:
     """The plan a planner meant; whether it is valid is for `graph.problems` to say."""
     return Plan(
         goal=answer.goal,
         strategy=answer.strategy,
         synthesis_instruction=answer.synthesis_instruction,
-        subtasks=tuple(
-            Subtask(
-                id=item.id,
-                title=item.title,
-                instruction=item.instruction,
-                inputs=tuple(item.inputs),
-                role=item.role,
-                tier=item.tier or None,
-                depends_on=tuple(item.depends_on),
-                acceptance_criteria=item.acceptance_criteria,
-                checks=tuple(
-                    Check(kind=check.kind, argument=check.argument) for check in item.checks
-                ),
-            )
-            for item in answer.subtasks
-        ),
+        subtasks=tuple(to_subtask(item) for item in answer.subtasks),
+    )
+
+
+def to_review(answer: ReviewAnswer) -> Review:
+    return Review(passed=answer.verdict == "pass", why=answer.why)
+
+
+def to_refined(answer: RefineAnswer) -> Refined:
+    return Refined(instruction=answer.instruction)
+
+
+def to_patch(answer: ReplanAnswer) -> Patch:
+    """The patch a planner meant; whether it may be applied is for `revision.problems` to say."""
+    return Patch(
+        changes=tuple(
+            Change(op=item.op, subtask=to_subtask(item.subtask), why=item.why)
+            for item in answer.changes
+        )
+    )
+
+
+def to_judgement(answer: JudgeAnswer) -> Judgement:
+    winner = answer.winner.strip()
+    return Judgement(winner="" if winner.lower() == "none" else winner, why=answer.why)
+
+
+def to_digest(answer: DigestAnswer) -> Digest:
+    return Digest(text=answer.digest)
+
+
+def to_critique(answer: CritiqueAnswer) -> Critique:
+    return Critique(
+        issues=tuple(
+            Issue(severity=item.severity, problem=item.problem, fix=item.fix)
+            for item in answer.issues
+        )
     )
 
 

@@ -147,6 +147,8 @@ class Goal(Contract):
     mode: Literal["interactive", "batch"] = "interactive"
     depth: int = 0
     use_models: bool = False
+    ask_people: bool = False
+    """Whether an ambiguous input may wait for a person, durably; else the best guess is made."""
     unpriced: bool = False
     """Whether the caller accepts models without a known price (bounded by calls and tokens
     alone).
@@ -404,6 +406,8 @@ class Finding(Contract):
     subtask_id: str
     status: FindingStatus
     content: str = ""
+    digest: str = ""
+    """The content in fewer words, for the synthesis; empty: it was short enough."""
     data: dict[str, JsonValue] = {}
     confidence: Percent = 0
     sources: tuple[str, ...] = ()
@@ -428,6 +432,8 @@ class Synthesis(Contract):
     gaps: tuple[str, ...] = ()
     by_template: bool = False
     notes: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    """What the answer cites, counts or links without support in any finding."""
 
 
 class Gap(Contract):
@@ -481,6 +487,8 @@ class Report(Contract):
     """What a reader must know of how the answer came about, for example that a template wrote
     it.
     """
+    flags: tuple[str, ...] = ()
+    """What the answer cites, counts or links without support in any finding."""
     confidence: Percent = 0
     usage: Usage = Usage()
     model_calls: int = 0
@@ -538,5 +546,11 @@ class SynthesisMaterial(Contract):
     inputs: tuple[PinnedInput, ...] = ()
     not_run: tuple[Omission, ...] = ()
     context_tokens: int = 50_000
+    previous: str = ""
+    """In a revision: the answer that is to be revised."""
+    issues: tuple[str, ...] = ()
+    """In a revision: what the critic wants changed."""
+    judged: tuple[str, ...] = ()
+    """In a revision: contradictions and how they were judged."""
     broken: Problem | None = None
     """The malformed answer that this call is to mend."""

@@ -28,11 +28,15 @@ def problems(
     if len(plan.subtasks) > subtask_limit:
         found.append(f"subtasks: {len(plan.subtasks)} are planned, the limit is {subtask_limit}")
     ids = [subtask.id for subtask in plan.subtasks]
+    signatures = [signature(subtask) for subtask in plan.subtasks]
     for place, subtask in enumerate(plan.subtasks):
         where = f"subtasks[{place}] {subtask.id!r}"
         if ids.index(subtask.id) != place:
             found.append(f"{where}: this id is used twice")
         found += [f"{where}: {problem}" for problem in _problems_of(subtask, known, inputs, ids)]
+        # To select the best of several attempts, the same instruction may stand more than once.
+        if plan.strategy != "select" and signature(subtask) in signatures[:place]:
+            found.append(f"{where}: repeats an earlier subtask: same role, same instruction")
     cycle = find_cycle(plan.subtasks)
     if cycle:
         found.append(f"depends_on: there is a cycle: {' -> '.join(cycle)}")
@@ -57,6 +61,11 @@ def _problems_of(
             found.append(f"unknown input {name!r}; the goal's inputs: {named}")
     unknown = [edge for edge in subtask.depends_on if edge not in ids]
     return found + [f"depends_on: unknown subtask {edge!r}" for edge in unknown]
+
+
+def signature(subtask: Subtask) -> tuple[str, str]:
+    """Role and normalised instruction: the same twice in a run, for the same purpose, is a loop."""
+    return subtask.role, " ".join(subtask.instruction.casefold().split())
 
 
 def find_cycle(subtasks: Sequence[Subtask]) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ from orchestrator.contracts import Effort, Tier
 
 CANCEL_GRACE = timedelta(seconds=10)
 """What has not answered this long after a cut counts at its reservation."""
+PERSON_PATIENCE = timedelta(hours=24)
+"""How long an escalation waits for a person before the best guess is made."""
 REPAIRS = 2
 """How often an answer of the wrong shape, or an invalid plan, is sent back to be mended."""
 TRANSPORT_TRIES = 3
@@ -105,7 +107,13 @@ POLICIES: dict[str, Policy] = {
     "use_tool": Policy(300, attempts=3),
     "plan": _model("sonnet", 8_000, "medium"),
     "work": _model("haiku", 8_000, "medium"),
+    "review": _model("haiku", 4_000, "low"),
+    "refine": _model("sonnet", 4_000, "medium"),
+    "replan": _model("sonnet", 8_000, "medium"),
+    "judge": _model("opus", 8_000, "high"),
+    "digest": _model("haiku", 4_000, "low"),
     "synthesize": _model("sonnet", 16_000, "medium"),
+    "critique": _model("sonnet", 8_000, "high"),
 }
 
 

@@ -33,7 +33,7 @@ def status_of(state: State) -> ReportStatus:
 
 def report(state: State, now: datetime) -> Report:
     """The run's final answer, as far as it got."""
-    synthesis = state.synthesis
+    synthesis = state.finishing.synthesis
     brief = state.briefing
     ledger = state.ledger
     spent = None if ledger.unpriced else ledger.spent.dollars + ledger.held.dollars
@@ -42,12 +42,14 @@ def report(state: State, now: datetime) -> Report:
         run_id=state.run_id,
         goal=state.goal.text,
         plan=state.plan,
+        revisions=state.replanning.revisions,
         findings=state.findings,
         answer=synthesis.answer if synthesis else "",
         data=synthesis.data if synthesis else {},
         gaps=gaps(state),
         not_run=brief.not_run if brief else (),
-        conflicts=synthesis.conflicts if synthesis else (),
+        conflicts=_conflicts(state),
+        flags=synthesis.flags if synthesis else (),
         notes=notes(state),
         confidence=synthesis.confidence if synthesis else 0,
         usage=ledger.usage,
@@ -64,12 +66,24 @@ def notes(state: State) -> tuple[str, ...]:
     found = list(state.notes)
     if state.stop:
         found.append(f"Work was stopped: {state.stop.why}.")
-    if state.synthesis:
-        found += state.synthesis.notes
-        if state.synthesis.by_template:
+    finishing = state.finishing
+    if finishing.synthesis:
+        found += finishing.synthesis.notes
+        if finishing.synthesis.by_template:
             found.append("The answer was merged by a template, without a model.")
-        found += state.synthesis.gaps
+        found += finishing.synthesis.gaps
+    if not finishing.revised:
+        found += [f"Not mended: {issue.problem}" for issue in finishing.issues or ()]
     return tuple(found)
+
+
+def _conflicts(state: State) -> tuple[str, ...]:
+    """Contradictions, each with its verdict where a judge was asked; both sides otherwise."""
+    finishing = state.finishing
+    listed = finishing.synthesis.conflicts if finishing.synthesis else ()
+    judged = finishing.conflicts
+    open_ones = [each for each in listed if not any(ruled.startswith(each) for ruled in judged)]
+    return (*judged, *open_ones)
 
 
 def gaps(state: State) -> tuple[Gap, ...]:

@@ -1,19 +1,21 @@
-"""Freezing findings: what a settled subtask means for its dependents and the run's phase."""
+"""Freezing findings, and what that means for dependents and for the phase of the run. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TypeVar
 
 from orchestrator import graph
-from orchestrator.contracts import Bill, Draft, Finding, FindingStatus
-from orchestrator.state import Ask, Progress, State, Stop, passes_on
+from orchestrator.contracts import Bill, Draft, Finding, FindingStatus, Try
+from orchestrator.state import Ask, Progress, Setback, State, Stop, passes_on
+
+Held = TypeVar("Held")
 
 
 def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: datetime) -> State:
-    """Freeze a subtask's finding; its dependents are skipped when it cannot be passed on."""
+    """Freeze a subtask's finding. When what failed matters, the plan is to be changed."""
     progress = state.work[subtask_id]
     draft = progress.last or Draft()
     finding = Finding(
@@ -33,24 +35,70 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
         finished=now,
     )
     state = update(state, subtask_id, lambda each: replace(each, finding=finding, flight=""))
-    if passes_on(finding):
+    split = finding.escalation is not None and finding.escalation.reason == "timeout"
+    if (passes_on(finding) and not split) or not _matters(state, subtask_id):
         return state
+    setback = Setback(subtask_id, f"{status_words(status)}: {why}")
+    replanning = replace(
+        state.replanning, setbacks=(*state.replanning.setbacks, setback), errors=()
+    )
+    return replace(state, replanning=replanning)
+
+
+def _matters(state: State, subtask_id: str) -> bool:
+    """Whether a replan is worth it: others need the subtask, or nothing else is left to answer."""
     assert state.plan is not None
-    for dependent in graph.dependents(state.plan.subtasks, subtask_id):
-        if not state.settled(dependent):
-            why = f"needs {subtask_id}, which {status_words(status)}"
-            state = update(state, dependent, skipped(why, now))
+    if not state.goal.use_models or state.stop is not None:
+        return False
+    if state.replanning.count >= state.goal.limits.replans:
+        return False
+    needed = any(
+        not state.settled(each) for each in graph.dependents(state.plan.subtasks, subtask_id)
+    )
+    return needed or (state.all_settled and not state.usable)
+
+
+def skip(state: State, subtask_id: str, why: str, now: datetime) -> State:
+    """A subtask that never ran, and why."""
+    finding = Finding(subtask_id=subtask_id, status="skipped", reason=why, finished=now)
+    return update(state, subtask_id, lambda each: replace(each, finding=finding))
+
+
+def skip_blocked(state: State, now: datetime) -> State:
+    """Skip what needs a finding that will not come; what a replan may still save is left
+    waiting.
+    """
+    assert state.plan is not None
+    held = held_back(state)
+    blocked = True
+    while blocked:
+        blocked = False
+        for key, progress in state.work.items():
+            if progress.finding is not None or progress.flight or key in held:
+                continue
+            cause = next((each for each in progress.subtask.depends_on if _lost(state, each)), "")
+            if cause:
+                finding = state.work[cause].finding
+                assert finding is not None
+                state = skip(
+                    state, key, f"needs {cause}, which {status_words(finding.status)}", now
+                )
+                blocked = True
     return state
 
 
-def skipped(why: str, now: datetime) -> Callable[[Progress], Progress]:
-    def skip(progress: Progress) -> Progress:
-        finding = Finding(
-            subtask_id=progress.subtask.id, status="skipped", reason=why, finished=now
-        )
-        return replace(progress, finding=finding)
+def _lost(state: State, subtask_id: str) -> bool:
+    finding = state.work[subtask_id].finding
+    return finding is not None and not passes_on(finding)
 
-    return skip
+
+def held_back(state: State) -> tuple[str, ...]:
+    """What depends on a setback that a replan is about to deal with."""
+    assert state.plan is not None
+    held: dict[str, None] = {}
+    for setback in state.replanning.setbacks:
+        held |= dict.fromkeys(graph.dependents(state.plan.subtasks, setback.subtask_id))
+    return tuple(held)
 
 
 def status_words(status: FindingStatus) -> str:
@@ -59,42 +107,79 @@ def status_words(status: FindingStatus) -> str:
 
 
 def advance(state: State, now: datetime) -> State:
-    """Move to the next phase when this one has nothing left in flight."""
+    """Move to the next phase when this one has nothing left to do."""
+    if state.phase == "working":
+        if state.stop:
+            state = replace(state, replanning=replace(state.replanning, setbacks=()))
+        state = skip_blocked(state, now)
+    state = _clock(state, now)
     if state.flights or state.phase == "closed":
         return state
     if state.stop and state.phase in ("preparing", "planning"):
         return replace(state, phase="closed", finished=now)
     if state.phase == "working":
-        if state.stop:
-            state = leave_undone(state, state.stop, now)
-        if not state.all_settled:
-            return state
-        cancelled = state.stop is not None and state.stop.reason == "cancelled"
-        if cancelled or not state.usable:
-            return replace(state, phase="closed", finished=now)
-        # A partial without any complete finding is shown, but not paid for.
-        complete = any(finding.status == "complete" for finding in state.findings)
-        by_template = state.synthesis_by_template or not state.goal.use_models or not complete
-        if state.stop and state.stop.reason == "endpoint":
-            by_template = True
-        return replace(state, phase="synthesizing", synthesis_by_template=by_template)
-    cancelled = state.stop is not None and state.stop.reason == "cancelled"
-    if state.phase == "synthesizing" and (state.synthesis or cancelled):
+        return _end_of_work(state, now)
+    return state
+
+
+def _end_of_work(state: State, now: datetime) -> State:
+    if state.stop:
+        state = leave_undone(state, state.stop, now)
+    if not state.all_settled or state.replanning.setbacks:
+        return state
+    if state.stopped_by("cancelled") or not state.usable:
         return replace(state, phase="closed", finished=now)
+    complete = any(finding.status == "complete" for finding in state.findings)
+    # Nothing complete: what there is is shown, and nothing is paid for it.
+    free = not complete or not state.goal.use_models or state.stopped_by("endpoint")
+    return replace(
+        state,
+        phase="synthesizing",
+        finishing=replace(state.finishing, by_template=state.finishing.by_template or free),
+    )
+
+
+def _clock(state: State, now: datetime) -> State:
+    """The deadline stands still while nothing but a person keeps the run."""
+    waits = (
+        not state.flights
+        and state.phase == "working"
+        and any(each.stage == "person" and not each.finding for each in state.work.values())
+    )
+    if waits and state.waiting_since is None:
+        return replace(state, waiting_since=now)
+    if not waits and state.waiting_since is not None:
+        waited = state.waited + (now - state.waiting_since).total_seconds()
+        return replace(state, waiting_since=None, waited=waited)
     return state
 
 
 def leave_undone(state: State, stop: Stop, now: datetime) -> State:
     """Settle what a stop left over; what was begun keeps its bill and what it has so far."""
-    for subtask_id, progress in state.work.items():
-        if state.settled(subtask_id):
+    for key, progress in state.work.items():
+        if state.settled(key):
             continue
-        if progress.started:
+        if progress.stage == "review":
+            # The draft passed every check; that nobody read it is said in its last try.
+            state = accept(state, key, f"not reviewed: {stop.why}", now)
+        elif progress.started:
             why = f"{progress.reason}; then {stop.why}" if progress.reason else stop.why
-            state = settle(state, subtask_id, "failed", f"not finished: {why}", now)
+            state = settle(state, key, "failed", f"not finished: {why}", now)
         else:
-            state = update(state, subtask_id, skipped(f"not started: {stop.why}", now))
+            state = skip(state, key, f"not started: {stop.why}", now)
     return state
+
+
+def accept(state: State, subtask_id: str, why: str, now: datetime) -> State:
+    """The last draft is the finding."""
+    state = update(state, subtask_id, lambda each: tried(each, "accepted", why))
+    return settle(state, subtask_id, "complete", "", now)
+
+
+def tried(progress: Progress, verdict: str, why: str) -> Progress:
+    """Record one go at a subtask and what was said of it."""
+    last = Try(number=len(progress.tries) + 1, tier=progress.tier, verdict=verdict, why=why)
+    return replace(progress, tries=(*progress.tries, last))
 
 
 def update(state: State, subtask_id: str, change: Callable[[Progress], Progress]) -> State:
@@ -102,10 +187,9 @@ def update(state: State, subtask_id: str, change: Callable[[Progress], Progress]
 
 
 def landed(state: State, flight_id: str) -> State:
-    flight = state.flights[flight_id]
-    subtask_id = (
-        flight.move.call.subtask_id if isinstance(flight.move, Ask) else flight.move.subtask_id
-    )
+    """An activity is no longer in flight."""
+    move = state.flights[flight_id].move
+    subtask_id = move.call.subtask_id if isinstance(move, Ask) else move.subtask_id
     state = replace(state, flights=without(state.flights, flight_id))
     if subtask_id:
         return update(state, subtask_id, lambda each: replace(each, flight=""))
@@ -122,5 +206,5 @@ def add_bill(progress: Progress, bill: Bill) -> Progress:
     )
 
 
-def without(mapping: Any, key: str) -> dict[str, Any]:
+def without(mapping: Mapping[str, Held], key: str) -> dict[str, Held]:
     return {each: value for each, value in mapping.items() if each != key}

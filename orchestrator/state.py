@@ -20,6 +20,7 @@ from orchestrator.contracts import (
     Plan,
     Problem,
     Reply,
+    Revision,
     RoleTier,
     Subtask,
     Synthesis,
@@ -27,9 +28,11 @@ from orchestrator.contracts import (
     Usage,
 )
 from orchestrator.ledger import Amount, Ledger
+from orchestrator.materials import Critique, Digest, Issue, Judgement, Patch, Refined, Review
 from orchestrator.view import Phase
 
 StopReason = Literal["budget", "deadline", "cancelled", "endpoint"]
+Stage = Literal["work", "review", "refine", "person"]
 TroubleKind = Literal[
     "not_billed", "possibly_billed", "over_reservation", "refused", "stopping", "cancelled"
 ]
@@ -45,6 +48,8 @@ class Ask:
     call: Call
     amount: Amount
     """What the ledger reserves for it."""
+    keep: bool = True
+    """Whether what is kept for the synthesis stays untouched by it."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,14 @@ class UseTool:
     id: str
     subtask_id: str
     tool: str
+
+
+@dataclass(frozen=True)
+class AskPerson:
+    """Wait, durably, for a person to answer an escalation."""
+
+    subtask_id: str
+    question: str
 
 
 @dataclass(frozen=True)
@@ -71,7 +84,19 @@ class Cut:
     ids: tuple[str, ...]
 
 
-Move = Ask | UseTool | Stop | Cut
+Move = Ask | UseTool | AskPerson | Stop | Cut
+Result = Plan | Draft | Synthesis | Review | Refined | Patch | Judgement | Digest | Critique
+AnyReply = (
+    Reply[Plan]
+    | Reply[Draft]
+    | Reply[Synthesis]
+    | Reply[Review]
+    | Reply[Refined]
+    | Reply[Patch]
+    | Reply[Judgement]
+    | Reply[Digest]
+    | Reply[Critique]
+)
 
 
 # ---------------------------------------------------------------- what can happen
@@ -103,7 +128,7 @@ class Answered:
     """A model activity returned."""
 
     call: Call
-    reply: Reply[Plan] | Reply[Draft] | Reply[Synthesis]
+    reply: AnyReply
 
 
 @dataclass(frozen=True)
@@ -123,13 +148,21 @@ class ToolEnded:
 
 
 @dataclass(frozen=True)
+class PersonAnswered:
+    """A person answered an escalation; without an answer, the time for it ran out."""
+
+    subtask_id: str
+    answer: str = ""
+
+
+@dataclass(frozen=True)
 class CancelAsked:
     why: str = "the run was cancelled"
 
 
 @dataclass(frozen=True)
 class Abandoned:
-    """What of this was cut and has not answered within the grace counts at its reservation."""
+    """What was cut has not answered within the grace: it counts at its reservation."""
 
     ids: tuple[str, ...]
 
@@ -145,6 +178,7 @@ Event = (
     | Answered
     | Unanswered
     | ToolEnded
+    | PersonAnswered
     | CancelAsked
     | Abandoned
     | DeadlineReached
@@ -161,17 +195,19 @@ class Progress:
     subtask: Subtask
     tier: RoleTier
     """Of the next or current try."""
+    stage: Stage = "work"
+    """What its next or current activity is for."""
     tries: tuple[Try, ...] = ()
     reason: str = ""
-    """Why the last try was not accepted."""
-    broken: tuple[Problem, ...] = ()
-    """Malformed answers of the current try, to be mended."""
+    """Why the last try was not accepted, or what a person answered."""
     doubled: bool = False
     """Whether the current try has its output cap doubled after a truncated answer."""
     needed: Amount = field(default_factory=Amount)
     """What the worker said the call needs, after it refused a reservation as too small."""
     flight: str = ""
     """The id of the activity in flight."""
+    asked: bool = False
+    """Whether a person is being asked, or has been."""
     last: Draft | None = None
     finding: Finding | None = None
     model: str = ""
@@ -187,6 +223,52 @@ class Flight:
     move: Ask | UseTool
     started: datetime
     cut: bool = False
+
+
+@dataclass(frozen=True)
+class Setback:
+    """A subtask that ended badly and that the rest of the plan needs: a reason to replan."""
+
+    subtask_id: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Replanning:
+    """How the plan has been changed, and whether it is to be changed now."""
+
+    count: int = 0
+    """Calls made, raised before each one."""
+    setbacks: tuple[Setback, ...] = ()
+    """What waits to be dealt with."""
+    covered: int = 0
+    """How many of the setbacks the call in flight deals with."""
+    errors: tuple[str, ...] = ()
+    revisions: tuple[Revision, ...] = ()
+    used_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finishing:
+    """How far the answer is."""
+
+    synthesis: Synthesis | None = None
+    by_template: bool = False
+    """Whether no model may write the synthesis any more."""
+    given_up: tuple[str, ...] = ()
+    """Purposes of optional calls that will not be asked again."""
+    rolled: tuple[Finding, ...] = ()
+    """Digests of batches of findings, when the findings do not fit into one context."""
+    rolling: Mapping[str, Finding] = field(default_factory=dict)
+    """Batches of the current round that are done, by their place."""
+    round: int = 0
+    judgement: Judgement | None = None
+    """Which of several attempts at one question is best."""
+    conflicts: tuple[str, ...] = ()
+    """The synthesis's conflicts that were judged, with the verdict."""
+    issues: tuple[Issue, ...] | None = None
+    """What the critic found; None: not asked yet."""
+    revised: bool = False
 
 
 @dataclass(frozen=True)
@@ -209,12 +291,15 @@ class State:
     """How many activities each purpose (`work-t3`) has had: the next id's number."""
     transport: Mapping[str, int] = field(default_factory=dict)
     """How many calls of a purpose ended without an answer since its last answer."""
+    broken: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict)
+    """Malformed answers by purpose, to be mended."""
+    replanning: Replanning = field(default_factory=Replanning)
+    finishing: Finishing = field(default_factory=Finishing)
     first_paid: datetime | None = None
+    waited: float = 0.0
+    """Seconds in which nothing but a person kept the run: the deadline stood still."""
+    waiting_since: datetime | None = None
     stop: Stop | None = None
-    synthesis: Synthesis | None = None
-    synthesis_broken: tuple[Problem, ...] = ()
-    synthesis_by_template: bool = False
-    """Whether no model may write the synthesis any more."""
     notes: tuple[str, ...] = ()
     finished: datetime | None = None
 
@@ -243,12 +328,18 @@ class State:
 
     @property
     def work_deadline(self) -> datetime | None:
-        """When work is cut so that the synthesis still fits; None until the first paid call."""
-        if self.first_paid is None:
+        """When work is cut so that the synthesis still fits. None: the clock does not run, because
+        nothing was paid yet or the run waits for a person.
+        """
+        if self.first_paid is None or self.waiting_since is not None:
             return None
         total = self.goal.limits.deadline_seconds
         kept = max(total * policies.SYNTHESIS_SHARE, policies.MIN_SYNTHESIS_SECONDS)
-        return self.first_paid + timedelta(seconds=total - min(kept, total / 2))
+        seconds = total - min(kept, total / 2) + self.waited
+        return self.first_paid + timedelta(seconds=seconds)
+
+    def stopped_by(self, *reasons: StopReason) -> bool:
+        return self.stop is not None and self.stop.reason in reasons
 
 
 def passes_on(finding: Finding) -> bool:

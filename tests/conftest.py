@@ -18,6 +18,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
+from activities import activities_of
 from activities.agents import Agents
 from activities.catalogue import Catalogue
 from activities.journal import FileJournal
@@ -110,7 +111,7 @@ class Runs:
             preparation.prepare,
             Tools(tools or {}, self.journal).use_tool,
         ]
-        asking: list[Callable[..., Any]] = [agents.plan, agents.work, agents.synthesize]
+        asking: list[Callable[..., Any]] = activities_of(agents)
         # Cancellation reaches an activity with its next heartbeat.
         options: dict[str, Any] = {
             "build_id": "test",
@@ -147,7 +148,9 @@ class Runs:
 
     async def run(self, goal: Goal, model: Model | None = None, **worker: Any) -> Report:
         async with self.worker(model, **worker):
-            return await (await self.start(goal)).result()
+            report = await (await self.start(goal)).result()
+        assert getattr(model, "missed", []) == []
+        return report
 
     async def activities(self) -> list[str]:
         """The ids of the activities of the last run, as scheduled."""

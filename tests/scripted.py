@@ -12,10 +12,22 @@ from typing import Any
 from activities.seam import ModelAnswer, ModelRequest
 from orchestrator.answers import PlanAnswer, to_plan
 from orchestrator.contracts import Plan, Usage
+from orchestrator.errors import CallRefused
 
 Line = str | dict[str, Any] | Exception | ModelAnswer | asyncio.Event
 """An answer's text or JSON, an error to raise, a whole answer, or an event to wait for first."""
 
+CALLS = {
+    "subtasks": "plan",
+    "verdict": "review",
+    "instruction": "refine",
+    "changes": "replan",
+    "winner": "judge",
+    "digest": "digest",
+    "answer": "synthesize",
+    "issues": "critique",
+}
+"""What the top-level property of a schema asks for; anything else is work on a subtask."""
 USAGE = Usage(input_tokens=1_000, output_tokens=100)
 
 
@@ -68,6 +80,8 @@ class ScriptedModel:
     heard: list[str] = field(default_factory=list)
     """What was asked, in order of arrival."""
     requests: list[ModelRequest] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
+    """What was asked and nobody wrote an answer for: a mistake of the test."""
     busy: int = 0
     most_busy: int = 0
 
@@ -94,8 +108,11 @@ class ScriptedModel:
 
     async def _answer(self, what: str, request: ModelRequest) -> ModelAnswer:
         left = self._left.get(what)
+        if what == "critique" and left is None:
+            left = deque[Line]([{"issues": []}])
         if not left:
-            raise AssertionError(f"script exhausted: nobody wrote an answer for {what!r}")
+            self.missed.append(what)
+            raise CallRefused(f"script exhausted: nobody wrote an answer for {what!r}")
         line = left.popleft()
         if isinstance(line, asyncio.Event):
             await line.wait()
@@ -111,10 +128,8 @@ class ScriptedModel:
         return len(request.prompt) // 4
 
     def _what(self, request: ModelRequest) -> str:
-        properties = request.schema["properties"]
-        if "subtasks" in properties:
-            return "plan"
-        if "answer" in properties:
-            return "synthesize"
+        asked = [CALLS[key] for key in request.schema["properties"] if key in CALLS]
+        if asked:
+            return asked[0]
         known = [key for key in self._left if f"part {key} of the goal" in request.prompt]
         return known[0] if known else "the whole goal"

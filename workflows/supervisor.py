@@ -8,28 +8,31 @@ moves, turns what comes back into events, and does nothing else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from activities.agents import Agents
 from activities.preparation import Preparation
 from activities.use_tool import Tools
-from orchestrator import moves, policies, reducer, reporting, troubles
+from orchestrator import finishing, material, moves, policies, reducer, reporting, troubles
 from orchestrator.board import board
-from orchestrator.contracts import Call, Draft, Goal, Plan, Reply, Report, Synthesis
+from orchestrator.contracts import Call, CallKind, Contract, Draft, Goal, Report
 from orchestrator.ledger import Ledger
 from orchestrator.state import (
     Abandoned,
     Answered,
+    AnyReply,
     Ask,
+    AskPerson,
     CancelAsked,
     Cut,
     DeadlineReached,
     Event,
     Move,
+    PersonAnswered,
     Prepared,
     Started,
     State,
@@ -39,6 +42,18 @@ from orchestrator.state import (
     UseTool,
 )
 from orchestrator.view import Phase, RunView
+
+ACTIVITIES: dict[CallKind, Callable[..., Awaitable[AnyReply]]] = {
+    "plan": Agents.plan,
+    "work": Agents.work,
+    "review": Agents.review,
+    "refine": Agents.refine,
+    "replan": Agents.replan,
+    "judge": Agents.judge,
+    "digest": Agents.digest,
+    "synthesize": Agents.synthesize,
+    "critique": Agents.critique,
+}
 
 
 @workflow.defn
@@ -104,6 +119,9 @@ class SupervisorWorkflow:
             if self._state.phase == phase:
                 await self._take_in()
 
+    def _take(self, event: Event) -> None:
+        self._inbox.append(event)
+
     async def _take_in(self) -> None:
         await workflow.wait_condition(lambda: bool(self._inbox))
         while self._inbox:
@@ -136,10 +154,12 @@ class SupervisorWorkflow:
         self._apply(Started(move))
         match move:
             case Ask():
-                self._spawn(move.call.id, self.ask(move.call))
+                self._spawn(move.call.id, self.ask(move.call, self._material(move.call)))
                 self._watch_deadline()
             case UseTool():
                 self._spawn(move.id, self._use_tool(move))
+            case AskPerson():
+                self._spawn(f"person-{move.subtask_id}", self._wait_for_person(move.subtask_id))
             case Cut():
                 for flight_id in move.ids:
                     self._tasks[flight_id].cancel()
@@ -150,40 +170,37 @@ class SupervisorWorkflow:
     def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         self._tasks[name] = asyncio.create_task(work, name=name)
 
-    async def ask(self, call: Call) -> None:
+    async def ask(self, call: Call, wanted: Contract) -> None:
         """The only place that schedules a model activity; the reducer has reserved its worst
         case.
         """
         try:
-            reply = await self._schedule(call)
+            reply = await self._schedule(call, wanted)
         except ActivityError as error:
             flight = self._state.flights.get(call.id)
             cut = flight is not None and flight.cut
-            self._inbox.append(Unanswered(call, troubles.trouble(error, cut=cut)))
+            self._take(Unanswered(call, troubles.trouble(error, cut=cut)))
         else:
-            self._inbox.append(Answered(call, reply))
+            self._take(Answered(call, reply))
 
-    async def _schedule(self, call: Call) -> Reply[Plan] | Reply[Draft] | Reply[Synthesis]:
-        queue = workflow.info().task_queue
+    async def _schedule(self, call: Call, wanted: Contract) -> AnyReply:
         limit = self._state.goal.limits.subtask_timeout_seconds
         seconds = max(limit, call.max_output // policies.OUTPUT_TOKENS_PER_SECOND)
-        where: dict[str, Any] = {
-            "activity_id": call.id,
-            "task_queue": f"{queue}-{call.tier}" if call.model else queue,
-            "summary": _summary(call),
-            **policies.options(call.kind, seconds),
-        }
-        if call.kind == "plan":
-            return await workflow.execute_activity_method(
-                Agents.plan, args=[call, moves.plan_material(self._state)], **where
-            )
-        if call.kind == "synthesize":
-            return await workflow.execute_activity_method(
-                Agents.synthesize, args=[call, moves.synthesis_material(self._state)], **where
-            )
+        queue = workflow.info().task_queue
         return await workflow.execute_activity_method(
-            Agents.work, args=[call, moves.work_material(self._state, call.subtask_id)], **where
+            ACTIVITIES[call.kind],
+            args=[call, wanted],
+            activity_id=call.id,
+            task_queue=f"{queue}-{call.tier}" if call.model else queue,
+            summary=_summary(call),
+            **policies.options(call.kind, seconds),
         )
+
+    def _material(self, call: Call) -> Contract:
+        """What a call works from, as it stands when the call is scheduled."""
+        if call.subtask_id:
+            return material.for_subtask(self._state, self._state.work[call.subtask_id])
+        return finishing.material_of(self._state, call)
 
     async def _use_tool(self, move: UseTool) -> None:
         # The tool ends itself at the limit and says so; this bound only catches one that does not.
@@ -191,14 +208,37 @@ class SupervisorWorkflow:
         try:
             draft = await workflow.execute_activity_method(
                 Tools.use_tool,
-                moves.work_material(self._state, move.subtask_id),
+                material.for_work(self._state, self._state.work[move.subtask_id]),
                 activity_id=move.id,
                 summary=f"{move.subtask_id} · {move.tool}",
                 **policies.options("use_tool", limit),
             )
         except ActivityError as error:
             draft = Draft(status="failed", reason=troubles.words(error))
-        self._inbox.append(ToolEnded(move, draft))
+        self._take(ToolEnded(move, draft))
+
+    # ------------------------------------------------------------ people
+
+    @workflow.update
+    async def answer(self, subtask_id: str, text: str) -> str:
+        """Answer a subtask's escalation; it goes on with what was said."""
+        self._take(PersonAnswered(subtask_id, text))
+        return f"{subtask_id} goes on with the answer"
+
+    @answer.validator
+    def _may_answer(self, subtask_id: str, text: str) -> None:
+        progress = self._state.work.get(subtask_id)
+        if progress is None:
+            raise ApplicationError(f"there is no subtask {subtask_id!r} in this run")
+        if progress.stage != "person":
+            raise ApplicationError(f"{subtask_id} does not wait for an answer")
+        if not text.strip():
+            raise ApplicationError("the answer is empty")
+
+    async def _wait_for_person(self, subtask_id: str) -> None:
+        await workflow.sleep(policies.PERSON_PATIENCE, summary=f"{subtask_id} waits for a person")
+        if self._state.work[subtask_id].stage == "person":
+            self._take(PersonAnswered(subtask_id))
 
     # ------------------------------------------------------------ timers
 
@@ -208,14 +248,17 @@ class SupervisorWorkflow:
             self._spawn("deadline", self._deadline())
 
     async def _deadline(self) -> None:
-        deadline = self._state.work_deadline
-        assert deadline is not None
-        await workflow.sleep(deadline - workflow.now(), summary="deadline of the work")
-        self._inbox.append(DeadlineReached())
+        """Sleep until the deadline, wherever waiting for people has moved it meanwhile."""
+        while (deadline := self._state.work_deadline) is None or deadline > workflow.now():
+            if deadline is None:
+                await workflow.wait_condition(lambda: self._state.work_deadline is not None)
+            else:
+                await workflow.sleep(deadline - workflow.now(), summary="deadline of the work")
+        self._take(DeadlineReached())
 
     async def _grace(self, ids: tuple[str, ...]) -> None:
         await workflow.sleep(policies.CANCEL_GRACE, summary="grace for what was cut")
-        self._inbox.append(Abandoned(ids))
+        self._take(Abandoned(ids))
 
 
 def _summary(call: Call) -> str:
