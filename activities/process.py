@@ -14,6 +14,7 @@ from pathlib import Path
 
 OUTPUT_LIMIT = 64 * 1024 * 1024
 CHUNK = 256 * 1024
+DISCARD_SECONDS = 5.0
 
 
 class ProgramStopped(Exception):
@@ -54,17 +55,23 @@ async def run(
         async with asyncio.timeout(seconds):
             _, stdout, stderr, code = await asyncio.gather(
                 _feed(process.stdin, stdin),
-                _drain(process.stdout, output_limit),
-                _drain(process.stderr, output_limit),
+                _drain(process.stdout, output_limit, process.pid),
+                _drain(process.stderr, output_limit, process.pid),
                 process.wait(),
             )
     except TimeoutError:
         raise ProgramStopped(f"took longer than {seconds:.0f} s") from None
     finally:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        _kill(process.pid)
+        await asyncio.gather(process.wait(), _discard(process.stdout), _discard(process.stderr))
+    if stdout is None or stderr is None:
+        raise ProgramStopped(f"wrote more than {output_limit >> 20} MiB")
     return Finished(code, stdout, stderr)
+
+
+def _kill(group: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
 
 
 async def _feed(stream: asyncio.StreamWriter | None, content: bytes) -> None:
@@ -77,13 +84,26 @@ async def _feed(stream: asyncio.StreamWriter | None, content: bytes) -> None:
         await stream.wait_closed()
 
 
-async def _drain(stream: asyncio.StreamReader | None, limit: int) -> bytes:
+async def _discard(stream: asyncio.StreamReader | None) -> None:
+    """Read what a dead program left in its pipe, which closes the pipe at our end."""
+    assert stream is not None
+    with suppress(TimeoutError):
+        # Bounded, in case a grandchild left the group and holds the other end.
+        async with asyncio.timeout(DISCARD_SECONDS):
+            while await stream.read(CHUNK):
+                pass
+
+
+async def _drain(stream: asyncio.StreamReader | None, limit: int, group: int) -> bytes | None:
+    """Everything the program writes; None when that is more than the limit, and it is killed."""
     assert stream is not None
     parts: list[bytes] = []
     size = 0
     while part := await stream.read(CHUNK):
         size += len(part)
         if size > limit:
-            raise ProgramStopped(f"wrote more than {limit // (1024 * 1024)} MiB")
-        parts.append(part)
-    return b"".join(parts)
+            _kill(group)
+            parts.clear()
+        else:
+            parts.append(part)
+    return b"".join(parts) if size <= limit else None

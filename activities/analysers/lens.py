@@ -31,6 +31,10 @@ class Grade:
     confidence: int
 
 
+UNKNOWN = Grade("warning", 50)
+"""Of what a newer tool says and no table knows: counted, and not shown by default."""
+
+
 @dataclass(frozen=True)
 class Sighting:
     """One thing that a tool reports. `grade` is its row of the analyser's table; `file` is a path
@@ -93,11 +97,11 @@ class Analyser:
     """
 
     def grade(self, key: str) -> Grade:
-        """The row for a key, or for the longest beginning of it that the table has. KeyError."""
+        """The row for a key, or for the longest beginning of it that the table has."""
         for length in range(len(key), 0, -1):
             if key[:length] in self.grades:
                 return self.grades[key[:length]]
-        raise KeyError(f"{self.name} has no grade for {key!r}")
+        return UNKNOWN
 
 
 def is_python(path: str) -> bool:

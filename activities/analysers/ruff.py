@@ -19,7 +19,7 @@ def command(
     grades: Mapping[str, Grade],
 ) -> Callable[[Sequence[str], bool], Command]:
     """The command whose rules are the rows of the table."""
-    rules = ",".join(rule for rule in grades if rule != SYNTAX)
+    rules = ",".join((*(rule for rule in grades if rule != SYNTAX), UNREADABLE))
 
     def build(files: Sequence[str], honour: bool) -> Command:
         options = (

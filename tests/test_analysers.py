@@ -1,0 +1,415 @@
+"""The lenses: what each sees, on whatever a repository may hold."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from activities.analysers import bugs, security, tables
+from activities.analysers.examination import Examination
+from activities.analysers.lens import Analyser, Command, Grade, Parsed, Sighting
+from activities.analysers.lenses import MOST_REMARKS, analysers, lens_tools
+from activities.process import ProgramStopped, run
+from activities.redact import redact
+from orchestrator.contracts import Draft, Subtask, WorkMaterial
+from orchestrator.errors import ToolFailed
+from repositories import Bench, Repository, remarks_of
+
+pytestmark = pytest.mark.anyio
+
+LENSES = ("bugs", "complexity", "history", "performance", "secrets", "security")
+# Put together here, so that no scanner takes this file for a leak.
+GITHUB = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+TANGLED = "def tangled(a):\n" + "".join(f"    if a == {n}:\n        a += 1\n" for n in range(30))
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository.at(tmp_path / "repo")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def found(draft: Draft) -> list[tuple[str, int, str]]:
+    return [(each.file, each.line, each.rule) for each in remarks_of(draft)]
+
+
+def test_every_lens_is_found_under_its_own_name(bench: Bench) -> None:
+    assert tuple(lens_tools(bench.snapshots)) == LENSES
+    assert all(name == analyser.name for name, analyser in analysers().items())
+
+
+def test_the_documentation_shows_the_tables_of_the_code() -> None:
+    page = Path(__file__).parent.parent / "docs" / "code-review.md"
+    shown = re.search(r"<!-- tables -->\n(.*)\n<!-- end of tables -->", page.read_text(), re.DOTALL)
+    assert shown is not None
+    assert shown[1].strip() == tables.markdown(), "run python -m activities.analysers.tables"
+
+
+async def test_bugs_are_found_where_they_are(repository: Repository, bench: Bench) -> None:
+    repository.commit({"a.py": "def f(x=[]):\n    return missing\n\nprint('%s %s' % ('a',))\n"})
+    draft = await bench.look("bugs", repository)
+    assert found(draft) == [("a.py", 2, "F821"), ("a.py", 4, "F507"), ("a.py", 1, "B006")]
+    assert remarks_of(draft)[0].model_dump(include={"severity", "confidence", "lens"}) == {
+        "severity": "critical", "confidence": 90, "lens": "bugs",
+    }  # fmt: skip
+    assert (draft.status, draft.confidence, draft.data["files_read"]) == ("complete", 100, 1)
+
+
+async def test_security_holes_are_found_and_a_password_is_not_quoted(
+    repository: Repository, bench: Bench
+) -> None:
+    code = "import subprocess\nsubprocess.call('ls ' + x, shell=True)\npassword = 'hunter2hunter'\n"
+    repository.commit({"a.py": code})
+    draft = await bench.look("security", repository)
+    assert ("a.py", 2, "B602") in found(draft)
+    assert ("a.py", 3, "B105") in found(draft)
+    assert "hunter2" not in draft.model_dump_json()
+
+
+async def test_performance_remarks_name_blocking_calls(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"a.py": "import time\n\nasync def f():\n    time.sleep(1)\n"})
+    assert found(await bench.look("performance", repository)) == [("a.py", 4, "ASYNC251")]
+
+
+async def test_secrets_are_named_by_kind_place_and_mark_only(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"a.cfg": f"x\ntoken = {GITHUB}\n", "b.js": f"const t = '{GITHUB}'\n"})
+    draft = await bench.look("secrets", repository)
+    tokens = [each for each in remarks_of(draft) if each.rule == "github-token"]
+    assert [(each.file, each.line) for each in tokens] == [("a.cfg", 2), ("b.js", 1)]
+    marks = [re.search(r"marked ([0-9a-f]{8})\)", each.message) for each in tokens]
+    assert marks[0] and marks[1] and marks[0][1] == marks[1][1]
+    assert GITHUB[4:] not in draft.model_dump_json()
+
+
+async def test_complexity_is_measured_in_other_languages_too(
+    repository: Repository, bench: Bench
+) -> None:
+    script = "function f(a) {" + "if (a) { a++ }\n" * 60 + "}\n"
+    repository.commit({"a.py": TANGLED, "b.js": script, "README": "text\n"})
+    draft = await bench.look("complexity", repository)
+    assert [(each.file, each.confidence) for each in remarks_of(draft)] == [
+        ("b.js", 90),
+        ("a.py", 85),
+    ]
+    assert draft.data["files_read"] == 2
+
+
+async def test_the_history_names_hot_spots_and_lonely_owners(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"one.txt": "1\n", "two.txt": "2\n"}, author="Bob")
+    repository.commit({"two.txt": "3\n"}, author="Cleo")
+    for n in range(12):
+        repository.commit({"hot.py": f"x = {n}\n" * 400})
+    draft = await bench.look("history", repository)
+    assert found(draft) == [("hot.py", 0, "hot-spot"), ("hot.py", 0, "one-owner")]
+    assert "12 of 12 commits are by Ada" in remarks_of(draft)[1].message
+    assert "14 commits by 3 authors" in draft.content
+
+
+SUPPRESSED = {
+    "bugs": "def f(x=[]):  # noqa: B006\n    return x\n",
+    "security": "eval(input())  # nosec\n",
+    "performance": "import time\nasync def f():\n    time.sleep(1)  # noqa\n",
+    "secrets": f"token = '{GITHUB}'  # pragma: allowlist secret\n",
+    "complexity": TANGLED.replace("(a):\n", "(a):\n    #lizard forgives\n"),
+}
+
+
+@pytest.mark.parametrize("lens", SUPPRESSED)
+async def test_suppressions_are_honoured_and_counted(
+    repository: Repository, bench: Bench, lens: str
+) -> None:
+    repository.commit({"a.py": SUPPRESSED[lens]})
+    draft = await bench.look(lens, repository)
+    assert found(draft) == []
+    assert draft.data["suppressed"] in (1, 2)
+
+
+@pytest.mark.parametrize("lens", LENSES)
+async def test_a_lens_with_nothing_to_look_at_is_complete_and_says_so(
+    repository: Repository, bench: Bench, lens: str
+) -> None:
+    repository.commit({"data": b"\0\1"})
+    draft = await bench.look(lens, repository, "HEAD" if lens == "history" else "")
+    if lens != "history":
+        assert draft.content.startswith("Nothing to look at: no ")
+    assert (draft.status, draft.confidence, found(draft)) == ("complete", 100, [])
+
+
+async def test_a_repository_without_commits_has_no_history_to_look_at(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.write("a.py", "x = missing\n")
+    assert (await bench.look("history", repository)).content == "Nothing to look at: no commits."
+    assert found(await bench.look("bugs", repository)) == [("a.py", 1, "F821")]
+
+
+async def test_only_touched_lines_count_in_a_range(repository: Repository, bench: Bench) -> None:
+    code = "a = first\n\nb = second\n\nc = third\n"
+    repository.commit({"a.py": code, "same.py": "d = fourth\n"})
+    repository.write("a.py", code.replace("second", "changed"))
+    repository.write("new.py", "e = fifth\n")
+    draft = await bench.look("bugs", repository, "HEAD")
+    assert found(draft) == [("a.py", 3, "F821"), ("new.py", 1, "F821")]
+
+
+async def test_a_touched_line_inside_a_function_touches_the_function(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"a.py": TANGLED + "\n\nx = 1\n"})
+    repository.write("a.py", TANGLED.replace("a == 20", "a == 99") + "\n\nx = 1\n")
+    assert found(await bench.look("complexity", repository, "HEAD")) == [
+        ("a.py", 1, "complex-function")
+    ]
+    repository.write("a.py", TANGLED + "\n\nx = 2\n")
+    assert found(await bench.look("complexity", repository, "HEAD")) == []
+
+
+async def test_a_syntax_error_is_one_remark_of_bugs_and_not_parsed_elsewhere(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"bad.py": "def f(:\n  )\n(((\n", "ok.py": "x = missing\n"})
+    draft = await bench.look("bugs", repository)
+    assert found(draft) == [("bad.py", 1, "invalid-syntax"), ("ok.py", 1, "F821")]
+    for lens in ("security", "performance"):
+        draft = await bench.look(lens, repository)
+        assert (found(draft), draft.data["not_parsed"]) == ([], ["bad.py"])
+        assert (draft.confidence, draft.data["files_read"]) == (50, 1)
+        assert "1 file could not be parsed" in draft.content
+
+
+async def test_files_in_other_encodings_are_read_or_said_not_to_be(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"latin.py": b"# -*- coding: latin-1 -*-\nx = '\xe9'\neval(x)\n"})
+    assert ("latin.py", 3, "B307") in found(await bench.look("security", repository))
+    assert (await bench.look("bugs", repository)).data["not_parsed"] == ["latin.py"]
+    for lens in ("secrets", "complexity"):
+        assert (await bench.look(lens, repository)).confidence == 100
+
+
+NAMES = ("a b.py", "new\nline.py", "\u202egnp.py", "-rf.py", "@args.py", "q\"u,o'te.py", "é.py")
+
+
+@pytest.mark.parametrize(
+    ("lens", "code"),
+    [
+        ("bugs", "x = missing\n"),
+        ("security", "eval(x)\n"),
+        ("secrets", f"x = '{GITHUB}'\n"),
+        ("complexity", TANGLED),
+    ],
+)
+async def test_file_names_of_any_kind_are_reported_as_they_are(
+    repository: Repository, bench: Bench, lens: str, code: str
+) -> None:
+    repository.commit(dict.fromkeys(NAMES, code))
+    draft = await bench.look(lens, repository)
+    assert {each.file for each in remarks_of(draft)} == set(NAMES)
+    assert draft.data["files_read"] == len(NAMES)
+
+
+async def test_five_thousand_files_are_looked_at(repository: Repository, bench: Bench) -> None:
+    for n in range(5_000):
+        repository.write(f"package{n // 100}/module_with_a_rather_long_name_{n:05}.py", "x = 1\n")
+    repository.write("last.py", "x = missing\n")
+    pinned = await bench.pin(repository)
+    drafts = await asyncio.gather(*(bench.look_at(lens, pinned) for lens in LENSES))
+    assert [draft.confidence for draft in drafts] == [100] * len(LENSES)
+    read = {lens: draft.data["files_read"] for lens, draft in zip(LENSES, drafts, strict=True)}
+    assert read == {**dict.fromkeys(LENSES, 5_001), "history": 0}
+    assert found(drafts[0]) == [("last.py", 1, "F821")]
+
+
+async def test_the_most_severe_remarks_are_handed_on_and_the_cut_is_said(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"a.py": "def f(x=[]): pass\n" * 2_100 + "y = missing\n"})
+    draft = await bench.look("bugs", repository)
+    remarks = remarks_of(draft)
+    assert (len(remarks), remarks[0].rule) == (MOST_REMARKS, "F821")
+    total = draft.data["remarks_in_all"]
+    assert isinstance(total, int) and total > 2_100
+    assert f"Only the first {MOST_REMARKS} of {total}" in draft.content
+
+
+async def test_a_subtask_without_a_repository_fails_in_one_line(bench: Bench) -> None:
+    subtask = Subtask(id="t", title="t", instruction="", role="bugs")
+    with pytest.raises(ToolFailed, match="no input that is a repository"):
+        await lens_tools(bench.snapshots)["bugs"](WorkMaterial(subtask=subtask, tool="bugs"))
+
+
+# ---------------------------------------------------------------- tools that misbehave
+
+TOOL = """
+import json, sys, time, os
+paths = sys.argv[1:]
+for path in paths:
+    text = open(path).read()
+    if "crash" in text: os.abort()
+    if "hang" in text: time.sleep(600)
+    if "flood" in text:
+        while True: print("x" * 1_000_000)
+print(json.dumps(paths))
+"""
+
+
+def _command(files: Sequence[str], honour: bool) -> Command:
+    return Command((sys.executable, "-c", TOOL, *files))
+
+
+def _parse(stdout: bytes) -> Parsed:
+    seen = (Sighting(path, 1, "seen", "seen", "seen") for path in json.loads(stdout))
+    return Parsed(tuple(seen))
+
+
+STRANGE = Analyser(
+    name="strange",
+    looks_for="anything",
+    grades={"seen": Grade("info", 90)},
+    command=_command,
+    parse=_parse,
+)
+
+
+def _files(folder: Path, contents: Sequence[str]) -> list[str]:
+    paths = [folder / f"{n:03}.txt" for n in range(len(contents))]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_text(content)
+    return [str(path) for path in paths]
+
+
+def _deadline(seconds: float) -> float:
+    return asyncio.get_running_loop().time() + seconds
+
+
+@pytest.mark.parametrize("trouble", ["crash", "flood"])
+async def test_a_file_on_which_the_tool_fails_does_not_take_the_others_down(
+    tmp_path: Path, trouble: str
+) -> None:
+    paths = _files(tmp_path, ["fine"] * 5 + [trouble] + ["fine"] * 3)
+    parsed = await Examination(STRANGE, _deadline(60)).look_at(paths)
+    assert parsed.not_parsed == (paths[5],)
+    assert {each.file for each in parsed.sightings} == {*paths[:5], *paths[6:]}
+    assert parsed.read == 9
+
+
+async def test_a_tool_that_always_fails_is_said_to_have_failed(tmp_path: Path) -> None:
+    paths = _files(tmp_path, ["crash"] * 4)
+    with pytest.raises(ToolFailed, match="strange: its tool failed: exit code -6"):
+        await Examination(STRANGE, _deadline(60)).look_at(paths)
+
+
+async def test_a_tool_that_says_something_else_has_failed(tmp_path: Path) -> None:
+    odd = replace(STRANGE, command=lambda *_: Command((sys.executable, "-c", "print('hello')")))
+    with pytest.raises(ToolFailed, match="its tool failed"):
+        await Examination(odd, _deadline(60)).look_at(_files(tmp_path, ["fine"]))
+
+
+async def test_a_tool_that_hangs_is_stopped_at_the_deadline(tmp_path: Path) -> None:
+    with pytest.raises(ToolFailed, match="strange: "):
+        await Examination(STRANGE, _deadline(0.5)).look_at(_files(tmp_path, ["hang"]))
+
+
+FAMILY = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(child.pid, flush=True)
+with open(sys.argv[1], "w") as file:
+    print(child.pid, file=file, flush=True)
+time.sleep(600)
+"""
+
+
+def _gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        for _ in itertools.count():
+            if condition():
+                return
+            await asyncio.sleep(0.01)
+
+
+async def test_a_cancelled_program_is_dead_with_its_children(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    command = (sys.executable, "-c", FAMILY, str(note))
+    task = asyncio.create_task(run(command, folder=tmp_path, environment={}, seconds=60))
+    await _until(lambda: note.exists() and note.read_text().endswith("\n"))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await _until(lambda: _gone(int(note.read_text())))
+
+
+async def test_a_program_beyond_its_time_is_dead_with_its_children(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    command = (sys.executable, "-c", FAMILY, str(note))
+    with pytest.raises(ProgramStopped, match="took longer"):
+        await run(command, folder=tmp_path, environment={}, seconds=2)
+    await _until(lambda: _gone(int(note.read_text())))
+
+
+# ---------------------------------------------------------------- tables and redaction
+
+
+def test_every_rule_of_the_ruff_tables_exists() -> None:
+    for lens in ("bugs", "performance"):
+        build = analysers()[lens].command
+        assert build is not None
+        command = build([os.devnull], True)
+        done = subprocess.run(command.arguments, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_longest_row_grades_a_rule() -> None:
+    assert bugs.ANALYSER.grade("F507") == bugs.GRADES["F50"]
+    assert security.ANALYSER.grade("B101") == security.GRADES["B101"]
+    assert security.ANALYSER.grade("NEW/SCALE") == Grade("warning", 50)
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        GITHUB,
+        "AKIA" + "IOSFODNN7EXAMPLQ",
+        "sk-ant-" + "api03-abcdefghij0123456789",
+        "eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
+        "hunter2hunter2",
+    ],
+)
+def test_what_looks_like_a_secret_is_redacted(secret: str) -> None:
+    for text in (f"password = '{secret}'", f"see 'api_key': \"{secret}\" there"):
+        assert secret[6:] not in redact(text)
+        assert "[redacted]" in redact(text)
+
+
+def test_redaction_keeps_lines_and_plain_text() -> None:
+    key = "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIB\n-----END RSA PRIVATE KEY-----"
+    text = f"one = 1\n{key}\nUndefined name `token`\n"
+    assert redact(text) == "one = 1\n[redacted]\n\n\nUndefined name `token`\n"
