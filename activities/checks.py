@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import re as linear
 from collections.abc import Callable
+from typing import Any, NoReturn
 
 import re2
 
 from orchestrator.contracts import Check, Draft, Plan
 
 PATTERN_LENGTH = 200
+WORDS_LENGTH = 6
+"""Digits of a number of words: no answer is longer."""
 NUMBER = linear.compile(r"-?\d[\d,]*(?:\.\d+)?")
 
 
@@ -39,21 +42,45 @@ def _problem(check: Check) -> str:
         if len(argument) > PATTERN_LENGTH:
             return f"regex: longer than {PATTERN_LENGTH} characters"
         try:
-            re2.compile(argument)
+            re2.compile(argument, _quiet())
         except re2.error as error:
             return f"regex {argument!r}: {error}"
-    if check.kind in ("min_words", "max_words") and not argument.strip().isdigit():
+    if check.kind in ("min_words", "max_words") and not _is_count(argument.strip()):
         return f"{check.kind}: needs a number of words, not {argument!r}"
     if check.kind == "number_between" and _bounds(argument) is None:
         return f"number_between: needs two numbers as 'low,high', not {argument!r}"
-    if check.kind in ("keys", "contains") and not argument.strip():
+    named = argument.replace(",", " ") if check.kind == "keys" else argument
+    if check.kind in ("keys", "contains") and not named.strip():
         return f"{check.kind}: needs an argument"
     return ""
 
 
+def _quiet() -> re2.Options:
+    """Without what RE2 writes to the error stream of its own accord."""
+    options = re2.Options()
+    options.log_errors = False
+    return options
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= WORDS_LENGTH
+
+
+def _parsed(content: str) -> Any:
+    """The JSON value of an answer. ValueError, also when it is nested too deeply to be read."""
+    try:
+        return json.loads(content, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
 def _valid_json(_argument: str, draft: Draft) -> str:
     try:
-        json.loads(draft.content)
+        _parsed(draft.content)
     except ValueError as error:
         return f"the result is not valid JSON: {error}"
     return ""
@@ -61,7 +88,7 @@ def _valid_json(_argument: str, draft: Draft) -> str:
 
 def _keys(argument: str, draft: Draft) -> str:
     try:
-        value = json.loads(draft.content)
+        value = _parsed(draft.content)
     except ValueError:
         return "the result is not valid JSON, so it has no keys"
     rows = value if isinstance(value, list) else [value]
@@ -69,11 +96,13 @@ def _keys(argument: str, draft: Draft) -> str:
     missing = [
         key for key in wanted if any(not isinstance(row, dict) or key not in row for row in rows)
     ]
-    return f"keys are missing: {', '.join(missing)}" if missing or not rows else ""
+    if not rows:
+        return "the list is empty, so it has no keys"
+    return f"keys are missing: {', '.join(missing)}" if missing else ""
 
 
 def _regex(argument: str, draft: Draft) -> str:
-    found = re2.search(argument, draft.content)
+    found = re2.search(argument, draft.content, _quiet())
     return "" if found else f"nothing matches the pattern {argument!r}"
 
 
