@@ -172,15 +172,20 @@ async def serve(settings: Settings, target: Target, served: Served) -> None:
     client = await connect(target, CONNECT_SECONDS)
     await served.journal.prune(RETENTION)
     started = workers(client, target.task_queue, served, settings.build_id or __version__)
-    endings = [asyncio.create_task(told.wait()), *(asyncio.create_task(w.run()) for w in started)]
+    ends = [asyncio.create_task(told.wait()), *(asyncio.create_task(w.run()) for w in started)]
+    attending = None
     if target.embedded:
         attendance.came_up(settings)
-        endings.append(asyncio.create_task(attend(settings, target, client, started)))
+        attending = asyncio.create_task(attend(settings, target, client, started))
+        ends.append(attending)
     log.info("serving %s at %s", target.task_queue, target.address)
-    done, waiting = await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
-    log.info("draining")
+    done, waiting = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()
+    if attending and not told.is_set():
+        # It drains the workers itself, and then stops the server.
+        await attending
+    log.info("draining")
     await drain(started)
     for task in waiting:
         task.cancel()

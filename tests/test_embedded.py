@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -25,6 +26,7 @@ from orchestrator.embedded import (
     Programs,
     StateDir,
     allowed_roots,
+    attendance,
     down,
     ensure_up,
     lease,
@@ -268,6 +270,37 @@ def test_a_lease_is_seen_while_it_is_held_and_ends_with_its_process(settings: Se
     holder.kill()
     holder.communicate()
     until(lambda: not status(settings).leases)
+
+
+def gone(settings: Settings) -> bool:
+    return pids_of(settings, "start-dev") == pids_of(settings, "--embedded") == []
+
+
+def test_an_idle_server_and_its_worker_end_by_themselves(tmp_path: Path) -> None:
+    settings = in_state(tmp_path / "state", idle_seconds=1)
+    try:
+        with lease(settings):
+            ensure_up(settings)
+            log = settings.state_dir / "logs" / "worker.jsonl"
+            until(lambda: log.exists() and "serving" in log.read_text())
+            # Two rounds of its duties, each of which would have ended it.
+            rounds = 2 * attendance.HEAL_SECONDS + settings.idle_seconds
+            time.sleep(rounds)
+            assert status(settings).server_pid
+            assert status(settings).worker_pid
+        until(lambda: gone(settings))
+        assert [path.name for path in settings.state_dir.glob("temporal.db*")] == ["temporal.db"]
+        assert "Traceback" not in log.read_text() + (log.parent / "worker.log").read_text()
+    finally:
+        down(settings)
+
+
+def test_processes_whose_state_directory_was_deleted_end(settings: Settings) -> None:
+    ensure_up(settings)
+    until((settings.state_dir / "worker.ready").exists)
+    shutil.rmtree(settings.state_dir)
+    until(lambda: gone(settings))
+    assert not settings.state_dir.exists()
 
 
 def test_roots_of_several_starters_are_kept_once_each(settings: Settings, tmp_path: Path) -> None:
