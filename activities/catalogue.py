@@ -9,6 +9,7 @@ system prompt as its body. Subagent files of Claude Code work as they are.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +21,12 @@ from orchestrator.contracts import Effort, InputKind, Plan, PlaybookCard, RoleCa
 from orchestrator.settings import HOME
 
 Inherit = Literal["inherit"]
+CLAUDE_CODE_TOOLS = {"Read": "read_file", "Grep": "search_files", "Glob": "list_files"}
+"""Claude Code's name of a tool -> ours. What is not listed changes or runs things, or has no
+counterpart.
+"""
+TOOL_NAME = re.compile(r"[a-z][a-z0-9_]*")
+FENCE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
 
 
 class CatalogueError(ValueError):
@@ -126,12 +133,14 @@ def _read_role(path: Path, playbook: str = "") -> Role:
         front = FrontMatter.model_validate(yaml.safe_load(head))
     except (yaml.YAMLError, ValidationError) as error:
         raise CatalogueError(f"{path.name}: front matter: {_mistakes(error)}") from error
-    tools = front.tools if isinstance(front.tools, list) else front.tools.split(",")
+    tier: RoleTier = "sonnet" if front.model == "inherit" else front.model
+    if not body and tier != "none":
+        raise CatalogueError(f"{path.name}: there is no system prompt below the front matter")
     card = RoleCard(
         name=front.name,
         description=front.description,
-        tier="sonnet" if front.model == "inherit" else front.model,
-        tools=tuple(tool.strip() for tool in tools if tool.strip()),
+        tier=tier,
+        tools=_tools(path, front.tools),
         turns=front.turns,
         effort=front.effort,
         fallback=front.fallback,
@@ -142,9 +151,25 @@ def _read_role(path: Path, playbook: str = "") -> Role:
     return Role(card, body, playbook)
 
 
+def _tools(path: Path, given: str | list[str]) -> tuple[str, ...]:
+    """Our names of a role's tools; CatalogueError names one that no role of ours can have."""
+    names = [name.strip() for name in (given.split(",") if isinstance(given, str) else given)]
+    tools = [CLAUDE_CODE_TOOLS.get(name, name) for name in names if name]
+    for tool in tools:
+        if not TOOL_NAME.fullmatch(tool) or tool.startswith("mcp__"):
+            known = ", ".join(CLAUDE_CODE_TOOLS)
+            raise CatalogueError(
+                f"{path.name}: tools: {tool!r} cannot be given to a role; of Claude Code's: {known}"
+            )
+    return tuple(dict.fromkeys(tools))
+
+
 def _split(path: Path) -> tuple[str, str]:
-    text = path.read_text(encoding="utf-8")
-    parts = text.split("---\n", 2)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise CatalogueError(f"{path.name}: not UTF-8 text") from None
+    parts = FENCE.split(text, maxsplit=2)
     if len(parts) != 3 or parts[0].strip():
         raise CatalogueError(f"{path.name}: must begin with front matter between two lines of ---")
     return parts[1], parts[2].strip()
