@@ -1,0 +1,186 @@
+"""Every role, playbook and analyser that exists is usable; unusable files are refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from activities import checks
+from activities.analysers.lenses import analysers
+from activities.catalogue import Catalogue, CatalogueError
+from activities.templates import TEMPLATES
+from orchestrator import graph, policies
+from orchestrator.contracts import HARD_SUBTASK_LIMIT
+from orchestrator.settings import HOME
+
+CATALOGUE = Catalogue.load()
+TOOLS = analysers()
+
+# ---------------------------------------------------------------- what exists
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE.roles))
+def test_each_role_can_be_planned_and_served(name: str) -> None:
+    role = CATALOGUE.roles[name]
+    card = role.card
+    assert card.description.strip(), "the planner chooses by it"
+    assert role.prompt.strip()
+    assert card.prompt_bytes == len(role.prompt.encode())
+    unknown = [tool for tool in card.tools if tool not in TOOLS]
+    assert not unknown, f"tools that nobody registers: {unknown}"
+    if card.tier == "none":
+        assert len(card.tools) == 1, "a role without a model is one tool"
+    if card.fallback:
+        fallback = CATALOGUE.roles[card.fallback]
+        assert fallback.card.tier != "none"
+        assert fallback.playbook in ("", role.playbook), "a fallback is within reach"
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE.playbooks))
+def test_each_playbook_has_a_valid_plan_over_its_roles_and_inputs(name: str) -> None:
+    playbook = CATALOGUE.playbooks[name]
+    assert playbook.description.strip()
+    assert playbook.template in TEMPLATES
+    if playbook.plan is None:
+        assert playbook.guidance.strip(), "without a plan, the planner needs guidance"
+        return
+    roles = CATALOGUE.roles_for(name)
+    plan = playbook.plan
+    assert graph.problems(plan, roles, tuple(playbook.inputs), HARD_SUBTASK_LIMIT) == ()
+    assert checks.plan_problems(plan) == ()
+
+
+@pytest.mark.parametrize("name", sorted(TOOLS))
+def test_each_analyser_is_the_tool_of_a_role_that_some_plan_uses(name: str) -> None:
+    roles = [each for each, role in CATALOGUE.roles.items() if name in role.card.tools]
+    assert roles, f"no role names {name}"
+    planned = {
+        subtask.role
+        for playbook in CATALOGUE.playbooks.values()
+        if playbook.plan
+        for subtask in playbook.plan.subtasks
+    }
+    assert planned & set(roles)
+
+
+def test_the_role_that_takes_over_a_goal_without_a_plan_exists() -> None:
+    assert CATALOGUE.roles[policies.FALLBACK_ROLE].playbook == ""
+
+
+def test_every_role_and_playbook_file_was_found() -> None:
+    files = [*HOME.glob("roles/*.md"), *HOME.glob("playbooks/*/roles/*.md")]
+    assert len(CATALOGUE.roles) == len(files) > 0
+    assert len(CATALOGUE.playbooks) == len(list(HOME.glob("playbooks/*/playbook.yaml"))) > 0
+
+
+# ---------------------------------------------------------------- files that others wrote
+
+
+def write(home: Path, text: str, name: str = "roles/one.md") -> Path:
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return home
+
+
+def role(front: str = "", body: str = "You review code.") -> str:
+    return f"---\nname: code-reviewer\ndescription: Reviews code\n{front}---\n{body}\n"
+
+
+def test_a_subagent_file_of_claude_code_works_as_it_is(tmp_path: Path) -> None:
+    text = role(
+        "tools: Read, Grep\nmodel: inherit\ncolor: blue\n", "You review.\n\n---\n\nBe brief."
+    )
+    loaded = Catalogue.load(write(tmp_path, text)).roles["code-reviewer"]
+    assert loaded.card.tools == ("read_file", "search_files")
+    assert loaded.card.tier == "sonnet"
+    assert loaded.prompt == "You review.\n\n---\n\nBe brief."
+
+
+@pytest.mark.parametrize("front", ["tools: [Read, Glob]\n", "tools:\n  - Read\n  - Glob\n"])
+def test_tools_may_be_a_list(tmp_path: Path, front: str) -> None:
+    loaded = Catalogue.load(write(tmp_path, role(front))).roles["code-reviewer"]
+    assert loaded.card.tools == ("read_file", "list_files")
+
+
+@pytest.mark.parametrize("tool", ["Bash", "Write", "Bash(git log)", "mcp__github__search", "Task"])
+def test_a_tool_without_a_counterpart_is_refused_by_name(tmp_path: Path, tool: str) -> None:
+    with pytest.raises(CatalogueError) as refused:
+        Catalogue.load(write(tmp_path, role(f"tools: Read, {tool}\n")))
+    assert f"one.md: tools: {tool!r} cannot be given" in str(refused.value)
+    assert "Read, Grep, Glob" in str(refused.value)
+
+
+def test_line_ends_and_a_byte_order_mark_of_another_system_do_not_matter(tmp_path: Path) -> None:
+    path = write(tmp_path, "") / "roles" / "one.md"
+    path.write_bytes(b"\xef\xbb\xbf" + role("model: opus\n").replace("\n", "\r\n").encode())
+    loaded = Catalogue.load(tmp_path).roles["code-reviewer"]
+    assert (loaded.card.tier, loaded.prompt) == ("opus", "You review code.")
+
+
+def test_three_dashes_within_a_line_do_not_end_the_front_matter(tmp_path: Path) -> None:
+    loaded = Catalogue.load(write(tmp_path, role("fallback: a---\n"))).roles["code-reviewer"]
+    assert loaded.card.fallback == "a---"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("You review code.", "one.md: must begin with front matter between two lines of ---"),
+        ("---\nname: x\n", "one.md: must begin with front matter"),
+        ("---\nname: [\n---\nBody\n", "one.md: front matter: "),
+        ("---\n---\nBody\n", "one.md: front matter: "),
+        ("---\nname: x\n---\nBody\n", "one.md: front matter: description: Field required"),
+        (role("model: gpt\n"), "one.md: front matter: model"),
+        (role("turns: 0\n"), "one.md: front matter: turns"),
+        (role(body=""), "one.md: there is no system prompt"),
+    ],
+)
+def test_a_role_file_with_a_mistake_is_refused_with_its_place(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    with pytest.raises(CatalogueError) as refused:
+        Catalogue.load(write(tmp_path, text))
+    assert said in str(refused.value)
+
+
+def test_a_role_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "") / "roles" / "one.md"
+    path.write_bytes(b"---\nname: \xff\n---\nBody\n")
+    with pytest.raises(CatalogueError, match=r"one\.md: not UTF-8 text"):
+        Catalogue.load(tmp_path)
+
+
+def test_role_names_are_unique_over_all_playbooks(tmp_path: Path) -> None:
+    write(tmp_path, role())
+    write(tmp_path, "name: other\ndescription: d\n", "playbooks/other/playbook.yaml")
+    write(tmp_path, role(), "playbooks/other/roles/same.md")
+    with pytest.raises(CatalogueError, match="'code-reviewer' is defined twice"):
+        Catalogue.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: wrong\ndescription: d\n", "name must be the folder's name"),
+        ("name: other\n", "other/playbook.yaml: description: Field required"),
+        ("name: other\ndescription: d\nroels: []\n", "roels: Extra inputs are not permitted"),
+        ("name: [", "other/playbook.yaml: "),
+        ("name: other\ndescription: d\nplan: {goal: g}\n", "plan.subtasks: Field required"),
+    ],
+)
+def test_a_playbook_file_with_a_mistake_is_refused_with_its_place(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    with pytest.raises(CatalogueError) as refused:
+        Catalogue.load(write(tmp_path, text, "playbooks/other/playbook.yaml"))
+    assert said in str(refused.value)
+
+
+def test_a_role_of_one_playbook_is_out_of_reach_for_another(tmp_path: Path) -> None:
+    write(tmp_path, "name: other\ndescription: d\n", "playbooks/other/playbook.yaml")
+    write(tmp_path, role(), "playbooks/other/roles/one.md")
+    catalogue = Catalogue.load(tmp_path)
+    assert [card.name for card in catalogue.roles_for("other")] == ["code-reviewer"]
+    assert catalogue.roles_for("") == ()
