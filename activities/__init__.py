@@ -1,4 +1,6 @@
-"""Everything that touches the world. An activity is a method of a small class that holds its collaborators."""
+"""Everything that touches the world. An activity is a method of a small class that holds its
+collaborators.
+"""
 
 from __future__ import annotations
 

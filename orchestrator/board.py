@@ -26,6 +26,7 @@ def board(view: RunView) -> str:
         lines += ["| | subtask | role | tier | s | $ | |", "|---|---|---|---|---:|---:|---|"]
         lines += [_line(row) for row in view.rows]
         lines.append("")
+    lines += [f"- **waits for a person** {for_markdown(each[:300])}" for each in view.waiting]
     lines += [f"- {for_markdown(note[:300])}" for note in view.notes]
     return "\n".join(lines)
 

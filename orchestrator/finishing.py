@@ -125,7 +125,8 @@ def _batches(state: State) -> list[tuple[Finding, ...]]:
     batches: list[tuple[Finding, ...]] = []
     batch: tuple[Finding, ...] = ()
     for finding in state.finishing.rolled or state.usable:
-        if batch and sum(map(_size, batch)) + _size(finding) > _context(state) // 2:
+        # At least two: a batch of one could never get shorter.
+        if len(batch) > 1 and sum(map(_size, batch)) + _size(finding) > _context(state) // 2:
             batches.append(batch)
             batch = ()
         batch = (*batch, finding)
@@ -177,7 +178,8 @@ def _critique(state: State) -> Ask | None:
 def _revision(state: State) -> Ask | None:
     finishing = state.finishing
     serious = [each for each in finishing.issues or () if each.severity != "info"]
-    if finishing.revised or not (serious or finishing.conflicts) or _late(state):
+    hopeless = finishing.revised or "revision" in finishing.given_up or _late(state)
+    if hopeless or not (serious or finishing.conflicts):
         return None
     ask = paid_call(state, "synthesize", "synthesize", material.for_synthesis(state), keep=False)
     return ask if state.ledger.fits(ask.amount, keep=False) else None
@@ -266,7 +268,7 @@ def no_synthesis(state: State, why: str) -> State:
     finishing = state.finishing
     if finishing.synthesis is not None:
         note = f"The answer could not be revised: {why}"
-        finishing = replace(finishing, revised=True)
+        finishing = replace(finishing, given_up=(*finishing.given_up, "revision"))
     elif finishing.by_template:
         note = f"No synthesis could be made: {why}"
         finishing = replace(finishing, synthesis=Synthesis(answer="", by_template=True))

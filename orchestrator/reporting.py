@@ -163,6 +163,11 @@ def run_view(state: State, now: datetime) -> RunView:
         started=state.started,
         now=state.finished or now,
         deadline=state.work_deadline,
+        waiting=tuple(
+            f"{key}: {each.reason}"
+            for key, each in state.work.items()
+            if each.stage == "person" and each.finding is None
+        ),
         notes=notes(state),
     )
 

@@ -47,5 +47,7 @@ class RunView(Contract):
     started: datetime
     now: datetime
     deadline: datetime | None = None
+    waiting: tuple[str, ...] = ()
+    """What a person is asked, one `subtask: question` each."""
     notes: tuple[str, ...] = ()
     """What a reader must know now: waiting for a person, throttled, paused, cutting."""

@@ -1,0 +1,553 @@
+"""What fails is dealt with, and said: every path of docs/repair.md, against the scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
+
+from activities.catalogue import Catalogue
+from conftest import Runs
+from orchestrator.contracts import Bill, Goal, Report
+from orchestrator.errors import CallRefused, PossiblyBilled
+from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
+from workflows.supervisor import SupervisorWorkflow
+
+pytestmark = pytest.mark.anyio
+
+DOUBT = works("unsure", confidence=10)
+
+
+def goal(**fields: object) -> Goal:
+    return Goal.model_validate({"text": "Compare three engines", "use_models": True, **fields})
+
+
+def statuses(report: Report) -> dict[str, str]:
+    return {finding.subtask_id: finding.status for finding in report.findings}
+
+
+def change(op: str, item: dict[str, object], why: str = "because") -> dict[str, object]:
+    return {"op": op, "subtask": item, "why": why}
+
+
+async def somebody_is_asked(handle: WorkflowHandle[SupervisorWorkflow, Report]) -> None:
+    for _ in range(500):
+        if (await handle.query(SupervisorWorkflow.view)).waiting:
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("nobody was asked")
+
+
+# ---------------------------------------------------------------- checks, reviews, refinement
+
+
+async def test_a_criterion_that_no_check_covers_is_reviewed_and_its_reason_reaches_the_next_try(
+    runs: Runs,
+) -> None:
+    criteria = "Names the cheapest engine"
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1", tier="haiku", acceptance_criteria=criteria))],
+            "t1": [works("They are all fine."), works("B is the cheapest.")],
+            "review": [
+                {"verdict": "fail", "why": "no engine is named as the cheapest"},
+                {"verdict": "pass", "why": "B is named"},
+            ],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    [finding] = report.findings
+    assert finding.content == "B is the cheapest."
+    verdicts = [(each.tier, each.verdict, each.why) for each in finding.tries]
+    assert verdicts == [
+        ("haiku", "failed_review", "no engine is named as the cheapest"),
+        ("sonnet", "accepted", "B is named"),
+    ]
+    assert "no engine is named as the cheapest" in model.requests[3].prompt
+    review = model.requests[2]
+    assert review.model == "claude-haiku-5-5" and criteria in review.prompt
+    # Another role than the author: the reviewer never sees the author's system prompt.
+    assert review.system != model.requests[1].system
+
+
+async def test_a_subtask_without_criteria_is_not_reviewed(runs: Runs) -> None:
+    check = {"kind": "max_words", "argument": "3"}
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1", checks=[check]))],
+            "t1": [works("three short words")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    await runs.run(goal(), model)
+    assert "review" not in model.heard
+
+
+async def test_a_review_that_fails_leaves_the_draft_accepted_and_says_so(runs: Runs) -> None:
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1", acceptance_criteria="is good"))],
+            "t1": [works("one")],
+            "review": [CallRefused("400")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert report.findings[0].status == "complete"
+    assert report.findings[0].tries[0].why.startswith("not reviewed: ")
+
+
+async def test_the_third_try_has_a_refined_instruction_and_the_refiner_sees_every_reason(
+    runs: Runs,
+) -> None:
+    """D6 and D7: the reasons are not empty, and refinement is not a matter of luck."""
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1", tier="haiku"))],
+            "t1": [
+                works("", status="failed", message="the table has no year column"),
+                DOUBT,
+                works("found it"),
+            ],
+            "refine": [{"instruction": "Use the footnotes for part t1 of the goal"}],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    [finding] = report.findings
+    assert finding.status == "complete"
+    assert [each.tier for each in finding.tries] == ["haiku", "sonnet", "opus"]
+    refine = model.requests[model.heard.index("refine")].prompt
+    assert "the table has no year column" in refine and "confidence 10 is below 60" in refine
+    assert "Use the footnotes" in model.requests[4].prompt
+    assert "refine-t1-1" in await runs.activities()
+
+
+async def test_a_role_with_a_fixed_tier_does_not_climb(runs: Runs) -> None:
+    home = runs.folder / "home" / "roles"
+    home.mkdir(parents=True)
+    head = "name: clerk\ndescription: copies\nmodel: haiku\nfixed_tier: true"
+    (home / "clerk.md").write_text(f"---\n{head}\n---\nCopy.\n")
+    model = ScriptedModel({"t1": [DOUBT, works("one")], "synthesize": [synthesizes("done")]})
+    plan = ready(subtask("t1", role="clerk"))
+    report = await runs.run(goal(plan=plan), model, catalogue=Catalogue.load(runs.folder / "home"))
+    assert [each.tier for each in report.findings[0].tries] == ["haiku", "haiku"]
+
+
+# ---------------------------------------------------------------- escalations
+
+
+async def test_out_of_scope_goes_to_the_roles_fallback(runs: Runs) -> None:
+    declines = works("", status="escalate", reason="out_of_scope", message="needs judgement")
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1", role="writer"))],
+            "t1": [declines, works("judged")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    [finding] = report.findings
+    assert finding.status == "complete" and finding.content == "judged"
+    assert finding.tries[0].verdict == "escalated"
+    assert "You turn facts into conclusions" in model.requests[2].system
+
+
+async def test_out_of_scope_without_a_fallback_is_replanned(runs: Runs) -> None:
+    declines = works("", status="escalate", reason="out_of_scope", message="needs a lawyer")
+    other = subtask("t3", role="researcher")
+    needs_other = subtask("t2", "t3")
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"), subtask("t2", "t1"))],
+            "t1": [declines],
+            "replan": [{"changes": [change("add", other), change("replace", needs_other)]}],
+            "t3": [works("three")],
+            "t2": [works("two")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert statuses(report) == {"t1": "escalated", "t2": "complete", "t3": "complete"}
+    [revision] = report.revisions
+    assert revision.added == ("t3",) and revision.replaced == ("t2",)
+    assert report.status == "complete_with_gaps"
+    assert "needs a lawyer" in model.requests[model.heard.index("replan")].prompt
+
+
+async def test_an_ambiguous_input_gets_the_best_guess_when_nobody_may_be_asked(
+    runs: Runs,
+) -> None:
+    asks = works("", status="escalate", reason="ambiguous_input", message="which year?")
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"))],
+            "t1": [asks, works("Assuming 2026: 5")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert report.findings[0].content == "Assuming 2026: 5"
+    assert "state the assumption" in model.requests[2].prompt
+
+
+async def test_an_ambiguous_input_waits_for_a_person_who_answers(runs: Runs) -> None:
+    asks = works("", status="escalate", reason="ambiguous_input", message="which year?")
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"), subtask("t2"))],
+            "t1": [asks, works("5 in 2025")],
+            "t2": [works("two")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    async with runs.worker(model):
+        handle = await runs.start(goal(ask_people=True))
+        await model.asked("t1", "t2")
+        await somebody_is_asked(handle)
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await handle.execute_update(SupervisorWorkflow.answer, args=["t2", "2025"])
+        assert "t2 does not wait for an answer" in str(refused.value.cause)
+        said = await handle.execute_update(SupervisorWorkflow.answer, args=["t1", "2025"])
+        report = await handle.result()
+    assert "t1" in said
+    assert report.status == "complete"
+    assert "A person was asked and answered: 2025" in model.requests[-3].prompt
+
+
+async def test_a_person_who_never_answers_leaves_the_best_guess_after_a_day(runs: Runs) -> None:
+    """The deadline stands still meanwhile: fifteen minutes of work are not over after a day."""
+    asks = works("", status="escalate", reason="ambiguous_input", message="which year?")
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"))],
+            "t1": [asks, works("Assuming 2026: 5")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(ask_people=True), model)
+    assert report.status == "complete"
+    assert report.timings.makespan >= 24 * 3600
+
+
+async def test_a_subtask_that_is_too_big_is_split_by_a_patch(runs: Runs) -> None:
+    too_big = works("the first tenth", status="escalate", reason="timeout", message="too much")
+    halves = [change("add", subtask("t1a")), change("add", subtask("t1b"))]
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"), subtask("t2", "t1"))],
+            "t1": [too_big],
+            "replan": [{"changes": [*halves, change("replace", subtask("t2", "t1a", "t1b"))]}],
+            "t1a": [works("half a")],
+            "t1b": [works("half b")],
+            "t2": [works("both")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert statuses(report) == {
+        "t1": "escalated", "t2": "complete", "t1a": "complete", "t1b": "complete",
+    }  # fmt: skip
+    t2 = model.requests[model.heard.index("t2")].prompt
+    assert "half a" in t2 and "half b" in t2 and "the first tenth" not in t2
+
+
+# ---------------------------------------------------------------- replanning
+
+
+async def test_a_failure_that_others_need_changes_the_plan_and_finished_findings_stay(
+    runs: Runs,
+) -> None:
+    fails = works("", status="failed", message="the site is gone")
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"), subtask("t2"), subtask("t3", "t1", "t2"))],
+            "t1": [fails] * 3,
+            "t2": [works("two")],
+            "refine": [{"instruction": "Search again for part t1 of the goal"}],
+            "replan": [
+                {
+                    "changes": [
+                        change("add", subtask("t4", role="researcher"), "another source"),
+                        change("replace", subtask("t3", "t4", "t2"), "needs t4 instead"),
+                    ]
+                }
+            ],
+            "t4": [works("four")],
+            "t3": [works("three")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert statuses(report) == {
+        "t1": "failed", "t2": "complete", "t3": "complete", "t4": "complete",
+    }  # fmt: skip
+    assert model.heard.count("t2") == 1
+    assert report.revisions[0].why == "another source; needs t4 instead"
+    assert report.status == "complete_with_gaps"
+
+
+async def test_a_patch_that_reuses_ids_touches_what_finished_or_repeats_is_refused_with_reasons(
+    runs: Runs,
+) -> None:
+    """D18: the key of the loop guard is role and instruction, so a legitimate retry never trips
+    it.
+    """
+    fails = works("", status="failed", message="gone")
+    again = subtask("t9", instruction="Find out  everything about PART t1 of the goal")
+    bad = [
+        change("add", subtask("t2")),
+        change("replace", subtask("t2", role="researcher")),
+        change("add", again),
+    ]
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"), subtask("t2"), subtask("t3", "t1"))],
+            "t1": [fails] * 3,
+            "t2": [works("two")],
+            "refine": [{"instruction": "Search again for part t1 of the goal"}],
+            "replan": [{"changes": bad}, {"changes": [change("drop", subtask("t3"), "moot")]}],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    second = [
+        request.prompt
+        for request, what in zip(model.requests, model.heard, strict=True)
+        if what == "replan"
+    ][1]
+    assert "add 't2': this id has been used" in second
+    assert "replace 't2': it is not waiting" in second
+    assert "add 't9': repeats an earlier subtask" in second
+    skipped = report.findings[2]
+    assert skipped.status == "skipped" and skipped.reason == "dropped by revision 1: moot"
+
+
+async def test_replans_are_bounded_and_then_dependents_are_skipped(runs: Runs) -> None:
+    fails = works("", status="failed", message="gone")
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"), subtask("t2"), subtask("t3", "t1"))],
+            "t1": [fails] * 3,
+            "t2": [works("two")],
+            "refine": [{"instruction": "Search again for part t1 of the goal"}],
+            "replan": [{"changes": []}, {"changes": []}],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert model.heard.count("replan") == 2
+    assert statuses(report) == {"t1": "failed", "t2": "complete", "t3": "skipped"}
+    assert any("could not be changed" in note for note in report.notes)
+
+
+async def test_the_same_instruction_twice_is_a_loop_unless_the_best_is_to_be_selected(
+    runs: Runs,
+) -> None:
+    twice = [
+        subtask("t1"),
+        subtask("t2", instruction="Find out everything about part t1 of the goal"),
+    ]
+    model = ScriptedModel(
+        {
+            "plan": [plans(*twice), {**plans(*twice), "strategy": "select"}],
+            "t1": [works("one"), works("also one")],
+            "judge": [{"winner": "t2", "why": "better sourced"}],
+            "synthesize": [synthesizes("t2 it is")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert "repeats an earlier subtask" in model.requests[1].prompt
+    assert report.status == "complete"
+
+
+# ---------------------------------------------------------------- strategies and the way to the
+# answer
+
+
+async def test_select_lets_a_judge_on_the_top_tier_pick_and_only_the_winner_is_synthesized(
+    runs: Runs,
+) -> None:
+    plan = ready(subtask("t1"), subtask("t2")).model_copy(update={"strategy": "select"})
+    model = ScriptedModel(
+        {
+            "t1": [works("weak answer")],
+            "t2": [works("strong answer")],
+            "judge": [{"winner": "t2", "why": "shows its sources"}],
+            "synthesize": [synthesizes("strong [t2]")],
+        }
+    )
+    await runs.run(goal(plan=plan), model)
+    judge = model.requests[model.heard.index("judge")]
+    assert judge.model == "claude-opus-5-5"
+    synthesis = model.requests[model.heard.index("synthesize")].prompt
+    assert "strong answer" in synthesis and "weak answer" not in synthesis
+
+
+async def test_a_long_finding_is_digested_for_the_synthesis_and_its_full_text_is_kept(
+    runs: Runs,
+) -> None:
+    long = "every detail of the matter " * 400
+    plan = ready(subtask("t1"), subtask("t2", "t1"))
+    model = ScriptedModel(
+        {
+            "t1": [works(long)],
+            "t2": [works("two")],
+            "digest": [{"digest": "the matter in short"}],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(plan=plan), model)
+    assert report.findings[0].content == long
+    assert report.findings[0].digest == "the matter in short"
+    synthesis = model.requests[model.heard.index("synthesize")].prompt
+    assert "the matter in short" in synthesis and long not in synthesis
+    assert long in model.requests[model.heard.index("t2")].prompt
+
+
+async def test_findings_beyond_the_context_are_reduced_in_rounds(runs: Runs) -> None:
+    ids = [f"t{number}" for number in range(1, 7)]
+    plan = ready(*(subtask(each) for each in ids)).model_copy(update={"strategy": "reduce"})
+    model = ScriptedModel(
+        {
+            **{each: [works(f"{each} " + "fact " * 400)] for each in ids},
+            "digest": [{"digest": f"batch {number}"} for number in range(1, 10)],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    limits = {"supervisor_context_tokens": 2_000, "dollars": "5"}
+    report = await runs.run(goal(plan=plan, limits=limits), model)
+    assert report.status == "complete"
+    synthesis = model.requests[model.heard.index("synthesize")].prompt
+    assert "batch 1" in synthesis and "fact fact" not in synthesis
+    assert any(each.startswith("digest-roll1") for each in await runs.activities())
+
+
+async def test_contradictions_are_judged_and_both_sides_stay_where_nobody_can_decide(
+    runs: Runs,
+) -> None:
+    plan = ready(subtask("t1"), subtask("t2"))
+    conflicts = ["t1 says 5, t2 says 6", "t1 says red, t2 says blue"]
+    model = ScriptedModel(
+        {
+            "t1": [works("5 and red")],
+            "t2": [works("6 and blue")],
+            "synthesize": [synthesizes("open", conflicts=conflicts), synthesizes("settled")],
+            "judge": [
+                {"winner": "t2", "why": "newer source"},
+                {"winner": "none", "why": "no source for either"},
+            ],
+        }
+    )
+    report = await runs.run(goal(plan=plan, limits={"concurrency": 1}), model)
+    assert report.answer == "settled"
+    assert report.conflicts == (
+        "t1 says 5, t2 says 6 (judged for t2: newer source)",
+        "t1 says red, t2 says blue (could not be decided: no source for either)",
+    )
+    revision = model.requests[-1].prompt if model.heard[-1] == "synthesize" else ""
+    assert "judged for t2: newer source" in revision
+
+
+async def test_a_critic_gets_one_revision_and_no_more(runs: Runs) -> None:
+    plan = ready(subtask("t1"))
+    serious = {"severity": "critical", "problem": "the second half is missing", "fix": "add it"}
+    model = ScriptedModel(
+        {
+            "t1": [works("both halves")],
+            "synthesize": [synthesizes("one half"), synthesizes("both halves")],
+            "critique": [{"issues": [serious]}],
+        }
+    )
+    report = await runs.run(goal(plan=plan), model)
+    assert report.answer == "both halves"
+    assert model.heard == ["t1", "synthesize", "critique", "synthesize"]
+    assert "the second half is missing" in model.requests[-1].prompt
+
+
+async def test_a_revision_that_fails_leaves_the_first_answer_and_names_what_was_not_mended(
+    runs: Runs,
+) -> None:
+    plan = ready(subtask("t1"))
+    serious = {"severity": "critical", "problem": "the second half is missing", "fix": "add it"}
+    model = ScriptedModel(
+        {
+            "t1": [works("both halves")],
+            "synthesize": [synthesizes("one half"), CallRefused("400")],
+            "critique": [{"issues": [serious]}],
+        }
+    )
+    report = await runs.run(goal(plan=plan), model)
+    assert report.answer == "one half"
+    assert "Not mended: the second half is missing" in report.notes
+
+
+async def test_what_no_finding_supports_is_flagged(runs: Runs) -> None:
+    plan = ready(subtask("t1"))
+    answer = "It grew by 12.5% to 4,200 [t1], or 77% [t9]; see https://example.com/made-up."
+    model = ScriptedModel(
+        {"t1": [works("Growth 12.5% to 4200.")], "synthesize": [synthesizes(answer)]}
+    )
+    report = await runs.run(goal(plan=plan), model)
+    assert report.flags == (
+        "cites [t9], and there is no such subtask",
+        "gives the address https://example.com/made-up, which no finding contains",
+        "gives the number 77, which no finding contains",
+    )
+
+
+# ---------------------------------------------------------------- status and the exercise
+
+
+async def test_t1_fails_for_good_and_the_most_is_made_of_the_rest(runs: Runs) -> None:
+    """T1 and T2 are roots, T3 needs T1, T4 needs T2, T5 needs T3 and T4; T1 fails permanently.
+
+    T3 and T5 cannot run; T2 and T4 are delivered, and the gaps are named.
+    """
+    fails = works("", status="failed", message="the source is closed")
+    model = ScriptedModel(
+        {
+            "t1": [fails] * 3,
+            "refine": [{"instruction": "Search again for part t1 of the goal"}],
+            "replan": [{"changes": []}, {"changes": []}],
+            "t2": [works("two")],
+            "t4": [works("four")],
+            "synthesize": [synthesizes("What t2 and t4 say; t1 is missing.")],
+        }
+    )
+    plan = ready(
+        subtask("t1"),
+        subtask("t2"),
+        subtask("t3", "t1"),
+        subtask("t4", "t2"),
+        subtask("t5", "t3", "t4"),
+    )
+    report = await runs.run(goal(plan=plan), model)
+    assert report.status == "complete_with_gaps"
+    assert statuses(report) == {
+        "t1": "failed", "t2": "complete", "t3": "skipped", "t4": "complete", "t5": "skipped",
+    }  # fmt: skip
+    gaps = {gap.subtask_id: gap for gap in report.gaps}
+    assert gaps["t1"].why == "the source is closed" and gaps["t1"].took_down == ("t3", "t5")
+    assert gaps["t3"].why == "needs t1, which failed"
+    assert gaps["t5"].why == "needs t3, which was skipped"
+
+
+async def test_a_lost_review_is_asked_again_and_the_loss_is_paid(runs: Runs) -> None:
+    plan = ready(subtask("t1", acceptance_criteria="is good"))
+    model = ScriptedModel(
+        {
+            "t1": [works("one")],
+            "review": [
+                PossiblyBilled("dropped", Bill(calls=1)),
+                {"verdict": "pass", "why": "good"},
+            ],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(plan=plan), model)
+    assert report.findings[0].tries[0].verdict == "accepted"
+    assert report.model_calls == 5
+    assert "review-t1-2" in await runs.activities()
