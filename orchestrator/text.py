@@ -70,8 +70,9 @@ def _broken_start(match: re.Match[str]) -> str:
 
 def code_span(text: str) -> str:
     """Markdown for the text in code letters, whatever backticks it holds."""
-    shown = visible(text).replace("|", "\u2502")
+    shown = visible(text).replace("|", "\u2502") or " "
     longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
     fence = "`" * (longest + 1)
-    pad = " " if longest or shown.strip() != shown or not shown else ""
+    # A space at both ends is taken off again, unless there is nothing else.
+    pad = " " if longest or (shown.strip() and shown.strip() != shown) else ""
     return f"{fence}{pad}{shown}{pad}{fence}"

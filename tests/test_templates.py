@@ -1,0 +1,260 @@
+"""The syntheses without a model: what is merged, ranked, counted, and safe to show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+
+from activities.review import merged_remarks
+from activities.review_answer import MOST_PER_FILE, MOST_SHOWN
+from activities.templates import TEMPLATES
+from orchestrator.contracts import (
+    Escalation,
+    Finding,
+    Omission,
+    Remark,
+    Subtask,
+    Synthesis,
+    SynthesisMaterial,
+)
+from orchestrator.text import code_span, for_markdown, for_terminal
+
+
+def remark(**fields: Any) -> Remark:
+    given = {"severity": "warning", "file": "a.py", "line": 1, "message": "Wrong", "confidence": 90}
+    return Remark.model_validate({**given, **fields})
+
+
+def lens(name: str, *remarks: Remark, **data: Any) -> Finding:
+    listed = [each.model_copy(update={"lens": name}).model_dump(mode="json") for each in remarks]
+    given = {"remarks": listed, "remarks_in_all": len(listed), "files_read": 7}
+    return Finding(subtask_id=name, status="complete", confidence=100, data={**given, **data})
+
+
+def review(*findings: Finding, **more: Any) -> Synthesis:
+    subtasks = tuple(
+        Subtask(id=each.subtask_id, title=f"Find {each.subtask_id}", instruction="", role="r")
+        for each in findings
+    )
+    return TEMPLATES["review"](
+        SynthesisMaterial(
+            goal="g", template="review", min_confidence=80,
+            subtasks=subtasks, findings=findings, **more,
+        )
+    )  # fmt: skip
+
+
+def remarks_of(synthesis: Synthesis) -> list[Remark]:
+    found = synthesis.data["remarks"]
+    assert isinstance(found, list)
+    return [Remark.model_validate(each) for each in found]
+
+
+# ---------------------------------------------------------------- review
+
+
+def test_the_same_defect_seen_by_two_lenses_is_one_remark() -> None:
+    synthesis = review(
+        lens("security", remark(line=3, rule="B105", confidence=60, severity="info")),
+        lens("secrets", remark(line=4, rule="github-token", confidence=95, severity="critical")),
+    )
+    (only,) = remarks_of(synthesis)
+    assert (only.rule, only.severity, only.confidence) == ("github-token", "critical", 95)
+    assert only.also == ("security:B105",)
+    assert synthesis.by_template
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "count"),
+    [
+        ({"lens": "x", "rule": "R1"}, {"lens": "y", "rule": "R1", "line": 2}, 1),
+        ({"lens": "x", "rule": "R1"}, {"lens": "y", "rule": "R1", "line": 3}, 2),
+        ({"lens": "x", "rule": "R1"}, {"lens": "y", "rule": "R2"}, 2),
+        ({"lens": "x", "rule": "R1"}, {"lens": "y", "rule": "R1", "file": "b.py"}, 2),
+        # Of one lens and rule, each line is a defect of its own.
+        ({"lens": "x", "rule": "R1"}, {"lens": "x", "rule": "R1", "line": 2}, 2),
+        ({"lens": "x", "rule": "E722"}, {"lens": "y", "rule": "B110"}, 1),
+        ({"lens": "x"}, {"lens": "y", "message": "WRONG"}, 1),
+        ({"lens": "secrets", "rule": "a"}, {"lens": "secrets", "rule": "b"}, 1),
+    ],
+)
+def test_what_counts_as_the_same_defect(
+    first: dict[str, Any], second: dict[str, Any], count: int
+) -> None:
+    assert len(merged_remarks([remark(**first), remark(**second)])) == count
+
+
+def test_a_merged_remark_keeps_the_highest_of_each() -> None:
+    one = remark(lens="x", rule="R", severity="critical", confidence=50)
+    other = remark(lens="y", rule="R", severity="info", confidence=95)
+    for order in ([one, other], [other, one]):
+        (merged,) = merged_remarks(order)
+        assert (merged.severity, merged.confidence, merged.lens) == ("critical", 95, "x")
+        assert merged.also == ("y:R",)
+
+
+def test_remarks_are_ranked_by_severity_confidence_file_and_line() -> None:
+    given = [
+        remark(rule="1", severity="info", confidence=99),
+        remark(rule="2", file="b.py"),
+        remark(rule="3", line=9),
+        remark(rule="4", line=2),
+        remark(rule="5", confidence=95, file="z.py"),
+        remark(rule="6", severity="critical", confidence=80),
+    ]
+    ranked = remarks_of(review(lens("bugs", *given)))
+    assert "".join(each.rule for each in ranked) == "654321"
+
+
+def test_what_is_not_shown_is_counted() -> None:
+    synthesis = review(
+        lens(
+            "bugs", remark(), remark(line=5, confidence=79), suppressed=2, not_parsed=["bad.py"],
+            unread=3, unread_reasons={"binary": 2, "a link": 1},
+            unread_files=[{"path": "x", "reason": "binary"}], notes=["untracked files were cut"],
+        ),
+        lens("security", suppressed=1, not_parsed=["bad.py"], unread=3, remarks_in_all=40),
+        not_run=(Omission(what="Ask a model", why="no endpoint"),),
+    )  # fmt: skip
+    expected = {"below_confidence": 1, "suppressed": 3, "cut": 40, "unread_in_all": 3}
+    assert {key: synthesis.data[key] for key in expected} == expected
+    assert synthesis.data["unread"] == [{"path": "x", "reason": "binary"}]
+    assert synthesis.data["not_parsed"] == ["bad.py"]
+    for line in (
+        "**1 remark in 1 file**: 1 warning.",
+        "2 lenses looked at the whole tree, 7 files of text.",
+        "- 1 remark below confidence 80",
+        "- 3 remarks suppressed by comments in the code",
+        "- 1 file that some lens could not parse: `bad.py`",
+        "- 3 files not read: 2 binary, 1 a link",
+        "- untracked files were cut",
+        "- Ask a model: no endpoint",
+    ):
+        assert line in synthesis.answer
+
+
+def test_a_lens_that_failed_is_named_and_lowers_the_confidence() -> None:
+    synthesis = review(
+        lens("bugs", remark()),
+        Finding(subtask_id="security", status="failed", reason="bandit crashed"),
+    )
+    assert synthesis.gaps == ("Find security: bandit crashed",)
+    assert "- Find security: bandit crashed" in synthesis.answer
+    assert synthesis.confidence == 50
+
+
+def test_a_review_without_remarks_says_so() -> None:
+    synthesis = review(lens("bugs", base="0123456789abcdef" + "0" * 24))
+    assert synthesis.answer.startswith("**No remarks** at a confidence of 80 or more.")
+    assert "1 lens looked at what differs from 0123456789ab" in synthesis.answer
+
+
+def test_a_long_review_has_a_short_answer_and_all_the_data() -> None:
+    given = [
+        remark(file=f"{file:02}.py", line=3 * line + 1, rule="R")
+        for file in range(60)
+        for line in range(20)
+    ]
+    synthesis = review(lens("bugs", *given))
+    assert len(remarks_of(synthesis)) == 1_200
+    assert synthesis.answer.count("- **warning**") == MOST_SHOWN
+    assert f"and {20 - MOST_PER_FILE} more in this file" in synthesis.answer
+    assert "And 1100 more in other files: `05.py` 20," in synthesis.answer
+    assert len(synthesis.answer) < 5_000
+
+
+def test_what_is_no_remark_is_counted_and_does_no_harm() -> None:
+    finding = Finding(
+        subtask_id="bugs",
+        status="complete",
+        data={"remarks": ["text", {"severity": "odd"}, None], "suppressed": "many"},
+    )
+    assert review(finding).data["cut"] == 3
+
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "[click](http://evil.example)",
+    "![x](http://evil.example/x.png)",
+    "http://evil.example and www.evil.example",
+    "# heading",
+    "line\n\n# heading\n- item",
+    "`code` *bold* __bold__ | cell |",
+    "\x1b]8;;http://evil.example\x07link",
+    "\u202egnp.exe",
+    "1. item",
+    "&lt;b&gt;",
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_text_of_the_repository_stays_text(text: str) -> None:
+    given = remark(message=text, file=text, suggestion=text, rule=text)
+    answer = review(lens("bugs", given), lens("secrets", not_parsed=[text], notes=[text])).answer
+    renderer = MarkdownIt("commonmark", {"html": True, "linkify": False}).enable("table")
+    tokens = [
+        token for block in renderer.parse(answer) for token in (block, *(block.children or []))
+    ]
+    kinds = {token.type for token in tokens}
+    assert not kinds & {"html_inline", "html_block", "link_open", "image", "em_open", "table_open"}
+    headings = [token for token in tokens if token.type == "heading_open"]
+    assert len(headings) == 2
+    assert not {"\x1b", "\u202e", "\x07"} & set(answer)
+
+
+# ---------------------------------------------------------------- merge
+
+
+def test_findings_are_merged_under_their_titles_and_gaps_are_named() -> None:
+    subtasks = tuple(
+        Subtask(id=f"t{n}", title=title, instruction="", role="r")
+        for n, title in enumerate(("Failed one", "Good one", "Half one", "Skipped one"))
+    )
+    findings = (
+        Finding(subtask_id="t0", status="failed", reason="no sources"),
+        Finding(subtask_id="t1", status="complete", content="It is **blue**.", confidence=90),
+        Finding(
+            subtask_id="t2",
+            status="escalated",
+            reason="timeout: too long",
+            escalation=Escalation(reason="timeout", message="too long", partial="Half of it"),
+        ),
+        Finding(subtask_id="t3", status="skipped", reason="because t0 failed"),
+    )
+    synthesis = TEMPLATES["merge"](
+        SynthesisMaterial(goal="g", subtasks=subtasks, findings=findings)
+    )
+    answer = synthesis.answer
+    assert answer.index("## Good one\n\nIt is **blue**.") < answer.index("## Half one")
+    assert "*Uncertain: this subtask was escalated before it was complete.*\n\nHalf of it" in answer
+    assert "## Failed one" not in answer
+    assert synthesis.gaps == (
+        "Half one: timeout: too long",
+        "Failed one: no sources",
+        "Skipped one: because t0 failed",
+    )
+    assert all(for_markdown(gap) in answer for gap in synthesis.gaps)
+    assert (synthesis.by_template, synthesis.confidence) == (True, 22)
+
+
+def test_a_merge_of_nothing_says_so() -> None:
+    assert TEMPLATES["merge"](SynthesisMaterial(goal="g")).answer == "Nothing was found out."
+
+
+# ---------------------------------------------------------------- text
+
+
+def test_a_terminal_sees_escapes_instead_of_controls() -> None:
+    assert for_terminal("a\x1b[31m\u202eb\n\tc\x07") == "a\\x1b[31m\\u202eb\\n\\tc\\x07"
+    assert for_terminal("a\n\tb\x1b", lines=True) == "a\n\tb\\x1b"
+    assert for_terminal("caf\udce9 é 漢字 😀") == "caf\\xe9 é 漢字 😀"
+
+
+@pytest.mark.parametrize("text", ["plain", "a`b", "``", "`", " padded ", "", "a|b", "x\ny"])
+def test_a_code_span_holds_any_text(text: str) -> None:
+    (block,) = [each for each in MarkdownIt().parse(f"x {code_span(text)} y") if each.children]
+    assert block.children is not None
+    spans = [each.content for each in block.children if each.type == "code_inline"]
+    assert spans == [text.replace("\n", "\\n").replace("|", "│") or " "]
