@@ -1,0 +1,121 @@
+"""What is shipped beside the code: the lock, the compose file, the image, the examples."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import yaml
+
+import worker
+from orchestrator import __version__
+from orchestrator.embedded.server import DYNAMIC, PRAGMAS, SEARCH_ATTRIBUTES
+from orchestrator.settings import HOME, Settings
+
+COMPOSE: dict[str, Any] = yaml.safe_load((HOME / "docker-compose.yml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+LOCK = (HOME / "requirements.lock").read_text()
+DOCKERFILE = (HOME / "Dockerfile").read_text()
+
+
+def seconds(written: str) -> timedelta:
+    assert written.endswith("s")
+    return timedelta(seconds=int(written[:-1]))
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_is_reachable_from_this_machine_alone(name: str) -> None:
+    assert all(port.startswith("127.0.0.1:") for port in SERVICES[name].get("ports", []))
+    assert "network_mode" not in SERVICES[name]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_is_pinned_watched_and_comes_back(name: str) -> None:
+    service = SERVICES[name]
+    assert re.fullmatch(r"[a-z/-]+:\d+\.\d+\.\d+", service["image"])
+    assert service["restart"] == "unless-stopped"
+    assert service["healthcheck"]["test"][0] == "CMD"
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_what_a_service_keeps_is_in_named_volumes(name: str) -> None:
+    for volume in SERVICES[name]["volumes"]:
+        source = volume.split(":")[0]
+        assert source in COMPOSE["volumes"] or volume.endswith("/repositories:ro")
+
+
+def test_the_compose_file_holds_no_secret() -> None:
+    for service in SERVICES.values():
+        for name, value in service.get("environment", {}).items():
+            if re.search("KEY|SECRET|TOKEN|PASSWORD", name):
+                assert value == f"${{{name}:-}}"
+
+
+def test_the_composed_server_runs_with_the_flags_of_the_embedded_one() -> None:
+    flags = SERVICES["temporal"]["command"]
+    for name, kind in SEARCH_ATTRIBUTES.items():
+        assert f"--search-attribute={name}={kind}" in flags
+    for pragma in PRAGMAS:
+        assert f"--sqlite-pragma={pragma}" in flags
+    for value in DYNAMIC:
+        assert f"--dynamic-config-value={value}" in flags
+
+
+def test_a_composed_worker_has_time_to_drain() -> None:
+    assert seconds(SERVICES["worker"]["stop_grace_period"]) >= worker.GRACE + timedelta(seconds=10)
+    assert SERVICES["worker"]["depends_on"]["temporal"]["condition"] == "service_healthy"
+    assert SERVICES["worker"]["image"] == f"holdfast-worker:{__version__}"
+
+
+def test_the_image_is_pinned_hashed_and_not_run_by_root() -> None:
+    assert re.search(r"^FROM python:3\.\d+\.\d+-slim-\w+$", DOCKERFILE, re.M)
+    assert "--require-hashes -r requirements.lock" in DOCKERFILE
+    assert re.search(r"^USER (?!root)\w+$", DOCKERFILE, re.M)
+    command = re.search(r"^CMD (.+)$", DOCKERFILE, re.M)
+    assert command and json.loads(command[1]) == ["python", "worker.py"]
+
+
+def test_the_image_holds_every_package_of_the_project_that_the_worker_imports() -> None:
+    copied = set(re.findall(r"^COPY (\w+)/ \1/$", DOCKERFILE, re.M))
+    tested_alone = {"tests", "simulator", "bench"}
+    packages = {path.parent.name for path in HOME.glob("*/__init__.py")} - tested_alone
+    assert packages | {"roles", "playbooks"} == copied
+
+
+def test_every_locked_package_has_hashes_and_no_index_is_named() -> None:
+    packages = re.split(r"\n(?=\S)", re.sub(r"^#.*\n", "", LOCK, flags=re.M).strip())
+    assert len(packages) > 40
+    assert [each for each in packages if "--hash=sha256:" not in each] == []
+    assert not re.search(r"://|--index|--extra|--find-links|@ ", LOCK)
+
+
+def test_every_dependency_is_locked() -> None:
+    project = tomllib.loads((HOME / "pyproject.toml").read_text())
+    wanted = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
+    names = {re.split(r"[\[<>=;! ]", each)[0] for each in wanted}
+    locked = set(re.findall(r"^([a-z0-9-]+)==", LOCK, re.M))
+    assert names - locked == set()
+
+
+def test_the_version_is_one() -> None:
+    project = tomllib.loads((HOME / "pyproject.toml").read_text())
+    assert project["project"]["version"] == __version__
+
+
+def test_the_example_environment_names_every_setting_once_and_sets_none() -> None:
+    text = (HOME / ".env.example").read_text()
+    assert all(line.startswith("#") or not line for line in text.splitlines())
+    named = re.findall(r"^# ([A-Z_]+)=", text, re.M)
+    wanted = {f"HOLDFAST_{name}".upper() for name in Settings.model_fields} | {
+        "STORE_URL",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+    }
+    wanted -= {f"HOLDFAST_{name}" for name in ("STORE_URL", "ANTHROPIC_API_KEY")}
+    wanted -= {"HOLDFAST_ANTHROPIC_BASE_URL"}
+    assert sorted(named) == sorted(set(named))
+    assert {name for name in named if not name.startswith("TEMPORAL_")} == wanted
