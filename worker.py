@@ -15,7 +15,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -32,17 +32,15 @@ from activities import snapshot
 from activities.agents import Agents
 from activities.analysers.lenses import lens_tools
 from activities.catalogue import Catalogue
-from activities.claude import Claude
-from activities.claude_endpoint import find_capabilities
 from activities.journal import FileJournal
 from activities.preparation import Preparation
 from activities.pricing import Prices
-from activities.seam import Tool
+from activities.seam import Model, Tool
 from activities.snapshots import Snapshots
 from activities.templates import TEMPLATES
 from activities.use_tool import Tools
 from orchestrator import __version__
-from orchestrator.contracts import Tier
+from orchestrator.contracts import Capabilities, Tier
 from orchestrator.embedded import EmbeddedError, StateDir, allowed_roots, attendance
 from orchestrator.embedded.server import RETENTION
 from orchestrator.policies import POLICIES
@@ -59,6 +57,7 @@ GRACE = timedelta(seconds=max(policy.seconds for policy in POLICIES.values()))
 TOOL_SLOTS = max(4, 2 * (os.cpu_count() or 2))
 MODEL_SLOTS = 200
 """Calls in flight per tier and process; they wait for the network, not for this machine."""
+FindCapabilities = Callable[[], Awaitable[Capabilities]]
 MakeTools = Callable[[DirectoryStore, Path], Mapping[str, Tool]]
 """(store, scratch folder) -> the tools of this worker, by name."""
 log = logging.getLogger("worker")
@@ -86,12 +85,8 @@ def build(settings: Settings, target: Target, make_tools: MakeTools) -> Served:
     journal = FileJournal(state.journal)
     catalogue = Catalogue.load()
     prices = Prices.of(settings)
-    secret = settings.anthropic_api_key
-    key = secret.get_secret_value() if secret else ""
-    base_url = settings.anthropic_base_url
-    model = Claude(key=key, base_url=base_url, price=prices.price)
     tools = make_tools(store, state.path / "snapshots")
-    tiers = {card.tier: card.id for card in prices.cards()} if settings.has_endpoint else {}
+    model, capabilities = model_endpoint(settings, prices)
     preparation = Preparation(
         catalogue=catalogue,
         store=store,
@@ -99,14 +94,12 @@ def build(settings: Settings, target: Target, make_tools: MakeTools) -> Served:
         tools=tuple(tools),
         take_snapshot=snapshot.take,
         allowed_roots=partial(allowed_roots, settings),
-        capabilities=partial(
-            find_capabilities, key, base_url, settings.capabilities, tuple(tiers.values())
-        ),
-        has_endpoint=settings.has_endpoint,
+        capabilities=capabilities,
+        has_endpoint=model is not None,
         version=__version__,
     )
     agents = Agents(
-        model if settings.has_endpoint else None,
+        model,
         journal,
         store,
         {name: role.prompt for name, role in catalogue.roles.items()},
@@ -117,8 +110,31 @@ def build(settings: Settings, target: Target, make_tools: MakeTools) -> Served:
         free=[*activities_of(preparation), *activities_of(Tools(tools, journal))],
         asking=activities_of(agents),
         journal=journal,
-        tiers=tuple(tiers),
+        tiers=tuple(card.tier for card in prices.cards()) if model else (),
     )
+
+
+def model_endpoint(settings: Settings, prices: Prices) -> tuple[Model | None, FindCapabilities]:
+    """The model, if there is an endpoint, and how to find out what it understands."""
+    if not settings.has_endpoint:
+        return None, _nothing
+    # The SDK takes seconds to import; what needs no model does not wait for it, nor does a worker
+    # that comes back after a crash.
+    from activities.claude import Claude
+    from activities.claude_endpoint import find_capabilities
+
+    secret = settings.anthropic_api_key
+    key = secret.get_secret_value() if secret else ""
+    base_url = settings.anthropic_base_url
+    models = tuple(card.id for card in prices.cards())
+    return (
+        Claude(key=key, base_url=base_url, price=prices.price),
+        partial(find_capabilities, key, base_url, settings.capabilities, models),
+    )
+
+
+async def _nothing() -> Capabilities:
+    return Capabilities()
 
 
 def activities_of(holder: object) -> list[Callable[..., Any]]:
