@@ -135,8 +135,13 @@ def _took_off(state: State, move: Ask | UseTool, flight_id: str, now: datetime) 
     subtask_id = move.call.subtask_id if isinstance(move, Ask) else move.subtask_id
     if not subtask_id:
         return state
+    called = move.call.tier if isinstance(move, Ask) and move.call.kind == "work" else None
     return update(
-        state, subtask_id, lambda each: replace(each, flight=flight_id, started=each.started or now)
+        state,
+        subtask_id,
+        lambda each: replace(
+            each, flight=flight_id, started=each.started or now, called=called or each.called
+        ),
     )
 
 

@@ -178,7 +178,7 @@ def accept(state: State, subtask_id: str, why: str, now: datetime) -> State:
 
 def tried(progress: Progress, verdict: str, why: str) -> Progress:
     """Record one go at a subtask and what was said of it."""
-    last = Try(number=len(progress.tries) + 1, tier=progress.tier, verdict=verdict, why=why)
+    last = Try(number=len(progress.tries) + 1, tier=progress.called, verdict=verdict, why=why)
     return replace(progress, tries=(*progress.tries, last))
 
 

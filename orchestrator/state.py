@@ -194,7 +194,8 @@ class Progress:
 
     subtask: Subtask
     tier: RoleTier
-    """Of the next or current try."""
+    """Of the next or current try, as it is due; `called`: as the money allowed it."""
+    called: RoleTier = "none"
     stage: Stage = "work"
     """What its next or current activity is for."""
     tries: tuple[Try, ...] = ()
