@@ -108,8 +108,7 @@ def for_replan(state: State) -> ReplanMaterial:
 
 
 def _standing(progress: Progress) -> Literal["waiting", "running"]:
-    untouched = not progress.flight and not progress.tries and progress.stage == "work"
-    return "waiting" if untouched else "running"
+    return "running" if progress.started else "waiting"
 
 
 def for_digest(state: State, findings: tuple[Finding, ...], purpose: str) -> DigestMaterial:

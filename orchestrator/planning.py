@@ -133,7 +133,7 @@ def _patched(state: State, patch: Patch, now: datetime) -> State:
 def waiting(state: State, change: Change) -> bool:
     """Whether the subtask that a change is about has not started."""
     progress = state.work.get(change.subtask.id)
-    return progress is not None and not (progress.flight or progress.tries or progress.finding)
+    return progress is not None and not (progress.started or progress.finding)
 
 
 def _ids(changes: list[Change], op: str) -> tuple[str, ...]:
