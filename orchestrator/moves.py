@@ -56,7 +56,7 @@ def _plan(state: State) -> Move | None:
 def _work(state: State, now: datetime) -> Move | None:
     if state.stop or len(state.flights) >= state.goal.limits.concurrency:
         return None
-    return _replan(state) or _first(state, now)
+    return _replan(state) or _first(state, now) or _without_replan(state)
 
 
 def _cut(state: State) -> Move | None:
@@ -69,9 +69,12 @@ def _replan(state: State) -> Move | None:
     if not state.replanning.setbacks or flying:
         return None
     ask = paid_call(state, "replan", "replan", material.for_replan(state))
-    if state.ledger.fits(ask.amount):
-        return ask
-    if state.ledger.reserved:
+    return ask if state.ledger.fits(ask.amount) else None
+
+
+def _without_replan(state: State) -> Move | None:
+    """What failed takes down what needs it, but only once everything else has been done."""
+    if state.flights or state.waiting_since or not state.replanning.setbacks:
         return None
     return Stop("budget", "the rest of the budget does not cover changing the plan")
 
