@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 
-from orchestrator import graph, policies
+from orchestrator import graph, material, policies
 from orchestrator.contracts import (
     Bill,
     Briefing,
@@ -27,17 +27,20 @@ from orchestrator.contracts import (
     Tier,
 )
 from orchestrator.ledger import Amount, Ledger
+from orchestrator.materials import ReplanMaterial
 from orchestrator.moves import next_moves
 from orchestrator.reducer import apply
 from orchestrator.state import (
     Abandoned,
     Answered,
     Ask,
+    AskPerson,
     CancelAsked,
     Cut,
     DeadlineReached,
     Event,
     Move,
+    PersonAnswered,
     Prepared,
     Started,
     State,
@@ -51,7 +54,7 @@ from orchestrator.state import (
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STRENGTH: Mapping[RoleTier, int] = {"none": 0, "haiku": 1, "sonnet": 2, "opus": 3}
 ROLES = (
-    RoleCard(name="researcher", description="finds", tier="haiku"),
+    RoleCard(name="researcher", description="finds", tier="haiku", fallback="analyst"),
     RoleCard(name="analyst", description="weighs", tier="sonnet"),
     RoleCard(name="expert", description="decides", tier="opus"),
     RoleCard(name="sorter", description="sorts", tier="haiku", fixed_tier=True),
@@ -88,21 +91,27 @@ class Drive:
     plan: Plan | None
     limits: Limits = field(default_factory=Limits)
     briefing: Briefing = BRIEFING
+    people: bool = False
+    """Whether a person may be asked."""
     strict_order: bool = False
     """Whether money can never be the reason to start another subtask first."""
 
     def __post_init__(self) -> None:
         goal = Goal(text="Compare", plan=self.plan, limits=self.limits, use_models=True)
+        goal = goal.model_copy(update={"ask_people": self.people})
         self.now = START
         self.state = State("run", goal, START, Ledger.under(self.limits))
         self.started: list[str] = []
         self.asks: dict[str, list[Ask]] = {}
         """Every paid call of a subtask, in order."""
         self.graces: list[tuple[datetime, tuple[str, ...]]] = []
+        self.patience: list[tuple[datetime, str]] = []
+        """Until when a person may answer for a subtask."""
         self.late: list[Ask | UseTool] = []
         """What was abandoned and may still answer."""
         self.deadline_told = False
-        self.chains: dict[str, int] = {}
+        self.replanned_from: ReplanMaterial | None = None
+        """What the replan in flight works from."""
         self.put(Prepared(self.briefing))
 
     # ------------------------------------------------------------ as the executor does it
@@ -129,7 +138,8 @@ class Drive:
     def next_timer(self) -> datetime | None:
         """When the deadline or a grace is over; None when nothing is set."""
         deadline = None if self.deadline_told else self.state.work_deadline
-        times = [due for due, _ in self.graces] + ([deadline] if deadline else [])
+        times = [due for due, _ in (*self.graces, *self.patience)]
+        times += [deadline] if deadline else []
         return min(times, default=None)
 
     def cancel(self) -> None:
@@ -154,6 +164,10 @@ class Drive:
             flights = self.state.flights
             self.late += [flights[each].move for each in due[1] if each in flights]
             self.put(Abandoned(due[1]))
+        for over in [each for each in self.patience if each[0] <= self.now]:
+            self.patience.remove(over)
+            if self.state.work[over[1]].stage == "person":
+                self.put(PersonAnswered(over[1]))
         deadline = self.state.work_deadline
         if not self.deadline_told and deadline and deadline <= self.now:
             self.deadline_told = True
@@ -165,9 +179,14 @@ class Drive:
         match move:
             case Ask() | UseTool():
                 self._check_start(before, move)
+                if isinstance(move, Ask) and move.call.kind == "replan":
+                    self.replanned_from = material.for_replan(self.state)
             case Cut():
                 assert set(move.ids) <= set(before.flights), "only what is in flight is cut"
                 self.graces.append((self.now + policies.CANCEL_GRACE, move.ids))
+            case AskPerson():
+                assert self.people, "nobody is asked who was not offered"
+                self.patience.append((self.now + policies.PERSON_PATIENCE, move.subtask_id))
             case Stop():
                 assert before.stop is None, "work stops once"
 
@@ -182,7 +201,10 @@ class Drive:
             return
         for subtask_id, progress in before.work.items():
             if progress.finding is not None:
-                assert after.work[subtask_id].finding == progress.finding, "findings are frozen"
+                now = after.work[subtask_id].finding
+                assert now is not None
+                frozen = now.model_copy(update={"digest": progress.finding.digest})
+                assert frozen == progress.finding, "findings are frozen, but for their digest"
         if isinstance(event, Answered | Unanswered | ToolEnded) and not after.stop:
             self._check_isolation(before, event)
 
@@ -234,10 +256,23 @@ class Drive:
         for edge in progress.subtask.depends_on:
             assert passes_on(self.finding(edge)), f"{subtask_id} started before {edge}"
         if self.strict_order:
-            self.chains = self.chains or longest_chains(self.state.plan)
-            ready = [each for each in before.work if _is_ready(before, each)]
-            longest = max(self.chains[each] for each in ready)
-            assert self.chains[subtask_id] == longest, f"{subtask_id} was not the most urgent"
+            chains = longest_chains(self.state.plan)
+            ready = [each for each in before.work if self._is_ready(before, each)]
+            longest = max(chains[each] for each in ready)
+            assert chains[subtask_id] == longest, f"{subtask_id} was not the most urgent"
+
+    def _is_ready(self, state: State, subtask_id: str) -> bool:
+        assert state.plan is not None
+        progress = state.work[subtask_id]
+        for setback in state.replanning.setbacks:
+            if subtask_id in graph.dependents(state.plan.subtasks, setback.subtask_id):
+                return False
+        return (
+            progress.finding is None
+            and not progress.flight
+            and not (progress.stage == "person" and progress.asked)
+            and all(state.settled(edge) for edge in progress.subtask.depends_on)
+        )
 
 
 def longest_chains(plan: Plan | None) -> dict[str, int]:
@@ -251,15 +286,6 @@ def longest_chains(plan: Plan | None) -> dict[str, int]:
         return 1 + max((chain(each) for each in below), default=0)
 
     return {each.id: chain(each.id) for each in subtasks}
-
-
-def _is_ready(state: State, subtask_id: str) -> bool:
-    progress = state.work[subtask_id]
-    return (
-        progress.finding is None
-        and not progress.flight
-        and all(state.settled(edge) for edge in progress.subtask.depends_on)
-    )
 
 
 def _is_paid(move: Ask | UseTool) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from driving import bill_of, subtask
 from orchestrator.contracts import Bill, Draft, Escalation, Plan, Problem, Reply, Synthesis, Usage
+from orchestrator.materials import Critique, Digest, Issue, Judgement, Refined, Review
 from orchestrator.state import Answered, Ask, Trouble, Unanswered
 
 
@@ -28,21 +29,23 @@ def escalation(reason: str, partial: str) -> Draft:
 
 DRAFTS = {
     "complete": lambda id: draft(id),
+    "at length": lambda id: Draft(content=f"found by {id} " + "at length " * 60, confidence=90),
     "failed": lambda id: Draft(status="failed", reason="the agent could not"),
     "out of scope": lambda id: escalation("out_of_scope", ""),
     "with a partial": lambda id: escalation("ambiguous_input", f"found by {id}"),
+    "too slow": lambda id: escalation("timeout", f"found by {id}"),
     "in doubt": lambda id: escalation("confidence_too_low", f"found by {id}"),
     "unsure": lambda id: draft(id).model_copy(update={"confidence": 10}),
     "fails a check": lambda id: draft(id, verdicts=("too short",)),
 }
-PROBLEMS = ("refusal", "malformed", "truncated")
+PROBLEMS = ("refusal", "malformed", "truncated", "invalid")
 TROUBLES = (
     "not_billed", "possibly_billed", "over_reservation", "refused", "stopping"
 )  # fmt: skip
 WORK_OUTCOMES = ("complete", "complete", "complete", *DRAFTS, *PROBLEMS, *TROUBLES)
 
 
-def comes_back(ask: Ask, outcome: str, share: Decimal, plan: Plan) -> Answered | Unanswered:
+def comes_back(ask: Ask, outcome: str, share: Decimal, value: Any) -> Answered | Unanswered:
     """The event that ends a model call; a call costs at most what was reserved for it."""
     if outcome in TROUBLES:
         return Unanswered(ask.call, trouble(ask, outcome))
@@ -51,17 +54,39 @@ def comes_back(ask: Ask, outcome: str, share: Decimal, plan: Plan) -> Answered |
     if outcome == "cut after it left":
         return Unanswered(ask.call, Trouble("cancelled", "cut", bill_of(ask, share)))
     bill = bill_of(ask, share)
-    if outcome in PROBLEMS or outcome == "invalid":
+    if outcome in PROBLEMS:
         problem = Problem.model_validate({"kind": outcome, "message": f"{outcome} answer"})
         return Answered(ask.call, Reply(problem=problem, bill=bill))
-    value: Any
-    if ask.call.kind == "plan":
-        value = plan
-    elif ask.call.kind == "synthesize":
-        value = Synthesis(answer="the answer", confidence=80)
-    else:
-        value = DRAFTS[outcome](ask.call.id)
     return Answered(ask.call, Reply(value=value, bill=bill))
+
+
+def value_of(ask: Ask, outcome: str, plan: Plan) -> Any:
+    """What a complete answer holds; "failed": what makes more work, where the call can say it."""
+    failed = outcome == "failed"
+    match ask.call.kind:
+        case "plan":
+            return plan
+        case "review":
+            return Review(passed=not failed, why="thin" if failed else "")
+        case "refine":
+            return Refined(instruction="" if failed else f"Better instruction {ask.call.id}")
+        case "judge":
+            return Judgement(winner="")
+        case "digest":
+            return Digest(text=ask.call.id)
+        case "critique":
+            issue = Issue(severity="critical", problem="wrong")
+            return Critique(issues=(issue,) if failed else ())
+        case "synthesize":
+            conflicts = ("one says so, another does not",) if failed else ()
+            return Synthesis(
+                answer="the answer",
+                confidence=80,
+                conflicts=conflicts,
+                by_template=ask.call.model is None,
+            )
+        case _:
+            return DRAFTS[outcome](ask.call.id)
 
 
 def trouble(ask: Ask, kind: str) -> Trouble:

@@ -11,10 +11,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from driving import BRIEFING, ROLES, STRENGTH, Drive, model, subtask
-from orchestrator import graph, policies, reporting
+from orchestrator import policies, reporting, revision
 from orchestrator.contracts import Draft, Limits, Plan, Subtask, Tier
-from orchestrator.state import Answered, Ask, ToolEnded, Unanswered, UseTool
-from outcomes import DRAFTS, PLANNED, TROUBLES, WORK_OUTCOMES, comes_back
+from orchestrator.materials import Change, Judgement, Patch, ReplanMaterial
+from orchestrator.state import Answered, Ask, PersonAnswered, ToolEnded, Unanswered, UseTool
+from outcomes import DRAFTS, PLANNED, PROBLEMS, TROUBLES, WORK_OUTCOMES, comes_back, value_of
 
 EXAMPLES = settings(
     max_examples=80,
@@ -26,7 +27,14 @@ EXAMPLES = settings(
 )
 ASSIGNED: tuple[Tier | None, ...] = (None, "haiku", "sonnet")
 TIERS: tuple[Tier, ...] = ("haiku", "sonnet", "opus")
-AMPLE = Limits(dollars=Decimal(10_000), model_calls=2_000, tokens=10**9, concurrency=4)
+AMPLE = Limits(
+    dollars=Decimal(10_000),
+    model_calls=2_000,
+    tokens=10**9,
+    concurrency=4,
+    deadline_seconds=7 * 86_400,
+    replans=0,
+)
 
 # ---------------------------------------------------------------- random runs
 
@@ -40,8 +48,29 @@ def plans(draw: st.DrawFn, largest: int = 12) -> Plan:
         edges = draw(st.lists(st.sampled_from(earlier), unique=True, max_size=3)) if earlier else []
         role = draw(st.sampled_from(ROLES))
         tier: Tier | None = draw(st.sampled_from(ASSIGNED)) if role.tier != "none" else None
-        subtasks.append(subtask(f"t{place}", *edges, role=role.name, tier=tier))
-    return Plan(goal="Compare", subtasks=tuple(draw(st.permutations(subtasks))))
+        each = subtask(f"t{place}", *edges, role=role.name, tier=tier)
+        criteria = draw(st.sampled_from(("", "", "It is plausible")))
+        subtasks.append(each.model_copy(update={"acceptance_criteria": criteria}))
+    return Plan(
+        goal="Compare",
+        strategy=draw(st.sampled_from(("merge", "select"))),
+        subtasks=tuple(draw(st.permutations(subtasks))),
+    )
+
+
+@st.composite
+def patches(draw: st.DrawFn, wanted: ReplanMaterial) -> Patch:
+    """Mostly valid, sometimes not."""
+    planned = [each.id for each in wanted.plan.subtasks]
+    changes = []
+    for _ in range(draw(st.integers(0, 3))):
+        op = draw(st.sampled_from(("add", "replace", "drop")))
+        id = f"n{len(planned)}" if op == "add" else draw(st.sampled_from(planned))
+        edges = draw(st.lists(st.sampled_from(planned), unique=True, max_size=2))
+        changed = subtask(id, *edges, role=draw(st.sampled_from(ROLES)).name)
+        changes.append(Change(op=op, subtask=changed, why="it was in the way"))
+        planned.append(id)
+    return Patch(changes=tuple(changes))
 
 
 @st.composite
@@ -54,6 +83,8 @@ def limits(draw: st.DrawFn) -> Limits:
         concurrency=draw(st.integers(1, 5)),
         tries_per_subtask=draw(st.integers(1, 4)),
         deadline_seconds=draw(st.sampled_from((60, 900))),
+        digest_above_tokens=100,
+        supervisor_context_tokens=1_000,
     )
 
 
@@ -84,8 +115,12 @@ class Chance:
             self.cancels = False
             drive.cancel()
             return
+        asked = [each for each, one in drive.state.work.items() if one.stage == "person"]
+        if asked and draw(st.booleans()):
+            drive.put(PersonAnswered(asked[draw(st.integers(0, len(asked) - 1))], "the second"))
+            return
         if draw(st.integers(0, 9)) == 9 or not (drive.in_flight or drive.late):
-            self._wait(draw(st.sampled_from((1, 5, 11, 400))))
+            self._wait(draw(st.sampled_from((1, 5, 11, 400, 100_000))))
             return
         self._wait(draw(st.integers(0, 2)))
         moves = drive.in_flight + drive.late
@@ -108,10 +143,25 @@ class Chance:
             event = ToolEnded(move, self._tool_draft(move))
         else:
             share = self.data.draw(st.sampled_from((Decimal(0), Decimal("0.5"), Decimal(1))))
-            event = comes_back(move, self._outcome(move), share, self.plan)
+            outcome = self._outcome(move)
+            value = self._value(move, outcome)
+            event = comes_back(move, "invalid" if value is None else outcome, share, value)
             if not late:
                 self._pay(move, self._price(move, event))
         self.drive.put(event)
+
+    def _value(self, ask: Ask, outcome: str) -> object:
+        if outcome not in DRAFTS:
+            return "nothing"
+        if ask.call.kind == "replan":
+            wanted = self.drive.replanned_from
+            assert wanted is not None
+            patch = self.data.draw(patches(wanted))
+            return None if revision.problems(patch, wanted) else patch
+        if ask.call.kind == "judge" and ask.call.id.startswith("judge-1"):
+            usable = [each.subtask_id for each in self.drive.state.usable]
+            return Judgement(winner=self.data.draw(st.sampled_from(("", *usable))))
+        return value_of(ask, outcome, self.plan)
 
     def _price(self, ask: Ask, event: Answered | Unanswered) -> Decimal:
         if isinstance(event, Answered):
@@ -132,8 +182,9 @@ class Chance:
             return self.data.draw(st.sampled_from(("complete", "complete", "refused")))
         if ask.call.kind == "work":
             return self.data.draw(st.sampled_from(WORK_OUTCOMES))
-        wrong = ("refusal", "malformed", "truncated", "invalid", *TROUBLES)
-        return self.data.draw(st.sampled_from(("complete", "complete", *wrong)))
+        return self.data.draw(
+            st.sampled_from(("complete", "complete", "failed", *PROBLEMS, *TROUBLES))
+        )
 
     def _tool_draft(self, move: UseTool) -> Draft:
         kind = self.data.draw(st.sampled_from(("complete", "complete", "failed")))
@@ -170,13 +221,14 @@ def check_finding(drive: Drive, chance: Chance, planned: Subtask) -> None:
     assert [each.number for each in finding.tries] == list(range(1, len(finding.tries) + 1))
     assert (finding.status == "complete") == (finding.reason == "")
     if finding.content:
-        owner = finding.content.removeprefix("found by ").rpartition("-")[0]
+        owner = finding.content.split()[2].rpartition("-")[0]
         assert owner.partition("-")[2] == planned.id, "what a subtask found is its own"
     if finding.status == "skipped":
         check_skipped(drive, planned)
         assert not asks, "what was asked was not skipped"
     if drive.briefing.role(planned.role).fixed_tier:
-        assert {ask.call.tier for ask in asks} <= {"haiku"}, "a fixed tier stays"
+        own = {ask.call.tier for ask in asks if ask.call.kind == "work"}
+        assert own <= {"haiku"}, "a fixed tier stays"
     if drive.strict_order:
         tiers = [STRENGTH[each.tier] for each in finding.tries]
         assert all(later - tier in (0, 1) for tier, later in pairwise(tiers))
@@ -186,14 +238,14 @@ def check_skipped(drive: Drive, planned: Subtask) -> None:
     """Only what depends on something that failed is skipped, or what a stop left over."""
     finding = drive.finding(planned.id)
     stop = drive.state.stop
-    if stop and stop.why in finding.reason:
+    if finding.reason.startswith(("not started: ", "dropped by revision ")):
+        assert stop or drive.state.replanning.revisions
         return
-    assert drive.state.plan is not None
     culprits = [
         each
         for each in drive.state.findings
         if finding.reason.startswith(f"needs {each.subtask_id}, which ")
-        and planned.id in graph.dependents(drive.state.plan.subtasks, each.subtask_id)
+        and each.subtask_id in planned.depends_on
     ]
     assert culprits and culprits[0].status != "complete", finding.reason
 
@@ -206,7 +258,7 @@ def check_skipped(drive: Drive, planned: Subtask) -> None:
 def test_every_run_settles_each_subtask_once_within_its_limits(
     plan: Plan, limits: Limits, data: st.DataObject
 ) -> None:
-    drive = Drive(plan, limits)
+    drive = Drive(plan, limits, people=data.draw(st.booleans()))
     chance = Chance(drive, data)
     chance.play()
     check_closed(drive, chance)
@@ -217,7 +269,11 @@ def test_every_run_settles_each_subtask_once_within_its_limits(
 def test_with_money_to_spare_the_longest_remaining_chain_always_starts_first(
     plan: Plan, concurrency: int, data: st.DataObject
 ) -> None:
-    drive = Drive(plan, AMPLE.model_copy(update={"concurrency": concurrency}), strict_order=True)
+    limits = AMPLE.model_copy(update={"concurrency": concurrency, "replans": 2})
+    # Handing over to another role would begin at that role's tier.
+    roles = tuple(each.model_copy(update={"fallback": ""}) for each in ROLES)
+    briefing = BRIEFING.model_copy(update={"roles": roles})
+    drive = Drive(plan, limits, briefing, strict_order=True)
     chance = Chance(drive, data)
     chance.play()
     check_closed(drive, chance)
@@ -258,13 +314,15 @@ def drive(*subtasks: Subtask, **limits: object) -> Drive:
     return run
 
 
-def end(run: Drive, flight_id: str, outcome: str = "complete") -> None:
+def end(run: Drive, flight_id: str, outcome: str = "complete", value: object = None) -> None:
     """The activity comes back with this outcome, having cost all that was reserved."""
     (move,) = (each for each in (*run.in_flight, *run.late) if _id(each) == flight_id)
     if isinstance(move, UseTool):
         run.put(ToolEnded(move, DRAFTS[outcome](flight_id)))
     else:
-        run.put(comes_back(move, outcome, Decimal(1), run.plan or PLANNED))
+        if value is None and outcome in DRAFTS:
+            value = value_of(move, outcome, run.plan or PLANNED)
+        run.put(comes_back(move, outcome, Decimal(1), value))
 
 
 def wait_until_cut(run: Drive) -> None:
@@ -285,7 +343,8 @@ def test_a_failure_skips_what_needs_it_and_says_so_and_leaves_the_rest_alone() -
     run = drive(subtask("a"), subtask("b", "a"), subtask("c", "b"), subtask("d"))
     end(run, "work-a-1", "refused")
     assert run.finding("a").status == "failed"
-    assert run.finding("b").reason == run.finding("c").reason == "needs a, which failed"
+    assert run.finding("b").reason == "needs a, which failed"
+    assert run.finding("c").reason == "needs b, which was skipped"
     assert in_flight(run) == ["work-d-1"]
     end(run, "work-d-1")
     assert in_flight(run) == ["synthesize-1"]
@@ -295,7 +354,7 @@ def test_a_failure_skips_what_needs_it_and_says_so_and_leaves_the_rest_alone() -
 
 def test_a_partial_is_passed_on_and_an_empty_escalation_is_not() -> None:
     run = drive(subtask("a"), subtask("b", "a"), subtask("c"), subtask("d", "c"))
-    end(run, "work-a-1", "with a partial")
+    end(run, "work-a-1", "too slow")
     end(run, "work-c-1", "out of scope")
     assert in_flight(run) == ["work-b-1"]
     assert run.finding("d").reason == "needs c, which gave it back"
@@ -303,16 +362,16 @@ def test_a_partial_is_passed_on_and_an_empty_escalation_is_not() -> None:
 
 def test_each_rejected_try_climbs_one_tier_and_never_above_opus() -> None:
     run = drive(subtask("a", role="researcher"), tries_per_subtask=4)
-    for number in range(1, 5):
-        end(run, f"work-a-{number}", "unsure")
+    for flight_id in ("work-a-1", "work-a-2", "refine-a-1", "work-a-3", "refine-a-2", "work-a-4"):
+        end(run, flight_id, "unsure" if flight_id.startswith("work") else "complete")
     assert [each.tier for each in run.finding("a").tries] == ["haiku", "sonnet", "opus", "opus"]
     assert run.finding("a").status == "failed"
 
 
 def test_a_fixed_tier_does_not_climb() -> None:
     run = drive(subtask("a", role="sorter"))
-    for number in range(1, 4):
-        end(run, f"work-a-{number}", "unsure")
+    for flight_id in ("work-a-1", "work-a-2", "refine-a-1", "work-a-3"):
+        end(run, flight_id, "unsure" if flight_id.startswith("work") else "complete")
     assert [each.tier for each in run.finding("a").tries] == ["haiku"] * 3
 
 
@@ -346,6 +405,8 @@ def test_when_the_cap_is_near_a_role_falls_to_a_cheaper_tier_and_a_fixed_one_sto
     kept = Drive(None).state.ledger.kept.dollars
     cheap = drive(subtask("a", role="expert"), dollars=kept + Decimal("0.05"))
     assert [ask.call.tier for ask in cheap.asks["a"]] == ["haiku"]
+    end(cheap, "work-a-1")
+    assert [each.tier for each in cheap.finding("a").tries] == ["haiku"]
     fixed = drive(subtask("a", role="sorter"), dollars=kept + Decimal("0.01"))
     assert fixed.finding("a").reason.startswith("not started: the rest of the budget")
 
@@ -381,7 +442,7 @@ def test_a_tool_that_fails_by_itself_after_the_work_was_stopped_has_failed() -> 
 
 def test_without_a_complete_finding_a_partial_is_shown_but_no_synthesis_is_paid() -> None:
     run = drive(subtask("a"))
-    end(run, "work-a-1", "with a partial")
+    end(run, "work-a-1", "too slow")
     assert in_flight(run) == ["synthesize-1"]
     end(run, "synthesize-1")
     assert reporting.report(run.state, run.now).status == "failed"
@@ -400,3 +461,38 @@ def test_a_call_without_a_price_that_may_have_been_billed_never_counts_as_free()
         end(run, f"work-a-{number}", "possibly_billed")
     assert run.finding("a").dollars is None
     assert reporting.report(run.state, run.now).dollars is None
+
+
+def test_when_a_replan_is_not_affordable_what_does_not_need_it_still_runs() -> None:
+    kept = Drive(None).state.ledger.kept.dollars
+    work = (subtask(each, role="sorter") for each in ("a", "c", "d"))
+    run = drive(*work, subtask("b", "a"), dollars=kept + Decimal("0.1"), concurrency=1, replans=2)
+    end(run, "work-a-1", "refused")
+    assert in_flight(run) == ["work-c-1"]
+    end(run, "work-c-1")
+    end(run, "work-d-1")
+    assert run.finding("d").status == "complete"
+    assert run.finding("b").status == "skipped"
+
+
+def test_what_was_asked_is_frozen_for_a_replan_and_keeps_its_bill() -> None:
+    run = drive(
+        *(subtask("a"), subtask("b"), subtask("c", "a"), subtask("d", "a")),
+        *(subtask("e", "c"), subtask("f", "d")),
+        concurrency=2,
+        replans=1,
+    )
+    end(run, "work-a-1")
+    end(run, "work-b-1", "possibly_billed")
+    assert in_flight(run) == ["work-c-1", "work-d-1"]
+    end(run, "work-c-1", "refused")
+    assert in_flight(run) == ["work-d-1", "replan-1"]
+    assert run.replanned_from is not None
+    standings = {each.subtask_id: each.status for each in run.replanned_from.standings}
+    assert (standings["b"], standings["e"]) == ("running", "waiting")
+    other = subtask("b", role="researcher")
+    end(run, "replan-1", value=Patch(changes=(Change(op="replace", subtask=other),)))
+    assert run.state.work["b"].subtask == subtask("b")
+    end(run, "work-b-2")
+    paid = sum(ask.amount.dollars for ask in run.asks["b"])
+    assert run.finding("b").dollars == paid
