@@ -283,7 +283,6 @@ def _log(settings: Settings, *, embedded: bool) -> None:
 
 
 def _refused(error: Exception, code: int) -> int:
-    log.error("%s", error)
     sys.stderr.write(" ".join(str(error).split()) + "\n")
     return code
 

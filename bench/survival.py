@@ -1,0 +1,98 @@
+"""Seconds from kill -9 to the next call and to completion: `python -m bench.survival [repeats]`.
+
+A run of the code-review playbook with slow tools (tests/slow_worker.py) is struck while two of its
+six tools are done. "next call" is the first start of a tool after the blow, "completion" the end of
+the starter. "undisturbed" is the same run left alone, counted from the same moment.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from orchestrator.embedded import down, status
+from orchestrator.settings import HOME, Settings
+
+VICTIMS = {
+    "undisturbed": (),
+    "worker": ("worker",),
+    "server": ("server",),
+    "both": ("server", "worker"),
+}
+STARTER = """
+import runpy, sys
+from pathlib import Path
+from orchestrator.embedded import supervision
+supervision.WORKER = (sys.executable, str(Path("tests/slow_worker.py").absolute()))
+runpy.run_path("starter.py", run_name="__main__")
+"""
+DONE_AT_THE_BLOW = 2
+
+
+def lines(calls: Path, word: str) -> int:
+    """How many calls were started or ended so far."""
+    text = calls.read_text() if calls.exists() else ""
+    return sum(line.startswith(word) for line in text.splitlines())
+
+
+def struck(victims: tuple[str, ...]) -> tuple[float, float]:
+    """Seconds to the next call and to completion, in a state directory of its own."""
+    with tempfile.TemporaryDirectory() as place:
+        state = Path(place) / "state"
+        settings = Settings(state_dir=state)
+        repository = ["--input", f"repo={HOME}"]
+        process = subprocess.Popen(
+            [sys.executable, "-c", STARTER, "run", "--embedded", "--json",
+             "--playbook", "code-review", *repository],
+            cwd=HOME,
+            env=os.environ | {"HOLDFAST_STATE_DIR": str(state)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        calls = state / "calls"
+        try:
+            while lines(calls, "end") < DONE_AT_THE_BLOW:
+                time.sleep(0.01)
+            time.sleep(0.5)
+            now = status(settings)
+            started = lines(calls, "start")
+            blow = time.monotonic()
+            for victim in victims:
+                pid = now.server_pid if victim == "server" else now.worker_pid
+                if pid:
+                    os.kill(pid, signal.SIGKILL)
+            following = 0.0
+            while process.poll() is None:
+                if not following and lines(calls, "start") > started:
+                    following = time.monotonic() - blow
+                time.sleep(0.01)
+            if process.returncode:
+                raise SystemExit(f"the run did not survive: exit code {process.returncode}")
+            return following, time.monotonic() - blow
+        finally:
+            process.kill()
+            process.wait()
+            down(settings)
+
+
+def main() -> None:
+    """Print the table."""
+    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    write = sys.stdout.write
+    write(f"medians of {repeats}, seconds from kill -9\n\n")
+    write("| killed | next call | completion |\n|---|---:|---:|\n")
+    for name, victims in VICTIMS.items():
+        measured = [struck(victims) for _ in range(repeats)]
+        following, completion = (statistics.median(each) for each in zip(*measured, strict=True))
+        write(f"| {name} | {following:.1f} | {completion:.1f} |\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

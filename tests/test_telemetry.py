@@ -1,0 +1,98 @@
+"""Logs are JSON lines with the run they belong to, and without secrets. In a process of its own,
+because logging is configured for a whole process.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.settings import HOME
+
+SCRIPT = """
+import asyncio, logging, sys
+from pathlib import Path
+import structlog
+from temporalio import activity
+from temporalio.testing import ActivityEnvironment
+from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
+from orchestrator.telemetry import LogContext, configure_logging
+
+path = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+configure_logging(path, "info", ["sk-very-secret", ""])
+logging.getLogger("library").info("header %s", "Bearer sk-very-secret")
+logging.getLogger("library").debug("below the level")
+structlog.get_logger("ours").info("said", number=1)
+try:
+    1 / 0
+except ZeroDivisionError:
+    logging.exception("it broke")
+
+class Runs(ActivityInboundInterceptor):
+    def __init__(self): pass
+    async def execute_activity(self, input):
+        activity.logger.info("through the SDK")
+        structlog.get_logger().info("through structlog")
+        logging.getLogger("httpx").info("through a library")
+
+@activity.defn
+async def work():
+    await LogContext().intercept_activity(Runs()).execute_activity(None)
+
+asyncio.run(ActivityEnvironment().run(work))
+logging.getLogger("library").info("afterwards")
+"""
+
+
+def logged(*arguments: str) -> str:
+    script = [sys.executable, "-c", SCRIPT, *arguments]
+    done = subprocess.run(script, cwd=HOME, capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in logged().splitlines()]
+
+
+def line(lines: list[dict[str, Any]], event: str) -> dict[str, Any]:
+    [found] = [each for each in lines if each["event"] == event]
+    return found
+
+
+def test_every_line_says_when_who_and_how_grave(lines: list[dict[str, Any]]) -> None:
+    for each in lines:
+        assert {"event", "level", "logger", "timestamp"} <= each.keys()
+    assert line(lines, "said")["number"] == 1
+    assert "below the level" not in {each["event"] for each in lines}
+
+
+def test_an_exception_is_a_field_not_more_lines(lines: list[dict[str, Any]]) -> None:
+    assert "ZeroDivisionError" in line(lines, "it broke")["exception"]
+
+
+@pytest.mark.parametrize("how", ["the SDK", "structlog", "a library"])
+def test_a_line_of_an_activity_names_its_run(lines: list[dict[str, Any]], how: str) -> None:
+    said = line(lines, f"through {how}")
+    assert said["workflow_id"] == "test"
+    assert said["run_id"] == "test-run"
+    assert said["activity_id"] == "test"
+    assert said["attempt"] == 1
+    assert "workflow_id" not in line(lines, "afterwards")
+
+
+def test_a_secret_is_blotted_out(lines: list[dict[str, Any]]) -> None:
+    assert line(lines, "header Bearer [hidden]")
+
+
+def test_the_file_is_private(tmp_path: Path) -> None:
+    file = tmp_path / "worker.jsonl"
+    assert logged(str(file)) == ""
+    assert file.stat().st_mode & 0o077 == 0
+    assert len(file.read_text().splitlines()) == 7

@@ -1,0 +1,67 @@
+"""The worker as a process: what it refuses, and in how many words."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from activities.seam import Tool
+from orchestrator.settings import HOME, Settings
+from orchestrator.temporal import Target
+from worker import build
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("TEMPORAL_", "HOLDFAST_", "ANTHROPIC_", "STORE_"))
+    }
+    return subprocess.run(
+        [sys.executable, "worker.py", *arguments],
+        cwd=HOME,
+        env=clean | environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"TEMPORAL_ADDRESS": "localhost:1"}, "STORE_URL is not set"),
+        ({"TEMPORAL_ADDRESS": "localhost:1", "STORE_URL": "s3://bucket"}, "file:///PATH"),
+        ({"HOLDFAST_IDLE_SECONDS": "soon"}, "idle_seconds"),
+        ({"STORE_URL": "file:///tmp", "HOLDFAST_PRICE_FILE": "/no/prices.yaml"}, "/no/prices.yaml"),
+        ({"STORE_URL": "file:///tmp", "HOLDFAST_STATE_DIR": "/dev/null/state"}, "/dev/null"),
+        ({"TEMPORAL_PROFILE": "nobody"}, "nobody"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_and_exit_code_2(
+    environment: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    done = run(**{"HOLDFAST_STATE_DIR": str(tmp_path), **environment})
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_state_directory_where_nothing_was_started_is_refused(tmp_path: Path) -> None:
+    done = run("--embedded", str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [f"{tmp_path}: nothing was started there; use starter.py up"]
+
+
+@pytest.mark.parametrize("endpoint", ["", "http://127.0.0.1:9"])
+def test_tiers_are_served_by_a_worker_that_has_an_endpoint(endpoint: str, tmp_path: Path) -> None:
+    settings = Settings(_env_file=None, state_dir=tmp_path, anthropic_base_url=endpoint)
+    target = Target("localhost:1", store_url=(tmp_path / "store").as_uri())
+    tools: dict[str, Tool] = {}
+    served = build(settings, target, lambda _store, _scratch: tools)
+    assert served.tiers == (("haiku", "sonnet", "opus") if endpoint else ())
+    assert {each.__name__ for each in served.free} == {"prepare", "use_tool"}
+    assert {"plan", "work", "synthesize"} <= {each.__name__ for each in served.asking}
