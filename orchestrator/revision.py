@@ -27,6 +27,8 @@ def problems(patch: Patch, material: ReplanMaterial) -> tuple[str, ...]:
     added = 0
     for place, change in enumerate(patch.changes):
         where = f"changes[{place}] {change.op} {change.subtask.id!r}"
+        if any(each.subtask.id == change.subtask.id for each in patch.changes[:place]):
+            found.append(f"{where}: it is changed twice")
         if change.op == "add":
             added += 1
             if change.subtask.id in material.used_ids:
