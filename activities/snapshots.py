@@ -9,6 +9,7 @@ import shutil
 import tarfile
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -47,19 +48,22 @@ class Snapshots:
 
     async def open(self, digest: str) -> Snapshot:
         """The snapshot with this manifest. ToolFailed when the store does not have it."""
+        manifest = Manifest.model_validate_json(await self._get(digest))
+        root = self._folder / digest
+        async with self._locks.setdefault(digest, asyncio.Lock()):
+            if not await anyio.to_thread.run_sync(_is_there, root):
+                archive = await self._get(manifest.archive)
+                await anyio.to_thread.run_sync(_materialise, root, manifest, archive)
+        return Snapshot(root, manifest)
+
+    async def _get(self, digest: str) -> bytes:
         try:
-            manifest = Manifest.model_validate_json(await self._store.get(digest))
-            root = self._folder / digest
-            async with self._locks.setdefault(digest, asyncio.Lock()):
-                if not await anyio.to_thread.run_sync(_is_there, root):
-                    archive = await self._store.get(manifest.archive)
-                    await anyio.to_thread.run_sync(_materialise, root, manifest, archive)
+            return await self._store.get(digest)
         except FileNotFoundError:
             raise ToolFailed(
                 f"snapshot {digest[:12]} is not in this worker's store; "
                 "workers and starters must share one store (STORE_URL)"
             ) from None
-        return Snapshot(root, manifest)
 
 
 def _is_there(root: Path) -> bool:
@@ -103,10 +107,14 @@ def _unpack(folder: Path, manifest: Manifest, archive: bytes) -> None:
 
 def _remove_old(folder: Path) -> None:
     now = time.time()
-    for entry in os.scandir(folder):
-        keep = PARTIAL_SECONDS if entry.name.startswith(PARTIAL) else KEEP_SECONDS
-        if entry.is_dir(follow_symlinks=False) and now - entry.stat().st_mtime > keep:
-            _remove(Path(entry.path))
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            keep = PARTIAL_SECONDS if entry.name.startswith(PARTIAL) else KEEP_SECONDS
+            # Another worker may rename or remove its own at any moment.
+            with suppress(FileNotFoundError):
+                status = entry.stat(follow_symlinks=False)
+                if entry.is_dir(follow_symlinks=False) and now - status.st_mtime > keep:
+                    _remove(Path(entry.path))
 
 
 def _remove(folder: Path) -> None:
