@@ -7,6 +7,7 @@ instruction.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from orchestrator.contracts import (
@@ -95,17 +96,23 @@ what you have into `result`. Never present a guess as a finding. Leave unused fi
 )
 
 
+LABEL = str.maketrans({'"': "'", "<": "(", ">": ")"})
+
+
 def envelope(source: str, text: str) -> str:
     """Untrusted text between labelled marks that it cannot close itself."""
-    inside = text.replace("<material", "<\u200bmaterial").replace("</material", "<\u200b/material")
-    label = source.replace('"', "'").replace("\n", " ")
-    return f'<material source="{label}">\n{inside}\n</material>'
+    label = " ".join(source.translate(LABEL).split())
+    return f'<material source="{label}">\n{_unmarked("material", text)}\n</material>'
 
 
 def section(tag: str, text: str) -> str:
     """What the agent is asked to do; it cannot close its own mark either."""
-    inside = text.replace(f"</{tag}", f"<\u200b/{tag}")
-    return f"<{tag}>\n{inside}\n</{tag}>"
+    return f"<{tag}>\n{_unmarked(tag, text)}\n</{tag}>"
+
+
+def _unmarked(tag: str, text: str) -> str:
+    """A reader takes `< / Material >` for the mark as well, so none of its spellings is left."""
+    return re.sub(rf"<(?=\s*/?\s*{tag})", "<\u200b", text, flags=re.IGNORECASE)
 
 
 def plan_prompt(material: PlanMaterial) -> str:
