@@ -160,7 +160,8 @@ class Preparation:
         path = Path(given.value)
         try:
             resolved = path.resolve(strict=True)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RuntimeError):
+            # RuntimeError: a link that leads to itself.
             raise BadGoal(f"input {given.name!r}: no such path: {given.value!r}") from None
         roots = [root.resolve() for root in self.allowed_roots()]
         if not any(resolved.is_relative_to(root) for root in roots):
