@@ -178,7 +178,8 @@ def _read(path: Path, name: str) -> bytes:
     try:
         with path.open("rb") as file:
             content = file.read(INPUT_BYTES + 1)
-        content.decode("utf-8")
+        if len(content) <= INPUT_BYTES:
+            content.decode("utf-8")
     except UnicodeDecodeError:
         raise BadGoal(f"input {name!r}: not UTF-8 text: {str(path)!r}") from None
     except OSError as error:
