@@ -1,0 +1,318 @@
+"""`prepare`: what it resolves, and every goal that it refuses for good."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from activities.catalogue import Catalogue
+from activities.preparation import INPUT_BYTES, PREVIEW_BYTES, Preparation
+from activities.seam import Store
+from driving import BRIEFING, subtask
+from orchestrator.contracts import (
+    Briefing,
+    Capabilities,
+    Check,
+    Goal,
+    GoalInput,
+    ModelCard,
+    PinnedInput,
+    Plan,
+    Usage,
+)
+from orchestrator.errors import BadGoal
+from orchestrator.storage import DirectoryStore
+
+pytestmark = pytest.mark.anyio
+REVIEW_TOOLS = ("bugs", "security", "performance", "secrets", "complexity", "history")
+FULL = Capabilities()
+
+
+class Cards:
+    """Prices of three models, or of none."""
+
+    def __init__(self, cards: tuple[ModelCard, ...] = BRIEFING.models) -> None:
+        self._cards = cards
+
+    def cards(self) -> tuple[ModelCard, ...]:
+        return self._cards
+
+    def price(self, model: str, usage: Usage) -> Decimal | None:
+        raise AssertionError("nothing is paid in preparing")
+
+
+async def take_snapshot(name: str, path: Path, base: str, store: Store) -> PinnedInput:
+    return PinnedInput(name=name, kind="repository", size=1, preview=f"{path.name} {base}")
+
+
+async def capabilities() -> Capabilities:
+    return FULL
+
+
+Prepare = Callable[..., Any]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> DirectoryStore:
+    return DirectoryStore(tmp_path / "store")
+
+
+@pytest.fixture
+def allowed(tmp_path: Path) -> Path:
+    folder = tmp_path / "allowed"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def preparation(store: DirectoryStore, allowed: Path) -> Preparation:
+    return Preparation(
+        catalogue=Catalogue.load(),
+        store=store,
+        pricing=Cards(),
+        tools=REVIEW_TOOLS,
+        take_snapshot=take_snapshot,
+        allowed_roots=lambda: (allowed,),
+        capabilities=capabilities,
+        has_endpoint=True,
+        version="9",
+    )
+
+
+def goal(text: str = "Compare the two", **fields: Any) -> Goal:
+    return Goal.model_validate({"text": text, "use_models": True, **fields})
+
+
+def given(value: str | Path, kind: str = "file", name: str = "report") -> tuple[GoalInput, ...]:
+    return (GoalInput.model_validate({"name": name, "kind": kind, "value": str(value)}),)
+
+
+async def prepare(preparation: Preparation, goal: Goal) -> Briefing:
+    return await ActivityEnvironment().run(preparation.prepare, goal)
+
+
+async def refusal(preparation: Preparation, goal: Goal) -> str:
+    with pytest.raises(BadGoal) as refused:
+        await prepare(preparation, goal)
+    assert refused.value.non_retryable
+    return refused.value.message
+
+
+# ---------------------------------------------------------------- what is resolved
+
+
+async def test_a_goal_is_resolved_into_all_that_the_run_needs_to_know(
+    preparation: Preparation, store: DirectoryStore, allowed: Path
+) -> None:
+    path = allowed / "report.txt"
+    path.write_text("ä" * PREVIEW_BYTES, encoding="utf-8")
+    briefing = await prepare(preparation, goal(inputs=given(path)))
+    (pinned,) = briefing.inputs
+    assert (pinned.kind, pinned.size) == ("file", 2 * PREVIEW_BYTES)
+    assert await store.get(pinned.digest) == path.read_bytes()
+    assert pinned.preview == "ä" * (PREVIEW_BYTES // 2)
+    assert briefing.models == BRIEFING.models
+    assert {"researcher", "analyst", "writer", "reviewer"} <= {each.name for each in briefing.roles}
+    assert briefing.version == "9"
+
+
+async def test_a_run_without_a_model_gets_no_models_and_only_the_roles_it_can_serve(
+    preparation: Preparation, allowed: Path
+) -> None:
+    (allowed / "repo").mkdir()
+    review = goal(
+        playbook="code-review",
+        use_models=False,
+        inputs=given(allowed / "repo", "repository", "repo"),
+    )
+    briefing = await prepare(replace(preparation, has_endpoint=False), review)
+    assert briefing.models == ()
+    assert {each.name for each in briefing.roles} == set(REVIEW_TOOLS)
+    assert briefing.not_run == ()
+
+
+async def test_a_lens_whose_tool_is_missing_is_said_and_not_planned(
+    preparation: Preparation, allowed: Path
+) -> None:
+    (allowed / "repo").mkdir()
+    review = goal(
+        playbook="code-review",
+        use_models=False,
+        inputs=given(allowed / "repo", "repository", "repo"),
+    )
+    briefing = await prepare(replace(preparation, tools=("bugs", "history")), review)
+    assert briefing.playbook is not None and briefing.playbook.plan is not None
+    assert [each.role for each in briefing.playbook.plan.subtasks] == ["bugs", "history"]
+    assert len(briefing.not_run) == 4
+    assert all("which this worker does not have" in each.why for each in briefing.not_run)
+
+
+async def test_a_repository_is_pinned_with_the_revision_it_differs_from(
+    preparation: Preparation, allowed: Path
+) -> None:
+    (allowed / "repo").mkdir()
+    inputs = given(allowed / "repo", "repository", "repo") + given("v1", "text", "base")
+    briefing = await prepare(
+        preparation, goal(playbook="code-review", use_models=False, inputs=inputs)
+    )
+    assert briefing.inputs[0].preview == "repo v1"
+
+
+async def test_an_unpriced_model_is_accepted_when_the_caller_says_so(
+    preparation: Preparation,
+) -> None:
+    unpriced = tuple(card.model_copy(update={"prices": ()}) for card in BRIEFING.models)
+    briefing = await prepare(replace(preparation, pricing=Cards(unpriced)), goal(unpriced=True))
+    assert briefing.models == unpriced
+
+
+async def test_a_probe_that_the_store_holds_is_no_obstacle(
+    preparation: Preparation, store: DirectoryStore
+) -> None:
+    await prepare(preparation, goal(probe=await store.put(b"probe")))
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize("text", ["", " \n\t "])
+async def test_an_empty_goal_is_refused(preparation: Preparation, text: str) -> None:
+    assert "the goal is empty" in await refusal(preparation, goal(text))
+
+
+async def test_an_unknown_playbook_is_refused_with_those_that_exist(
+    preparation: Preparation,
+) -> None:
+    said = await refusal(preparation, goal(playbook="code-reveiw"))
+    assert "unknown playbook 'code-reveiw'; known: " in said and "code-review" in said
+
+
+async def test_a_playbooks_missing_input_is_refused_by_name(preparation: Preparation) -> None:
+    said = await refusal(preparation, goal(playbook="code-review", use_models=False))
+    assert said == "playbook 'code-review' needs the input 'repo'"
+
+
+async def test_an_input_of_another_kind_is_refused(preparation: Preparation) -> None:
+    review = goal(playbook="code-review", use_models=False, inputs=given("x", "text", "repo"))
+    assert await refusal(preparation, review) == "input 'repo' must be a repository, not a text"
+
+
+async def test_an_input_that_is_given_twice_is_refused(preparation: Preparation) -> None:
+    twice = given("a", "text") + given("b", "text")
+    assert await refusal(preparation, goal(inputs=twice)) == "input 'report' is given twice"
+
+
+async def test_a_missing_file_is_refused(preparation: Preparation, allowed: Path) -> None:
+    said = await refusal(preparation, goal(inputs=given(allowed / "none.txt")))
+    assert said.startswith("input 'report': no such path: ") and "none.txt" in said
+
+
+@pytest.mark.parametrize("value", ["", "a\0b", "x" * 5_000])
+async def test_a_value_that_is_no_path_is_refused(preparation: Preparation, value: str) -> None:
+    assert "input 'report': " in await refusal(preparation, goal(inputs=given(value)))
+
+
+async def test_a_file_that_is_not_text_is_refused(preparation: Preparation, allowed: Path) -> None:
+    path = allowed / "binary"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert "not UTF-8 text" in await refusal(preparation, goal(inputs=given(path)))
+
+
+@pytest.mark.parametrize("letter", ["a", "ä", "\U0001f600"])
+async def test_a_file_that_is_too_large_is_refused_as_such(
+    preparation: Preparation, allowed: Path, letter: str
+) -> None:
+    path = allowed / "large"
+    path.write_text(letter * (INPUT_BYTES + 1), encoding="utf-8")
+    assert "is larger than" in await refusal(preparation, goal(inputs=given(path)))
+
+
+async def test_a_text_that_is_too_large_is_refused(preparation: Preparation) -> None:
+    large = given("x" * (INPUT_BYTES + 1), "text")
+    assert "is larger than" in await refusal(preparation, goal(inputs=large))
+
+
+async def test_a_folder_and_a_pipe_are_no_files(preparation: Preparation, allowed: Path) -> None:
+    os.mkfifo(allowed / "pipe")
+    for path in (allowed, allowed / "pipe"):
+        assert "not a regular file" in await refusal(preparation, goal(inputs=given(path)))
+
+
+@pytest.mark.parametrize("kind", ["file", "repository"])
+async def test_a_path_outside_the_allowed_roots_is_refused_also_through_a_link(
+    preparation: Preparation, allowed: Path, tmp_path: Path, kind: str
+) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("secret")
+    (allowed / "link").symlink_to(outside)
+    beside = tmp_path / "allowed-not"
+    beside.mkdir()
+    for path in (outside, allowed / "link", allowed / ".." / "outside.txt", beside):
+        said = await refusal(preparation, goal(inputs=given(path, kind)))
+        assert "is below no allowed root" in said, path
+
+
+async def test_a_link_that_leads_to_itself_is_refused(
+    preparation: Preparation, allowed: Path
+) -> None:
+    (allowed / "loop").symlink_to(allowed / "loop")
+    said = await refusal(preparation, goal(inputs=given(allowed / "loop")))
+    assert said.startswith("input 'report': no such path: ")
+
+
+async def test_without_an_endpoint_a_goal_that_needs_a_model_is_refused(
+    preparation: Preparation,
+) -> None:
+    said = await refusal(replace(preparation, has_endpoint=False), goal())
+    assert "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL" in said
+
+
+async def test_an_unpriced_model_is_refused_by_name(preparation: Preparation) -> None:
+    cards = (BRIEFING.models[0], BRIEFING.models[1].model_copy(update={"prices": ()}))
+    said = await refusal(replace(preparation, pricing=Cards(cards)), goal())
+    assert "no price is known for a-sonnet;" in said and "--unpriced" in said
+
+
+async def test_a_probe_that_the_store_does_not_hold_names_the_mistake(
+    preparation: Preparation,
+) -> None:
+    said = await refusal(preparation, goal(probe="0" * 64))
+    assert "give both the same STORE_URL" in said
+
+
+async def test_without_a_model_and_without_a_plan_nothing_can_run(preparation: Preparation) -> None:
+    said = await refusal(preparation, goal(use_models=False))
+    assert said.startswith("without a model a run needs a ready plan")
+
+
+async def test_an_invalid_plan_is_refused_with_all_its_errors_at_once(
+    preparation: Preparation,
+) -> None:
+    wrong = subtask("b", "nobody", role="wizard").model_copy(
+        update={"inputs": ("table",), "checks": (Check(kind="regex", argument="("),)}
+    )
+    plan = Plan(goal="Compare", subtasks=(subtask("a", "a"), wrong))
+    said = await refusal(preparation, goal(plan=plan))
+    for expected in (
+        "subtasks[1] 'b': unknown role 'wizard'",
+        "subtasks[1] 'b': unknown input 'table'",
+        "subtasks[1] 'b': depends_on: unknown subtask 'nobody'",
+        "subtasks[1] 'b': checks: regex '('",
+        "there is a cycle: a -> a",
+    ):
+        assert expected in said
+
+
+async def test_a_plan_whose_role_needs_a_model_is_refused_in_a_run_without_one(
+    preparation: Preparation,
+) -> None:
+    plan = Plan(goal="Compare", subtasks=(subtask("a", role="analyst"),))
+    said = await refusal(preparation, goal(plan=plan, use_models=False))
+    assert "unknown role 'analyst'" in said
