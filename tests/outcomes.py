@@ -5,10 +5,21 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from driving import bill_of, subtask
-from orchestrator.contracts import Bill, Draft, Escalation, Plan, Problem, Reply, Synthesis, Usage
+from driving import Drive, bill_of, subtask
+from orchestrator.contracts import (
+    Bill,
+    Draft,
+    Escalation,
+    Limits,
+    Plan,
+    Problem,
+    Reply,
+    Subtask,
+    Synthesis,
+    Usage,
+)
 from orchestrator.materials import Critique, Digest, Issue, Judgement, Refined, Review
-from orchestrator.state import Answered, Ask, Trouble, Unanswered
+from orchestrator.state import Answered, Ask, ToolEnded, Trouble, Unanswered, UseTool
 
 
 def draft(flight_id: str, **fields: Any) -> Draft:
@@ -103,3 +114,48 @@ PLANNED = Plan(
     goal="Compare",
     subtasks=(subtask("a"), subtask("b", role="researcher"), subtask("c", "a", "b")),
 )
+
+
+# ---------------------------------------------------------------- one step after the other
+
+AMPLE = Limits(
+    dollars=Decimal(10_000),
+    model_calls=2_000,
+    tokens=10**9,
+    concurrency=4,
+    deadline_seconds=7 * 86_400,
+    replans=0,
+)
+
+
+def begun(*subtasks: Subtask, **limits: object) -> Drive:
+    plan = Plan(goal="Compare", subtasks=subtasks)
+    run = Drive(plan, AMPLE.model_copy(update=limits))
+    end(run, "plan-1")
+    return run
+
+
+def end(run: Drive, flight_id: str, outcome: str = "complete", value: object = None) -> None:
+    """The activity comes back with this outcome, having cost all that was reserved."""
+    (move,) = (each for each in (*run.in_flight, *run.late) if _id(each) == flight_id)
+    if isinstance(move, UseTool):
+        draft = value if isinstance(value, Draft) else DRAFTS[outcome](flight_id)
+        run.put(ToolEnded(move, draft))
+    else:
+        if value is None and outcome in DRAFTS:
+            value = value_of(move, outcome, run.plan or PLANNED)
+        run.put(comes_back(move, outcome, Decimal(1), value))
+
+
+def wait_until_cut(run: Drive) -> None:
+    deadline = run.state.work_deadline
+    assert deadline is not None
+    run.wait((deadline - run.now).total_seconds())
+
+
+def in_flight(run: Drive) -> list[str]:
+    return [_id(move) for move in run.in_flight]
+
+
+def _id(move: Ask | UseTool) -> str:
+    return move.call.id if isinstance(move, Ask) else move.id

@@ -1,0 +1,187 @@
+"""The supervisor's rules, one by one, as sentences: what follows when this comes back."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from driving import BRIEFING, Drive, model, subtask
+from orchestrator import policies, reporting, revision
+from orchestrator.contracts import Plan, Tier
+from orchestrator.materials import Change, Patch
+from outcomes import AMPLE, begun, end, in_flight, wait_until_cut
+
+TIERS: tuple[Tier, ...] = ("haiku", "sonnet", "opus")
+
+
+def test_a_failure_skips_what_needs_it_and_says_so_and_leaves_the_rest_alone() -> None:
+    run = begun(subtask("a"), subtask("b", "a"), subtask("c", "b"), subtask("d"))
+    end(run, "work-a-1", "refused")
+    assert run.finding("a").status == "failed"
+    assert run.finding("b").reason == "needs a, which failed"
+    assert run.finding("c").reason == "needs b, which was skipped"
+    assert in_flight(run) == ["work-d-1"]
+    end(run, "work-d-1")
+    assert in_flight(run) == ["synthesize-1"]
+    end(run, "synthesize-1")
+    assert reporting.report(run.state, run.now).gaps[0].took_down == ("b", "c")
+
+
+def test_a_partial_is_passed_on_and_an_empty_escalation_is_not() -> None:
+    run = begun(subtask("a"), subtask("b", "a"), subtask("c"), subtask("d", "c"))
+    end(run, "work-a-1", "too slow")
+    end(run, "work-c-1", "out of scope")
+    assert in_flight(run) == ["work-b-1"]
+    assert run.finding("d").reason == "needs c, which gave it back"
+
+
+def test_each_rejected_try_climbs_one_tier_and_never_above_opus() -> None:
+    run = begun(subtask("a", role="researcher"), tries_per_subtask=4)
+    for flight_id in ("work-a-1", "work-a-2", "refine-a-1", "work-a-3", "refine-a-2", "work-a-4"):
+        end(run, flight_id, "unsure" if flight_id.startswith("work") else "complete")
+    assert [each.tier for each in run.finding("a").tries] == ["haiku", "sonnet", "opus", "opus"]
+    assert run.finding("a").status == "failed"
+
+
+def test_a_fixed_tier_does_not_climb() -> None:
+    run = begun(subtask("a", role="sorter"))
+    for flight_id in ("work-a-1", "work-a-2", "refine-a-1", "work-a-3"):
+        end(run, flight_id, "unsure" if flight_id.startswith("work") else "complete")
+    assert [each.tier for each in run.finding("a").tries] == ["haiku"] * 3
+
+
+def test_a_truncated_answer_is_asked_for_once_more_with_twice_the_room() -> None:
+    run = begun(subtask("a"))
+    end(run, "work-a-1", "truncated")
+    end(run, "work-a-2", "truncated")
+    first, second, third = (ask.call for ask in run.asks["a"])
+    assert (first.max_output * 2, second.tier) == (second.max_output, first.tier)
+    assert (third.max_output, third.tier) == (first.max_output, "opus")
+
+
+def test_a_refused_reservation_is_made_again_as_large_as_the_worker_said() -> None:
+    run = begun(subtask("a"))
+    end(run, "work-a-1", "over_reservation")
+    first, second = run.asks["a"]
+    assert second.amount.dollars == first.amount.dollars * 2
+    assert second.amount.tokens == first.amount.tokens + 100
+
+
+def test_a_call_that_may_have_been_billed_is_asked_again_in_a_call_of_its_own() -> None:
+    run = begun(subtask("a"))
+    for number in range(1, policies.TRANSPORT_TRIES + 1):
+        end(run, f"work-a-{number}", "possibly_billed")
+    assert run.finding("a").status == "failed"
+    paid = sum((ask.amount.dollars for ask in run.asks["a"]), Decimal(0))
+    assert run.finding("a").dollars == run.state.ledger.spent.dollars == paid
+
+
+def test_when_the_cap_is_near_a_role_falls_to_a_cheaper_tier_and_a_fixed_one_stops() -> None:
+    kept = Drive(None).state.ledger.kept.dollars
+    cheap = begun(subtask("a", role="expert"), dollars=kept + Decimal("0.05"))
+    assert [ask.call.tier for ask in cheap.asks["a"]] == ["haiku"]
+    end(cheap, "work-a-1")
+    assert [each.tier for each in cheap.finding("a").tries] == ["haiku"]
+    fixed = begun(subtask("a", role="sorter"), dollars=kept + Decimal("0.01"))
+    assert fixed.finding("a").reason.startswith("not started: the rest of the budget")
+
+
+def test_what_was_abandoned_counts_at_its_reservation_and_changes_nothing_later() -> None:
+    run = begun(subtask("a"), subtask("b"))
+    end(run, "work-a-1")
+    wait_until_cut(run)
+    assert in_flight(run) == ["work-b-1"]
+    run.wait(policies.CANCEL_GRACE.total_seconds())
+    assert in_flight(run) == ["synthesize-1"]
+    before = run.state
+    end(run, "work-b-1")
+    assert run.state == before
+    assert run.finding("b").dollars == run.asks["b"][0].amount.dollars
+
+
+def test_the_grace_of_what_was_cut_does_not_end_the_synthesis_that_follows() -> None:
+    run = begun(subtask("a"), subtask("b"))
+    end(run, "work-a-1")
+    wait_until_cut(run)
+    end(run, "work-b-1", "cut")
+    run.wait(policies.CANCEL_GRACE.total_seconds())
+    assert in_flight(run) == ["synthesize-1"]
+
+
+def test_a_tool_that_fails_by_itself_after_the_work_was_stopped_has_failed() -> None:
+    run = begun(subtask("a"), subtask("b", role="scanner"))
+    end(run, "work-a-1", "stopping")
+    end(run, "use_tool-b-1", "failed")
+    assert run.finding("b").status == "failed"
+
+
+def test_without_a_complete_finding_a_partial_is_shown_but_no_synthesis_is_paid() -> None:
+    run = begun(subtask("a"))
+    end(run, "work-a-1", "too slow")
+    assert in_flight(run) == ["synthesize-1"]
+    end(run, "synthesize-1")
+    assert reporting.report(run.state, run.now).status == "failed"
+    assert "" not in run.asks
+
+
+def test_a_call_without_a_price_that_may_have_been_billed_never_counts_as_free() -> None:
+    unpriced = tuple(model(tier, 0).model_copy(update={"prices": ()}) for tier in TIERS)
+    run = Drive(
+        Plan(goal="Compare", subtasks=(subtask("a"),)),
+        AMPLE,
+        BRIEFING.model_copy(update={"models": unpriced}),
+    )
+    end(run, "plan-1")
+    for number in range(1, policies.TRANSPORT_TRIES + 1):
+        end(run, f"work-a-{number}", "possibly_billed")
+    assert run.finding("a").dollars is None
+    assert reporting.report(run.state, run.now).dollars is None
+
+
+def test_when_a_replan_is_not_affordable_what_does_not_need_it_still_runs() -> None:
+    kept = Drive(None).state.ledger.kept.dollars
+    work = (subtask(each, role="sorter") for each in ("a", "c", "d"))
+    run = begun(*work, subtask("b", "a"), dollars=kept + Decimal("0.1"), concurrency=1, replans=2)
+    end(run, "work-a-1", "refused")
+    assert in_flight(run) == ["work-c-1"]
+    end(run, "work-c-1")
+    end(run, "work-d-1")
+    assert run.finding("d").status == "complete"
+    assert run.finding("b").status == "skipped"
+
+
+def test_what_was_asked_is_frozen_for_a_replan_and_keeps_its_bill() -> None:
+    run = begun(
+        *(subtask("a"), subtask("b"), subtask("c", "a"), subtask("d", "a")),
+        *(subtask("e", "c"), subtask("f", "d")),
+        concurrency=2,
+        replans=1,
+    )
+    end(run, "work-a-1")
+    end(run, "work-b-1", "possibly_billed")
+    assert in_flight(run) == ["work-c-1", "work-d-1"]
+    end(run, "work-c-1", "refused")
+    assert in_flight(run) == ["work-d-1", "replan-1"]
+    assert run.replanned_from is not None
+    standings = {each.subtask_id: each.status for each in run.replanned_from.standings}
+    assert (standings["b"], standings["e"]) == ("running", "waiting")
+    other = subtask("b", role="researcher")
+    end(run, "replan-1", value=Patch(changes=(Change(op="replace", subtask=other),)))
+    assert run.state.work["b"].subtask == subtask("b")
+    end(run, "work-b-2")
+    paid = sum(ask.amount.dollars for ask in run.asks["b"])
+    assert run.finding("b").dollars == paid
+
+
+def test_a_replan_may_change_a_subtask_once() -> None:
+    run = begun(subtask("a"), subtask("b", "a"), subtask("c", "b"), replans=1)
+    end(run, "work-a-1", "refused")
+    assert run.replanned_from is not None
+    twice = Patch(
+        changes=(
+            Change(op="replace", subtask=subtask("c", "c")),
+            Change(op="drop", subtask=subtask("c")),
+        )
+    )
+    assert revision.problems(twice, run.replanned_from) == (
+        "changes[1] drop 'c': it is changed twice",
+    )
