@@ -136,8 +136,8 @@ async def _reached(target: Target, name: str) -> list[Check]:
             Check("server", name, "ok", where),
             Check("server", "Web UI", "ok" if target.ui_url else "note", _ui(target)),
             Check("server", "store", "ok", target.store_url),
-            *[await polled(client, target, queue) for queue in _queues(target)],
             await _attributes(client, target),
+            *[await polled(client, target, queue) for queue in _queues(target)],
         ]
     except (Unreachable, RPCError) as error:
         return [Check("server", name, "bad", str(error))]

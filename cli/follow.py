@@ -33,6 +33,8 @@ POLL_SECONDS = 0.4
 LOOK_SECONDS = 3.0
 """How long one request may take before the watcher says that nobody answers."""
 FRAMES_PER_SECOND = 5
+UNTOUCHED_EVENTS = 4
+"""A history shorter than this has no finished workflow task: no worker has seen the run yet."""
 STUCK_ATTEMPTS = 3
 """Failures of one workflow task after which its code, not the world, is at fault."""
 
@@ -150,6 +152,8 @@ def _unanswered(description: WorkflowExecutionDescription) -> str:
         return (
             "the supervisor's code keeps failing; the Web UI shows the error, a fixed worker heals"
         )
+    if description.history_length < UNTOUCHED_EVENTS:
+        return "waiting for a worker"
     flying = sorted(each.activity_id for each in raw.pending_activities)
     return "worker gone, waiting" + (f"; in flight: {', '.join(flying)}" if flying else "")
 

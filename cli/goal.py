@@ -47,7 +47,7 @@ async def goal_of(
     `embedded` says that the worker will have these settings too, so a missing endpoint is final.
     """
     playbook = _playbook(asked.playbook, catalogue)
-    text = asked.text.strip() or (playbook.description if playbook else "")
+    text = asked.text.strip() or _words_of(playbook)
     if not text:
         raise Stop('the goal is empty; say what you want: run "a goal", or --playbook NAME')
     _check_size("the goal", text)
@@ -75,6 +75,13 @@ def _playbook(name: str, catalogue: Catalogue) -> PlaybookFile | None:
     if name and name not in catalogue.playbooks:
         raise Stop(f"unknown playbook {name!r}; known: {', '.join(sorted(catalogue.playbooks))}")
     return catalogue.playbooks.get(name)
+
+
+def _words_of(playbook: PlaybookFile | None) -> str:
+    """The goal of a playbook that is asked for without words."""
+    if playbook is None:
+        return ""
+    return playbook.plan.goal if playbook.plan else playbook.description
 
 
 def _works_without_models(plan: Plan | None, catalogue: Catalogue) -> bool:

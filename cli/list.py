@@ -92,12 +92,12 @@ def _status(run: WorkflowExecution) -> str:
 
 
 def _table(rows: list[Listed]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("run", no_wrap=True, overflow="fold")
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", expand=True)
+    table.add_column("run", no_wrap=True)
     table.add_column("status", no_wrap=True)
     table.add_column("started", no_wrap=True)
     table.add_column("took", no_wrap=True, justify="right")
-    table.add_column("goal", no_wrap=True, overflow="ellipsis")
+    table.add_column("goal", no_wrap=True, overflow="ellipsis", ratio=1)
     for row in rows:
         started = datetime.fromisoformat(row.started).astimezone()
         cells = (

@@ -48,7 +48,9 @@ async def read(connection: Connection, run_id: str, status: WorkflowExecutionSta
     how = "cancelled" if cancelled else f"closed as {status.name.lower()} from outside"
     rebuilt = await _rebuilt(connection, run_id)
     if rebuilt:
-        return Ended(code, rebuilt)
+        # Who closed the run from outside left it no time to judge itself.
+        judged = rebuilt.model_copy(update={"status": "cancelled" if cancelled else "failed"})
+        return Ended(code, judged)
     return Ended(code, reason=f"run {run_id} was {how}; its report needs a worker; none answers")
 
 

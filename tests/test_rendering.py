@@ -257,4 +257,5 @@ def test_every_status_of_a_report_has_its_exit_code() -> None:
 def test_a_secret_is_never_shown() -> None:
     assert masked("sk-ant-0123456789abcdef") == "…cdef (23 characters)"
     assert masked("hunter2") == "…"
-    assert without_password("http://user:pass@proxy:8080/v1") == "http://…@proxy:8080/v1"
+    address = "http://user:pass@proxy:8080/v1"  # pragma: allowlist secret
+    assert without_password(address) == "http://…@proxy:8080/v1"
