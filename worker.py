@@ -32,6 +32,7 @@ from activities import snapshot
 from activities.agents import Agents
 from activities.analysers.lenses import lens_tools
 from activities.catalogue import Catalogue
+from activities.gate import RateGate
 from activities.journal import FileJournal
 from activities.preparation import Preparation
 from activities.pricing import Prices
@@ -60,6 +61,8 @@ MODEL_SLOTS = 200
 FindCapabilities = Callable[[], Awaitable[Capabilities]]
 MakeTools = Callable[[DirectoryStore, Path], Mapping[str, Tool]]
 """(store, scratch folder) -> the tools of this worker, by name."""
+MakeJournal = Callable[[Path], FileJournal]
+"""folder -> the journal of this worker."""
 log = logging.getLogger("worker")
 
 
@@ -76,13 +79,20 @@ class Served:
     asking: list[Callable[..., Any]]
     journal: FileJournal
     tiers: tuple[Tier, ...]
+    gate: RateGate
 
 
-def build(settings: Settings, target: Target, make_tools: MakeTools) -> Served:
+def build(
+    settings: Settings,
+    target: Target,
+    make_tools: MakeTools,
+    make_journal: MakeJournal = FileJournal,
+) -> Served:
     """Wire the collaborators. ValueError says what is wrong with a setting or a file."""
     state = StateDir.of(settings)
     store = DirectoryStore.at(target.store_url)
-    journal = FileJournal(state.journal)
+    journal = make_journal(state.journal)
+    gate = RateGate()
     catalogue = Catalogue.load()
     prices = Prices.of(settings)
     tools = make_tools(store, state.path / "snapshots")
@@ -105,12 +115,14 @@ def build(settings: Settings, target: Target, make_tools: MakeTools) -> Served:
         {name: role.prompt for name, role in catalogue.roles.items()},
         TEMPLATES,
         prices.price,
+        gate,
     )
     return Served(
         free=[*activities_of(preparation), *activities_of(Tools(tools, journal))],
         asking=activities_of(agents),
         journal=journal,
         tiers=tuple(card.tier for card in prices.cards()) if model else (),
+        gate=gate,
     )
 
 
@@ -189,6 +201,9 @@ async def serve(settings: Settings, target: Target, served: Served) -> None:
     await served.journal.prune(RETENTION)
     started = workers(client, target.task_queue, served, settings.build_id or __version__)
     ends = [asyncio.create_task(told.wait()), *(asyncio.create_task(w.run()) for w in started)]
+    if served.tiers:
+        keeping = served.gate.keep(client, target.task_queue, served.tiers)
+        ends.append(asyncio.create_task(keeping))
     attending = None
     if target.embedded:
         attendance.came_up(settings)
@@ -250,8 +265,12 @@ def own_target(settings: Settings) -> Target:
     )
 
 
-def main(arguments: list[str] | None = None, make_tools: MakeTools = shipped_tools) -> int:
-    """The exit code. `make_tools` is what another worker of this project may bring along."""
+def main(
+    arguments: list[str] | None = None,
+    make_tools: MakeTools = shipped_tools,
+    make_journal: MakeJournal = FileJournal,
+) -> int:
+    """The exit code. `make_…` is what another worker of this project may bring along."""
     parser = argparse.ArgumentParser(description="The worker process.")
     parser.add_argument("--embedded", metavar="STATE_DIR", type=Path, help="of the embedded server")
     place: Path | None = parser.parse_args(arguments).embedded
@@ -259,7 +278,7 @@ def main(arguments: list[str] | None = None, make_tools: MakeTools = shipped_too
         settings = Settings(state_dir=place) if place else Settings()
         target = embedded_target(settings) if place else own_target(settings)
         _log(settings, embedded=target.embedded)
-        served = build(settings, target, make_tools)
+        served = build(settings, target, make_tools, make_journal)
     # Temporal's profiles fail with RuntimeError.
     except (ValueError, OSError, RuntimeError, EmbeddedError) as error:
         return _refused(error, 2)

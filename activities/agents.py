@@ -12,7 +12,7 @@ from temporalio import activity
 
 from activities import checks, prompts, provenance, repair_prompts
 from activities.asking import Asked, Asking, Shape, Value
-from activities.seam import Journal, Model, Store
+from activities.seam import Gate, Journal, Model, Store
 from orchestrator import answers, graph, revision
 from orchestrator.contracts import (
     Call,
@@ -54,6 +54,8 @@ class Agents:
     templates: Mapping[str, Callable[[SynthesisMaterial], Synthesis]]
     price: Callable[[str, Usage], Decimal | None]
     """Dollars of a call by the id of the model that served it; None when it is unpriced."""
+    gate: Gate | None = None
+    """None: every call leaves at once."""
 
     @activity.defn
     async def plan(self, call: Call, material: PlanMaterial) -> Reply[Plan]:
@@ -149,7 +151,7 @@ class Agents:
         system: str,
         prompt: str,
     ) -> Reply[Value]:
-        asking = Asking(self.model, self.journal, self.price)
+        asking = Asking(self.model, self.journal, self.price, self.gate)
         return await asking.ask(call, material, shape, system, prompt)
 
     async def _text(self, digest: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
@@ -13,15 +14,18 @@ from pydantic import ValidationError
 from temporalio import activity
 
 from activities.heartbeat import beating
-from activities.seam import Journal, Model, ModelAnswer, ModelRequest
+from activities.seam import Gate, Journal, Model, ModelAnswer, ModelRequest
 from orchestrator import policies
 from orchestrator.answers import Answer
 from orchestrator.contracts import Bill, Call, Contract, Problem, Reply, Usage
-from orchestrator.errors import OrchestrationError, OverReservation, PossiblyBilled
+from orchestrator.errors import NotBilled, OrchestrationError, OverReservation, PossiblyBilled
 from orchestrator.pricing import price, worst
 
 MARGIN_SECONDS = 5.0
 """How much sooner than its start-to-close a call is cut, so that it can still say what it used."""
+
+SHORTEST_WAIT = 1.0
+"""Seconds that a tier is shut when an endpoint throttles without saying for how long."""
 
 BROKEN_CHARACTERS = 20_000
 """How much of a malformed answer goes back to be mended."""
@@ -47,6 +51,8 @@ class Asking:
     journal: Journal
     price: Callable[[str, Usage], Decimal | None]
     """Dollars of a call by the id of the model that served it; None when it is unpriced."""
+    gate: Gate | None = None
+    """None: every call leaves at once."""
 
     async def ask(
         self,
@@ -72,17 +78,45 @@ class Asking:
             bill = Bill(model=call.model.id, calls=1, dollars=None)
             raise PossiblyBilled("the call was sent, and its worker died before the answer", bill)
         await self._within(call, request)
+        request = await self._turn(call, request)
         await self.journal.mark_sent(key)
         try:
             answer = await self.model.ask(request)
         except PossiblyBilled:
             raise
+        except NotBilled as error:
+            await self.journal.withdraw(key)
+            raise await self._refused(call, request, error) from None
         except OrchestrationError:
             await self.journal.withdraw(key)
             raise
         recorded = json.dumps(asdict(answer) | {"usage": answer.usage.model_dump()})
         await self.journal.record(key, recorded)
         return recorded
+
+    async def _turn(self, call: Call, request: ModelRequest) -> ModelRequest:
+        """Wait until the call may leave; what is left of its time is in the request."""
+        if self.gate is None:
+            return request
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        await self.gate.turn(call.tier)
+        left = max(request.deadline_seconds - (clock() - began), 1.0)
+        return replace(request, deadline_seconds=left)
+
+    async def _refused(self, call: Call, request: ModelRequest, error: NotBilled) -> NotBilled:
+        """What a call that was not billed ends with: a throttle slows its tier and is tried again
+        for as long as the call may take, anything else a few times.
+        """
+        if not error.throttled:
+            if request.attempt < policies.TRANSPORT_TRIES:
+                return error
+            return NotBilled(f"{error.message} (try {request.attempt}, the last)", final=True)
+        if self.gate is not None:
+            wait = error.next_retry_delay
+            seconds = wait.total_seconds() if wait else SHORTEST_WAIT
+            await self.gate.throttled(call.tier, seconds, error.message)
+        return error
 
     async def _within(self, call: Call, request: ModelRequest) -> None:
         """OverReservation when the worst case of the real prompt is above what was reserved."""

@@ -103,6 +103,20 @@ class Journal(Protocol):
         ...
 
 
+class Gate(Protocol):
+    """How fast the calls of each tier may leave, for all runs together."""
+
+    async def turn(self, tier: str) -> None:
+        """Wait, for a few seconds at most, until a call of this tier may leave. NotBilled when
+        that is further away: the call goes back to its queue until then.
+        """
+        ...
+
+    async def throttled(self, tier: str, seconds: float, reason: str) -> None:
+        """A call was refused for want of capacity; the endpoint asks to wait so many seconds."""
+        ...
+
+
 class Store(Protocol):
     """Content-addressed blobs, shared by every worker and starter of a deployment."""
 

@@ -55,14 +55,21 @@ class NotBilled(OrchestrationError):
     """A throttle, an overload or a connection that never carried the request.
 
     `throttled` tells the first two from the third: they slow the tier down for everyone and are
-    tried again for as long as the call may take, whereas a connection gets few tries.
+    tried again for as long as the call may take, whereas a connection gets few tries: the last
+    of them is `final`.
     """
 
     retryable = True
 
     def __init__(
-        self, message: str, *, retry_after: timedelta | None = None, throttled: bool = False
+        self,
+        message: str,
+        *,
+        retry_after: timedelta | None = None,
+        throttled: bool = False,
+        final: bool = False,
     ) -> None:
+        self.retryable = not final
         super().__init__(message, retry_after=retry_after)
         self.throttled = throttled
 

@@ -1,0 +1,198 @@
+"""The rate gate: a refusal for want of capacity slows its tier for every run on every worker.
+
+Two brakes with one rule (`orchestrator/gate.py`). The tier's task queue at the server holds back
+what no worker has yet; that takes a second or two to act. This process holds back at once what it
+already has in hand. Where the server keeps no rates, the second brake works alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from orchestrator import rate_limits
+from orchestrator.errors import NotBilled
+from orchestrator.gate import STEP_SECONDS, Flow, Throttled, described, next_rate, understood
+
+SPACING = 0.01
+"""Seconds between two calls of a tier that leave this process: the first refusal comes back before
+a wide fan-out has left.
+"""
+HOLD_SECONDS = 5.0
+"""How long a call waits here for its turn; one that would wait longer goes back to its queue."""
+MEASURED_SECONDS = 5.0
+"""How far back a rate is measured."""
+HEADROOM = 1.2
+"""How much faster than the rate the queue gives work out: two brakes of the same rate, one behind
+the other, would together be slower than either. What comes too early waits here.
+"""
+LOOK_SECONDS = 5.0
+"""How often the queue of a tier at full speed is looked at: another worker may have shut it, or
+died and left it shut.
+"""
+_STARTED = time.time() - time.monotonic()
+logger = logging.getLogger(__name__)
+
+
+def _now() -> float:
+    """Unix time, as far as it can be compared with a server's, that never goes back."""
+    return _STARTED + time.monotonic()
+
+
+@dataclass
+class _Lane:
+    """One tier as this process sees it."""
+
+    flow: Flow = field(default_factory=Flow)
+    told: Flow = field(default_factory=Flow)
+    """What the server holds, as far as known."""
+    stamp: str = ""
+    foreign: bool = False
+    """Whether the limit at the server is a person's, which is left alone."""
+    workers: int = 1
+    free: float = 0.0
+    """When the next call may leave."""
+    opened: float = 0.0
+    shuts: int = 0
+    sent: deque[float] = field(default_factory=lambda: deque(maxlen=2_000))
+    refused: deque[float] = field(default_factory=lambda: deque(maxlen=2_000))
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def advance(self, now: float) -> None:
+        """Take in that time went by."""
+        before, self.flow = self.flow, next_rate(self.flow, None, now)
+        if before.rate == 0 and self.flow.rate != 0:
+            self.opened = now
+
+    def shut(self, event_seconds: float, cause: str, now: float) -> None:
+        """Take in a refusal."""
+        self.refused.append(now)
+        self._become(
+            next_rate(self.flow, Throttled(event_seconds, cause, self._measured(now)), now)
+        )
+        self.woken.set()
+
+    def adopt(self, shared: Flow) -> None:
+        """Take over what another worker decided, and keep what it cannot know yet."""
+        ours_is_news = self.flow.rate == 0 and self.flow != self.told
+        self.told = shared
+        if not ours_is_news:
+            self._become(shared)
+        elif shared.rate == 0:
+            self._become(replace(shared, until=max(shared.until, self.flow.until)))
+
+    def reserve(self, now: float) -> float:
+        """When the next call may leave."""
+        shut = self.flow.rate == 0
+        rate = self.flow.after if shut else self.flow.rate
+        at = max(now, self.free, self.flow.until if shut else 0.0)
+        self.free = at + max(SPACING, self.workers / rate if rate else 0.0)
+        return at
+
+    def _become(self, flow: Flow) -> None:
+        if flow.rate == 0 and flow != self.flow:
+            # Turns that were given out before no longer hold.
+            self.shuts += 1
+            self.free = flow.until
+        self.flow = flow
+
+    def _measured(self, now: float) -> float:
+        """Calls per second that left and were not refused, all workers together: until it was
+        shut, not before it was last opened.
+        """
+        end = self.flow.changed if self.flow.rate == 0 else now
+        first = self.sent[0] if self.sent else end
+        start = max(end - MEASURED_SECONDS, self.opened, first)
+        taken = sum(at >= start for at in self.sent) - sum(at >= start for at in self.refused)
+        return self.workers * max(taken, 0) / max(1.0, end - start)
+
+
+class RateGate:
+    """Implements the `Gate` seam. One a worker process; `keep` shares it with the others."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[str, _Lane] = {}
+
+    async def turn(self, tier: str) -> None:
+        """Wait until a call of this tier may leave. NotBilled when that takes too long to wait for
+        in here; the error says when to come back.
+        """
+        lane = self._lane(tier)
+        began = _now()
+        while True:
+            now = _now()
+            lane.advance(now)
+            free, shuts = lane.free, lane.shuts
+            at = lane.reserve(now)
+            if at - began > HOLD_SECONDS:
+                lane.free = free
+                raise NotBilled(
+                    f"not sent yet: {described(tier, lane.flow, now)}",
+                    retry_after=timedelta(seconds=at - now),
+                    throttled=True,
+                )
+            if at > now:
+                await asyncio.sleep(at - now)
+            if lane.shuts == shuts:
+                lane.sent.append(_now())
+                return
+
+    async def throttled(self, tier: str, seconds: float, reason: str) -> None:
+        """A call was refused for want of capacity; the endpoint asks to wait so many seconds."""
+        self._lane(tier).shut(seconds, reason, _now())
+
+    async def keep(self, client: Client, queue: str, tiers: Sequence[str]) -> None:
+        """Agree with the server and the other workers about the queue of each tier, for ever.
+
+        Opens again what a worker that died left shut.
+        """
+        await asyncio.gather(*(self._keep(client, tier, f"{queue}-{tier}") for tier in tiers))
+
+    async def _keep(self, client: Client, tier: str, queue: str) -> None:
+        lane = self._lane(tier)
+        while True:
+            lane.woken.clear()
+            try:
+                await self._agree(client, tier, queue)
+            except RPCError as error:
+                if error.status in rate_limits.CANNOT:
+                    logger.warning("the server keeps no rates; each worker slows by itself")
+                    await asyncio.Event().wait()
+                logger.info("rate of %s not agreed: %s", queue, error)
+            # No rate changes more often.
+            await asyncio.sleep(STEP_SECONDS)
+            if lane.flow.rate is None:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(lane.woken.wait(), LOOK_SECONDS)
+
+    async def _agree(self, client: Client, tier: str, queue: str) -> None:
+        lane = self._lane(tier)
+        found = await rate_limits.read_rate(client, queue)
+        lane.workers = found.workers
+        now = _now()
+        if found.stamp != lane.stamp:
+            shared = understood(tier, found.rate, found.reason, found.written, now)
+            lane.stamp, lane.foreign = found.stamp, shared is None
+            if shared is not None:
+                lane.adopt(shared)
+        lane.advance(now)
+        flow = lane.flow
+        if lane.foreign or flow == lane.told:
+            return
+        text = described(tier, flow, now)
+        rate = None if flow.rate is None else flow.rate * HEADROOM
+        written = await rate_limits.write_rate(client, queue, rate, text)
+        lane.stamp, lane.told = written.stamp, flow
+        logger.info("%s", text)
+
+    def _lane(self, tier: str) -> _Lane:
+        return self._lanes.setdefault(tier, _Lane())

@@ -1,0 +1,157 @@
+"""A deployment of its own for a measurement: simulator, embedded server and worker as real
+processes, in a folder that goes away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import yaml
+from temporalio.client import Client, WorkflowHandle
+
+from cli.connection import pollers
+from orchestrator.contracts import Goal, Limits, Plan, Report, Subtask
+from orchestrator.embedded import EmbeddedError, Programs, down, ensure_up, status
+from orchestrator.embedded.supervision import WORKER
+from orchestrator.settings import HOME, Settings
+from orchestrator.storage import DirectoryStore
+from orchestrator.temporal import Target, connect
+
+HEAL_SECONDS = 0.5
+POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A simulator in a process of its own."""
+
+    url: str
+
+    def log(self) -> dict[str, Any]:
+        """What it was asked and what it would have charged. Blocking."""
+        with urlopen(f"{self.url}/simulator/log", timeout=10) as answer:
+            log: dict[str, Any] = json.load(answer)
+            return log
+
+
+@dataclass
+class Deployment:
+    """What a measurement talks to. Server and worker are started again when they die."""
+
+    settings: Settings
+    programs: Programs
+    target: Target
+    client: Client
+    simulator: Simulated
+
+    async def start(self, goal: Goal) -> WorkflowHandle[Any, Report]:
+        """Start a run."""
+        probe = await DirectoryStore.at(self.target.store_url).put(b"bench")
+        return await self.client.start_workflow(
+            "SupervisorWorkflow",
+            goal.model_copy(update={"probe": probe}),
+            id=f"bench-{uuid.uuid4().hex[:8]}",
+            task_queue=self.target.task_queue,
+            result_type=Report,
+        )
+
+    def pid(self, name: str) -> int | None:
+        """Of `server` or `worker`; None while it does not run."""
+        now = status(self.settings)
+        return now.server_pid if name == "server" else now.worker_pid
+
+    async def served(self, tier: str) -> None:
+        """Return once a worker asks for this tier's calls."""
+        queue = f"{self.target.task_queue}-{tier}"
+        while True:
+            if await pollers(self.client, self.client.namespace, queue):
+                return
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def heal(self) -> None:
+        """Start what has died, for ever."""
+        while True:
+            with suppress(EmbeddedError):
+                await asyncio.to_thread(ensure_up, self.settings, "watcher", self.programs)
+            await asyncio.sleep(HEAL_SECONDS)
+
+
+@asynccontextmanager
+async def simulated(folder: Path, script: Mapping[str, Any]) -> AsyncIterator[Simulated]:
+    """A simulator with this script."""
+    path = folder / "script.yaml"
+    path.write_text(yaml.safe_dump(dict(script)))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "simulator", "--script", str(path),
+        cwd=HOME, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        line = (await process.stdout.readline()).decode()
+        yield Simulated(line.strip().partition("=")[2])
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+@asynccontextmanager
+async def deployed(
+    folder: Path, script: Mapping[str, Any], worker: Path | None = None
+) -> AsyncIterator[Deployment]:
+    """Everything up; `worker` is the program to run instead of worker.py."""
+    async with simulated(folder, script) as simulator:
+        os.environ |= {"ANTHROPIC_BASE_URL": simulator.url, "ANTHROPIC_API_KEY": "scripted"}
+        settings = Settings(_env_file=None, state_dir=folder / "state")
+        command = (sys.executable, str(worker)) if worker else WORKER
+        programs = Programs(worker=command)
+        endpoint = await asyncio.to_thread(ensure_up, settings, "starter", programs)
+        client = await connect(endpoint.target)
+        deployment = Deployment(settings, programs, endpoint.target, client, simulator)
+        healing = asyncio.create_task(deployment.heal())
+        try:
+            await deployment.served("haiku")
+            yield deployment
+        finally:
+            healing.cancel()
+            await asyncio.gather(healing, return_exceptions=True)
+            await asyncio.to_thread(down, settings)
+
+
+def parallel(count: int, **limits: Any) -> Goal:
+    """A goal whose plan is so many independent subtasks of the haiku tier."""
+    subtasks = tuple(part(number) for number in range(1, count + 1))
+    return planned(subtasks, **limits)
+
+
+def part(number: int, *depends_on: str, tier: str = "haiku") -> Subtask:
+    """One subtask."""
+    instruction = f"Look at part {number} of the market and say what matters most about it"
+    return Subtask.model_validate(
+        {
+            "id": f"t{number}",
+            "title": f"Part {number}",
+            "instruction": instruction,
+            "role": "analyst",
+            "tier": tier,
+            "depends_on": depends_on,
+        }
+    )
+
+
+def planned(subtasks: tuple[Subtask, ...], **limits: Any) -> Goal:
+    """A goal with this plan and no more money than it needs a bound for."""
+    plan = Plan(goal="Look at the market", subtasks=subtasks)
+    bounds = Limits.model_validate(
+        {"dollars": 1_000, "model_calls": 2_000, "subtasks": len(subtasks)} | limits
+    )
+    return Goal(text="Look at the market", plan=plan, limits=bounds, use_models=True)

@@ -1,0 +1,125 @@
+"""One paid call, seen from inside its activity: what becomes of a refusal, and how often a call
+that was surely not billed is tried again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from activities.asking import Asking, Shape
+from activities.journal import FileJournal
+from activities.seam import ModelAnswer, ModelRequest
+from orchestrator.answers import DigestAnswer
+from orchestrator.contracts import Call, ModelCard, Reply, Usage
+from orchestrator.errors import NotBilled, OrchestrationError
+from orchestrator.materials import Digest, DigestMaterial
+from orchestrator.policies import TRANSPORT_TRIES
+
+pytestmark = pytest.mark.anyio
+
+CALL = Call(
+    id="digest-t1-1",
+    kind="digest",
+    tier="haiku",
+    model=ModelCard(tier="haiku", id="claude-haiku-5-5", prices=()),
+    max_output=4_000,
+    ceiling=Decimal(1),
+    token_ceiling=100_000,
+)
+MATERIAL = DigestMaterial(goal="Compare the offers", findings=())
+SHAPE = Shape(DigestAnswer, lambda answer: Digest(text=answer.digest))
+ANSWER = ModelAnswer('{"digest": "short"}', "end_turn", "claude-haiku-5-5", Usage())
+THROTTLE = NotBilled("429", retry_after=timedelta(seconds=12), throttled=True)
+UNREACHED = NotBilled("ConnectError: refused")
+
+
+@dataclass
+class Lines:
+    """A model that says these, one a call."""
+
+    lines: list[ModelAnswer | OrchestrationError]
+    requests: list[ModelRequest] = field(default_factory=list)
+
+    async def ask(self, request: ModelRequest) -> ModelAnswer:
+        self.requests.append(request)
+        line = self.lines.pop(0)
+        if isinstance(line, OrchestrationError):
+            raise line
+        return line
+
+    async def count_tokens(self, request: ModelRequest) -> int:
+        return 100
+
+
+@dataclass
+class Watched:
+    """A gate that notes what it hears, and is shut when it is told to be."""
+
+    shut: NotBilled | None = None
+    heard: list[tuple[str, float, str]] = field(default_factory=list)
+
+    async def turn(self, tier: str) -> None:
+        if self.shut:
+            raise self.shut
+
+    async def throttled(self, tier: str, seconds: float, reason: str) -> None:
+        self.heard.append((tier, seconds, reason))
+
+
+async def ask(folder: Path, model: Lines, gate: Watched, attempt: int = 1) -> Reply[Digest]:
+    environment = ActivityEnvironment()
+    environment.info = replace(environment.info, attempt=attempt)
+    asking = Asking(model, FileJournal(folder), lambda *_: Decimal(0), gate)
+    reply: Reply[Digest] = await environment.run(asking.ask, CALL, MATERIAL, SHAPE, "S", "P")
+    return reply
+
+
+async def test_a_throttle_slows_its_tier_for_as_long_as_the_server_asks(tmp_path: Path) -> None:
+    gate = Watched()
+    with pytest.raises(NotBilled) as refusal:
+        await ask(tmp_path, Lines([THROTTLE]), gate, attempt=40)
+    assert gate.heard == [("haiku", 12.0, "429")]
+    assert refusal.value.next_retry_delay == timedelta(seconds=12)
+    assert not refusal.value.non_retryable, "however often it was throttled already"
+
+
+async def test_an_endpoint_that_is_not_reached_slows_nobody(tmp_path: Path) -> None:
+    gate = Watched()
+    with pytest.raises(NotBilled):
+        await ask(tmp_path, Lines([UNREACHED]), gate)
+    assert gate.heard == []
+
+
+@pytest.mark.parametrize("attempt", range(1, TRANSPORT_TRIES + 2))
+async def test_an_endpoint_that_is_not_reached_is_tried_three_times(
+    tmp_path: Path, attempt: int
+) -> None:
+    with pytest.raises(NotBilled) as refusal:
+        await ask(tmp_path, Lines([UNREACHED]), Watched(), attempt)
+    assert refusal.value.non_retryable == (attempt >= TRANSPORT_TRIES)
+
+
+async def test_a_call_whose_tier_is_shut_is_not_sent_and_may_be_sent_later(tmp_path: Path) -> None:
+    model = Lines([ANSWER])
+    with pytest.raises(NotBilled):
+        await ask(tmp_path, model, Watched(shut=THROTTLE))
+    assert model.requests == []
+    reply = await ask(tmp_path, model, Watched())
+    assert reply.value == Digest(text="short")
+
+
+async def test_a_call_that_was_throttled_is_sent_again_and_its_answer_only_once(
+    tmp_path: Path,
+) -> None:
+    model = Lines([THROTTLE, ANSWER])
+    with pytest.raises(NotBilled):
+        await ask(tmp_path, model, Watched())
+    first, second = [await ask(tmp_path, model, Watched(), attempt) for attempt in (2, 3)]
+    assert first == second
+    assert len(model.requests) == 2

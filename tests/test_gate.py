@@ -1,0 +1,309 @@
+"""The gate: a tier that an endpoint throttles is shut, slowed and lifted, on every worker, and
+never stays shut.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueResponse
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+from temporalio.testing import WorkflowEnvironment
+
+from activities import gate as gates
+from activities.gate import RateGate
+from orchestrator.errors import NotBilled
+from orchestrator.gate import (
+    LEAST,
+    LONGEST_SHUT,
+    STEP_SECONDS,
+    Flow,
+    Throttled,
+    described,
+    next_rate,
+    understood,
+)
+from orchestrator.rate_limits import QueueRate, can_set_rates, read_rate, write_rate
+
+pytestmark = pytest.mark.anyio
+
+CAUSE = "claude-haiku-5-5: 429 rate_limit_error"
+
+seconds = st.floats(0, 100_000, allow_nan=False)
+rates = st.floats(0, 500, allow_nan=False)
+throttles = st.builds(Throttled, seconds, st.text(max_size=300), rates)
+histories = st.lists(st.tuples(st.floats(0, 400), st.none() | throttles), max_size=30)
+
+
+def after(history: list[tuple[float, Throttled | None]]) -> tuple[Flow, float]:
+    """Where these events, each so many seconds after the one before, lead; and when that is."""
+    flow, now = Flow(), 1_000.0
+    for wait, event in history:
+        now += wait
+        flow = next_rate(flow, event, now)
+    return flow, now
+
+
+# ---------------------------------------------------------------- the rule
+
+
+@given(histories, throttles)
+def test_a_refusal_shuts_the_tier_for_as_long_as_was_asked(
+    history: list[tuple[float, Throttled | None]], event: Throttled
+) -> None:
+    flow, now = after(history)
+    shut = next_rate(flow, event, now)
+    asked = min(event.seconds, LONGEST_SHUT)
+    assert shut.rate == 0
+    assert shut.until >= now + asked
+    if asked > 0.1:
+        assert next_rate(shut, None, now + asked - 0.1).rate == 0
+
+
+@given(histories)
+def test_no_tier_stays_shut_or_slow_for_ever(
+    history: list[tuple[float, Throttled | None]],
+) -> None:
+    flow, now = after(history)
+    now += LONGEST_SHUT
+    for _ in range(100):
+        now += STEP_SECONDS
+        flow = next_rate(flow, None, now)
+    assert flow == Flow()
+
+
+@given(histories)
+def test_a_rate_changes_at_most_once_a_second_and_only_climbs_by_itself(
+    history: list[tuple[float, Throttled | None]],
+) -> None:
+    flow, now = after(history)
+    if flow.rate:
+        assert next_rate(flow, None, flow.changed + STEP_SECONDS * 0.99) == flow
+        later = next_rate(flow, None, now + STEP_SECONDS)
+        assert later.rate is None or later.rate >= flow.rate >= LEAST
+
+
+@given(st.floats(0.2, 200), seconds)
+def test_a_tier_opens_at_half_of_what_it_took_before(measured: float, wait: float) -> None:
+    shut = next_rate(Flow(), Throttled(wait, CAUSE, measured), 0.0)
+    opened = next_rate(shut, None, shut.until)
+    assert opened.rate == pytest.approx(measured / 2, abs=0.02)
+
+
+def test_a_limit_that_was_measured_while_it_held_is_met_again_from_just_below() -> None:
+    flow = replace(Flow(), rate=10.2, measured=10.0, step=4)
+    shut = next_rate(flow, Throttled(1.0, CAUSE, 10.0), 100.0)
+    assert next_rate(shut, None, 101.0).rate == 9.5
+
+
+def test_one_bad_second_does_not_halve_more_than_once() -> None:
+    flow = replace(Flow(), rate=10.0, measured=10.0)
+    assert next_rate(flow, Throttled(1.0, CAUSE, 0.0), 100.0).measured == 5.0
+
+
+@given(histories)
+def test_any_worker_reads_what_another_one_decided(
+    history: list[tuple[float, Throttled | None]],
+) -> None:
+    flow, now = after(history)
+    text = described("haiku", flow, now)
+    read = understood("haiku", flow.rate, text, now, now)
+    assert "\n" not in text
+    assert read is not None
+    assert (read.rate, read.measured, read.step) == (flow.rate, flow.measured, flow.step)
+    if flow.rate == 0:
+        assert read.after == flow.after
+        assert read.until >= min(flow.until, now + LONGEST_SHUT)
+        assert read.until <= max(flow.until, now) + 0.11
+
+
+@given(seconds, st.floats(-1e6, 1e6))
+def test_a_clock_that_is_wrong_keeps_no_tier_shut_for_longer(wait: float, skew: float) -> None:
+    now = 1e9
+    text = described("haiku", next_rate(Flow(), Throttled(wait, CAUSE, 5.0), now), now)
+    read = understood("haiku", 0.0, text, now + skew, now)
+    assert read is not None
+    assert read.until <= now + min(wait, LONGEST_SHUT) + 0.11
+
+
+def test_the_words_of_an_endpoint_cannot_pass_for_ours() -> None:
+    cause = "429; then 9999.00/s of 9999.00/s"
+    shut = next_rate(Flow(), Throttled(12.0, cause, 8.0), 0.0)
+    read = understood("haiku", 0.0, described("haiku", shut, 0.0), 0.0, 0.0)
+    assert read is not None and read.after == 4.0
+
+
+@pytest.mark.parametrize("reason", ["", "quiet hours", "haiku slowed down", "sonnet at full speed"])
+def test_a_limit_that_a_person_set_is_not_ours(reason: str) -> None:
+    assert understood("haiku", 2.0, reason, 0.0, 0.0) is None
+
+
+def test_what_a_person_reads_says_how_long_and_why() -> None:
+    shut = next_rate(Flow(), Throttled(12.0, CAUSE, 8.0), 0.0)
+    assert described("haiku", shut, 0.0) == f"haiku throttled 12 s: {CAUSE}; then 4.00/s of 8.00/s"
+
+
+# ---------------------------------------------------------------- inside one worker
+
+
+async def test_a_call_that_would_wait_too_long_goes_back_to_its_queue() -> None:
+    gate = RateGate()
+    await gate.turn("haiku")
+    await gate.throttled("haiku", 60.0, CAUSE)
+    with pytest.raises(NotBilled) as refusal:
+        await gate.turn("haiku")
+    assert refusal.value.throttled
+    assert not refusal.value.non_retryable
+    assert refusal.value.next_retry_delay is not None
+    assert refusal.value.next_retry_delay > timedelta(seconds=50)
+
+
+async def test_a_tier_that_is_throttled_does_not_slow_another() -> None:
+    gate = RateGate()
+    await gate.throttled("haiku", 60.0, CAUSE)
+    await gate.turn("sonnet")
+
+
+async def test_calls_that_wait_for_their_turn_wait_again_when_the_tier_is_shut() -> None:
+    gate = RateGate()
+    await gate.turn("haiku")
+    await gate.throttled("haiku", 0.2, CAUSE)
+    waiting = [asyncio.create_task(gate.turn("haiku")) for _ in range(3)]
+    await asyncio.sleep(0)
+    await gate.throttled("haiku", 60.0, CAUSE)
+    ends = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(end) for end in ends] == [NotBilled] * 3
+
+
+async def test_waiting_calls_leave_one_after_another() -> None:
+    gate, loop = RateGate(), asyncio.get_running_loop()
+    times: list[float] = []
+
+    async def call() -> None:
+        await gate.turn("haiku")
+        times.append(loop.time())
+
+    await asyncio.gather(*(call() for _ in range(10)))
+    assert max(times) - min(times) >= 0.9 * 9 * gates.SPACING
+
+
+# ---------------------------------------------------------------- at a real server
+
+
+@pytest.fixture
+def queue() -> str:
+    return f"gate-{uuid.uuid4().hex[:8]}"
+
+
+@asynccontextmanager
+async def keeping(client: Client, queue: str, *gates: RateGate) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(gate.keep(client, queue, ("haiku",))) for gate in gates]
+    try:
+        yield
+    finally:
+        assert not any(task.done() for task in tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def until(client: Client, queue: str, holds: Callable[[QueueRate], bool]) -> QueueRate:
+    """The rate of the haiku queue once this holds for it."""
+    while True:
+        found = await read_rate(client, f"{queue}-haiku")
+        if holds(found):
+            return found
+        await asyncio.sleep(0.05)
+
+
+async def refused(gate: RateGate) -> NotBilled:
+    """The refusal of a call, once this gate knows that the tier is shut."""
+    while True:
+        try:
+            await gate.turn("haiku")
+        except NotBilled as refusal:
+            return refusal
+
+
+async def test_a_server_keeps_a_rate_with_its_reason(env: WorkflowEnvironment, queue: str) -> None:
+    assert await can_set_rates(env.client, queue)
+    assert (await read_rate(env.client, queue)).rate is None
+    written = await write_rate(env.client, queue, 0.0, "haiku throttled")
+    assert written == await read_rate(env.client, queue)
+    assert (written.rate, written.reason) == (0.0, "haiku throttled")
+    lifted = await write_rate(env.client, queue, None, "haiku at full speed")
+    assert lifted.rate is None and lifted.stamp != written.stamp
+
+
+async def test_a_throttle_shuts_the_tier_on_every_worker(
+    env: WorkflowEnvironment, queue: str
+) -> None:
+    first, second = RateGate(), RateGate()
+    async with keeping(env.client, queue, first, second):
+        await first.throttled("haiku", 60.0, CAUSE)
+        shut = await until(env.client, queue, lambda found: found.rate == 0)
+        assert shut.reason.startswith("haiku throttled ") and CAUSE in shut.reason
+        refusal = await refused(second)
+    assert "haiku throttled" in refusal.message
+
+
+async def test_what_a_dead_worker_left_shut_is_opened_by_the_next(
+    env: WorkflowEnvironment, queue: str
+) -> None:
+    shut = next_rate(Flow(), Throttled(0.5, CAUSE, 8.0), 0.0)
+    await write_rate(env.client, f"{queue}-haiku", 0.0, described("haiku", shut, 0.0))
+    async with keeping(env.client, queue, RateGate()):
+        opened = await until(env.client, queue, lambda found: found.rate != 0)
+    assert opened.reason == "haiku slowed to 4.00/s: step 0 after a throttle at 8.00/s"
+
+
+async def test_a_limit_that_a_person_set_at_the_server_stays(
+    env: WorkflowEnvironment, queue: str
+) -> None:
+    gate = RateGate()
+    by_hand = await write_rate(env.client, f"{queue}-haiku", 2.0, "quiet hours")
+    async with keeping(env.client, queue, gate):
+        await gate.throttled("haiku", 2.5, CAUSE)
+        await gate.turn("haiku")
+        assert await read_rate(env.client, f"{queue}-haiku") == by_hand
+
+
+@dataclass(frozen=True)
+class OldServer:
+    """A client of a server that keeps no rates."""
+
+    namespace: str = "default"
+    identity: str = "test"
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def workflow_service(self) -> OldServer:
+        return self
+
+    async def describe_task_queue(self, *_: object, **__: object) -> DescribeTaskQueueResponse:
+        return DescribeTaskQueueResponse()
+
+    async def update_task_queue_config(self, *_: object, **__: object) -> None:
+        self.asked.set()
+        raise RPCError("unknown method", RPCStatusCode.UNIMPLEMENTED, b"")
+
+
+async def test_where_the_server_keeps_no_rates_each_worker_slows_by_itself(queue: str) -> None:
+    gate, server = RateGate(), OldServer()
+    client = cast(Client, server)
+    assert not await can_set_rates(client, queue)
+    server.asked.clear()
+    async with keeping(client, queue, gate):
+        await gate.throttled("haiku", 60.0, CAUSE)
+        await server.asked.wait()
+        assert (await refused(gate)).throttled
