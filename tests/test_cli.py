@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -225,6 +226,26 @@ def test_a_help_page_exists_for_every_command_and_names_no_other() -> None:
     page = (Path(__file__).parent.parent / "docs" / "commands.md").read_text()
     named = {line.split("`")[1].split()[0] for line in page.splitlines() if line.startswith("## `")}
     assert named == set(COMMANDS)
+
+
+def examples() -> list[str]:
+    """Every command line that a page of ours shows."""
+    home = Path(__file__).parent.parent
+    pages = (home / "README.md", *sorted((home / "docs").glob("*.md")))
+    shown = re.compile(r"python (?:\S*/)?starter\.py ([a-z]+[^`\n#>)]*)")
+    texts = [path.read_text() for path in pages if path.exists()]
+    return sorted({match[1].strip() for text in texts for match in shown.finditer(text)})
+
+
+@pytest.mark.parametrize("example", examples())
+def test_every_example_in_the_documentation_is_a_command_with_its_options(
+    example: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, *rest = shlex.split(example)
+    assert name in COMMANDS
+    main([name, "--help"])
+    known = set(re.findall(r"--[a-z]+", capsys.readouterr().out))
+    assert {each for each in rest if each.startswith("--")} <= known
 
 
 def test_a_random_id_says_what_and_when_and_nothing_of_the_goal() -> None:
