@@ -145,6 +145,10 @@ class Drive:
     def cancel(self) -> None:
         self.put(CancelAsked())
 
+    def person_answers(self, subtask_id: str, text: str = "") -> None:
+        """Somebody answers for a subtask that waits for a person; nothing: nobody came."""
+        self.put(PersonAnswered(subtask_id, text))
+
     @property
     def closed(self) -> bool:
         return self.state.phase == "closed"
@@ -167,7 +171,7 @@ class Drive:
         for over in [each for each in self.patience if each[0] <= self.now]:
             self.patience.remove(over)
             if self.state.work[over[1]].stage == "person":
-                self.put(PersonAnswered(over[1]))
+                self.person_answers(over[1])
         deadline = self.state.work_deadline
         if not self.deadline_told and deadline and deadline <= self.now:
             self.deadline_told = True

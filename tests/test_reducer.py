@@ -14,7 +14,7 @@ from driving import BRIEFING, ROLES, STRENGTH, Drive, subtask
 from orchestrator import reporting, revision
 from orchestrator.contracts import Draft, Limits, Plan, Subtask, Tier
 from orchestrator.materials import Change, Judgement, Patch, ReplanMaterial
-from orchestrator.state import Answered, Ask, PersonAnswered, ToolEnded, Unanswered, UseTool
+from orchestrator.state import Answered, Ask, ToolEnded, Unanswered, UseTool
 from outcomes import AMPLE, DRAFTS, PLANNED, PROBLEMS, TROUBLES, WORK_OUTCOMES, comes_back, value_of
 
 EXAMPLES = settings(
@@ -109,7 +109,7 @@ class Chance:
             return
         asked = [each for each, one in drive.state.work.items() if one.stage == "person"]
         if asked and draw(st.integers(0, 1)) == 1:
-            drive.put(PersonAnswered(asked[draw(st.integers(0, len(asked) - 1))], "the second"))
+            drive.person_answers(asked[draw(st.integers(0, len(asked) - 1))], "the second")
             return
         if draw(st.integers(0, 9)) == 9 or not (drive.in_flight or drive.late):
             self._wait(draw(st.sampled_from((1, 5, 11, 400, 100_000))))
