@@ -179,6 +179,25 @@ def test_a_port_that_somebody_took_is_replaced_and_the_others_stay(settings: Set
     assert after.port == before.port
 
 
+def test_a_worker_follows_its_server_to_another_port(settings: Settings) -> None:
+    before = ensure_up(settings)
+    log = settings.state_dir / "logs" / "worker.jsonl"
+    until(lambda: log.exists() and f"at {before.target.address}" in log.read_text())
+    # Asleep, it does not restart the server before the thief is there.
+    os.kill(before.worker_pid, signal.SIGSTOP)
+    killed(before.server_pid)
+    until(lambda: server.free_port(before.port, set()) == before.port)
+    with socket.socket() as thief:
+        thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        thief.bind(("127.0.0.1", before.port))
+        thief.listen()
+        after = ensure_up(settings, "watcher")
+        assert after.port != before.port
+        os.kill(before.worker_pid, signal.SIGCONT)
+        until(lambda: f"at {after.target.address}" in log.read_text())
+    assert status(settings).worker_pid == before.worker_pid
+
+
 def test_everything_kept_is_private_to_the_user(settings: Settings) -> None:
     ensure_up(settings, programs=SLEEPER)
     register_root(settings, HOME)
