@@ -29,6 +29,7 @@ from orchestrator.embedded import (
     attendance,
     down,
     ensure_up,
+    identity,
     lease,
     register_root,
     server,
@@ -448,14 +449,14 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_version_changes_with_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervision, "HOME", tmp_path)
+    monkeypatch.setattr(identity, "HOME", tmp_path)
     (tmp_path / "roles").mkdir()
     role = tmp_path / "roles" / "writer.md"
     role.write_text("one")
-    before = supervision.code_version()
-    assert supervision.code_version() == before
+    before = identity.code_version()
+    assert identity.code_version() == before
     role.write_text("another")
-    assert supervision.code_version() != before
+    assert identity.code_version() != before
 
 
 def test_the_state_directory_is_the_same_under_every_spelling(tmp_path: Path) -> None:

@@ -4,19 +4,17 @@ starts processes.
 
 from __future__ import annotations
 
-import hashlib
-import os
 import secrets
 import shutil
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from os import defpath
 from pathlib import Path
 from typing import Literal
 
-from orchestrator import __version__
 from orchestrator.embedded import processes, server
+from orchestrator.embedded.identity import code_version, model_environment, worker_environment
 from orchestrator.embedded.state import (
     EmbeddedError,
     Endpoint,
@@ -34,7 +32,6 @@ FAILED_STARTS = 3
 """So many workers in a row that never came up are an error, not an accident."""
 SPACE_BYTES = 50_000_000
 """Below this the database would soon fail half-way."""
-_SHIPPED = ("*.py", "orchestrator", "workflows", "activities", "cli", "roles", "playbooks")
 
 
 WORKER = (sys.executable, str(HOME / "worker.py"))
@@ -148,41 +145,6 @@ def status(settings: Settings) -> Status:
     )
 
 
-def code_version() -> str:
-    """The project's version and a mark of the files as they are: a worker that runs what was
-    edited since is of another version.
-    """
-    digest = hashlib.sha256()
-    for path in sorted(_shipped_files()):
-        facts = path.stat()
-        digest.update(f"{path.relative_to(HOME)} {facts.st_size} {facts.st_mtime_ns}\n".encode())
-    return f"{__version__}+{digest.hexdigest()[:8]}"
-
-
-def _shipped_files() -> Iterator[Path]:
-    for entry in _SHIPPED:
-        for found in HOME.glob(entry):
-            candidates = found.rglob("*") if found.is_dir() else [found]
-            yield from (path for path in candidates if path.suffix in {".py", ".md", ".yaml"})
-
-
-def model_environment(settings: Settings, salt: str) -> str:
-    """A salted hash of what decides which model is asked; empty without an endpoint."""
-    if not settings.has_endpoint:
-        return ""
-    key = settings.anthropic_api_key
-    facts = (
-        key.get_secret_value() if key else "",
-        settings.anthropic_base_url,
-        settings.model_haiku,
-        settings.model_sonnet,
-        settings.model_opus,
-        settings.capabilities,
-        str(settings.price_file),
-    )
-    return hashlib.sha256("\0".join((salt, *facts)).encode()).hexdigest()
-
-
 def _pid(state: StateDir, name: Literal["server", "worker"]) -> Path:
     return state.path / f"{name}.pid"
 
@@ -245,7 +207,7 @@ def _with_server(state: StateDir, endpoint: Endpoint, programs: Programs, lock: 
             server.command(program, state, endpoint),
             _pid(state, "server"),
             log,
-            {"PATH": os.defpath, "HOME": str(state.path)},
+            {"PATH": defpath, "HOME": str(state.path)},
             lock,
         )
         if ready := _await_server(state, endpoint, process.pid):
@@ -287,20 +249,15 @@ def _with_worker(
     running = processes.running(_pid(state, "worker"), state.path)
     if running and not _stale(endpoint, settings, caller):
         return endpoint
+    log = state.logs / "worker.log"
     draining = tuple(pid for pid in endpoint.draining if processes.alive(pid, state.path))
     failed = 0
-    log = state.logs / "worker.log"
     if running:
         # It takes no more work and finishes what it has; its successor need not wait.
         processes.terminate(running, state.path)
         draining = (*draining, running)
-    elif endpoint.worker_pid and processes.recorded(state.ready) != endpoint.worker_pid:
-        failed = endpoint.failed_starts + 1
-    if failed >= FAILED_STARTS:
-        state.write(endpoint.model_copy(update={"failed_starts": 0, "worker_pid": 0}))
-        raise EmbeddedError(
-            "the worker ends while it starts", processes.last_line(log), f"see {log}"
-        )
+    else:
+        failed = _failed_starts(state, endpoint, log)
     process = processes.spawn(
         [*programs.worker, "--embedded", str(state.path)],
         _pid(state, "worker"),
@@ -321,25 +278,14 @@ def _with_worker(
     return started
 
 
-def worker_environment(settings: Settings) -> dict[str, str]:
-    """The environment of a worker: its starter's, with the starter's settings made explicit.
-    Temporal's own variables do not concern an embedded worker.
+def _failed_starts(state: StateDir, endpoint: Endpoint, log: Path) -> int:
+    """How many workers in a row ended before they came up; EmbeddedError when it is one too many,
+    once, so that the next call tries anew.
     """
-    inherited = {
-        name: value for name, value in os.environ.items() if not name.startswith("TEMPORAL_")
-    }
-    key = settings.anthropic_api_key
-    explicit = {
-        "ANTHROPIC_API_KEY": key.get_secret_value() if key else "",
-        "ANTHROPIC_BASE_URL": settings.anthropic_base_url,
-        "HOLDFAST_MODEL_HAIKU": settings.model_haiku,
-        "HOLDFAST_MODEL_SONNET": settings.model_sonnet,
-        "HOLDFAST_MODEL_OPUS": settings.model_opus,
-        "HOLDFAST_CAPABILITIES": settings.capabilities,
-        "HOLDFAST_PRICE_FILE": str(settings.price_file or ""),
-        "HOLDFAST_IDLE_SECONDS": str(settings.idle_seconds),
-        "HOLDFAST_LOG_LEVEL": settings.log_level,
-        "HOLDFAST_BUILD_ID": settings.build_id,
-        "HOLDFAST_ALLOWED_ROOTS": ":".join(map(str, settings.allowed_roots)),
-    }
-    return inherited | explicit
+    if not endpoint.worker_pid or processes.recorded(state.ready) == endpoint.worker_pid:
+        return 0
+    failed = endpoint.failed_starts + 1
+    if failed < FAILED_STARTS:
+        return failed
+    state.write(endpoint.model_copy(update={"failed_starts": 0, "worker_pid": 0}))
+    raise EmbeddedError("the worker ends while it starts", processes.last_line(log), f"see {log}")
