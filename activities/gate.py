@@ -28,7 +28,14 @@ SPACING = 0.01
 a wide fan-out has left.
 """
 HOLD_SECONDS = 5.0
-"""How long a call waits here for its turn; one that would wait longer goes back to its queue."""
+"""How long a call may have to wait here for its turn; one that would wait longer goes back to its
+queue.
+"""
+LONGEST_HOLD_SECONDS = 15.0
+"""How long it really waits, when the tier became slower meanwhile."""
+BACK_SECONDS = 2.5
+"""When a call that went back comes again, if the tier is open."""
+GLANCE_SECONDS = 0.1
 MEASURED_SECONDS = 5.0
 """How far back a rate is measured."""
 HEADROOM = 1.2
@@ -61,24 +68,25 @@ class _Lane:
     workers: int = 1
     free: float = 0.0
     """When the next call may leave."""
+    waiting: int = 0
+    door: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the call whose turn is next; the others queue for it in order."""
     opened: float = 0.0
-    shuts: int = 0
     sent: deque[float] = field(default_factory=lambda: deque(maxlen=2_000))
     refused: deque[float] = field(default_factory=lambda: deque(maxlen=2_000))
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def advance(self, now: float) -> None:
-        """Take in that time went by."""
+    def advance(self, now: float) -> float:
+        """Take in that it is now."""
         before, self.flow = self.flow, next_rate(self.flow, None, now)
         if before.rate == 0 and self.flow.rate != 0:
             self.opened = now
+        return now
 
-    def shut(self, event_seconds: float, cause: str, now: float) -> None:
+    def shut(self, seconds: float, cause: str, now: float) -> None:
         """Take in a refusal."""
         self.refused.append(now)
-        self._become(
-            next_rate(self.flow, Throttled(event_seconds, cause, self._measured(now)), now)
-        )
+        self.flow = next_rate(self.flow, Throttled(seconds, cause, self._measured(now)), now)
         self.woken.set()
 
     def adopt(self, shared: Flow) -> None:
@@ -86,24 +94,25 @@ class _Lane:
         ours_is_news = self.flow.rate == 0 and self.flow != self.told
         self.told = shared
         if not ours_is_news:
-            self._become(shared)
+            self.flow = shared
         elif shared.rate == 0:
-            self._become(replace(shared, until=max(shared.until, self.flow.until)))
+            self.flow = replace(shared, until=max(shared.until, self.flow.until))
 
-    def reserve(self, now: float) -> float:
+    def ready(self) -> float:
         """When the next call may leave."""
-        shut = self.flow.rate == 0
-        rate = self.flow.after if shut else self.flow.rate
-        at = max(now, self.free, self.flow.until if shut else 0.0)
-        self.free = at + max(SPACING, self.workers / rate if rate else 0.0)
-        return at
+        return max(self.free, self.flow.until if self.flow.rate == 0 else 0.0)
 
-    def _become(self, flow: Flow) -> None:
-        if flow.rate == 0 and flow != self.flow:
-            # Turns that were given out before no longer hold.
-            self.shuts += 1
-            self.free = flow.until
-        self.flow = flow
+    def left(self, now: float) -> None:
+        """Take in that a call leaves."""
+        self.sent.append(now)
+        # What leaves late does not make the next one late.
+        self.free = max(self.free, now - self.interval) + self.interval
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two calls of this process."""
+        rate = self.flow.after if self.flow.rate == 0 else self.flow.rate
+        return max(SPACING, self.workers / rate if rate else 0.0)
 
     def _measured(self, now: float) -> float:
         """Calls per second that left and were not refused, all workers together: until it was
@@ -127,24 +136,20 @@ class RateGate:
         in here; the error says when to come back.
         """
         lane = self._lane(tier)
-        began = _now()
-        while True:
-            now = _now()
-            lane.advance(now)
-            free, shuts = lane.free, lane.shuts
-            at = lane.reserve(now)
-            if at - began > HOLD_SECONDS:
-                lane.free = free
-                raise NotBilled(
-                    f"not sent yet: {described(tier, lane.flow, now)}",
-                    retry_after=timedelta(seconds=at - now),
-                    throttled=True,
-                )
-            if at > now:
-                await asyncio.sleep(at - now)
-            if lane.shuts == shuts:
-                lane.sent.append(_now())
-                return
+        began = lane.advance(_now())
+        if max(began, lane.ready()) + lane.waiting * lane.interval > began + HOLD_SECONDS:
+            raise _not_yet(tier, lane, began)
+        lane.waiting += 1
+        try:
+            async with lane.door:
+                while (now := lane.advance(_now())) < lane.ready():
+                    if lane.ready() > began + LONGEST_HOLD_SECONDS:
+                        raise _not_yet(tier, lane, now)
+                    # Not all at once: the tier may be shut, or go faster, meanwhile.
+                    await asyncio.sleep(min(lane.ready() - now, GLANCE_SECONDS))
+                lane.left(now)
+        finally:
+            lane.waiting -= 1
 
     async def throttled(self, tier: str, seconds: float, reason: str) -> None:
         """A call was refused for want of capacity; the endpoint asks to wait so many seconds."""
@@ -196,3 +201,13 @@ class RateGate:
 
     def _lane(self, tier: str) -> _Lane:
         return self._lanes.setdefault(tier, _Lane())
+
+
+def _not_yet(tier: str, lane: _Lane, now: float) -> NotBilled:
+    """The queue knows when work may go on, and this process may be faster by then."""
+    wait = max(lane.flow.until - now, 1.0) if lane.flow.rate == 0 else BACK_SECONDS
+    return NotBilled(
+        f"not sent yet: {described(tier, lane.flow, now)}",
+        retry_after=timedelta(seconds=wait),
+        throttled=True,
+    )

@@ -17,6 +17,8 @@ STEP_SECONDS = 1.0
 """Between two changes of a rate that is not shut."""
 LEAST = 0.05
 """Calls per second: the slowest a tier goes while it is not shut."""
+GUESS = 1.0
+"""Calls per second that a tier is taken to bear when it is refused before anything is known."""
 LIFTED = 10.0
 """The limit is lifted when the climb has come to this many times the rate measured before."""
 CAUSE_CHARACTERS = 160
@@ -83,12 +85,12 @@ def _shut(flow: Flow, event: Throttled, now: float) -> Flow:
     cause = " ".join(event.cause.split())[:CAUSE_CHARACTERS]
     if flow.rate == 0:
         # Refusals of what was on its way. Less was taken than it seemed.
-        measured = min(flow.measured, _rounded(event.measured))
+        measured = min(flow.measured, max(_rounded(event.measured), _rounded(flow.measured / 2)))
         after = _rounded(flow.after * measured / flow.measured)
         return replace(flow, until=max(flow.until, until), measured=measured, after=after)
-    # One bad second says little: no estimate falls by more than half.
     known = flow.measured if flow.rate is not None else 0.0
-    measured = _rounded(max(event.measured, known / 2))
+    # One bad second says little: no estimate falls by more than half.
+    measured = _rounded(max(event.measured, known / 2 if known else GUESS))
     # A rate that was measured while it was limited is the endpoint's own; any other is a guess.
     after = _rounded(measured * (0.95 if known else 0.5))
     return Flow(0.0, measured, 0, after, until, cause, now)

@@ -24,6 +24,7 @@ from activities import gate as gates
 from activities.gate import RateGate
 from orchestrator.errors import NotBilled
 from orchestrator.gate import (
+    GUESS,
     LEAST,
     LONGEST_SHUT,
     STEP_SECONDS,
@@ -93,11 +94,16 @@ def test_a_rate_changes_at_most_once_a_second_and_only_climbs_by_itself(
         assert later.rate is None or later.rate >= flow.rate >= LEAST
 
 
-@given(st.floats(0.2, 200), seconds)
+@given(st.floats(GUESS, 200), seconds)
 def test_a_tier_opens_at_half_of_what_it_took_before(measured: float, wait: float) -> None:
     shut = next_rate(Flow(), Throttled(wait, CAUSE, measured), 0.0)
     opened = next_rate(shut, None, shut.until)
     assert opened.rate == pytest.approx(measured / 2, abs=0.02)
+
+
+def test_a_tier_that_is_refused_before_it_took_anything_is_tried_at_a_guess() -> None:
+    shut = next_rate(Flow(), Throttled(1.0, CAUSE, 0.0), 0.0)
+    assert next_rate(shut, None, 1.0).rate == GUESS / 2
 
 
 def test_a_limit_that_was_measured_while_it_held_is_met_again_from_just_below() -> None:
