@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 import uuid
 from collections.abc import AsyncIterator, Mapping
@@ -17,11 +18,14 @@ from typing import Any
 from urllib.request import urlopen
 
 import yaml
+from pydantic import SecretStr
 from temporalio.client import Client, WorkflowHandle
+from temporalio.service import RPCError
 
 from cli.connection import pollers
 from orchestrator.contracts import Goal, Limits, Plan, Report, Subtask
-from orchestrator.embedded import EmbeddedError, Programs, down, ensure_up, status
+from orchestrator.embedded import EmbeddedError, Programs, down, ensure_up, status, up
+from orchestrator.embedded.state import StateDir
 from orchestrator.embedded.supervision import WORKER
 from orchestrator.settings import HOME, Settings
 from orchestrator.storage import DirectoryStore
@@ -65,6 +69,14 @@ class Deployment:
             result_type=Report,
         )
 
+    async def result(self, handle: WorkflowHandle[Any, Report]) -> Report:
+        """The report, however often the server goes away meanwhile."""
+        while True:
+            try:
+                return await handle.result()
+            except RPCError:
+                await asyncio.sleep(POLL_SECONDS)
+
     def pid(self, name: str) -> int | None:
         """Of `server` or `worker`; None while it does not run."""
         now = status(self.settings)
@@ -77,6 +89,20 @@ class Deployment:
             if await pollers(self.client, self.client.namespace, queue):
                 return
             await asyncio.sleep(POLL_SECONDS)
+
+    async def outage(self, seconds: float) -> None:
+        """Kill the server, and keep everybody from starting it for so long."""
+        with StateDir.of(self.settings).locked():
+            pid = self.pid("server")
+            assert pid, "the server does not run"
+            os.kill(pid, signal.SIGKILL)
+            await asyncio.sleep(seconds)
+
+    def kill_worker(self) -> None:
+        """Kill -9, if it runs."""
+        pid = self.pid("worker")
+        if pid:
+            os.kill(pid, signal.SIGKILL)
 
     async def heal(self) -> None:
         """Start what has died, for ever."""
@@ -110,11 +136,15 @@ async def deployed(
 ) -> AsyncIterator[Deployment]:
     """Everything up; `worker` is the program to run instead of worker.py."""
     async with simulated(folder, script) as simulator:
-        os.environ |= {"ANTHROPIC_BASE_URL": simulator.url, "ANTHROPIC_API_KEY": "scripted"}
-        settings = Settings(_env_file=None, state_dir=folder / "state")
+        settings = Settings(
+            _env_file=None,
+            state_dir=folder / "state",
+            anthropic_base_url=simulator.url,
+            anthropic_api_key=SecretStr("scripted"),
+        )
         command = (sys.executable, str(worker)) if worker else WORKER
         programs = Programs(worker=command)
-        endpoint = await asyncio.to_thread(ensure_up, settings, "starter", programs)
+        endpoint = await asyncio.to_thread(up, settings, programs)
         client = await connect(endpoint.target)
         deployment = Deployment(settings, programs, endpoint.target, client, simulator)
         healing = asyncio.create_task(deployment.heal())
