@@ -28,7 +28,7 @@ lint: $(STAMP) ## Style and types alone
 	$(PYTHON) -m mypy
 
 record: $(STAMP) ## Write the recorded histories of tests/histories anew
-	$(PYTHON) -m tests.record
+	$(PYTHON) tests/record.py
 
 # A bare environment, so that no index of this machine gets into the file.
 lock: ## Resolve pyproject.toml into requirements.lock anew (needs uv)

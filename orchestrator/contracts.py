@@ -134,6 +134,15 @@ class Plan(Contract):
     subtasks: tuple[Subtask, ...]
 
 
+class Fork(Contract):
+    """What a run takes over from a finished one: findings that its change does not touch."""
+
+    run_id: str
+    findings: tuple[Finding, ...] = ()
+    inputs: tuple[PinnedInput, ...] = ()
+    """As the finished run pinned them; a finding is taken over only if they are the same."""
+
+
 class Goal(Contract):
     """What the caller wants: the input of a run."""
 
@@ -149,6 +158,11 @@ class Goal(Contract):
     use_models: bool = False
     ask_people: bool = False
     """Whether an ambiguous input may wait for a person, durably; else the best guess is made."""
+    wait_for_raise: bool = False
+    """Whether a run out of budget waits, durably, for a higher cap; else it stops and
+    synthesizes.
+    """
+    fork: Fork | None = None
     unpriced: bool = False
     """Whether the caller accepts models without a known price (bounded by calls and tokens
     alone).
@@ -420,6 +434,8 @@ class Finding(Contract):
     dollars: Money | None = Decimal(0)
     started: datetime | None = None
     finished: datetime | None = None
+    reused_from: str = ""
+    """The run that this finding was taken over from; empty: this run's own."""
 
 
 class Synthesis(Contract):
@@ -482,6 +498,7 @@ class Report(Contract):
     data: dict[str, JsonValue] = {}
     gaps: tuple[Gap, ...] = ()
     not_run: tuple[Omission, ...] = ()
+    inputs: tuple[PinnedInput, ...] = ()
     conflicts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What a reader must know of how the answer came about, for example that a template wrote
@@ -497,6 +514,22 @@ class Report(Contract):
     """None: a model without a known price was used."""
     timings: Timings = Timings()
     version: str = ""
+
+
+# ---------------------------------------------------------------- what a person may say to a run
+
+
+class Order(Contract):
+    """One steering command: the argument of every Update. Which fields count, its kind says."""
+
+    subtask_id: str = ""
+    text: str = ""
+    """An answer, a finding supplied by hand, a new instruction, or why."""
+    tier: Tier | None = None
+    plan: Plan | None = None
+    limits: Limits | None = None
+    by: str = ""
+    """Who gave it, for the record."""
 
 
 # ---------------------------------------------------------------- the material of each activity

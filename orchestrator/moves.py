@@ -10,7 +10,18 @@ from orchestrator.calls import free_call, paid_call
 from orchestrator.contracts import RoleTier, Tier
 from orchestrator.reducer import apply
 from orchestrator.settling import held_back
-from orchestrator.state import Ask, AskPerson, Cut, Move, Progress, Started, State, Stop, UseTool
+from orchestrator.state import (
+    Ask,
+    AskPerson,
+    AskRaise,
+    Cut,
+    Move,
+    Progress,
+    Started,
+    State,
+    Stop,
+    UseTool,
+)
 
 DOWNGRADE: dict[RoleTier, Tier] = {"opus": "sonnet", "sonnet": "haiku"}
 
@@ -29,6 +40,11 @@ def _moves(state: State, now: datetime) -> Iterator[Move]:
 def _next(state: State, now: datetime) -> Move | None:
     if state.stopped_by("cancelled"):
         return _cut(state)
+    ending = _cut_ending(state)
+    if ending is not None:
+        return ending
+    if state.paused:
+        return None
     deadline = state.work_deadline
     if state.phase in ("planning", "working") and deadline and now >= deadline:
         return _cut(state) if state.stop else Stop("deadline", "the deadline was reached")
@@ -49,12 +65,14 @@ def _plan(state: State) -> Move | None:
         return free_call(state, "plan", "plan")
     ask = paid_call(state, "plan", "plan", wanted)
     if not state.ledger.fits(ask.amount):
-        return Stop("budget", "the cap does not cover a plan and a synthesis")
+        if state.short:
+            return None
+        return _out_of_money(state, "the cap does not cover a plan and a synthesis")
     return ask
 
 
 def _work(state: State, now: datetime) -> Move | None:
-    if state.stop or len(state.flights) >= state.goal.limits.concurrency:
+    if state.stop or state.short or len(state.flights) >= state.goal.limits.concurrency:
         return None
     return _replan(state) or _first(state, now) or _without_replan(state)
 
@@ -62,6 +80,20 @@ def _work(state: State, now: datetime) -> Move | None:
 def _cut(state: State) -> Move | None:
     ids = tuple(key for key, flight in state.flights.items() if not flight.cut)
     return Cut(ids) if ids else None
+
+
+def _cut_ending(state: State) -> Move | None:
+    """Cut the activities of subtasks that a person ended."""
+    ids = tuple(
+        key
+        for key, flight in state.flights.items()
+        if not flight.cut and (each := _owner(state, flight.move)) is not None and each.ending
+    )
+    return Cut(ids) if ids else None
+
+
+def _owner(state: State, move: Ask | UseTool) -> Progress | None:
+    return state.work.get(move.call.subtask_id if isinstance(move, Ask) else move.subtask_id)
 
 
 def _replan(state: State) -> Move | None:
@@ -76,7 +108,7 @@ def _without_replan(state: State) -> Move | None:
     """What failed takes down what needs it, but only once everything else has been done."""
     if state.flights or state.waiting_since or not state.replanning.setbacks:
         return None
-    return Stop("budget", "the rest of the budget does not cover changing the plan")
+    return _out_of_money(state, "the rest of the budget does not cover changing the plan")
 
 
 def _first(state: State, now: datetime) -> Move | None:
@@ -154,7 +186,11 @@ def _affordable(state: State, ask: Ask) -> Move | None:
         return ask
     if state.ledger.reserved:
         return None
-    return Stop("budget", "the rest of the budget does not cover another call")
+    return _out_of_money(state, "the rest of the budget does not cover another call")
+
+
+def _out_of_money(state: State, why: str) -> Move:
+    return AskRaise(why) if state.goal.wait_for_raise else Stop("budget", why)
 
 
 def _ask(state: State, progress: Progress, tier: RoleTier | None = None) -> Ask:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 
 from orchestrator import policies
-from orchestrator.contracts import Plan, Revision, RoleTier, Subtask
+from orchestrator.contracts import Plan, Revision, RoleTier, Subtask, Usage
 from orchestrator.materials import Change, Patch
+from orchestrator.preview import predict
 from orchestrator.settling import skip
 from orchestrator.state import Progress, State, Stop
 
@@ -16,7 +19,7 @@ def judge_plan(state: State, plan: Plan | None, why: str) -> State:
     """A valid plan is taken over; an invalid one goes back with its errors, at most twice."""
     state = replace(state, plan_tries=state.plan_tries + 1)
     if plan is not None:
-        return adopt(state, plan)
+        return _propose(state, plan)
     state = replace(state, plan_errors=tuple(why.splitlines()))
     return fall_back(state) if state.plan_tries > policies.REPAIRS else state
 
@@ -43,16 +46,51 @@ def fall_back(state: State) -> State:
         f"The planner gave no valid plan ({'; '.join(state.plan_errors)}): one agent took it all."
     )
     state = replace(state, notes=(*state.notes, note))
-    return adopt(state, Plan(goal=state.goal.text, subtasks=(subtask,)))
+    return _propose(state, Plan(goal=state.goal.text, subtasks=(subtask,)))
+
+
+def _propose(state: State, plan: Plan) -> State:
+    """A plan with its price; it waits for a person if the goal says so."""
+    state = adopt(state, plan)
+    state = replace(state, estimate=predict(state))
+    return replace(state, phase="approval") if needs_approval(state) else state
+
+
+def needs_approval(state: State) -> bool:
+    """Whether a person must see the plan first. An unknown price is above every amount."""
+    approval, estimate = state.goal.approval, state.estimate
+    if approval.when != "above" or estimate is None:
+        return approval.when == "always"
+    return estimate.expected is None or estimate.expected > approval.dollars
 
 
 def adopt(state: State, plan: Plan) -> State:
     """Work begins on this plan."""
     work = {subtask.id: begun(state, subtask) for subtask in plan.subtasks}
+    work |= _taken_over(state, work)
     replanning = replace(state.replanning, used_ids=tuple(work))
     return replace(
         state, plan=plan, plan_errors=(), work=work, phase="working", replanning=replanning
     )
+
+
+def _taken_over(state: State, work: Mapping[str, Progress]) -> dict[str, Progress]:
+    """Findings of the run that this one is a fork of, if they still stand on the same inputs."""
+    fork = state.goal.fork
+    if fork is None:
+        return {}
+    pinned = {each.name: each.digest for each in state.brief.inputs}
+    changed = [each.name for each in fork.inputs if pinned.get(each.name) != each.digest]
+    taken = {}
+    for finding in fork.findings:
+        progress = work.get(finding.subtask_id)
+        if progress is None or any(name in changed for name in progress.subtask.inputs):
+            continue
+        reused = finding.model_copy(
+            update={"reused_from": fork.run_id, "dollars": Decimal(0), "usage": Usage()}
+        )
+        taken[finding.subtask_id] = replace(progress, finding=reused)
+    return taken
 
 
 def begun(state: State, subtask: Subtask) -> Progress:

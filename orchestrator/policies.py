@@ -18,14 +18,21 @@ from orchestrator.contracts import Effort, Tier
 
 CANCEL_GRACE = timedelta(seconds=10)
 """What has not answered this long after a cut counts at its reservation."""
+OUTPUT_TOKENS = {"low": 200, "expected": 800}
+"""What a call is taken to write when a plan is priced; the worst case is its max_output."""
+TOOL_SECONDS = 5.0
+"""What a tool is taken to need when a plan is predicted."""
+APPROVAL_PATIENCE = timedelta(days=7)
+"""How long a plan waits for approval before the run closes as declined."""
 PERSON_PATIENCE = timedelta(hours=24)
-"""How long an escalation waits for a person before the best guess is made."""
+"""How long an escalation waits for an answer, or a run for a higher cap."""
 REPAIRS = 2
 """How often an answer of the wrong shape, or an invalid plan, is sent back to be mended."""
 TRANSPORT_TRIES = 3
 """How often a call that may have been billed is scheduled again."""
 OUTPUT_TOKENS_PER_SECOND = 40
 """A call's start-to-close is at least max_output over this."""
+FREE_ATTEMPTS = 3
 TOOL_MARGIN_SECONDS = 15
 """How much longer than its own limit a tool may take to clean up after itself."""
 BYTES_PER_TOKEN = 2
@@ -67,8 +74,10 @@ class Policy:
     effort: Effort = "medium"
     heartbeat: int = 10
 
-    def options(self, seconds: int = 0) -> Options:
-        """Temporal's options; `seconds`, if given, is the start-to-close of this one call."""
+    def options(self, seconds: int = 0, attempts: int = 0) -> Options:
+        """Temporal's options; `seconds`, if given, is the start-to-close of this one call, and
+        `attempts` its bound.
+        """
         longest = seconds or self.seconds
         return Options(
             start_to_close_timeout=timedelta(seconds=longest),
@@ -82,7 +91,7 @@ class Policy:
                 initial_interval=timedelta(seconds=1),
                 backoff_coefficient=2.0,
                 maximum_interval=timedelta(seconds=60),
-                maximum_attempts=self.attempts,
+                maximum_attempts=attempts or self.attempts,
                 # The server calls this retryable, and the default policy would then pay for the
                 # answer for ever.
                 non_retryable_error_types=["PayloadsTooLarge"],
@@ -117,6 +126,14 @@ POLICIES: dict[str, Policy] = {
 }
 
 
-def options(kind: str, seconds: int = 0) -> Options:
-    """Temporal's options for an activity type; `seconds`, if given, is its start-to-close."""
-    return POLICIES[kind].options(seconds)
+def patience(about: str) -> timedelta:
+    """How long a run waits for a person about its `approval`, a `raise` or a subtask."""
+    return APPROVAL_PATIENCE if about == "approval" else PERSON_PATIENCE
+
+
+def options(kind: str, seconds: int = 0, *, free: bool = False) -> Options:
+    """Temporal's options for an activity type; `seconds`, if given, is its start-to-close.
+
+    `free`: it asks no model, so no throttle can be waited out, and a fault would repeat itself.
+    """
+    return POLICIES[kind].options(seconds, FREE_ATTEMPTS if free else 0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from orchestrator import finishing, planning, policies, repair
+from orchestrator import finishing, planning, policies, repair, steering
 from orchestrator.calls import mended_by, purpose_of
 from orchestrator.contracts import (
     Bill,
@@ -35,15 +35,17 @@ from orchestrator.state import (
     Answered,
     Ask,
     AskPerson,
+    AskRaise,
     CancelAsked,
     Cut,
     Event,
     Flight,
     Move,
-    PersonAnswered,
+    NobodyCame,
     Prepared,
     Started,
     State,
+    Steered,
     Stop,
     ToolEnded,
     Trouble,
@@ -75,13 +77,26 @@ def apply(state: State, event: Event, now: datetime) -> State:
             state = _unanswered(state, event.call, event.trouble, now)
         case ToolEnded():
             state = _tool_ended(state, event.move, event.draft, now)
-        case PersonAnswered():
-            state = repair.answered_by_person(state, event.subtask_id, event.answer)
+        case Steered():
+            state = steering.steer(state, event.command, event.order, now)
+        case NobodyCame():
+            state = _nobody_came(state, event.about)
         case CancelAsked():
             state = replace(state, stop=Stop("cancelled", event.why))
         case Abandoned():
             state = _abandoned(state, event.ids, now)
     return finishing.close(advance(state, now), now)
+
+
+def _nobody_came(state: State, about: str) -> State:
+    """Waiting for people ends closed: no approval is a no, no answer is the best guess."""
+    if about == "approval" and state.phase == "approval":
+        return replace(state, stop=Stop("declined", "nobody approved the plan in time"))
+    if about == "raise" and state.short:
+        return replace(state, short="", stop=state.stop or Stop("budget", state.short))
+    if about in state.work and state.work[about].stage == "person":
+        return repair.answered_by_person(state, about, "")
+    return state
 
 
 def _prepared(state: State, event: Prepared) -> State:
@@ -108,6 +123,8 @@ def _started(state: State, move: Move, now: datetime) -> State:
             return _took_off(state, move, move.id, now)
         case AskPerson():
             return update(state, move.subtask_id, lambda each: replace(each, asked=True))
+        case AskRaise():
+            return replace(state, short=move.why)
         case Stop():
             return replace(state, stop=state.stop or move)
         case Cut():
@@ -159,9 +176,19 @@ def _answered(state: State, event: Answered, now: datetime) -> State:
     broken = state.broken.get(mended_by(call), ())
     malformed = problem is not None and problem.kind == "malformed"
     if problem and malformed and call.kind not in OWN_REPAIR and len(broken) < policies.REPAIRS:
-        return replace(state, broken={**state.broken, mended_by(call): (*broken, problem)})
+        state = replace(state, broken={**state.broken, mended_by(call): (*broken, problem)})
+        return _ended_by_person(state, call.subtask_id, now)
     state = replace(state, broken=without(state.broken, mended_by(call)))
-    return _take(state, call, event.reply.value, problem, now)
+    state = _take(state, call, event.reply.value, problem, now)
+    return _ended_by_person(state, call.subtask_id, now)
+
+
+def _ended_by_person(state: State, subtask_id: str, now: datetime) -> State:
+    """A subtask that a person ended, and that nothing completed meanwhile."""
+    progress = state.work.get(subtask_id)
+    if progress is None or not progress.ending or progress.finding is not None:
+        return state
+    return settle(state, subtask_id, "cancelled", progress.ending, now)
 
 
 def _take(
@@ -198,6 +225,8 @@ def _tool_ended(state: State, move: UseTool, draft: Draft, now: datetime) -> Sta
     state = update(state, move.subtask_id, lambda each: replace(each, last=draft))
     if draft.status == "complete":
         return settle(state, move.subtask_id, "complete", "", now)
+    if state.work[move.subtask_id].ending:
+        return _ended_by_person(state, move.subtask_id, now)
     status: FindingStatus = "cancelled" if cut and not draft.content else "failed"
     return settle(state, move.subtask_id, status, draft.reason, now)
 
@@ -207,6 +236,9 @@ def _tool_ended(state: State, move: UseTool, draft: Draft, now: datetime) -> Sta
 
 def _unanswered(state: State, call: Call, trouble: Trouble, now: datetime) -> State:
     state = _settle_trouble(landed(state, call.id), call, trouble)
+    progress = state.work.get(call.subtask_id)
+    if progress is not None and progress.ending:
+        return _ended_by_person(state, call.subtask_id, now)
     purpose = purpose_of(call.id)
     failures = state.transport.get(purpose, 0) + 1
     state = replace(state, transport={**state.transport, purpose: failures})

@@ -21,6 +21,8 @@ def status_of(state: State) -> ReportStatus:
     """How a run went; never better than it was."""
     if state.stop and state.stop.reason == "cancelled":
         return "cancelled"
+    if state.stopped_by("declined"):
+        return "declined"
     complete = [finding for finding in state.findings if finding.status == "complete"]
     if not complete:
         return "failed"
@@ -48,13 +50,14 @@ def report(state: State, now: datetime) -> Report:
         data=synthesis.data if synthesis else {},
         gaps=gaps(state),
         not_run=brief.not_run if brief else (),
+        inputs=brief.inputs if brief else (),
         conflicts=_conflicts(state),
         flags=synthesis.flags if synthesis else (),
         notes=notes(state),
         confidence=synthesis.confidence if synthesis else 0,
         usage=ledger.usage,
         model_calls=ledger.spent.calls + ledger.held.calls,
-        dollars_estimated=Decimal(0),
+        dollars_estimated=state.estimate.expected if state.estimate else Decimal(0),
         dollars=spent,
         timings=timings(state, now),
         version=brief.version if brief else "",
@@ -64,6 +67,9 @@ def report(state: State, now: datetime) -> Report:
 def notes(state: State) -> tuple[str, ...]:
     """What a reader must know of how the answer came about."""
     found = list(state.notes)
+    reused = [each.subtask_id for each in state.findings if each.reused_from]
+    if reused and state.goal.fork:
+        found.append(f"{', '.join(reused)}: taken over from run {state.goal.fork.run_id}, unpaid.")
     if state.stop:
         found.append(f"Work was stopped: {state.stop.why}.")
     finishing = state.finishing
@@ -163,13 +169,24 @@ def run_view(state: State, now: datetime) -> RunView:
         started=state.started,
         now=state.finished or now,
         deadline=state.work_deadline,
-        waiting=tuple(
-            f"{key}: {each.reason}"
-            for key, each in state.work.items()
-            if each.stage == "person" and each.finding is None
-        ),
+        waiting=waiting(state),
+        preview=state.estimate if state.phase == "approval" else None,
         notes=notes(state),
     )
+
+
+def waiting(state: State) -> tuple[str, ...]:
+    """What a person is asked, one `what: question` each."""
+    asked = [
+        f"{key}: {each.reason}"
+        for key, each in state.work.items()
+        if each.stage == "person" and each.finding is None
+    ]
+    if state.phase == "approval":
+        asked.append("plan: approve, edit or reject it")
+    if state.short:
+        asked.append(f"budget: {state.short}; raise the cap")
+    return (*asked, "paused: resume it") if state.paused else tuple(asked)
 
 
 def _row(progress: Progress, now: datetime) -> Row:

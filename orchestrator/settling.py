@@ -48,7 +48,7 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
 def _matters(state: State, subtask_id: str) -> bool:
     """Whether a replan is worth it: others need the subtask, or nothing else is left to answer."""
     assert state.plan is not None
-    if not state.goal.use_models or state.stop is not None:
+    if not state.goal.use_models or state.stop is not None or state.work[subtask_id].ending:
         return False
     if state.replanning.count >= state.goal.limits.replans:
         return False
@@ -115,7 +115,7 @@ def advance(state: State, now: datetime) -> State:
     state = _clock(state, now)
     if state.flights or state.phase == "closed":
         return state
-    if state.stop and state.phase in ("preparing", "planning"):
+    if state.stop and state.phase in ("preparing", "planning", "approval"):
         return replace(state, phase="closed", finished=now)
     if state.phase == "working":
         return _end_of_work(state, now)
@@ -141,11 +141,11 @@ def _end_of_work(state: State, now: datetime) -> State:
 
 def _clock(state: State, now: datetime) -> State:
     """The deadline stands still while nothing but a person keeps the run."""
-    waits = (
-        not state.flights
-        and state.phase == "working"
-        and any(each.stage == "person" and not each.finding for each in state.work.values())
-    )
+    if state.first_paid is None:
+        return state
+    asked = any(each.stage == "person" and not each.finding for each in state.work.values())
+    kept = state.phase == "approval" or state.paused or state.short or asked
+    waits = bool(kept) and not state.flights and state.phase != "closed"
     if waits and state.waiting_since is None:
         return replace(state, waiting_since=now)
     if not waits and state.waiting_since is not None:

@@ -17,6 +17,7 @@ from orchestrator.contracts import (
     Draft,
     Finding,
     Goal,
+    Order,
     Plan,
     Problem,
     Reply,
@@ -29,9 +30,9 @@ from orchestrator.contracts import (
 )
 from orchestrator.ledger import Amount, Ledger
 from orchestrator.materials import Critique, Digest, Issue, Judgement, Patch, Refined, Review
-from orchestrator.view import Phase
+from orchestrator.view import Phase, Preview
 
-StopReason = Literal["budget", "deadline", "cancelled", "endpoint"]
+StopReason = Literal["budget", "deadline", "cancelled", "endpoint", "declined"]
 Stage = Literal["work", "review", "refine", "person"]
 TroubleKind = Literal[
     "not_billed", "possibly_billed", "over_reservation", "refused", "stopping", "cancelled"
@@ -70,6 +71,13 @@ class AskPerson:
 
 
 @dataclass(frozen=True)
+class AskRaise:
+    """Wait, durably, for a person to raise the cap."""
+
+    why: str
+
+
+@dataclass(frozen=True)
 class Stop:
     """No more work starts; what exists is synthesized."""
 
@@ -84,7 +92,7 @@ class Cut:
     ids: tuple[str, ...]
 
 
-Move = Ask | UseTool | AskPerson | Stop | Cut
+Move = Ask | UseTool | AskPerson | AskRaise | Stop | Cut
 Result = Plan | Draft | Synthesis | Review | Refined | Patch | Judgement | Digest | Critique
 AnyReply = (
     Reply[Plan]
@@ -148,11 +156,22 @@ class ToolEnded:
 
 
 @dataclass(frozen=True)
-class PersonAnswered:
-    """A person answered an escalation; without an answer, the time for it ran out."""
+class Steered:
+    """A person gave an order that was not refused."""
 
-    subtask_id: str
-    answer: str = ""
+    number: int
+    """Tells two equal orders apart."""
+    command: str
+    order: Order
+
+
+@dataclass(frozen=True)
+class NobodyCame:
+    """The time for a person ran out: of a subtask's question, or of the run's (`approval`,
+    `raise`).
+    """
+
+    about: str
 
 
 @dataclass(frozen=True)
@@ -178,7 +197,8 @@ Event = (
     | Answered
     | Unanswered
     | ToolEnded
-    | PersonAnswered
+    | Steered
+    | NobodyCame
     | CancelAsked
     | Abandoned
     | DeadlineReached
@@ -209,6 +229,8 @@ class Progress:
     """The id of the activity in flight."""
     asked: bool = False
     """Whether a person is being asked, or has been."""
+    ending: str = ""
+    """Why a person ended it while its activity was in flight."""
     last: Draft | None = None
     finding: Finding | None = None
     model: str = ""
@@ -300,6 +322,11 @@ class State:
     waited: float = 0.0
     """Seconds in which nothing but a person kept the run: the deadline stood still."""
     waiting_since: datetime | None = None
+    estimate: Preview | None = None
+    """What the plan was expected to cost and take, before it ran."""
+    paused: bool = False
+    short: str = ""
+    """Why the run waits for a higher cap."""
     stop: Stop | None = None
     notes: tuple[str, ...] = ()
     finished: datetime | None = None

@@ -31,6 +31,38 @@ class Row(Contract):
     """Why it is not complete, or how many remarks it made."""
 
 
+class PreviewRow(Contract):
+    """What one subtask is expected to cost and take. Dollars are None for a model without a
+    price.
+    """
+
+    id: str
+    title: str
+    role: str
+    tier: str
+    depends_on: tuple[str, ...] = ()
+    low: Money | None = Decimal(0)
+    expected: Money | None = Decimal(0)
+    high: Money | None = Decimal(0)
+    """The worst case of one call: what is reserved for it."""
+    seconds: float = 0.0
+
+
+class Preview(Contract):
+    """A plan before it is paid: an estimate, never a promise; the cap is the promise."""
+
+    rows: tuple[PreviewRow, ...]
+    low: Money | None = Decimal(0)
+    expected: Money | None = Decimal(0)
+    high: Money | None = Decimal(0)
+    """One call per subtask at its worst, planning and finishing included; never above the cap."""
+    critical_path: tuple[str, ...] = ()
+    makespan: float = 0.0
+    """Seconds of the work under the concurrency limit, at the expected speed."""
+    leaves: tuple[str, ...] = ()
+    """Inputs whose content is sent to a model endpoint, with their sizes."""
+
+
 class RunView(Contract):
     """The state of a run, for readers."""
 
@@ -48,6 +80,8 @@ class RunView(Contract):
     now: datetime
     deadline: datetime | None = None
     waiting: tuple[str, ...] = ()
-    """What a person is asked, one `subtask: question` each."""
+    """What a person is asked, one `what: question` each."""
+    preview: Preview | None = None
+    """The plan's price and time, while it waits for approval."""
     notes: tuple[str, ...] = ()
     """What a reader must know now: waiting for a person, throttled, paused, cutting."""

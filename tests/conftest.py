@@ -4,10 +4,11 @@ each history.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -25,21 +26,19 @@ from activities.journal import FileJournal
 from activities.preparation import Preparation
 from activities.pricing import Prices
 from activities.seam import Model, Tool
+from activities.templates import TEMPLATES
 from activities.use_tool import Tools
-from orchestrator.contracts import Capabilities, Goal, PinnedInput, Report, Synthesis
+from orchestrator.contracts import Capabilities, Goal, PinnedInput, Report
 from orchestrator.replay import replay
 from orchestrator.settings import Settings
 from orchestrator.storage import DirectoryStore
 from orchestrator.temporal import plugin
+from orchestrator.view import RunView
 from workflows import WORKFLOWS
 from workflows.supervisor import SupervisorWorkflow
 
 TEMPORAL = Path(sys.executable).parent / "temporal"
-TEMPLATES = {
-    "merge": lambda m: Synthesis(
-        answer="merged " + " ".join(f.content for f in m.findings), by_template=True
-    )
-}
+Handle = WorkflowHandle[SupervisorWorkflow, Report]
 TIERS = ("haiku", "sonnet", "opus")
 
 
@@ -73,7 +72,7 @@ class Runs:
 
     env: WorkflowEnvironment
     folder: Path
-    handles: list[WorkflowHandle[SupervisorWorkflow, Report]] = field(default_factory=list)
+    handles: list[Handle] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.store = DirectoryStore(self.folder / "store")
@@ -139,15 +138,21 @@ class Runs:
                 )
             yield
 
-    async def start(self, goal: Goal) -> WorkflowHandle[SupervisorWorkflow, Report]:
-        handle = await self.client.start_workflow(
-            SupervisorWorkflow.run, goal, id=f"run-{uuid.uuid4().hex[:8]}", task_queue=self.queue
-        )
+    async def start(self, goal: Goal, *, skipping: bool = True) -> Handle:
+        """`skipping` False: time runs as usual, because a person is about to act."""
+        off = nullcontext() if skipping else self.env.with_time_skipping_disabled()
+        with off:
+            handle = await self.client.start_workflow(
+                SupervisorWorkflow.run,
+                goal,
+                id=f"run-{uuid.uuid4().hex[:8]}",
+                task_queue=self.queue,
+            )
         self.handles.append(handle)
         return handle
 
     async def run(self, goal: Goal, model: Model | None = None, **worker: Any) -> Report:
-        async with self.worker(model, **worker):
+        async with self.worker(model, **worker), asyncio.timeout(60):
             report = await (await self.start(goal)).result()
         assert getattr(model, "missed", []) == []
         return report
@@ -160,6 +165,16 @@ class Runs:
             for event in history.events
             if event.HasField("activity_task_scheduled_event_attributes")
         ]
+
+
+async def seen(handle: Handle, condition: Callable[[RunView], object]) -> RunView:
+    """Poll a run until a reader would see what the test waits for."""
+    for _ in range(500):
+        view = await handle.query(SupervisorWorkflow.view)
+        if condition(view):
+            return view
+        await asyncio.sleep(0.02)
+    raise AssertionError("the run never came to this point")
 
 
 async def _full() -> Capabilities:

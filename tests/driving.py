@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 
-from orchestrator import graph, material, policies
+from orchestrator import graph, material, policies, steering
 from orchestrator.contracts import (
     Bill,
     Briefing,
@@ -19,6 +19,7 @@ from orchestrator.contracts import (
     Goal,
     Limits,
     ModelCard,
+    Order,
     Plan,
     PriceStep,
     RoleCard,
@@ -35,15 +36,17 @@ from orchestrator.state import (
     Answered,
     Ask,
     AskPerson,
+    AskRaise,
     CancelAsked,
     Cut,
     DeadlineReached,
     Event,
     Move,
-    PersonAnswered,
+    NobodyCame,
     Prepared,
     Started,
     State,
+    Steered,
     Stop,
     ToolEnded,
     Unanswered,
@@ -147,7 +150,12 @@ class Drive:
 
     def person_answers(self, subtask_id: str, text: str = "") -> None:
         """Somebody answers for a subtask that waits for a person; nothing: nobody came."""
-        self.put(PersonAnswered(subtask_id, text))
+        if text:
+            order = Order(subtask_id=subtask_id, text=text)
+            assert steering.refusal(self.state, "answer", order) == ""
+            self.put(Steered(len(self.started), "answer", order))
+        else:
+            self.put(NobodyCame(subtask_id))
 
     @property
     def closed(self) -> bool:
@@ -191,6 +199,8 @@ class Drive:
             case AskPerson():
                 assert self.people, "nobody is asked who was not offered"
                 self.patience.append((self.now + policies.PERSON_PATIENCE, move.subtask_id))
+            case AskRaise():
+                raise AssertionError("this goal does not wait for money")
             case Stop():
                 assert before.stop is None, "work stops once"
 

@@ -1,77 +1,164 @@
-"""`make record`: run what is worth replaying, with an embedded server of its own, and write each
-history to tests/histories. One that is there already stays: it is what an earlier version left in
-somebody's server. Delete it to have it written anew.
+"""Record the histories that tests/test_replay.py replays: `make record`, or this file with NAMEs.
+
+Each scenario runs for real against a private server with a scripted model; the history is exported
+with every payload inlined. Record anew only when running workflows are meant to break, and say so
+in the changelog.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
+import re
 import sys
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from orchestrator import __version__
-from orchestrator.embedded import down
-from orchestrator.settings import HOME, Settings
-from simulator.script import Script
-from simulator.server import Simulator
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-HISTORIES = HOME / "tests" / "histories"
-RUNS = {
-    "code-review": ["--playbook", "code-review", "--input", "repo=repository"],
-    "free-form": ["Compare two ways to store sessions, and recommend one", "--yes", "--unpriced"],
-}
+from temporalio.client import WorkflowFailureError
+from temporalio.testing import WorkflowEnvironment
+
+from activities import snapshot
+from activities.analysers.lenses import lens_tools
+from activities.snapshots import Snapshots
+from conftest import TEMPORAL, Runs, seen
+from orchestrator.contracts import Bill, Goal, GoalInput, Order
+from orchestrator.errors import PossiblyBilled
+from orchestrator.replay import export
+from repositories import Repository
+from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
+
+HISTORIES = Path(__file__).parent / "histories"
 
 
-def a_repository(place: Path) -> None:
-    """A small one with something to say about it."""
-    place.mkdir()
-    (place / "code.py").write_text(
-        "import os\n\n\ndef run(x, y=[]):\n    os.system(x)\n    eval(x)\n"
+async def a_planned_run(runs: Runs) -> None:
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"), subtask("t2"), subtask("t3", "t1", "t2"))],
+            **{each: [works(each)] for each in ("t1", "t2", "t3")},
+            "synthesize": [synthesizes("All three [t3].")],
+        }
     )
-    for command in (
-        ["init", "-q"],
-        ["add", "code.py"],
-        ["-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-qm", "One file"],
-    ):
-        subprocess.run(["git", *command], cwd=place, check=True)
+    await runs.run(Goal(text="Compare three engines", use_models=True), model)
 
 
-async def record(place: Path, simulator: str) -> None:
-    """Run and export in a folder of our own."""
-    settings = Settings(state_dir=place / "state")
-    environment = os.environ | {
-        "HOLDFAST_STATE_DIR": str(settings.state_dir),
-        "ANTHROPIC_BASE_URL": simulator,
-        "ANTHROPIC_API_KEY": "scripted",
+async def a_run_with_every_repair(runs: Runs) -> None:
+    fails = works("", status="failed", message="no data")
+    lost = PossiblyBilled("dropped", Bill(calls=1))
+    patch = {
+        "changes": [
+            {"op": "add", "subtask": subtask("t4"), "why": "another way"},
+            {"op": "replace", "subtask": subtask("t3", "t4"), "why": "needs t4"},
+        ]
     }
+    model = ScriptedModel(
+        {
+            "plan": [
+                plans(
+                    subtask("t1", tier="haiku"),
+                    subtask("t2", acceptance_criteria="is good"),
+                    subtask("t3", "t1"),
+                )
+            ],
+            "t1": [fails, "malformed", fails, fails],
+            "refine": [{"instruction": "Look for part t1 of the goal elsewhere"}],
+            "t2": [lost, works("two " * 3_000)],
+            "review": [{"verdict": "pass", "why": "good"}],
+            "replan": [patch],
+            "t4": [works("four")],
+            "t3": [works("three")],
+            "digest": [{"digest": "two in short"}],
+            "synthesize": [
+                synthesizes("first", conflicts=["t2 and t3 differ"]),
+                synthesizes("last"),
+            ],
+            "judge": [{"winner": "t2", "why": "newer"}],
+            "critique": [{"issues": [{"severity": "critical", "problem": "short", "fix": "more"}]}],
+        }
+    )
+    await runs.run(Goal(text="Compare three engines", use_models=True), model)
 
-    async def starter(*arguments: str) -> None:
-        command = (sys.executable, str(HOME / "starter.py"), *arguments, "--embedded")
-        process = await asyncio.create_subprocess_exec(*command, cwd=place, env=environment)
-        if await process.wait():
-            raise SystemExit(f"{' '.join(arguments)}: exit code {process.returncode}")
 
-    try:
-        for name, arguments in RUNS.items():
-            file = HISTORIES / f"{name}-{__version__}.json"
-            if not file.exists():
-                await starter("run", *arguments, "--id", name)
-                await starter("export", name, "--out", str(file))
-                file.chmod(0o644)
-    finally:
-        await asyncio.to_thread(down, settings)
+async def a_cancelled_run(runs: Runs) -> None:
+    never = asyncio.Event()
+    model = ScriptedModel({"t1": [works("one")], "t2": [never]})
+    plan = ready(subtask("t1"), subtask("t2"))
+    async with runs.worker(model):
+        handle = await runs.start(Goal(text="Compare", plan=plan, use_models=True), skipping=False)
+        await model.asked("t1", "t2")
+        await handle.cancel()
+        try:
+            await handle.result()
+        except WorkflowFailureError:
+            return
 
 
-async def main() -> None:
+async def a_steered_run(runs: Runs) -> None:
+    asks = works("", status="escalate", reason="ambiguous_input", message="which year?")
+    model = ScriptedModel(
+        {"t1": [asks, works("5")], "t2": [works("two")], "synthesize": [synthesizes("done")]}
+    )
+    plan = ready(subtask("t1"), subtask("t2"))
+    goal = Goal.model_validate(
+        {
+            "text": "Compare",
+            "plan": plan,
+            "use_models": True,
+            "ask_people": True,
+            "approval": {"when": "always"},
+        }
+    )
+    async with runs.worker(model):
+        handle = await runs.start(goal, skipping=False)
+        await seen(handle, lambda view: view.phase == "approval")
+        await handle.execute_update("approve", Order(by="somebody"))
+        await seen(handle, lambda view: view.waiting)
+        await handle.execute_update("answer", Order(subtask_id="t1", text="2025"))
+        await handle.result()
+
+
+async def a_code_review(runs: Runs) -> None:
+    repository = Repository.at(runs.folder / "reviewed")
+    program = "import os\n\n\ndef run(cmd):\n    os.system(cmd)\n    return eval(cmd)\n"
+    repository.commit({"app.py": program})
+    given = GoalInput(name="repo", kind="repository", value=str(repository.path))
+    tools = lens_tools(Snapshots(runs.store, runs.folder / "snapshots"))
+    goal = Goal(text="Review the repository", playbook="code-review", inputs=(given,))
+    await runs.run(goal, tools=tools, take_snapshot=snapshot.take)
+
+
+SCENARIOS: tuple[Callable[[Runs], Awaitable[None]], ...] = (
+    a_planned_run,
+    a_run_with_every_repair,
+    a_cancelled_run,
+    a_steered_run,
+    a_code_review,
+)
+
+
+async def main(names: list[str]) -> None:
     HISTORIES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        a_repository(Path(folder) / "repository")
-        async with Simulator(Script()) as simulator:
-            await record(Path(folder), simulator.url)
+    flags = ["frontend.WorkflowTimeSkippingEnabled=true"]
+    environment = await WorkflowEnvironment.start_time_skipping_v2(
+        dev_server_existing_path=str(TEMPORAL),
+        dev_server_log_level="never",
+        dev_server_extra_args=[part for flag in flags for part in ("--dynamic-config-value", flag)],
+    )
+    async with environment:
+        for scenario in SCENARIOS:
+            name = scenario.__name__.replace("_", "-")
+            if names and name not in names:
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                runs = Runs(environment, Path(folder))
+                await scenario(runs)
+                text = await export(runs.client, runs.handles[-1].id, runs.store)
+            # Who recorded it, and on which machine, is nobody's business.
+            text = re.sub(r'"identity": "[^"]*"', '"identity": "recorded"', text)
+            (HISTORIES / f"{name}.json").write_text(text + "\n")
+            sys.stdout.write(f"recorded {name}\n")
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(sys.argv[1:]))

@@ -25,6 +25,7 @@ async def test_an_answer_of_three_megabytes_is_kept_whole_and_out_of_history(run
         {
             "t1": [works(huge)],
             "t2": [works("short")],
+            "digest": [{"digest": "a lot was written"}],
             "synthesize": [synthesizes("both")],
         }
     )
@@ -66,6 +67,7 @@ async def test_findings_of_300_kb_reach_a_dependent_of_twenty(runs: Runs) -> Non
         {
             **{each: [works(f"{each} " + "x" * 300_000)] for each in ids},
             "last": [works("read them all")],
+            "digest": [{"digest": "x"}] * 20,
             "synthesize": [synthesizes("done")],
         }
     )

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
+from temporalio.client import WorkflowUpdateFailedError
 
 from activities.catalogue import Catalogue
-from conftest import Runs
-from orchestrator.contracts import Bill, Goal, Report
+from conftest import Runs, seen
+from orchestrator.contracts import Bill, Goal, Order, Report
 from orchestrator.errors import CallRefused, PossiblyBilled
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
-from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio
 
@@ -29,14 +26,6 @@ def statuses(report: Report) -> dict[str, str]:
 
 def change(op: str, item: dict[str, object], why: str = "because") -> dict[str, object]:
     return {"op": op, "subtask": item, "why": why}
-
-
-async def somebody_is_asked(handle: WorkflowHandle[SupervisorWorkflow, Report]) -> None:
-    for _ in range(500):
-        if (await handle.query(SupervisorWorkflow.view)).waiting:
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("nobody was asked")
 
 
 # ---------------------------------------------------------------- checks, reviews, refinement
@@ -204,13 +193,13 @@ async def test_an_ambiguous_input_waits_for_a_person_who_answers(runs: Runs) -> 
         }
     )
     async with runs.worker(model):
-        handle = await runs.start(goal(ask_people=True))
+        handle = await runs.start(goal(ask_people=True), skipping=False)
         await model.asked("t1", "t2")
-        await somebody_is_asked(handle)
+        await seen(handle, lambda view: view.waiting)
         with pytest.raises(WorkflowUpdateFailedError) as refused:
-            await handle.execute_update(SupervisorWorkflow.answer, args=["t2", "2025"])
+            await handle.execute_update("answer", Order(subtask_id="t2", text="2025"))
         assert "t2 does not wait for an answer" in str(refused.value.cause)
-        said = await handle.execute_update(SupervisorWorkflow.answer, args=["t1", "2025"])
+        said = await handle.execute_update("answer", Order(subtask_id="t1", text="2025"))
         report = await handle.result()
     assert "t1" in said
     assert report.status == "complete"

@@ -36,6 +36,7 @@ async def recorded(runs: Runs) -> str:
             "plan": [plans(subtask("t1", inputs=["note"]), subtask("t2", "t1"))],
             "t1": [works("one " * 8_000)],
             "t2": [works("two")],
+            "digest": [{"digest": "one"}],
             "synthesize": [synthesizes("done")],
         }
     )

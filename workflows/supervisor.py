@@ -17,9 +17,18 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 from activities.agents import Agents
 from activities.preparation import Preparation
 from activities.use_tool import Tools
-from orchestrator import finishing, material, moves, policies, reducer, reporting, troubles
+from orchestrator import (
+    finishing,
+    material,
+    moves,
+    policies,
+    reducer,
+    reporting,
+    steering,
+    troubles,
+)
 from orchestrator.board import board
-from orchestrator.contracts import Call, CallKind, Contract, Draft, Goal, Report
+from orchestrator.contracts import Call, CallKind, Contract, Draft, Goal, Order, Report
 from orchestrator.ledger import Ledger
 from orchestrator.state import (
     Abandoned,
@@ -27,15 +36,17 @@ from orchestrator.state import (
     AnyReply,
     Ask,
     AskPerson,
+    AskRaise,
     CancelAsked,
     Cut,
     DeadlineReached,
     Event,
     Move,
-    PersonAnswered,
+    NobodyCame,
     Prepared,
     Started,
     State,
+    Steered,
     Stop,
     ToolEnded,
     Unanswered,
@@ -71,7 +82,11 @@ class SupervisorWorkflow:
             ledger=Ledger.under(goal.limits),
         )
         self._inbox: list[Event] = []
+        self._orders = 0
+        self._refused: dict[int, str] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        for name in steering.COMMANDS:
+            self._steerable(name)
 
     @workflow.run
     async def run(self, goal: Goal) -> Report:
@@ -79,6 +94,7 @@ class SupervisorWorkflow:
         try:
             await self._prepare(goal)
             await self._during("planning")
+            await self._approval()
             await self._during("working")
             await self._during("synthesizing")
         except BaseException as error:
@@ -87,6 +103,7 @@ class SupervisorWorkflow:
             await self._settle_cancelled()
             raise
         await self._end_timers()
+        await workflow.wait_condition(workflow.all_handlers_finished)
         return reporting.report(self._state, workflow.now())
 
     @workflow.query
@@ -122,10 +139,25 @@ class SupervisorWorkflow:
     def _take(self, event: Event) -> None:
         self._inbox.append(event)
 
+    async def _approval(self) -> None:
+        """Wait for days, holding no slot, for a person to approve, edit or reject the plan."""
+        if self._state.phase == "approval":
+            self._wait_for_person("approval")
+        await self._during("approval")
+
     async def _take_in(self) -> None:
         await workflow.wait_condition(lambda: bool(self._inbox))
         while self._inbox:
-            self._apply(self._inbox.pop(0))
+            event = self._inbox[0]
+            why = ""
+            if isinstance(event, Steered):
+                # Another order may have won since this one was accepted.
+                why = steering.refusal(self._state, event.command, event.order)
+            if why and isinstance(event, Steered):
+                self._refused[event.number] = why
+            else:
+                self._apply(event)
+            self._inbox.pop(0)
 
     def _apply(self, event: Event) -> None:
         self._state = reducer.apply(self._state, event, workflow.now())
@@ -159,7 +191,9 @@ class SupervisorWorkflow:
             case UseTool():
                 self._spawn(move.id, self._use_tool(move))
             case AskPerson():
-                self._spawn(f"person-{move.subtask_id}", self._wait_for_person(move.subtask_id))
+                self._wait_for_person(move.subtask_id)
+            case AskRaise():
+                self._wait_for_person("raise")
             case Cut():
                 for flight_id in move.ids:
                     self._tasks[flight_id].cancel()
@@ -193,7 +227,7 @@ class SupervisorWorkflow:
             activity_id=call.id,
             task_queue=f"{queue}-{call.tier}" if call.model else queue,
             summary=_summary(call),
-            **policies.options(call.kind, seconds),
+            **policies.options(call.kind, seconds, free=call.model is None),
         )
 
     def _material(self, call: Call) -> Contract:
@@ -219,26 +253,43 @@ class SupervisorWorkflow:
 
     # ------------------------------------------------------------ people
 
-    @workflow.update
-    async def answer(self, subtask_id: str, text: str) -> str:
-        """Answer a subtask's escalation; it goes on with what was said."""
-        self._take(PersonAnswered(subtask_id, text))
-        return f"{subtask_id} goes on with the answer"
+    def _steerable(self, name: str) -> None:
+        """Accept an Update of this name: it appends an event and awaits its outcome."""
 
-    @answer.validator
-    def _may_answer(self, subtask_id: str, text: str) -> None:
-        progress = self._state.work.get(subtask_id)
-        if progress is None:
-            raise ApplicationError(f"there is no subtask {subtask_id!r} in this run")
-        if progress.stage != "person":
-            raise ApplicationError(f"{subtask_id} does not wait for an answer")
-        if not text.strip():
-            raise ApplicationError("the answer is empty")
+        async def order(order: Order) -> str:
+            self._orders += 1
+            ticket = Steered(self._orders, name, order)
+            self._take(ticket)
+            await workflow.wait_condition(lambda: ticket not in self._inbox)
+            if ticket.number in self._refused:
+                raise ApplicationError(self._refused.pop(ticket.number), type="Refused")
+            return await self._outcome(name, order)
 
-    async def _wait_for_person(self, subtask_id: str) -> None:
-        await workflow.sleep(policies.PERSON_PATIENCE, summary=f"{subtask_id} waits for a person")
-        if self._state.work[subtask_id].stage == "person":
-            self._take(PersonAnswered(subtask_id))
+        def refuse(order: Order) -> None:
+            why = steering.refusal(self._state, name, order)
+            if why:
+                raise ApplicationError(why, type="Refused")
+
+        workflow.set_update_handler(name, order, validator=refuse)
+
+    async def _outcome(self, name: str, order: Order) -> str:
+        """What came of it. Ending a subtask can be overtaken by its completion: that is said."""
+        done = steering.COMMANDS[name].done.format(id=order.subtask_id)
+        progress = self._state.work.get(order.subtask_id)
+        if progress is None or not progress.ending:
+            return done
+        await workflow.wait_condition(lambda: self._state.settled(order.subtask_id))
+        finding = self._state.work[order.subtask_id].finding
+        if finding is not None and finding.status == "complete":
+            return f"{order.subtask_id} completed before it could be ended"
+        return done
+
+    def _wait_for_person(self, about: str) -> None:
+        self._spawn(f"person-{about}", self._wait_for(about))
+
+    async def _wait_for(self, about: str) -> None:
+        await workflow.sleep(policies.patience(about), summary=f"{about} waits for a person")
+        self._take(NobodyCame(about))
 
     # ------------------------------------------------------------ timers
 
