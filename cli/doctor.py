@@ -30,9 +30,11 @@ from cli.goal import endpoint_of
 from cli.launch import search_attributes_of
 from cli.options import Embedded
 from cli.screen import OUT, Safe, without_password
+from cli.throttles import TIERS, words
 from orchestrator import __version__, embedded
 from orchestrator.contracts import Tier
 from orchestrator.embedded.server import SEARCH_ATTRIBUTES, binary
+from orchestrator.rate_limits import can_set_rates, read_rate
 from orchestrator.settings import Settings
 from orchestrator.temporal import Target, Unreachable, connect
 
@@ -138,6 +140,7 @@ async def _reached(target: Target, name: str) -> list[Check]:
             Check("server", "store", "ok", target.store_url),
             await _attributes(client, target),
             *[await polled(client, target, queue) for queue in _queues(target)],
+            *await rates(client, target),
         ]
     except (Unreachable, RPCError) as error:
         return [Check("server", name, "bad", str(error))]
@@ -163,6 +166,19 @@ async def polled(client: Client, target: Target, queue: str) -> Check:
     own = queue == target.task_queue and not target.embedded
     remedy = "nobody polls it; start one: python worker.py" if own else "nobody polls it"
     return Check("workers", queue, "bad" if own else "note", remedy)
+
+
+async def rates(client: Client, target: Target) -> list[Check]:
+    """How fast each tier may go, and whether the server can slow one for all workers together."""
+    checks = []
+    for tier in TIERS:
+        found = await read_rate(client, f"{target.task_queue}-{tier}")
+        mark: Mark = "ok" if found.rate is None else "note"
+        checks.append(Check("workers", f"{tier} rate", mark, words(tier, found)))
+    if not await can_set_rates(client, f"{target.task_queue}-{TIERS[0]}"):
+        missing = "the server keeps no rates: after a throttle each worker slows by itself"
+        checks.append(Check("workers", "rate gate", "note", missing))
+    return checks
 
 
 async def _attributes(client: Client, target: Target) -> Check:

@@ -5,6 +5,7 @@ so, and goes on.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,9 +28,12 @@ from cli.board import board, changes
 from cli.connection import Connection
 from cli.exits import Code, Stop
 from cli.screen import ERR, say, say_all
+from cli.throttles import throttles
 from orchestrator.view import RunView
 
 POLL_SECONDS = 0.4
+THROTTLE_SECONDS = 2.0
+"""How often the rates of the tiers are looked at."""
 LOOK_SECONDS = 3.0
 """How long one request may take before the watcher says that nobody answers."""
 FRAMES_PER_SECOND = 5
@@ -117,9 +121,14 @@ class Look:
 
 async def follow(connection: Connection, run_id: str, shown: Progress) -> outcome.Ended:
     """Show a run until it closes; how it ended. Stop if there is no such run."""
+    slow: tuple[str, ...] = ()
+    due = 0.0
     while True:
         look = await look_at(connection, run_id)
-        shown.update(look.view, look.notes)
+        if time.monotonic() >= due:
+            slow = await throttles(connection.client, connection.target.task_queue)
+            due = time.monotonic() + THROTTLE_SECONDS
+        shown.update(look.view, (*look.notes, *slow))
         if look.closed:
             return await outcome.read(connection, run_id, look.closed)
         await asyncio.sleep(POLL_SECONDS)

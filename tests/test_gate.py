@@ -22,6 +22,8 @@ from temporalio.testing import WorkflowEnvironment
 
 from activities import gate as gates
 from activities.gate import RateGate
+from cli.doctor import rates
+from cli.throttles import throttles
 from orchestrator.errors import NotBilled
 from orchestrator.gate import (
     GUESS,
@@ -35,15 +37,16 @@ from orchestrator.gate import (
     understood,
 )
 from orchestrator.rate_limits import QueueRate, can_set_rates, read_rate, write_rate
+from orchestrator.temporal import Target
 
 pytestmark = pytest.mark.anyio
 
 CAUSE = "claude-haiku-5-5: 429 rate_limit_error"
 
 seconds = st.floats(0, 100_000, allow_nan=False)
-rates = st.floats(0, 500, allow_nan=False)
-throttles = st.builds(Throttled, seconds, st.text(max_size=300), rates)
-histories = st.lists(st.tuples(st.floats(0, 400), st.none() | throttles), max_size=30)
+speeds = st.floats(0, 500, allow_nan=False)
+refusals = st.builds(Throttled, seconds, st.text(max_size=300), speeds)
+histories = st.lists(st.tuples(st.floats(0, 400), st.none() | refusals), max_size=30)
 
 
 def after(history: list[tuple[float, Throttled | None]]) -> tuple[Flow, float]:
@@ -58,7 +61,7 @@ def after(history: list[tuple[float, Throttled | None]]) -> tuple[Flow, float]:
 # ---------------------------------------------------------------- the rule
 
 
-@given(histories, throttles)
+@given(histories, refusals)
 def test_a_refusal_shuts_the_tier_for_as_long_as_was_asked(
     history: list[tuple[float, Throttled | None]], event: Throttled
 ) -> None:
@@ -313,3 +316,38 @@ async def test_where_the_server_keeps_no_rates_each_worker_slows_by_itself(queue
         await gate.throttled("haiku", 60.0, CAUSE)
         await server.asked.wait()
         assert (await refused(gate)).throttled
+
+
+# ---------------------------------------------------------------- what a person sees
+
+
+async def test_the_terminal_says_which_tier_is_throttled_for_how_long_and_why(
+    env: WorkflowEnvironment, queue: str
+) -> None:
+    assert await throttles(env.client, queue) == ()
+    shut = next_rate(Flow(), Throttled(12.0, CAUSE, 8.0), 0.0)
+    await write_rate(env.client, f"{queue}-haiku", 0.0, described("haiku", shut, 0.0))
+    await write_rate(env.client, f"{queue}-opus", 2.0, "quiet hours")
+    slowed = described("sonnet", next_rate(shut, None, 12.0), 12.0)
+    await write_rate(env.client, f"{queue}-sonnet", 4.8, slowed)
+    assert await throttles(env.client, queue) == (
+        f"haiku throttled 12 s: {CAUSE}",
+        "sonnet slowed after a throttle at 8 calls/s",
+        "opus limited to 2 calls/s by hand: quiet hours",
+    )
+
+
+async def test_doctor_shows_the_rate_of_each_tier_with_its_reason(
+    env: WorkflowEnvironment, queue: str
+) -> None:
+    await write_rate(env.client, f"{queue}-haiku", 2.0, "quiet hours")
+    target = Target(address="", task_queue=queue)
+    shown = {check.name: (check.mark, check.detail) for check in await rates(env.client, target)}
+    assert shown["haiku rate"] == ("note", "haiku limited to 2 calls/s by hand: quiet hours")
+    assert shown["sonnet rate"] == ("ok", "sonnet at full speed")
+    assert "rate gate" not in shown
+
+
+async def test_doctor_says_when_the_server_keeps_no_rates(queue: str) -> None:
+    checks = await rates(cast(Client, OldServer()), Target(address="", task_queue=queue))
+    assert "each worker slows by itself" in checks[-1].detail
