@@ -1,10 +1,11 @@
 """A storm of refusals: 6 runs of 10 subtasks at once, against an endpoint that admits so many calls
-a second and answers 429 with Retry-After beyond.
+of a model a second and answers 429 with Retry-After beyond.
 
     python -m bench.storm [CALLS PER SECOND ...]        prints Markdown
 
-Goodput is what was admitted until the last call of a subtask was, over what the endpoint would have
-admitted in that time; what it had saved up before the first call is taken off.
+Goodput is the calls of subtasks that were admitted, from the first to the last, over what the
+endpoint would have admitted of their model in that time; what it had saved up before the first is
+taken off.
 """
 
 from __future__ import annotations
@@ -58,16 +59,14 @@ def _goal(number: int) -> Goal:
 
 
 async def _all_admitted(deployment: Deployment) -> tuple[float, int]:
-    """Seconds from the first admitted call to the last of a subtask, and how many calls of any kind
-    were admitted by then.
-    """
+    """Seconds from the first admitted call of a subtask to the last, and how many that were."""
     began = 0.0
     while True:
         log = await asyncio.to_thread(deployment.simulator.log)
-        began = began or (time.monotonic() if log["admitted"] else 0.0)
         work = sum(each["admitted"] for each in log["bodies"].values() if each["call"] == "work")
+        began = began or (time.monotonic() if work else 0.0)
         if work >= RUNS * SUBTASKS:
-            return time.monotonic() - began, log["admitted"]
+            return time.monotonic() - began, work
         await asyncio.sleep(0.05)
 
 

@@ -6,7 +6,7 @@ import math
 
 
 class Limiter:
-    """Counts for one server. Times are seconds of a clock that never goes back."""
+    """Counts for one model. Times are seconds of a clock that never goes back."""
 
     def __init__(self) -> None:
         self._tokens: float | None = None

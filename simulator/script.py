@@ -2,7 +2,7 @@
 
 seed: 7                     # of everything random; the same requests get the same fates
 latency: [0.2, 0.6]         # seconds to the first token, a number or a range
-rate: 5                     # calls admitted per second; beyond: 429 with retry-after
+rate: 5                     # calls of a model admitted per second; beyond: 429 with retry-after
 rules:                      # the first rule that applies decides
   - {call: work, first: 2, status: 529}
   - {text: "compare", nth: [3], fault: drop_mid_stream}
@@ -99,7 +99,7 @@ class Script(BaseModel):
     """Of the answer; 0: all at once."""
     ping_seconds: float = Field(10.0, gt=0)
     rate: float = Field(0.0, ge=0)
-    """Calls admitted per second; 0: any number."""
+    """Calls admitted per second of each model, as the API counts; 0: any number."""
     burst: int = Field(1, ge=1)
     """Calls admitted at once after a rest."""
     subtasks: int = Field(3, ge=1)

@@ -7,7 +7,7 @@ import itertools
 import json
 import random
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -57,7 +57,7 @@ class Simulator:
     def reset(self) -> None:
         """Forget everything that was asked: log, counts of rules, caches, the rate's past."""
         self.log = RequestLog()
-        self._limiter = Limiter()
+        self._limiters: defaultdict[str, Limiter] = defaultdict(Limiter)
         self._met: Counter[tuple[int, str]] = Counter()
         self._cache = PromptCache()
         self._ids = itertools.count(1)
@@ -131,7 +131,8 @@ class Simulator:
         if rule and rule.status and rule.status not in MAY_HAVE_GENERATED:
             self.log.refused(record, rule.status)
             return _scripted_status(rule, request)
-        wait = self._limiter.admit(self.script.rate, self.script.burst, time.monotonic())
+        limiter = self._limiters[asked.body["model"]]
+        wait = limiter.admit(self.script.rate, self.script.burst, time.monotonic())
         if wait:
             self.log.refused(record, 429)
             text = "This request would exceed your rate limit."
