@@ -1,10 +1,9 @@
 """What a model is asked for, call by call, and the pure functions that turn an Answer into a
 Contract.
 
-Rules of structured outputs (reference/anthropic.md 2.3): all fields required, no defaults, no
-Optional, no unions,
-no dictionaries, no recursion; an empty string stands for nothing; the case of an enum's letters is
-not guaranteed.
+Structured outputs are smallest and surest without choices: all fields required, no defaults, no
+Optional, no unions, no dictionaries, no recursion. An empty string stands for nothing; the case of
+an enum's letters is not guaranteed.
 """
 
 from __future__ import annotations

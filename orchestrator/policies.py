@@ -1,8 +1,8 @@
 """Timeouts, retries and sizes of every activity: one table, one row an activity type.
 
 Engineers change numbers here; callers have `Limits`, prompt-writers role files, operators
-`Settings`.
-Seconds throughout. Sources: design.md 3 and 13; reference/temporal.md 2.2 for the heartbeat.
+`Settings`. Seconds throughout. A dead worker is noticed by its missing heartbeat after 10 s: three
+beats, so that two may be lost before a busy worker is taken for a dead one.
 """
 
 from __future__ import annotations

@@ -85,3 +85,5 @@ class RunView(Contract):
     """The plan's price and time, while it waits for approval."""
     notes: tuple[str, ...] = ()
     """What a reader must know now: waiting for a person, throttled, paused, cutting."""
+    answer: str = ""
+    """Markdown, once there is one and the run is over."""

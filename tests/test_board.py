@@ -1,0 +1,97 @@
+"""What the Web UI is given: the board, and the line of each activity in the timeline."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import get_args
+
+import pytest
+
+from orchestrator.board import ANSWER_CHARACTERS, board, call_summary, tool_summary
+from orchestrator.contracts import Call, CallKind, ModelCard, Subtask
+from orchestrator.view import Row, RunView
+
+START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+MODEL = ModelCard(tier="sonnet", id="a-model")
+
+
+def row(**fields: object) -> Row:
+    base = {"id": "t1", "title": "Compare", "role": "analyst", "tier": "sonnet"}
+    return Row.model_validate({**base, "status": "complete", **fields})
+
+
+def view(*rows: Row, **fields: object) -> RunView:
+    base = {
+        "run_id": "r", "goal": "g", "phase": "working", "rows": rows, "started": START,
+        "now": START, "dollars_cap": "2", "model_calls_cap": 60,
+    }  # fmt: skip
+    return RunView.model_validate({**base, **fields})
+
+
+def test_a_dollar_sign_does_not_begin_mathematics() -> None:
+    shown = board(view(row(dollars=Decimal("0.0123")), dollars_spent="0.0123", model_calls=1))
+    assert shown.count("\\$") == shown.count("$") == 3
+
+
+def test_what_runs_shows_no_clock_that_stands_still() -> None:
+    assert "4.2" in board(view(row(seconds=4.2)))
+    assert "4.2" not in board(view(row(seconds=4.2, status="running")))
+
+
+def test_a_run_of_tools_alone_speaks_of_no_money() -> None:
+    shown = board(view(row(tier="none", role="bugs")))
+    assert "no model is asked" in shown and "$" not in shown
+
+
+def test_an_unknown_price_is_never_zero_on_the_board() -> None:
+    shown = board(view(row(dollars=None), dollars_spent=None, model_calls=1))
+    assert shown.count("unpriced") == 2 and "0.0000" not in shown
+
+
+@pytest.mark.parametrize("hostile", ["![x](http://h/x)", "\\![x](http://h/x)", "<img src=x>"])
+def test_an_answer_can_make_the_browser_load_nothing(hostile: str) -> None:
+    shown = board(view(row(), phase="closed", status="complete", answer=f"Good. {hostile}"))
+    assert "Good." in shown
+    assert "![" not in shown and "<img" not in shown
+
+
+def test_a_long_answer_is_cut_and_the_cut_is_said() -> None:
+    whole = board(view(row(), answer="x" * ANSWER_CHARACTERS))
+    cut = board(view(row(), answer="x" * (ANSWER_CHARACTERS + 1_234)))
+    assert "more characters" not in whole
+    assert "1,234 more characters are in the report" in cut
+    assert len(cut.encode()) < 20_000
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({"kind": "work", "subtask_id": "t3", "role": "analyst"}, "t3 analyst · sonnet"),
+        ({"kind": "work", "subtask_id": "t3", "number": 2}, "t3 · sonnet · 2"),
+        ({"kind": "synthesize"}, "one answer from all findings · sonnet"),
+        ({"kind": "plan", "model": None}, "the ready plan"),
+        ({"kind": "synthesize", "model": None}, "merge by template"),
+        (
+            {"id": "repair-t3-1", "kind": "work", "subtask_id": "t3", "role": "analyst"},
+            "t3 analyst, its shape mended · sonnet",
+        ),
+    ],
+)
+def test_a_line_of_the_timeline_says_more_than_its_activity_type(
+    fields: dict[str, object], shown: str
+) -> None:
+    base: dict[str, object] = {"id": "work-t3-1", "model": MODEL}
+    call = Call.model_validate({**base, **fields})
+    assert call_summary(call) == shown
+
+
+def test_a_call_of_every_kind_has_its_line() -> None:
+    for kind in get_args(CallKind):
+        call = Call(id="x-1", kind=kind, model=MODEL)
+        assert call_summary(call)
+
+
+def test_a_line_for_a_tool_names_its_subtask_and_shows_hostile_titles_as_text() -> None:
+    subtask = Subtask(id="bugs", title="Find\n\u202ebugs", instruction="i", role="bugs")
+    assert tool_summary(subtask) == "bugs · Find \\u202ebugs"
