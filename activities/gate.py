@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -42,6 +43,8 @@ HEADROOM = 1.2
 """How much faster than the rate the queue gives work out: two brakes of the same rate, one behind
 the other, would together be slower than either. What comes too early waits here.
 """
+AHEAD_SECONDS = 2.0
+"""How long before a tier opens its queue does: a change there takes that long to be felt."""
 LOOK_SECONDS = 5.0
 """How often the queue of a tier at full speed is looked at: another worker may have shut it, or
 died and left it shut.
@@ -190,17 +193,34 @@ class RateGate:
             if shared is not None:
                 lane.adopt(shared)
         lane.advance(now)
-        flow = lane.flow
-        if lane.foreign or flow == lane.told:
+        flow, rate = lane.flow, _queue_rate(lane.flow, now)
+        if lane.foreign or (flow == lane.told and _same(rate, found.rate)):
             return
         text = described(tier, flow, now)
-        rate = None if flow.rate is None else flow.rate * HEADROOM
         written = await rate_limits.write_rate(client, queue, rate, text)
         lane.stamp, lane.told = written.stamp, flow
         logger.info("%s", text)
 
     def _lane(self, tier: str) -> _Lane:
         return self._lanes.setdefault(tier, _Lane())
+
+
+def _queue_rate(flow: Flow, now: float) -> float | None:
+    """What the queue may give out, for this flow: nothing while it is shut for longer, and more
+    than can leave otherwise.
+    """
+    if flow.rate is None:
+        return None
+    if flow.rate > 0:
+        return flow.rate * HEADROOM
+    return 0.0 if flow.until - now > AHEAD_SECONDS else flow.after * HEADROOM
+
+
+def _same(rate: float | None, other: float | None) -> bool:
+    """Rates travel in single precision."""
+    if rate is None or other is None:
+        return rate is other
+    return math.isclose(rate, other, rel_tol=1e-5)
 
 
 def _not_yet(tier: str, lane: _Lane, now: float) -> NotBilled:

@@ -272,8 +272,19 @@ async def test_what_a_dead_worker_left_shut_is_opened_by_the_next(
     shut = next_rate(Flow(), Throttled(0.5, CAUSE, 8.0), 0.0)
     await write_rate(env.client, f"{queue}-haiku", 0.0, described("haiku", shut, 0.0))
     async with keeping(env.client, queue, RateGate()):
-        opened = await until(env.client, queue, lambda found: found.rate != 0)
+        opened = await until(env.client, queue, lambda found: "throttled" not in found.reason)
     assert opened.reason == "haiku slowed to 4.00/s: step 0 after a throttle at 8.00/s"
+
+
+async def test_a_queue_opens_a_little_before_its_tier_because_it_is_slow_to_feel_it(
+    env: WorkflowEnvironment, queue: str
+) -> None:
+    gate = RateGate()
+    async with keeping(env.client, queue, gate):
+        await gate.throttled("haiku", gates.AHEAD_SECONDS + 1.5, CAUSE)
+        await until(env.client, queue, lambda found: found.rate == 0)
+        ahead = await until(env.client, queue, lambda found: found.rate != 0)
+    assert ahead.reason.startswith("haiku throttled ")
 
 
 async def test_a_limit_that_a_person_set_at_the_server_stays(
