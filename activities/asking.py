@@ -153,7 +153,7 @@ class Asking:
 
 async def _byte_bound(request: ModelRequest) -> int:
     size = len((request.system + request.prompt).encode()) + len(json.dumps(request.schema))
-    return size // policies.BYTES_PER_TOKEN
+    return -(-size // policies.BYTES_PER_TOKEN)
 
 
 def _key(call: Call, material: Contract) -> str:

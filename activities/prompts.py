@@ -136,7 +136,9 @@ def plan_prompt(material: PlanMaterial) -> str:
 def menu(roles: Iterable[RoleCard]) -> str:
     """The roles that a planner may assign, one a line."""
     return "\n".join(
-        f"- {role.name} ({role.tier}): {role.description}" for role in roles if role.tier != "none"
+        f"- {role.name} ({role.tier}): {role.description}"
+        for role in roles
+        if role.tier in ("haiku", "sonnet")
     )
 
 

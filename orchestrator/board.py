@@ -2,7 +2,7 @@
 
 The board is Markdown; the lines are plain text. What models and repositories wrote stays text in
 both. The UI's renderer draws tables without any padding, takes `$` for mathematics, loads images
-and keeps tags: hence the wide space at the end of cells, and that none of these gets through.
+and keeps tags: hence the hard spaces at the end of cells, and that none of these gets through.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MARKS = {
     "cancelled": "×",
 }
 CELL = 80
-PAD = "\N{EM SPACE}"
+PAD = "\N{NO-BREAK SPACE}" * 3
 ANSWER_CHARACTERS = 8_000
 """Of the answer, on the board; Temporal refuses details of more than 20,000 bytes."""
 _LOADED = re.compile(r"!(?=\[)|<(?=[A-Za-z/!?])")
@@ -47,9 +47,10 @@ def board(view: RunView) -> str:
     """Phase and price in a line, the subtasks as a table, what a reader must know, the answer."""
     lines = [f"**{(view.status or view.phase).replace('_', ' ')}** · {price(view)}", ""]
     if view.rows:
-        head = _cells("", "subtask", "role", "seconds", "price", "")
-        lines += [head, "|---|---|---|---:|---:|---|"]
-        lines += [_line(row) for row in view.rows]
+        priced = any(row.tier != "none" for row in view.rows)
+        head = _cells("", "subtask", "role", "seconds", *(["price"] if priced else []), "")
+        lines += [head, "|---|---|---|---:|" + ("---:|---|" if priced else "---|")]
+        lines += [_line(row, priced) for row in view.rows]
         lines.append("")
     lines += [f"- **waits for a person** {for_markdown(each[:300])}" for each in view.waiting]
     lines += [f"- {for_markdown(note[:300])}" for note in view.notes]
@@ -81,18 +82,19 @@ def tool_summary(subtask: Subtask) -> str:
     return f"{subtask.id} · {visible(' '.join(subtask.title.split()))[:CELL]}"
 
 
-def _line(row: Row) -> str:
+def _line(row: Row, priced: bool) -> str:
     tier = f" · {row.tier}" if row.tier != "none" else ""
     tried = f" · try {row.try_number}" if row.try_number > 1 else ""
     dollars = "unpriced" if row.dollars is None else f"\\${row.dollars:.4f}"
     # The board is written when something happens; a clock that stands still would mislead.
     settled = row.status not in ("waiting", "running")
+    paid = dollars if row.tier != "none" and (settled or row.dollars) else ""
     return _cells(
         MARKS[row.status],
         f"**{row.id}** {for_markdown(row.title[:CELL])}",
         f"{for_markdown(row.role)}{tier}{tried}",
         f"{row.seconds:.1f}" if settled else "",
-        dollars if row.tier != "none" and (settled or row.dollars) else "",
+        *([paid] if priced else []),
         for_markdown(row.note[:CELL]),
     )
 

@@ -42,7 +42,7 @@ def paid_call(
     max_output = policy.max_output * (2 if progress and progress.doubled else 1)
     tokens = input_tokens(material) + (role.prompt_bytes if role else 0) // policies.BYTES_PER_TOKEN
     price = worst(model, tokens, max_output) or Decimal(0)
-    needed = progress.needed if progress else Amount()
+    needed = state.needed.get(f"{purpose}/{model.tier}", Amount())
     amount = Amount(max(price, needed.dollars), 1, max(tokens + max_output, needed.tokens))
     call = Call(
         id=f"{purpose}-{number}",

@@ -18,6 +18,8 @@ from orchestrator.settling import update
 from orchestrator.state import Ask, State
 
 CONFLICTS_JUDGED = 3
+ROLL = "ROLL"
+"""In the purpose of a batch's digest: a subtask's id has no capitals."""
 ROUNDS = 3
 """How often batches of findings are rolled up before the rest is cut."""
 
@@ -95,7 +97,7 @@ def _next_roll(state: State) -> Ask | None:
 
 
 def _roll(state: State, place: int) -> str:
-    return f"digest-roll{state.finishing.round + 1}-{place}"
+    return f"digest-{ROLL}{state.finishing.round + 1}-{place}"
 
 
 def _to_digest(state: State, purpose: str) -> tuple[Finding, ...]:

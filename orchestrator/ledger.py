@@ -106,7 +106,7 @@ class Ledger:
         reserved.
         """
         cap = Amount(limits.dollars, limits.model_calls, limits.tokens)
-        if not self.spent + self.held + self.kept <= cap:
+        if not (self.cap <= cap or self.spent + self.held + self.kept <= cap):
             raise DoesNotFit("the new cap is below what is already spent, reserved and kept")
         return replace(self, cap=cap)
 

@@ -53,8 +53,18 @@ def _next(state: State, now: datetime) -> Move | None:
     if state.phase == "working":
         return _work(state, now)
     if state.phase == "synthesizing":
-        return finishing.next_ask(state)
+        return _overdue(state, now) or finishing.next_ask(state)
     return None
+
+
+def _overdue(state: State, now: datetime) -> Move | None:
+    """At the last deadline a model's synthesis is cut; the template's costs nothing and is not."""
+    if state.deadline is None or now < state.deadline:
+        return None
+    if not state.stop:
+        return Stop("deadline", "the deadline was reached")
+    paid = tuple(key for key in state.ledger.reserved if not state.flights[key].cut)
+    return Cut(paid) if paid else None
 
 
 def _plan(state: State) -> Move | None:

@@ -260,16 +260,19 @@ def _unanswered(state: State, call: Call, trouble: Trouble, now: datetime) -> St
 
 
 def _settle_trouble(state: State, call: Call, trouble: Trouble) -> State:
-    """Settle a call that brought no answer; what nobody knows counts at the full reservation."""
+    """Settle a call that brought no answer: at the usage that is known, else at the reservation."""
     if call.model is None:
         return state
     ledger, bill = state.ledger, trouble.bill
     reserved = ledger.reserved[call.id]
     if trouble.kind == "over_reservation":
-        needed = Amount(bill.dollars or reserved.dollars, 1, bill.usage.total)
-        state = replace(state, ledger=ledger.release(call.id))
+        amount = Amount(bill.dollars or reserved.dollars, 1, bill.usage.total)
+        needed = {**state.needed, f"{purpose_of(call.id)}/{call.tier}": amount}
+        return replace(state, ledger=ledger.release(call.id), needed=needed)
+    if bill.calls and bill.usage.total and bill.dollars is not None:
+        state = replace(state, ledger=ledger.settle(call.id, bill))
         if call.subtask_id:
-            state = update(state, call.subtask_id, lambda each: replace(each, needed=needed))
+            return update(state, call.subtask_id, lambda each: add_bill(each, bill))
         return state
     if trouble.kind in ("possibly_billed", "cancelled") and bill.calls:
         # A model without a price reserves no dollars: that it may have cost some stays known.

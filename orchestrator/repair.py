@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.contracts import Draft, Problem, RoleTier
-from orchestrator.ledger import Amount
 from orchestrator.materials import Refined, Review
 from orchestrator.settling import accept, settle, tried, update
 from orchestrator.state import Progress, State
@@ -78,7 +77,7 @@ def try_again(state: State, subtask_id: str, verdict: str, why: str, now: dateti
 
 
 def _afresh(progress: Progress, reason: str) -> Progress:
-    return replace(progress, stage="work", reason=reason, doubled=False, needed=Amount())
+    return replace(progress, stage="work", reason=reason, doubled=False)
 
 
 def _escalated(state: State, subtask_id: str, reason: str, why: str, now: datetime) -> State:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
+
+from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
 from orchestrator import graph
 from orchestrator.contracts import (
@@ -15,6 +18,12 @@ from orchestrator.contracts import (
 )
 from orchestrator.state import Progress, State
 from orchestrator.view import Row, RunView
+
+STATUS = SearchAttributeKey.for_keyword("HoldfastStatus")
+PLAYBOOK = SearchAttributeKey.for_keyword("HoldfastPlaybook")
+DOLLARS = SearchAttributeKey.for_float("HoldfastDollars")
+WAITING = SearchAttributeKey.for_bool("HoldfastWaiting")
+REQUESTER = SearchAttributeKey.for_keyword("HoldfastRequester")
 
 
 def status_of(state: State) -> ReportStatus:
@@ -148,6 +157,21 @@ def _seconds(finding: Finding) -> float:
     return (finding.finished - finding.started).total_seconds()
 
 
+def search_attributes(state: State) -> list[SearchAttributeUpdate[Any]]:
+    """By what a run can be found at the server: where it is, what it cost, whom it waits for."""
+    values: list[SearchAttributeUpdate[Any]] = [
+        STATUS.value_set(status_of(state) if state.phase == "closed" else state.phase),
+        WAITING.value_set(bool(waiting(state))),
+    ]
+    if state.goal.playbook:
+        values.append(PLAYBOOK.value_set(state.goal.playbook))
+    if state.goal.requester:
+        values.append(REQUESTER.value_set(state.goal.requester))
+    if state.phase == "closed" and not state.ledger.unpriced:
+        values.append(DOLLARS.value_set(float(state.ledger.spent.dollars)))
+    return values
+
+
 # ---------------------------------------------------------------- for readers while it runs
 
 
@@ -166,12 +190,14 @@ def run_view(state: State, now: datetime) -> RunView:
         dollars_cap=ledger.cap.dollars,
         model_calls=ledger.spent.calls,
         model_calls_cap=ledger.cap.calls,
+        tokens_cap=ledger.cap.tokens,
         started=state.started,
         now=state.finished or now,
         deadline=state.work_deadline,
         waiting=waiting(state),
         preview=state.estimate if state.phase == "approval" else None,
         notes=notes(state),
+        answer=state.finishing.synthesis.answer if closed and state.finishing.synthesis else "",
     )
 
 

@@ -223,8 +223,6 @@ class Progress:
     """Why the last try was not accepted, or what a person answered."""
     doubled: bool = False
     """Whether the current try has its output cap doubled after a truncated answer."""
-    needed: Amount = field(default_factory=Amount)
-    """What the worker said the call needs, after it refused a reservation as too small."""
     flight: str = ""
     """The id of the activity in flight."""
     asked: bool = False
@@ -314,6 +312,8 @@ class State:
     """How many activities each purpose (`work-t3`) has had: the next id's number."""
     transport: Mapping[str, int] = field(default_factory=dict)
     """How many calls of a purpose ended without an answer since its last answer."""
+    needed: Mapping[str, Amount] = field(default_factory=dict)
+    """By purpose and tier, what the worker said a call needs when it refused its reservation."""
     broken: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict)
     """Malformed answers by purpose, to be mended."""
     replanning: Replanning = field(default_factory=Replanning)
@@ -359,12 +359,19 @@ class State:
         """When work is cut so that the synthesis still fits. None: the clock does not run, because
         nothing was paid yet or the run waits for a person.
         """
-        if self.first_paid is None or self.waiting_since is not None:
-            return None
         total = self.goal.limits.deadline_seconds
         kept = max(total * policies.SYNTHESIS_SHARE, policies.MIN_SYNTHESIS_SECONDS)
-        seconds = total - min(kept, total / 2) + self.waited
-        return self.first_paid + timedelta(seconds=seconds)
+        return self._after(total - min(kept, total / 2))
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When the synthesis is cut, too, and a template answers. None as above."""
+        return self._after(self.goal.limits.deadline_seconds)
+
+    def _after(self, seconds: float) -> datetime | None:
+        if self.first_paid is None or self.waiting_since is not None:
+            return None
+        return self.first_paid + timedelta(seconds=seconds + self.waited)
 
     def stopped_by(self, *reasons: StopReason) -> bool:
         return self.stop is not None and self.stop.reason in reasons

@@ -76,6 +76,7 @@ class RunView(Contract):
     dollars_cap: Money = Decimal(0)
     model_calls: int = 0
     model_calls_cap: int = 0
+    tokens_cap: int = 0
     started: datetime
     now: datetime
     deadline: datetime | None = None

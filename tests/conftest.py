@@ -7,15 +7,18 @@ from __future__ import annotations
 import asyncio
 import sys
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.client import Client, WorkflowHandle
+from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
@@ -38,6 +41,10 @@ from workflows import WORKFLOWS
 from workflows.supervisor import SupervisorWorkflow
 
 TEMPORAL = Path(sys.executable).parent / "temporal"
+SEARCH_ATTRIBUTES = {
+    "HoldfastStatus": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+    "HoldfastDollars": IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
+}
 Handle = WorkflowHandle[SupervisorWorkflow, Report]
 TIERS = ("haiku", "sonnet", "opus")
 
@@ -156,6 +163,15 @@ class Runs:
             report = await (await self.start(goal)).result()
         assert getattr(model, "missed", []) == []
         return report
+
+    async def register(self, names: Sequence[str]) -> None:
+        """Give the namespace some of the project's search attributes; it may have them already."""
+        request = AddSearchAttributesRequest(
+            namespace=self.client.namespace,
+            search_attributes={name: SEARCH_ATTRIBUTES[name] for name in names},
+        )
+        with suppress(RPCError):
+            await self.client.operator_service.add_search_attributes(request)
 
     async def activities(self) -> list[str]:
         """The ids of the activities of the last run, as scheduled."""

@@ -195,7 +195,7 @@ def test_a_worker_follows_its_server_to_another_port(settings: Settings) -> None
         after = ensure_up(settings, "watcher")
         assert after.port != before.port
         os.kill(before.worker_pid, signal.SIGCONT)
-        until(lambda: f"at {after.target.address}" in log.read_text())
+        until(lambda: f"at {after.target.address}" in log.read_text(), seconds=90)
     assert status(settings).worker_pid == before.worker_pid
 
 

@@ -99,7 +99,8 @@ class Books(RuleBasedStateMachine):
     def raise_cap(self, dollars: Decimal, calls: int) -> None:
         limits = Limits(dollars=dollars, model_calls=calls, tokens=40_000)
         bound = self.ledger.spent + self.ledger.held + self.ledger.kept
-        if bound <= Amount(dollars, calls, 40_000):
+        cap = Amount(dollars, calls, 40_000)
+        if bound <= cap or self.ledger.cap <= cap:
             self.ledger = self.ledger.raised(limits)
             assert self.ledger.cap == Amount(dollars, calls, 40_000)
         else:

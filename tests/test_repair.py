@@ -411,7 +411,7 @@ async def test_findings_beyond_the_context_are_reduced_in_rounds(runs: Runs) -> 
     assert report.status == "complete"
     synthesis = model.requests[model.heard.index("synthesize")].prompt
     assert "batch 1" in synthesis and "fact fact" not in synthesis
-    assert any(each.startswith("digest-roll1") for each in await runs.activities())
+    assert any(each.startswith("digest-ROLL1") for each in await runs.activities())
 
 
 async def test_contradictions_are_judged_and_both_sides_stay_where_nobody_can_decide(

@@ -6,11 +6,12 @@ import asyncio
 from decimal import Decimal
 
 import pytest
-from temporalio.client import WorkflowUpdateFailedError
+from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 
 from conftest import Handle, Runs, seen
 from orchestrator.contracts import Fork, Goal, GoalInput, Limits, Order, Report
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
+from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio
 
@@ -79,6 +80,18 @@ async def test_a_rejected_plan_closes_the_run_as_declined_and_no_work_is_paid(ru
     assert report.status == "declined"
     assert any("rejected by me: too dear" in note for note in report.notes)
     assert model.heard == ["plan"]
+
+
+async def test_a_run_that_waits_for_a_person_can_be_cancelled(runs: Runs) -> None:
+    model = ScriptedModel({"plan": [plans(subtask("t1"))]})
+    async with runs.worker(model):
+        handle = await runs.start(goal(approval={"when": "always"}), skipping=False)
+        await seen(handle, lambda each: each.phase == "approval")
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        report = await handle.query(SupervisorWorkflow.report)
+    assert report.status == "cancelled"
 
 
 async def test_a_plan_that_nobody_approves_in_a_week_is_declined(runs: Runs) -> None:

@@ -379,7 +379,7 @@ async def test_what_is_surely_not_billed_is_retried_by_temporal_under_one_reserv
 
 
 async def test_what_may_have_been_billed_counts_in_full_and_is_a_new_call(runs: Runs) -> None:
-    lost = PossiblyBilled("dropped", Bill(model="m", calls=1, usage=Usage(input_tokens=7)))
+    lost = PossiblyBilled("dropped", Bill(model="m", calls=1))
     model = ScriptedModel(
         {
             "plan": [plans(subtask("t1", tier="haiku"))],
@@ -394,6 +394,43 @@ async def test_what_may_have_been_billed_counts_in_full_and_is_a_new_call(runs: 
     [finding] = report.findings
     # The whole reservation of the lost call: 8,000 tokens of output at least.
     assert finding.dollars is not None and finding.dollars > Decimal("0.004")
+
+
+async def test_a_lost_call_whose_usage_is_known_counts_at_that(runs: Runs) -> None:
+    bill = Bill(model="m", calls=1, usage=Usage(input_tokens=7), dollars=Decimal("0.001"))
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1", tier="haiku"))],
+            "t1": [PossiblyBilled("dropped", bill), works("one")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    [finding] = report.findings
+    assert finding.dollars is not None
+    assert Decimal("0.001") < finding.dollars < Decimal("0.002")
+
+
+async def test_a_synthesis_that_does_not_come_in_time_is_a_template_s(runs: Runs) -> None:
+    never = asyncio.Event()
+    model = ScriptedModel({"t1": [works("one")], "synthesize": [never]})
+    plan = ready(subtask("t1"))
+    report = await runs.run(goal(plan=plan, limits={"deadline_seconds": 3}), model)
+    assert report.status == "deadline_partial"
+    assert "one" in report.answer
+
+
+async def test_a_run_can_be_found_by_its_search_attributes(runs: Runs) -> None:
+    """Only those that the namespace has are set; the dev server of the tests has none of ours."""
+    model = ScriptedModel({"t1": [works("one")], "synthesize": [synthesizes("done")]})
+    names = ("HoldfastStatus", "HoldfastDollars")
+    await runs.register(names)
+    wanted = goal(plan=ready(subtask("t1")), search_attributes=names, playbook="")
+    await runs.run(wanted, model)
+    description = await runs.handles[-1].describe()
+    found = {pair.key.name: pair.value for pair in description.typed_search_attributes}
+    assert found["HoldfastStatus"] == "complete" and found["HoldfastDollars"] > 0
+    assert "HoldfastWaiting" not in found
 
 
 async def test_a_call_that_keeps_getting_lost_is_given_up(runs: Runs) -> None:
@@ -462,10 +499,20 @@ async def test_the_deadline_cuts_what_runs_and_synthesizes_what_exists(runs: Run
             "synthesize": [synthesizes("in time")],
         }
     )
-    report = await runs.run(goal(limits={"deadline_seconds": 2}), model)
+    report = await runs.run(goal(limits={"deadline_seconds": 8}), model)
     assert report.status == "deadline_partial"
     assert report.answer == "in time"
     assert statuses(report) == {"t1": "complete", "t2": "cancelled", "t3": "skipped"}
+
+
+async def test_a_run_cancelled_before_it_was_prepared_says_so(runs: Runs) -> None:
+    handle = await runs.start(goal(), skipping=False)
+    await handle.cancel()
+    async with runs.worker(ScriptedModel({})):
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        report = await handle.query(SupervisorWorkflow.report)
+    assert report.status == "cancelled"
 
 
 async def test_cancelling_settles_what_is_in_flight_before_the_run_closes(runs: Runs) -> None:

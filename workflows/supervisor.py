@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from temporalio import workflow
+from temporalio.common import SearchAttributeUpdate
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from activities.agents import Agents
@@ -27,7 +28,7 @@ from orchestrator import (
     steering,
     troubles,
 )
-from orchestrator.board import board
+from orchestrator.board import board, call_summary, tool_summary
 from orchestrator.contracts import Call, CallKind, Contract, Draft, Goal, Order, Report
 from orchestrator.ledger import Ledger
 from orchestrator.state import (
@@ -83,6 +84,7 @@ class SupervisorWorkflow:
         )
         self._inbox: list[Event] = []
         self._orders = 0
+        self._published: list[SearchAttributeUpdate[Any]] = []
         self._refused: dict[int, str] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         for name in steering.COMMANDS:
@@ -162,13 +164,27 @@ class SupervisorWorkflow:
     def _apply(self, event: Event) -> None:
         self._state = reducer.apply(self._state, event, workflow.now())
         workflow.set_current_details(board(self.view()))
+        self._publish()
+
+    def _publish(self) -> None:
+        """Search attributes, as far as the namespace has them and they have changed."""
+        told = reporting.search_attributes(self._state)
+        changed = [
+            each
+            for each in told
+            if each.key.name in self._state.goal.search_attributes and each not in self._published
+        ]
+        if changed:
+            self._published = told
+            workflow.upsert_search_attributes(changed)
 
     async def _settle_cancelled(self) -> None:
         """Cut what is in flight and wait for its bill: a run never closes with a call in flight."""
-        if self._state.phase in ("preparing", "closed"):
+        if self._state.phase == "closed":
             return
         self._apply(CancelAsked())
-        await self._during(self._state.phase)
+        if self._state.flights:
+            await self._during(self._state.phase)
         await self._end_timers()
 
     async def _end_timers(self) -> None:
@@ -226,7 +242,7 @@ class SupervisorWorkflow:
             args=[call, wanted],
             activity_id=call.id,
             task_queue=f"{queue}-{call.tier}" if call.model else queue,
-            summary=_summary(call),
+            summary=call_summary(call),
             **policies.options(call.kind, seconds, free=call.model is None),
         )
 
@@ -244,7 +260,7 @@ class SupervisorWorkflow:
                 Tools.use_tool,
                 material.for_work(self._state, self._state.work[move.subtask_id]),
                 activity_id=move.id,
-                summary=f"{move.subtask_id} · {move.tool}",
+                summary=tool_summary(self._state.work[move.subtask_id].subtask),
                 **policies.options("use_tool", limit),
             )
         except ActivityError as error:
@@ -300,20 +316,14 @@ class SupervisorWorkflow:
 
     async def _deadline(self) -> None:
         """Sleep until the deadline, wherever waiting for people has moved it meanwhile."""
-        while (deadline := self._state.work_deadline) is None or deadline > workflow.now():
-            if deadline is None:
-                await workflow.wait_condition(lambda: self._state.work_deadline is not None)
-            else:
-                await workflow.sleep(deadline - workflow.now(), summary="deadline of the work")
-        self._take(DeadlineReached())
+        for kind in ("work_deadline", "deadline"):
+            while (due := getattr(self._state, kind)) is None or due > workflow.now():
+                if due is None:
+                    await workflow.wait_condition(lambda: self._state.deadline is not None)
+                else:
+                    await workflow.sleep(due - workflow.now(), summary=kind.replace("_", " "))
+            self._take(DeadlineReached())
 
     async def _grace(self, ids: tuple[str, ...]) -> None:
         await workflow.sleep(policies.CANCEL_GRACE, summary="grace for what was cut")
         self._take(Abandoned(ids))
-
-
-def _summary(call: Call) -> str:
-    """What the timeline of the Web UI shows: `t3 analyst · sonnet · 2`."""
-    what = f"{call.subtask_id} {call.role}" if call.subtask_id else call.kind
-    how = call.tier if call.model else "no model"
-    return f"{what} · {how}" + (f" · {call.number}" if call.number > 1 else "")
