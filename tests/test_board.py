@@ -41,7 +41,14 @@ def test_what_runs_shows_no_clock_that_stands_still() -> None:
 
 def test_a_run_of_tools_alone_speaks_of_no_money() -> None:
     shown = board(view(row(tier="none", role="bugs")))
-    assert "no model is asked" in shown and "$" not in shown
+    assert "no model is asked" in shown and "$" not in shown and "price" not in shown
+
+
+def test_every_line_of_the_table_has_as_many_cells_as_its_head() -> None:
+    for rows in ((row(tier="none"),), (row(tier="none"), row(id="t2", note="a | b"))):
+        table = [each for each in board(view(*rows)).splitlines() if each.startswith("|")]
+        assert len(table) == 2 + len(rows)
+        assert len({each.replace("\\|", "").count("|") for each in table}) == 1
 
 
 def test_an_unknown_price_is_never_zero_on_the_board() -> None:
