@@ -44,6 +44,27 @@ class Shape(Generic[Asked, Value]):
 
 
 @dataclass(frozen=True)
+class Past:
+    """How often this call was refused so far. Temporal's attempt does not tell: it also counts the
+    times that a call was sent back before it left. Kept with the last heartbeat, which the next
+    attempt gets; a worker that dies forgets it.
+    """
+
+    throttled: int = 0
+    unreached: int = 0
+
+    @classmethod
+    def read(cls) -> Past:
+        """What the attempt before this one remembered."""
+        counts = [each for each in activity.info().heartbeat_details if isinstance(each, int)]
+        return cls(*counts) if len(counts) == 2 else cls()
+
+    def remember(self) -> None:
+        """Keep for the next attempt; the last heartbeat of this one counts."""
+        activity.heartbeat(self.throttled, self.unreached)
+
+
+@dataclass(frozen=True)
 class Asking:
     """The way from a call to its reply: journal, ceiling, model, journal, validation."""
 
@@ -86,7 +107,7 @@ class Asking:
             raise
         except NotBilled as error:
             await self.journal.withdraw(key)
-            raise await self._refused(call, request, error) from None
+            raise await self._refused(call, error) from None
         except OrchestrationError:
             await self.journal.withdraw(key)
             raise
@@ -100,18 +121,27 @@ class Asking:
             return request
         clock = asyncio.get_running_loop().time
         began = clock()
-        await self.gate.turn(call.tier)
+        past = Past.read()
+        try:
+            await self.gate.turn(call.tier)
+        except NotBilled:
+            past.remember()
+            raise
         left = max(request.deadline_seconds - (clock() - began), 1.0)
         return replace(request, deadline_seconds=left)
 
-    async def _refused(self, call: Call, request: ModelRequest, error: NotBilled) -> NotBilled:
+    async def _refused(self, call: Call, error: NotBilled) -> NotBilled:
         """What a call that was not billed ends with: a throttle slows its tier and is tried again
         for as long as the call may take, anything else a few times.
         """
+        past = Past.read()
         if not error.throttled:
-            if request.attempt < policies.TRANSPORT_TRIES:
+            unreached = past.unreached + 1
+            replace(past, unreached=unreached).remember()
+            if unreached < policies.TRANSPORT_TRIES:
                 return error
-            return NotBilled(f"{error.message} (try {request.attempt}, the last)", final=True)
+            return NotBilled(f"{error.message} (the last of {unreached} tries)", final=True)
+        replace(past, throttled=past.throttled + 1).remember()
         if self.gate is not None:
             wait = error.next_retry_delay
             seconds = wait.total_seconds() if wait else SHORTEST_WAIT
@@ -178,7 +208,7 @@ def _request(call: Call, answer: type[Answer], system: str, prompt: str) -> Mode
         effort=call.effort,
         capabilities=call.capabilities,
         deadline_seconds=max(limit - MARGIN_SECONDS, 1.0),
-        attempt=info.attempt,
+        attempt=1 + Past.read().throttled,
     )
 
 

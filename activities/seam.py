@@ -35,7 +35,7 @@ class ModelRequest:
     that a call that is cut can still say what it used.
     """
     attempt: int = 1
-    """Temporal's attempt: the wait after an overload doubles with it."""
+    """1 and how often the call was throttled: the wait after an overload doubles with it."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.asking import Asking, Shape
+from activities.asking import Asking, Past, Shape
 from activities.journal import FileJournal
 from activities.seam import ModelAnswer, ModelRequest
 from orchestrator.answers import DigestAnswer
@@ -63,6 +63,8 @@ class Watched:
 
     shut: NotBilled | None = None
     heard: list[tuple[str, float, str]] = field(default_factory=list)
+    remembered: list[tuple[int, ...]] = field(default_factory=list)
+    """What the activity tells its next attempt."""
 
     async def turn(self, tier: str) -> None:
         if self.shut:
@@ -72,9 +74,13 @@ class Watched:
         self.heard.append((tier, seconds, reason))
 
 
-async def ask(folder: Path, model: Lines, gate: Watched, attempt: int = 1) -> Reply[Digest]:
+async def ask(
+    folder: Path, model: Lines, gate: Watched, attempt: int = 1, past: Past | None = None
+) -> Reply[Digest]:
     environment = ActivityEnvironment()
-    environment.info = replace(environment.info, attempt=attempt)
+    remembered = (past.throttled, past.unreached) if past else ()
+    environment.info = replace(environment.info, attempt=attempt, heartbeat_details=remembered)
+    environment.on_heartbeat = lambda *counts: gate.remembered.append(counts)
     asking = Asking(model, FileJournal(folder), lambda *_: Decimal(0), gate)
     reply: Reply[Digest] = await environment.run(asking.ask, CALL, MATERIAL, SHAPE, "S", "P")
     return reply
@@ -96,13 +102,38 @@ async def test_an_endpoint_that_is_not_reached_slows_nobody(tmp_path: Path) -> N
     assert gate.heard == []
 
 
-@pytest.mark.parametrize("attempt", range(1, TRANSPORT_TRIES + 2))
-async def test_an_endpoint_that_is_not_reached_is_tried_three_times(
-    tmp_path: Path, attempt: int
+async def test_an_endpoint_that_is_not_reached_is_tried_three_times(tmp_path: Path) -> None:
+    gate, final = Watched(), []
+    for _ in range(TRANSPORT_TRIES):
+        past = Past(*gate.remembered[-1]) if gate.remembered else None
+        with pytest.raises(NotBilled) as refusal:
+            await ask(tmp_path, Lines([UNREACHED]), gate, past=past)
+        final.append(refusal.value.non_retryable)
+    assert final == [False, False, True]
+
+
+async def test_waiting_and_being_throttled_are_no_failures_to_reach_the_endpoint(
+    tmp_path: Path,
 ) -> None:
+    past = Past(throttled=30, unreached=1)
     with pytest.raises(NotBilled) as refusal:
-        await ask(tmp_path, Lines([UNREACHED]), Watched(), attempt)
-    assert refusal.value.non_retryable == (attempt >= TRANSPORT_TRIES)
+        await ask(tmp_path, Lines([UNREACHED]), Watched(), attempt=50, past=past)
+    assert not refusal.value.non_retryable
+
+
+async def test_what_happened_to_a_call_is_not_forgotten_while_its_tier_is_shut(
+    tmp_path: Path,
+) -> None:
+    gate = Watched(shut=THROTTLE)
+    with pytest.raises(NotBilled):
+        await ask(tmp_path, Lines([]), gate, past=Past(2, 1))
+    assert gate.remembered[-1] == (2, 1)
+
+
+async def test_each_throttle_makes_the_next_wait_longer(tmp_path: Path) -> None:
+    model = Lines([ANSWER])
+    await ask(tmp_path, model, Watched(), attempt=50, past=Past(throttled=3))
+    assert model.requests[0].attempt == 4
 
 
 async def test_a_call_whose_tier_is_shut_is_not_sent_and_may_be_sent_later(tmp_path: Path) -> None:
