@@ -118,7 +118,7 @@ async def main(kills: int, seed: int) -> None:
     chance = random.Random(seed)
     sys.stdout.write(
         "| struck | runs | subtasks complete | answers that arrived | arrived and paid again | "
-        "in flight when struck: charged, no answer | calls: ledger / charged | dollars: ledger / charged |\n"
+        "charged, never answered | calls: ledger / charged | dollars: ledger / charged |\n"
         "|---|---|---|---|---|---|---|---|\n"
     )
     for name, count in ((f"{kills} kills of the worker", kills), ("server gone for 30 s", 0)):
