@@ -14,19 +14,7 @@ from activities import checks, prompts, provenance, repair_prompts
 from activities.asking import Asked, Asking, Shape, Value
 from activities.seam import Gate, Journal, Model, Store
 from orchestrator import answers, graph, revision
-from orchestrator.contracts import (
-    Call,
-    Contract,
-    Draft,
-    Plan,
-    PlanMaterial,
-    Problem,
-    Reply,
-    Synthesis,
-    SynthesisMaterial,
-    Usage,
-    WorkMaterial,
-)
+from orchestrator.contracts import Call, Contract, Draft, Plan, Problem, Reply, Synthesis, Usage
 from orchestrator.materials import (
     Critique,
     CritiqueMaterial,
@@ -35,11 +23,14 @@ from orchestrator.materials import (
     JudgeMaterial,
     Judgement,
     Patch,
+    PlanMaterial,
     Refined,
     RefineMaterial,
     ReplanMaterial,
     Review,
     ReviewMaterial,
+    SynthesisMaterial,
+    WorkMaterial,
 )
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from orchestrator.contracts import Finding, Synthesis, SynthesisMaterial
+from orchestrator.contracts import Finding, Synthesis
+from orchestrator.materials import SynthesisMaterial
 
 CITATION = re.compile(r"\[([a-z0-9][a-z0-9_-]{0,31})\](?!\()")
 URL = re.compile(r"https?://[^\s<>()\[\]\"'`]+")

@@ -15,14 +15,8 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue, ValidationError
 
 from activities.review_answer import Review, write
-from orchestrator.contracts import (
-    Finding,
-    Remark,
-    Severity,
-    Subtask,
-    Synthesis,
-    SynthesisMaterial,
-)
+from orchestrator.contracts import Finding, Remark, Severity, Subtask, Synthesis
+from orchestrator.materials import SynthesisMaterial
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 ADJACENT = 1

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol
 
-from orchestrator.contracts import Capabilities, Draft, Effort, ModelCard, Usage, WorkMaterial
+from orchestrator.contracts import Capabilities, Draft, Effort, ModelCard, Usage
+from orchestrator.materials import WorkMaterial
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from activities.review import review
-from orchestrator.contracts import Finding, Subtask, Synthesis, SynthesisMaterial
+from orchestrator.contracts import Finding, Subtask, Synthesis
+from orchestrator.materials import SynthesisMaterial
 from orchestrator.text import for_markdown
 
 ORDER = ("complete", "escalated", "failed", "skipped", "cancelled")

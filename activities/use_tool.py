@@ -11,8 +11,9 @@ from temporalio import activity
 
 from activities.heartbeat import beating
 from activities.seam import Journal, Tool
-from orchestrator.contracts import Draft, WorkMaterial
+from orchestrator.contracts import Draft
 from orchestrator.errors import ToolFailed
+from orchestrator.materials import WorkMaterial
 
 
 @dataclass(frozen=True)

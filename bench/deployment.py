@@ -132,21 +132,22 @@ async def simulated(folder: Path, script: Mapping[str, Any]) -> AsyncIterator[Si
 
 @asynccontextmanager
 async def deployed(
-    folder: Path, script: Mapping[str, Any], worker: Path | None = None
+    folder: Path, script: Mapping[str, Any], worker: Path | None = None, **settings: Any
 ) -> AsyncIterator[Deployment]:
     """Everything up; `worker` is the program to run instead of worker.py."""
     async with simulated(folder, script) as simulator:
-        settings = Settings(
+        of_this = Settings(
             _env_file=None,
             state_dir=folder / "state",
             anthropic_base_url=simulator.url,
             anthropic_api_key=SecretStr("scripted"),
+            **settings,
         )
         command = (sys.executable, str(worker)) if worker else WORKER
         programs = Programs(worker=command)
-        endpoint = await asyncio.to_thread(up, settings, programs)
+        endpoint = await asyncio.to_thread(up, of_this, programs)
         client = await connect(endpoint.target)
-        deployment = Deployment(settings, programs, endpoint.target, client, simulator)
+        deployment = Deployment(of_this, programs, endpoint.target, client, simulator)
         healing = asyncio.create_task(deployment.heal())
         try:
             await deployment.served("haiku")
@@ -154,7 +155,7 @@ async def deployed(
         finally:
             healing.cancel()
             await asyncio.gather(healing, return_exceptions=True)
-            await asyncio.to_thread(down, settings)
+            await asyncio.to_thread(down, of_this)
 
 
 def parallel(count: int, **limits: Any) -> Goal:

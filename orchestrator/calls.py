@@ -5,17 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 
 from orchestrator import policies
-from orchestrator.contracts import (
-    Call,
-    CallKind,
-    Contract,
-    RoleCard,
-    Tier,
-    WorkMaterial,
-)
+from orchestrator.contracts import Call, CallKind, Contract, RoleCard, Tier
+from orchestrator.events import Ask
 from orchestrator.ledger import Amount
+from orchestrator.materials import WorkMaterial
 from orchestrator.pricing import worst
-from orchestrator.state import Ask, Progress, State
+from orchestrator.state import Progress, State
 
 
 def free_call(state: State, kind: CallKind, purpose: str) -> Ask:

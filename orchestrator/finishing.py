@@ -13,9 +13,10 @@ from datetime import datetime
 from orchestrator import material
 from orchestrator.calls import free_call, paid_call, purpose_of
 from orchestrator.contracts import Call, CallKind, Contract, Finding, Synthesis
+from orchestrator.events import Ask
 from orchestrator.materials import Critique, Digest, Judgement
 from orchestrator.settling import update
-from orchestrator.state import Ask, State
+from orchestrator.state import State
 
 CONFLICTS_JUDGED = 3
 ROLL = "ROLL"

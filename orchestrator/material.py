@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from orchestrator.contracts import (
-    HARD_SUBTASK_LIMIT,
-    Contract,
-    Finding,
-    PlanMaterial,
-    Problem,
-    SynthesisMaterial,
-    WorkMaterial,
-)
+from orchestrator.contracts import HARD_SUBTASK_LIMIT, Contract, Finding, Problem
 from orchestrator.materials import (
     CritiqueMaterial,
     DigestMaterial,
     JudgeMaterial,
+    PlanMaterial,
     RefineMaterial,
     ReplanMaterial,
     ReviewMaterial,
     Standing,
+    SynthesisMaterial,
+    WorkMaterial,
 )
 from orchestrator.state import Progress, State
 

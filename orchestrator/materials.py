@@ -1,4 +1,4 @@
-"""What each model activity beyond plan, work and synthesize works from, and what it returns."""
+"""What each activity works from, and what those beyond plan, work and synthesize return."""
 
 from __future__ import annotations
 
@@ -11,13 +11,70 @@ from orchestrator.contracts import (
     Draft,
     Finding,
     FindingStatus,
+    Omission,
+    Percent,
     PinnedInput,
     Plan,
     Problem,
     RoleCard,
+    Strategy,
     Subtask,
     Synthesis,
 )
+
+
+class PlanMaterial(Contract):
+    """What `plan` works from."""
+
+    goal: str
+    ready: Plan | None = None
+    roles: tuple[RoleCard, ...] = ()
+    inputs: tuple[PinnedInput, ...] = ()
+    guidance: str = ""
+    subtask_limit: int = 6
+    errors: tuple[str, ...] = ()
+    """What was wrong with the previous plan; empty at the first go."""
+
+
+class WorkMaterial(Contract):
+    """What `work` and `use_tool` work from: one subtask and what its dependencies found, nothing
+    else of the run.
+    """
+
+    subtask: Subtask
+    inputs: tuple[PinnedInput, ...] = ()
+    dependencies: tuple[Finding, ...] = ()
+    tool: str = ""
+    """Only for `use_tool`: the tool to run."""
+    timeout_seconds: int = 300
+    number: int = 1
+    reason: str = ""
+    """Why the previous try was not accepted; empty at the first."""
+    broken: Problem | None = None
+    """The malformed answer that this call is to mend."""
+
+
+class SynthesisMaterial(Contract):
+    """What `synthesize` works from."""
+
+    goal: str
+    strategy: Strategy = "merge"
+    instruction: str = ""
+    template: str = "merge"
+    min_confidence: Percent = 0
+    subtasks: tuple[Subtask, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    inputs: tuple[PinnedInput, ...] = ()
+    not_run: tuple[Omission, ...] = ()
+    context_tokens: int = 50_000
+    previous: str = ""
+    """In a revision: the answer that is to be revised."""
+    issues: tuple[str, ...] = ()
+    """In a revision: what the critic wants changed."""
+    judged: tuple[str, ...] = ()
+    """In a revision: contradictions and how they were judged."""
+    broken: Problem | None = None
+    """The malformed answer that this call is to mend."""
 
 
 class Standing(Contract):

@@ -8,20 +8,10 @@ from datetime import datetime, timedelta
 from orchestrator import finishing, graph, material
 from orchestrator.calls import free_call, paid_call
 from orchestrator.contracts import RoleTier, Tier
+from orchestrator.events import Ask, AskPerson, AskRaise, Cut, Move, Started, Stop, UseTool
 from orchestrator.reducer import apply
 from orchestrator.settling import held_back
-from orchestrator.state import (
-    Ask,
-    AskPerson,
-    AskRaise,
-    Cut,
-    Move,
-    Progress,
-    Started,
-    State,
-    Stop,
-    UseTool,
-)
+from orchestrator.state import Progress, State
 
 DOWNGRADE: dict[RoleTier, Tier] = {"opus": "sonnet", "sonnet": "haiku"}
 

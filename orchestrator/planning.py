@@ -9,10 +9,11 @@ from decimal import Decimal
 
 from orchestrator import policies
 from orchestrator.contracts import Plan, Revision, RoleTier, Subtask, Usage
+from orchestrator.events import Stop
 from orchestrator.materials import Change, Patch
 from orchestrator.preview import predict
 from orchestrator.settling import skip
-from orchestrator.state import Progress, State, Stop
+from orchestrator.state import Progress, State
 
 
 def judge_plan(state: State, plan: Plan | None, why: str) -> State:

@@ -19,6 +19,26 @@ from orchestrator.contracts import (
     Problem,
     Synthesis,
 )
+from orchestrator.events import (
+    Abandoned,
+    Answered,
+    Ask,
+    AskPerson,
+    AskRaise,
+    CancelAsked,
+    Cut,
+    Event,
+    Move,
+    NobodyCame,
+    Prepared,
+    Started,
+    Steered,
+    Stop,
+    ToolEnded,
+    Trouble,
+    Unanswered,
+    UseTool,
+)
 from orchestrator.ledger import Amount
 from orchestrator.materials import (
     Critique,
@@ -30,28 +50,7 @@ from orchestrator.materials import (
 )
 from orchestrator.pricing import worst
 from orchestrator.settling import add_bill, advance, landed, settle, update, without
-from orchestrator.state import (
-    Abandoned,
-    Answered,
-    Ask,
-    AskPerson,
-    AskRaise,
-    CancelAsked,
-    Cut,
-    Event,
-    Flight,
-    Move,
-    NobodyCame,
-    Prepared,
-    Started,
-    State,
-    Steered,
-    Stop,
-    ToolEnded,
-    Trouble,
-    Unanswered,
-    UseTool,
-)
+from orchestrator.state import Flight, State
 
 OWN_REPAIR = ("plan", "replan")
 """These calls are told all errors at once, malformed or invalid alike."""

@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from orchestrator import graph
 from orchestrator.contracts import Bill, Draft, Finding, FindingStatus, Try
-from orchestrator.state import Ask, Progress, Setback, State, Stop, passes_on
+from orchestrator.events import Ask, Stop
+from orchestrator.state import Progress, Setback, State, passes_on
 
 Held = TypeVar("Held")
 

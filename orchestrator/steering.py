@@ -13,11 +13,12 @@ from datetime import datetime
 
 from orchestrator import graph, planning
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Draft, Limits, Order
+from orchestrator.events import Stop
 from orchestrator.ledger import DoesNotFit
 from orchestrator.preview import predict
 from orchestrator.repair import answered_by_person
 from orchestrator.settling import settle, skip, update
-from orchestrator.state import Progress, State, Stop
+from orchestrator.state import Progress, State
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
 
 from orchestrator.contracts import Bill
-from orchestrator.state import Trouble, TroubleKind
+from orchestrator.events import Trouble, TroubleKind
 
 KINDS: dict[str, TroubleKind] = {
     "NotBilled": "not_billed",

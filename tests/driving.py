@@ -27,11 +27,7 @@ from orchestrator.contracts import (
     Subtask,
     Tier,
 )
-from orchestrator.ledger import Amount, Ledger
-from orchestrator.materials import ReplanMaterial
-from orchestrator.moves import next_moves
-from orchestrator.reducer import apply
-from orchestrator.state import (
+from orchestrator.events import (
     Abandoned,
     Answered,
     Ask,
@@ -45,14 +41,17 @@ from orchestrator.state import (
     NobodyCame,
     Prepared,
     Started,
-    State,
     Steered,
     Stop,
     ToolEnded,
     Unanswered,
     UseTool,
-    passes_on,
 )
+from orchestrator.ledger import Amount, Ledger
+from orchestrator.materials import ReplanMaterial
+from orchestrator.moves import next_moves
+from orchestrator.reducer import apply
+from orchestrator.state import State, passes_on
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STRENGTH: Mapping[RoleTier, int] = {"none": 0, "haiku": 1, "sonnet": 2, "opus": 3}

@@ -18,8 +18,8 @@ from orchestrator.contracts import (
     Synthesis,
     Usage,
 )
+from orchestrator.events import Answered, Ask, ToolEnded, Trouble, Unanswered, UseTool
 from orchestrator.materials import Critique, Digest, Issue, Judgement, Refined, Review
-from orchestrator.state import Answered, Ask, ToolEnded, Trouble, Unanswered, UseTool
 
 
 def draft(flight_id: str, **fields: Any) -> Draft:

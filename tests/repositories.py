@@ -11,7 +11,8 @@ from pathlib import Path
 from activities.analysers.lenses import lens_tools
 from activities.snapshot import take
 from activities.snapshots import Snapshot, Snapshots
-from orchestrator.contracts import Draft, PinnedInput, Remark, Subtask, WorkMaterial
+from orchestrator.contracts import Draft, PinnedInput, Remark, Subtask
+from orchestrator.materials import WorkMaterial
 from orchestrator.storage import DirectoryStore
 
 GIT = shutil.which("git") or "git"

@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import worker
 from activities.seam import Tool
-from orchestrator.contracts import Draft, WorkMaterial
+from orchestrator.contracts import Draft
+from orchestrator.materials import WorkMaterial
 from orchestrator.storage import DirectoryStore
 
 SECONDS = {

@@ -22,8 +22,9 @@ from activities.analysers.lens import Analyser, Command, Grade, Parsed, Sighting
 from activities.analysers.lenses import MOST_REMARKS, analysers, lens_tools
 from activities.process import ProgramStopped, run
 from activities.redact import redact
-from orchestrator.contracts import Draft, Subtask, WorkMaterial
+from orchestrator.contracts import Draft, Subtask
 from orchestrator.errors import ToolFailed
+from orchestrator.materials import WorkMaterial
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = pytest.mark.anyio

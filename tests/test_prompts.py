@@ -15,25 +15,18 @@ import pytest
 from activities import prompts, repair_prompts
 from driving import BRIEFING, ROLES, subtask
 from orchestrator.contracts import Draft as WorkDraft
-from orchestrator.contracts import (
-    Escalation,
-    Finding,
-    PinnedInput,
-    Plan,
-    PlanMaterial,
-    Problem,
-    Synthesis,
-    SynthesisMaterial,
-    WorkMaterial,
-)
+from orchestrator.contracts import Escalation, Finding, PinnedInput, Plan, Problem, Synthesis
 from orchestrator.materials import (
     CritiqueMaterial,
     DigestMaterial,
     JudgeMaterial,
+    PlanMaterial,
     RefineMaterial,
     ReplanMaterial,
     ReviewMaterial,
     Standing,
+    SynthesisMaterial,
+    WorkMaterial,
 )
 
 SAVED = Path(__file__).parent / "prompts"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from driving import BRIEFING, ROLES, STRENGTH, Drive, subtask
 from orchestrator import reporting, revision
 from orchestrator.contracts import Draft, Limits, Plan, Subtask, Tier
+from orchestrator.events import Answered, Ask, ToolEnded, Unanswered, UseTool
 from orchestrator.materials import Change, Judgement, Patch, ReplanMaterial
-from orchestrator.state import Answered, Ask, ToolEnded, Unanswered, UseTool
 from outcomes import AMPLE, DRAFTS, PLANNED, PROBLEMS, TROUBLES, WORK_OUTCOMES, comes_back, value_of
 
 EXAMPLES = settings(

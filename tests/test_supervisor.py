@@ -14,8 +14,9 @@ from activities.catalogue import Catalogue
 from activities.seam import ModelAnswer
 from activities.use_tool import Tools
 from conftest import Runs
-from orchestrator.contracts import Bill, Draft, Goal, GoalInput, Report, Usage, WorkMaterial
+from orchestrator.contracts import Bill, Draft, Goal, GoalInput, Report, Usage
 from orchestrator.errors import AuthenticationRefused, NotBilled, PossiblyBilled, ToolFailed
+from orchestrator.materials import WorkMaterial
 from scripted import USAGE, ScriptedModel, plans, ready, subtask, synthesizes, works
 from workflows.supervisor import SupervisorWorkflow
 

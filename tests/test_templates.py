@@ -10,15 +10,8 @@ from markdown_it import MarkdownIt
 from activities.review import merged_remarks
 from activities.review_answer import MOST_PER_FILE, MOST_SHOWN
 from activities.templates import TEMPLATES
-from orchestrator.contracts import (
-    Escalation,
-    Finding,
-    Omission,
-    Remark,
-    Subtask,
-    Synthesis,
-    SynthesisMaterial,
-)
+from orchestrator.contracts import Escalation, Finding, Omission, Remark, Subtask, Synthesis
+from orchestrator.materials import SynthesisMaterial
 from orchestrator.text import code_span, for_markdown, for_terminal
 
 

@@ -30,8 +30,7 @@ from orchestrator import (
 )
 from orchestrator.board import board, call_summary, tool_summary
 from orchestrator.contracts import Call, CallKind, Contract, Draft, Goal, Order, Report
-from orchestrator.ledger import Ledger
-from orchestrator.state import (
+from orchestrator.events import (
     Abandoned,
     Answered,
     AnyReply,
@@ -46,13 +45,14 @@ from orchestrator.state import (
     NobodyCame,
     Prepared,
     Started,
-    State,
     Steered,
     Stop,
     ToolEnded,
     Unanswered,
     UseTool,
 )
+from orchestrator.ledger import Ledger
+from orchestrator.state import State
 from orchestrator.view import Phase, RunView
 
 ACTIVITIES: dict[CallKind, Callable[..., Awaitable[AnyReply]]] = {

@@ -18,8 +18,9 @@ from activities.review_answer import many
 from activities.seam import Tool
 from activities.snapshot import Manifest, SnapshotFile
 from activities.snapshots import Snapshot, Snapshots
-from orchestrator.contracts import Draft, Remark, WorkMaterial
+from orchestrator.contracts import Draft, Remark
 from orchestrator.errors import ToolFailed
+from orchestrator.materials import WorkMaterial
 
 MOST_REMARKS = 2_000
 """That one lens hands back, the most severe first."""
