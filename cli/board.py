@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import ROUND_UP, Decimal
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from cli.amounts import money, seconds
+from cli.preview import preview
 from cli.screen import Safe
-from orchestrator.contracts import Money
+from cli.waiting import questions
 from orchestrator.text import for_terminal
 from orchestrator.view import Row, RowStatus, RunView
 
@@ -37,30 +38,6 @@ _PHASES = {
 }
 
 
-def money(amount: Money | None) -> str:
-    """Whole cents, or four decimals below a dollar; rounded up, as everywhere; `unpriced` when no
-    price is known.
-    """
-    if amount is None:
-        return "unpriced"
-    cents = amount.quantize(Decimal("0.01"), rounding=ROUND_UP)
-    if amount >= 1 or amount == cents:
-        return f"${cents}"
-    return f"${amount.quantize(Decimal('0.0001'), rounding=ROUND_UP)}"
-
-
-def seconds(amount: float) -> str:
-    """A duration as people say it: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 05 min`."""
-    if amount < 10:
-        return f"{amount:.1f} s"
-    whole = round(amount)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
 def who(row: Row) -> str:
     """The role, with its tier when a model does the work and the try when it is not the first."""
     parts = [row.role]
@@ -72,15 +49,17 @@ def who(row: Row) -> str:
 
 
 def price(row: Row) -> str:
-    """What a row cost; nothing to say for one that asked no model, or none yet."""
-    unasked = row.tier in ("", "none") or row.status == "waiting"
+    """What a row cost; nothing to say for one that asked no model, or none yet, or whose finding
+    was given or taken over.
+    """
+    unasked = row.tier in ("", "none") or row.status == "waiting" or row.try_number == 0
     return "" if unasked and row.dollars == 0 else money(row.dollars)
 
 
 def headline(view: RunView, elapsed: float) -> str:
     """Where the run stands, in one line."""
     parts = [view.status.replace("_", " ") if view.status else _PHASES[view.phase]]
-    if view.rows:
+    if view.rows and view.phase != "approval":
         settled = sum(row.status in SETTLED for row in view.rows)
         parts.append(f"{settled} of {len(view.rows)} settled")
     if view.model_calls or view.dollars_spent is None or view.dollars_reserved:
@@ -97,20 +76,24 @@ def board(
     notes: tuple[str, ...] = (),
     width: int = 100,
 ) -> RenderableType:
-    """The whole run as a table under its headline.
+    """The whole run as a table under its headline; a plan that waits for approval, with its price.
 
     A view's clock stands still between two events of its run; `at` is the reader's, by which what
     runs has run longer. `notes` are the watcher's own, after the run's. Below 80 columns of `width`
     only the essential ones are shown.
     """
     late = max(0.0, (at - view.now).total_seconds()) if at and view.phase != "closed" else 0.0
-    table = _table(view, late, wide=width >= WIDE)
     elapsed = (view.now - view.started).total_seconds() + late
     parts: list[RenderableType] = [
         Text(headline(view, elapsed), style="bold", no_wrap=True, overflow="ellipsis"),
-        table,
+        preview(view.preview, view.dollars_cap, width=width)
+        if view.preview
+        else _table(view, late, wide=width >= WIDE),
     ]
     parts += [Text(f"! {_line(note)}", style="yellow") for note in (*view.notes, *notes)]
+    for asked in questions(view):
+        parts.append(Text(f"? {_line(asked.text)}", style="bold yellow"))
+        parts.append(Text(f"  {_line(asked.remedy)}", style="dim"))
     return Safe(Group(*parts))
 
 
@@ -161,6 +144,12 @@ def changes(before: RunView | None, after: RunView) -> list[str]:
         lines.append(f"{stamp}  {_line(_row(row))}")
     told = before.notes if before else ()
     lines += [f"{stamp}  ! {_line(note)}" for note in after.notes if note not in told]
+    asked = questions(before) if before else ()
+    lines += [
+        f"{stamp}  ? {_line(each.text)}: {_line(each.remedy)}"
+        for each in questions(after)
+        if each not in asked
+    ]
     return lines + (phase if after.phase == "closed" else [])
 
 

@@ -1,4 +1,4 @@
-"""`cancel`: end a run early, and wait until what was in flight has settled."""
+"""`cancel`: end a run early, or one subtask of it; waits until what was in flight has settled."""
 
 from __future__ import annotations
 
@@ -7,21 +7,26 @@ import asyncio
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
+from cli import steering
 from cli.connection import Connection, connected
 from cli.exits import Code
 from cli.follow import follow, no_such_run, progress
-from cli.options import Embedded, RunId
+from cli.options import Embedded, MaybeSubtaskId, OpenRunId
 from cli.screen import say
+from orchestrator.contracts import Order
 from orchestrator.settings import Settings
 
 
-def command(run_id: RunId, embedded: Embedded = False) -> int:
-    """End a run early; returns when every call in flight has settled."""
-    return asyncio.run(_connected_run(Settings(), run_id, embedded))
+def command(run_id: OpenRunId, subtask: MaybeSubtaskId = "", embedded: Embedded = False) -> int:
+    """End a run early, or one subtask of it; returns when every call in flight has settled."""
+    return asyncio.run(_connected_run(Settings(), run_id, subtask, embedded))
 
 
-async def _connected_run(settings: Settings, run_id: str, embedded: bool) -> int:
+async def _connected_run(settings: Settings, run_id: str, subtask: str, embedded: bool) -> int:
     async with connected(settings, embedded=embedded) as connection:
+        if subtask:
+            order = Order(subtask_id=subtask)
+            return await steering.run(connection, run_id, "cancel_subtask", order)
         return await run(connection, run_id)
 
 

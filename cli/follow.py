@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Protocol
 
 from rich.console import Group, RenderableType
@@ -26,8 +25,8 @@ from temporalio.service import RPCError, RPCStatusCode
 from cli import outcome
 from cli.board import board, changes
 from cli.connection import Connection
-from cli.exits import Code, Stop
-from cli.screen import ERR, say, say_all
+from cli.exits import Stop
+from cli.screen import ERR, say_all
 from cli.throttles import throttles
 from orchestrator.view import RunView
 
@@ -75,11 +74,13 @@ class LiveBoard:
 class Lines:
     """One plain line for each change: for logs, pipes and screens that cannot redraw."""
 
+    only_notes: bool = False
+    """Whether the run itself is shown in another way."""
     view: RunView | None = None
     notes: tuple[str, ...] = ()
 
     def update(self, view: RunView | None, notes: tuple[str, ...]) -> None:
-        if view:
+        if view and not self.only_notes:
             say_all(changes(self.view, view))
             self.view = view
         say_all(f"! {note}" for note in notes if note not in self.notes)
@@ -121,6 +122,15 @@ class Look:
 
 async def follow(connection: Connection, run_id: str, shown: Progress) -> outcome.Ended:
     """Show a run until it closes; how it ended. Stop if there is no such run."""
+    look = await watch(connection, run_id, shown, lambda _: False)
+    assert look.closed is not None
+    return await outcome.read(connection, run_id, look.closed)
+
+
+async def watch(
+    connection: Connection, run_id: str, shown: Progress, until: Callable[[RunView], bool]
+) -> Look:
+    """Show a run until it closes or has come to a point; the last look at it."""
     slow: tuple[str, ...] = ()
     due = 0.0
     while True:
@@ -129,8 +139,8 @@ async def follow(connection: Connection, run_id: str, shown: Progress) -> outcom
             slow = await throttles(connection.client, connection.target.task_queue)
             due = time.monotonic() + THROTTLE_SECONDS
         shown.update(look.view, (*look.notes, *slow))
-        if look.closed:
-            return await outcome.read(connection, run_id, look.closed)
+        if look.closed or (look.view and until(look.view)):
+            return look
         await asyncio.sleep(POLL_SECONDS)
 
 
@@ -170,18 +180,3 @@ def _unanswered(description: WorkflowExecutionDescription) -> str:
 def no_such_run(run_id: str) -> Stop:
     """The refusal of an unknown id."""
     return Stop(f"no run {run_id!r}; `list` shows the runs there are")
-
-
-async def to_the_end(
-    connection: Connection, run_id: str, *, as_json: bool, out: Path | None
-) -> Code:
-    """Follow a run, then tell its report. Interrupted, say how to come back; the run goes on."""
-    try:
-        with progress() as shown:
-            ended = await follow(connection, run_id, shown)
-    except asyncio.CancelledError:
-        say(f"Left. The run goes on; come back with: python starter.py watch {run_id}")
-        raise
-    return outcome.tell(
-        connection, run_id, ended, as_json=as_json, out=out, subtasks=not ERR.is_terminal
-    )

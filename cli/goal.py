@@ -4,26 +4,35 @@ checked.
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from activities.catalogue import Catalogue, PlaybookFile
-from activities.checks import plan_problems
 from activities.preparation import INPUT_BYTES
+from cli import plans
 from cli.exits import Stop
 from cli.repositories import check_repositories
-from orchestrator import graph
-from orchestrator.contracts import HARD_SUBTASK_LIMIT, Goal, GoalInput, InputKind, Limits, Plan
+from orchestrator.contracts import (
+    HARD_SUBTASK_LIMIT,
+    Approval,
+    Goal,
+    GoalInput,
+    InputKind,
+    Limits,
+    Plan,
+)
 from orchestrator.settings import Settings
 
 LITERAL = "text:"
 MOST_LITERAL_BYTES = 200 * 1024
 """Literal text travels inside the Goal, which must stay readable in the Web UI."""
+
+
+AUTO = Approval()
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,9 @@ class Asked:
     limits: tuple[str, ...] = ()
     models: bool = False
     unpriced: bool = False
+    approval: Approval = AUTO
+    ask_people: bool = False
+    wait_for_raise: bool = False
 
 
 async def goal_of(
@@ -54,7 +66,7 @@ async def goal_of(
     limits = limits_of(asked.limits)
     inputs = tuple(_input(each, playbook) for each in asked.inputs)
     _check_inputs(inputs, playbook)
-    plan = _plan(asked.plan, asked.playbook, catalogue, inputs, limits) if asked.plan else None
+    plan = _plan(asked, catalogue, inputs, limits) if asked.plan else None
     await check_repositories(inputs)
     ready = plan or (playbook.plan if playbook else None)
     use_models = asked.models or not _works_without_models(ready, catalogue)
@@ -68,7 +80,24 @@ async def goal_of(
         limits=limits,
         use_models=use_models,
         unpriced=asked.unpriced,
+        approval=asked.approval,
+        ask_people=asked.ask_people,
+        wait_for_raise=asked.wait_for_raise,
     )
+
+
+def _plan(
+    asked: Asked, catalogue: Catalogue, inputs: tuple[GoalInput, ...], limits: Limits
+) -> Plan:
+    assert asked.plan is not None
+    plan = plans.read(asked.plan)
+    # The default bounds what a planner may plan; a plan written by hand is as large as it says.
+    most = limits.subtasks if "subtasks" in limits.model_fields_set else HARD_SUBTASK_LIMIT
+    names = [each.name for each in inputs]
+    wrong = plans.problems(plan, catalogue.roles_for(asked.playbook), names, most)
+    if wrong:
+        raise plans.invalid(f"--plan {asked.plan}", wrong)
+    return plan
 
 
 def _playbook(name: str, catalogue: Catalogue) -> PlaybookFile | None:
@@ -110,7 +139,26 @@ def no_endpoint(playbook: str) -> Stop:
     )
 
 
-# ---------------------------------------------------------------- limits
+# ---------------------------------------------------------------- limits and approval
+
+
+def approval_of(text: str, otherwise: Approval) -> Approval:
+    """When the plan must be approved, from `auto`, `always` or an amount of dollars; `otherwise`
+    when nothing was said.
+    """
+    match text:
+        case "":
+            return otherwise
+        case "auto":
+            return Approval(when="auto")
+        case "always":
+            return Approval(when="always")
+    try:
+        return Approval(when="above", dollars=Decimal(text.removeprefix("$")))
+    except (InvalidOperation, ValidationError) as error:
+        raise Stop(
+            f"--approval {text!r}: say auto, always, or the dollars above which you are asked"
+        ) from error
 
 
 def limits_of(pairs: tuple[str, ...]) -> Limits:
@@ -131,16 +179,12 @@ def limits_of(pairs: tuple[str, ...]) -> Limits:
         limits = Limits.model_validate(given)
     except ValidationError as error:
         wrong += [
-            f"{mistake['loc'][0]}={given[str(mistake['loc'][0])]}: {_lower(mistake['msg'])}"
+            f"{mistake['loc'][0]}={given[str(mistake['loc'][0])]}: {plans.lower(mistake['msg'])}"
             for mistake in error.errors()
         ]
     if wrong:
         raise Stop(f"--limits: {'; '.join(wrong)}")
     return limits
-
-
-def _lower(message: str) -> str:
-    return message[:1].lower() + message[1:]
 
 
 # ---------------------------------------------------------------- inputs
@@ -212,49 +256,3 @@ def _check_inputs(inputs: tuple[GoalInput, ...], playbook: PlaybookFile | None) 
             sample = "PATH" if declared.kind != "text" else "TEXT"
             about = f" ({declared.description})" if declared.description else ""
             raise Stop(f"input {name!r} is missing{about}: give --input {name}={sample}")
-
-
-# ---------------------------------------------------------------- a ready plan
-
-
-def _plan(
-    path: Path,
-    playbook: str,
-    catalogue: Catalogue,
-    inputs: tuple[GoalInput, ...],
-    limits: Limits,
-) -> Plan:
-    try:
-        plan = Plan.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError as error:
-        raise Stop(f"--plan: there is no file {str(path)!r}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise Stop(f"--plan {path}: cannot be read: {error}") from error
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno} column {error.colno}"
-        raise Stop(f"--plan {path}: not JSON: {place}: {error.msg}") from error
-    except ValidationError as error:
-        raise _invalid(path, [_mistake(each) for each in error.errors()]) from error
-    names = [each.name for each in inputs]
-    # The default bounds what a planner may plan; a plan written by hand is as large as it says.
-    most = limits.subtasks if "subtasks" in limits.model_fields_set else HARD_SUBTASK_LIMIT
-    wrong = graph.problems(plan, catalogue.roles_for(playbook), names, most)
-    wrong += plan_problems(plan)
-    if wrong:
-        raise _invalid(path, list(wrong))
-    return plan
-
-
-def _mistake(mistake: ErrorDetails) -> str:
-    place = "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}" for part in mistake["loc"]
-    ).lstrip(".")
-    return f"{place or 'the plan'}: {_lower(mistake['msg'])}"
-
-
-def _invalid(path: Path, mistakes: list[str]) -> Stop:
-    if len(mistakes) == 1:
-        return Stop(f"--plan {path}: {mistakes[0]}")
-    return Stop(
-        f"--plan {path}: {len(mistakes)} mistakes\n" + "\n".join(f"  {m}" for m in mistakes)
-    )

@@ -4,6 +4,7 @@ means.
 
 from __future__ import annotations
 
+import getpass
 import re
 import secrets
 import string
@@ -16,16 +17,18 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
-from cli.board import money, seconds
+from cli.amounts import money, seconds
 from cli.connection import Connection, require_worker
 from cli.exits import Stop
 from cli.screen import say
-from orchestrator.contracts import Goal
+from orchestrator.contracts import Approval, Goal
 from orchestrator.embedded import register_root
 from orchestrator.embedded.server import SEARCH_ATTRIBUTES
-from orchestrator.text import for_markdown
+from orchestrator.text import code_span, for_markdown
 
 WORKFLOW = "SupervisorWorkflow"
+RUNS = f"WorkflowType = '{WORKFLOW}'"
+"""Every run, as a query of the server."""
 PROBE = b"holdfast: worker and starter share this store"
 MEMO_GOAL = "goal"
 _MEMO_CHARACTERS = 160
@@ -62,6 +65,7 @@ async def launch(connection: Connection, goal: Goal, run_id: str) -> str:
         update={
             "probe": await connection.store.put(PROBE),
             "search_attributes": await search_attributes_of(connection.client, target.namespace),
+            "requester": goal.requester or login(),
         }
     )
     chosen = run_id or new_id(goal)
@@ -91,6 +95,14 @@ async def launch(connection: Connection, goal: Goal, run_id: str) -> str:
     return chosen
 
 
+def login() -> str:
+    """The user's login name, for the record; empty where the system knows none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
 def announce(connection: Connection, run_id: str) -> None:
     """The first lines of a run: its id, and where to watch it in a browser."""
     say(f"Run: {run_id}", "bold")
@@ -108,11 +120,11 @@ def details(goal: Goal) -> str:
     """What the run was asked, as Markdown for the Web UI; literal inputs by size alone."""
     lines = [f"**Goal.** {_inline(goal.text)}", ""]
     for each in goal.inputs:
-        shown = f"{len(each.value)} characters" if each.kind == "text" else f"`{each.value}`"
-        lines.append(f"- input **{_inline(each.name)}** ({each.kind}): {_inline(shown)}")
+        shown = f"{len(each.value)} characters" if each.kind == "text" else code_span(each.value)
+        lines.append(f"- input **{_inline(each.name)}** ({each.kind}): {shown}")
     limits = goal.limits
     lines.append(
-        f"- at most {money(limits.dollars)}, {limits.model_calls} model calls,"
+        f"- at most {for_markdown(money(limits.dollars))}, {limits.model_calls} model calls,"
         f" {limits.subtasks} subtasks, {seconds(limits.deadline_seconds)}"
         if goal.use_models
         else "- no model is asked"
@@ -149,6 +161,10 @@ async def goal_of_run(connection: Connection, run_id: str) -> Goal | None:
 
 
 def _same(one: Goal | None, other: Goal) -> bool:
-    """Whether two Goals ask for the same; what the starter adds by itself does not count."""
-    own: dict[str, object] = {"probe": "", "search_attributes": ()}
+    """Whether two Goals ask for the same. What the starter adds by itself does not count, nor who
+    asks, nor whether a terminal was there to approve at.
+    """
+    own: dict[str, object] = {
+        "probe": "", "search_attributes": (), "requester": "", "approval": Approval(),
+    }  # fmt: skip
     return one is not None and one.model_copy(update=own) == other.model_copy(update=own)

@@ -14,10 +14,10 @@ from rich.text import Text
 from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey
 
-from cli.board import seconds
+from cli.amounts import seconds
 from cli.connection import Connection, connected
 from cli.exits import Code
-from cli.launch import MEMO_GOAL, WORKFLOW
+from cli.launch import MEMO_GOAL, RUNS
 from cli.options import AsJson, Embedded
 from cli.screen import OUT, Safe, put, say
 from orchestrator.settings import Settings
@@ -55,7 +55,7 @@ async def _connected_run(settings: Settings, most: int, as_json: bool, embedded:
 async def run(connection: Connection, most: int, as_json: bool) -> int:
     """Print up to `most` runs that people started; their child runs are not listed."""
     rows: list[Listed] = []
-    async for each in connection.client.list_workflows(f"WorkflowType = '{WORKFLOW}'"):
+    async for each in connection.client.list_workflows(RUNS):
         if each.parent_id is None:
             rows.append(await _listed(each))
         if len(rows) == most:
@@ -71,14 +71,19 @@ async def run(connection: Connection, most: int, as_json: bool) -> int:
 
 async def _listed(run: WorkflowExecution) -> Listed:
     until = run.close_time or datetime.now(UTC)
-    told = await run.memo_value(MEMO_GOAL, "", type_hint=str)
     return Listed(
         id=run.id,
         status=_status(run),
         started=run.start_time.isoformat(timespec="seconds"),
         seconds=round((until - run.start_time).total_seconds(), 1),
-        goal=" ".join(told.split()),
+        goal=await goal_words(run),
     )
+
+
+async def goal_words(run: WorkflowExecution) -> str:
+    """The beginning of a run's goal, on one line."""
+    told = await run.memo_value(MEMO_GOAL, "", type_hint=str)
+    return " ".join(told.split())
 
 
 def _status(run: WorkflowExecution) -> str:

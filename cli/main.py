@@ -13,14 +13,20 @@ from pydantic import ValidationError
 from activities.catalogue import CatalogueError
 from cli import (
     cancel,
+    completion,
     doctor,
     down,
+    edit,
     export,
+    fork,
+    inbox,
     list,
+    raising,
     replay,
     run,
     show,
     start,
+    steering,
     up,
     watch,
 )
@@ -40,6 +46,13 @@ _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
         ("watch", watch.command),
         ("show", show.command),
         ("list", list.command),
+        ("fork", fork.command),
+        ("inbox", inbox.command),
+    ),
+    "Steering": (
+        *((row.__name__, steering.command_of(row)) for row in steering.ROWS),
+        ("edit", edit.command),
+        ("raise", raising.command),
         ("cancel", cancel.command),
     ),
     "Embedded server": (("up", up.command), ("down", down.command)),
@@ -47,6 +60,7 @@ _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
         ("doctor", doctor.command),
         ("export", export.command),
         ("replay", replay.command),
+        ("completion", completion.command),
     ),
 }
 
@@ -95,8 +109,6 @@ def told(error: Exception) -> tuple[str, Code]:
             return str(error), error.code
         case typer.TyperException():
             return _usage(error), Code.REFUSED
-        case typer.Abort():
-            return "Declined; nothing was started.", Code.DECLINED
         case CatalogueError():
             return str(error), Code.REFUSED
         case ValidationError() if error.title == Settings.__name__:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cli import completion
 from cli.exits import Stop
 
 GoalText = Annotated[str, typer.Argument(metavar="GOAL", help="What you want, in your own words.")]
@@ -24,7 +25,7 @@ Inputs = Annotated[
 ]
 PlanFile = Annotated[
     Path | None,
-    typer.Option("--plan", metavar="FILE", help="A ready plan as JSON; nothing is planned then."),
+    typer.Option("--plan", metavar="FILE", help="A ready plan, JSON or YAML; nothing is planned."),
 ]
 LimitPairs = Annotated[
     list[str] | None,
@@ -32,6 +33,14 @@ LimitPairs = Annotated[
         "--limits",
         metavar="NAME=VALUE",
         help="What the run may spend, for example dollars=0.5 or deadline_seconds=300. Repeatable.",
+    ),
+]
+RaisedLimits = Annotated[
+    list[str],
+    typer.Option(
+        "--limits",
+        metavar="NAME=VALUE",
+        help="The new cap: dollars=5, model_calls=100 or tokens=9000000. Repeatable.",
     ),
 ]
 GivenId = Annotated[
@@ -66,7 +75,60 @@ OutFile = Annotated[
         "--out", metavar="FILE", help="Write the report there too; JSON if it ends in .json."
     ),
 ]
-RunId = Annotated[str, typer.Argument(metavar="ID", help="The run's id, as `list` shows it.")]
+RunId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="The run's id, as `list` shows it.", autocompletion=completion.run_ids
+    ),
+]
+OpenRunId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="The run's id, as `list` and `inbox` show it.",
+        autocompletion=completion.open_run_ids,
+    ),
+]
+SubtaskId = Annotated[
+    str,
+    typer.Argument(
+        metavar="SUBTASK",
+        help="The subtask's id, as `show` has it.",
+        autocompletion=completion.subtask_ids,
+    ),
+]
+MaybeSubtaskId = Annotated[
+    str,
+    typer.Argument(
+        metavar="SUBTASK",
+        help="The subtask's id, as `show` has it.",
+        autocompletion=completion.subtask_ids,
+    ),
+]
+Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the report.")]
+Approve = Annotated[
+    str,
+    typer.Option(
+        "--approval",
+        metavar="WHEN",
+        help="When the plan waits for your approval: auto (never), always, or above so many"
+        " dollars.",
+    ),
+]
+AskPeople = Annotated[
+    bool,
+    typer.Option("--ask", help="Wait for your answer where an input is ambiguous, not guess."),
+]
+WaitForRaise = Annotated[
+    bool,
+    typer.Option(
+        "--wait-for-raise", help="Out of budget, wait for a higher cap; else stop and sum up."
+    ),
+]
+Yes = Annotated[
+    bool,
+    typer.Option("--yes", help="Do not ask, whatever the plan is expected to cost."),
+]
 
 
 def check_out(out: Path | None) -> Path | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.markdown import Markdown
 
-from cli.board import money, seconds
+from cli.amounts import calls, money, seconds
 from cli.screen import OUT, Safe, put, say
 from orchestrator.contracts import Finding, Report
 from orchestrator.text import for_markdown, for_terminal
@@ -34,11 +34,14 @@ def as_markdown(report: Report, *, subtasks: bool = True) -> str:
         parts.append(for_terminal(report.answer.strip(), lines=True))
     parts += _listed("Gaps", _gaps(report))
     parts += _listed("Conflicts", map(_inline, report.conflicts))
+    parts += _listed("Not supported by any finding", map(_inline, report.flags))
     not_run = (f"**{_inline(each.what)}**: {_inline(each.why)}" for each in report.not_run)
     parts += _listed("Not run", not_run)
     parts += _listed("Notes", map(_inline, report.notes))
     if subtasks and report.findings:
         parts += ["## Subtasks", _table(report)]
+    parts += _listed("Tries", _tries(report))
+    parts += _listed("Changes of the plan", _revisions(report))
     parts += ["## Price and time", *_price_and_time(report)]
     return "\n\n".join(parts) + "\n"
 
@@ -66,16 +69,41 @@ def _table(report: Report) -> str:
     lines = ["| | subtask | role | status | seconds | price |", "|---|---|---|---|---:|---:|"]
     for finding in report.findings:
         subtask = titles.get(finding.subtask_id)
+        reused = bool(finding.reused_from)
+        free = reused or (not finding.model and finding.dollars == 0)
         cells = (
             finding.subtask_id,
             _inline(subtask.title) if subtask else "",
             _inline(subtask.role) if subtask else "",
-            finding.status,
-            f"{_seconds_of(finding):.1f}",
-            "" if not finding.model and finding.dollars == 0 else money(finding.dollars),
+            "reused" if reused else finding.status,
+            "" if reused else f"{_seconds_of(finding):.1f}",
+            "" if free else money(finding.dollars),
         )
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
+
+
+def _tries(report: Report) -> Iterator[str]:
+    """Of the subtasks that took more than one: each with its verdict and the reason."""
+    for finding in report.findings:
+        if len(finding.tries) < 2 or finding.reused_from:
+            continue
+        told = []
+        for each in finding.tries:
+            why = f" ({_inline(each.why)})" if each.why else ""
+            tier = "" if each.tier == "none" else f" on {each.tier}"
+            told.append(f"try {each.number}{tier} {each.verdict.replace('_', ' ')}{why}")
+        yield f"**{finding.subtask_id}**: {'; '.join(told)}"
+
+
+def _revisions(report: Report) -> Iterator[str]:
+    for revision in report.revisions:
+        changed = (
+            ("added", revision.added), ("replaced", revision.replaced),
+            ("dropped", revision.dropped),
+        )  # fmt: skip
+        told = "; ".join(f"{what} {', '.join(ids)}" for what, ids in changed if ids)
+        yield f"**{revision.number}**, {_inline(revision.why)}: {told or 'nothing changed'}"
 
 
 def _seconds_of(finding: Finding) -> float:
@@ -88,9 +116,9 @@ def _price_and_time(report: Report) -> Iterator[str]:
     usage = report.usage
     if report.model_calls:
         yield (
-            f"{money(report.dollars)} for {report.model_calls} model calls:"
+            f"{money(report.dollars)} for {calls(report.model_calls)}:"
             f" {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out,"
-            f" {usage.cache_read_tokens:,} read from cache."
+            f" {usage.cache_read_tokens:,} read from cache.{_against_estimate(report)}"
         )
     else:
         yield "No model was asked, so nothing was paid."
@@ -101,6 +129,16 @@ def _price_and_time(report: Report) -> Iterator[str]:
             f" parallel instead of {seconds(times.subtasks)} one after another, a speed-up of"
             f" {times.speed_up:.1f}; critical path {seconds(times.critical_path)}."
         )
+
+
+def _against_estimate(report: Report) -> str:
+    """What the plan was expected to cost, against what the run did; planning counts in the
+    latter.
+    """
+    estimated, paid = report.dollars_estimated, report.dollars
+    if not estimated or paid is None or not report.findings:
+        return ""
+    return f" The plan was estimated at {money(estimated)}: it took {paid / estimated:.0%} of that."
 
 
 def _listed(title: str, items: Iterator[str] | map[str]) -> list[str]:

@@ -1,26 +1,27 @@
-"""`run`: start a run, watch it, print its report."""
+"""`run`: start a run, watch it, print its report; or only show what its plan would cost."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import sys
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from activities.catalogue import Catalogue
-from cli.board import money
+from cli import dry_run
+from cli.amounts import money
 from cli.connection import Connection, configured_target, connected
-from cli.exits import Code
-from cli.follow import to_the_end
-from cli.goal import Asked, endpoint_of, goal_of
+from cli.exits import Stop
+from cli.goal import Asked, approval_of, endpoint_of, goal_of
 from cli.launch import check_id, launch
 from cli.options import (
+    Approve,
     AsJson,
+    AskPeople,
     Embedded,
     GivenId,
     GoalText,
@@ -31,13 +32,17 @@ from cli.options import (
     PlanFile,
     Playbook,
     Unpriced,
+    WaitForRaise,
+    Yes,
     check_out,
 )
-from cli.screen import ERR, say, without_password
-from orchestrator.contracts import Goal
+from cli.screen import at_terminal, say, typed, without_password
+from cli.watch import to_the_end
+from orchestrator.contracts import Approval, Goal
 from orchestrator.settings import Settings
 
-ASK_ABOVE_DOLLARS = 0.5
+ASK_ABOVE = Approval(when="above", dollars=Decimal("0.50"))
+"""In a terminal; elsewhere nobody could answer."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ class Arguments:
     as_json: bool
     out: Path | None
     stay: bool
+    dry: bool = False
 
 
 def command(
@@ -61,9 +67,13 @@ def command(
     out: OutFile = None,
     models: Models = False,
     unpriced: Unpriced = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before a run that may spend money.")
+    dry: Annotated[
+        bool, typer.Option("--dry-run", help="Show the plan with its price, and run none of it.")
     ] = False,
+    approval: Approve = "",
+    yes: Yes = False,
+    ask_people: AskPeople = False,
+    wait_for_raise: WaitForRaise = False,
     stay: Annotated[
         bool, typer.Option("--stay", help="In a terminal: keep the Web UI up until Enter.")
     ] = False,
@@ -71,35 +81,44 @@ def command(
 ) -> int:
     """Start a run, watch it, print its report.
 
-    Ctrl-C leaves the run to finish by itself; `watch ID` comes back to it.
+    In a terminal you are shown the plan first if it is expected to cost more than $0.50. Ctrl-C
+    leaves the run to finish by itself; `watch ID` comes back to it.
     """
     settings = Settings()
-    asked = Asked(goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced)
-    arguments = Arguments(check_id(run_id), as_json, check_out(out), stay)
+    when = Approval(when="always") if dry else approval_when(approval, yes=yes)
+    asked = Asked(
+        goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced,
+        when, ask_people, wait_for_raise,
+    )  # fmt: skip
+    if dry and run_id:
+        raise Stop("--dry-run starts and closes a run of its own; leave out --id")
+    arguments = Arguments(check_id(run_id), as_json, check_out(out), stay, dry)
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)
     wanted = asyncio.run(goal_of(asked, Catalogue.load(), settings, embedded=ours))
-    if not yes and not agreed(wanted, endpoint_of(settings) if ours else "the worker's endpoint"):
-        say("Declined; nothing was started.")
-        return Code.DECLINED
+    say_what_is_sent(wanted, endpoint_of(settings) if ours else "the worker's endpoint")
     return asyncio.run(_connected_run(settings, wanted, arguments, embedded))
 
 
-def agreed(goal: Goal, endpoint: str) -> bool:
-    """Whether the person at the terminal accepts what the run may spend and send; asked only when
-    models are used, above $0.50, and somebody can answer.
-    """
+def approval_when(text: str, *, yes: bool) -> Approval:
+    """When the plan is shown first: as was said; else above $0.50 if somebody can answer."""
+    if yes and text:
+        raise Stop("give either --yes or --approval")
+    asks = at_terminal() and not yes
+    return approval_of(text, ASK_ABOVE if asks else Approval())
+
+
+def say_what_is_sent(goal: Goal, endpoint: str) -> None:
+    """What a run that asks models may spend and send; nothing for one that does not."""
     if not goal.use_models:
-        return True
+        return
     sent = ", ".join(
         each.name if each.kind == "text" else f"{each.name} ({each.value})" for each in goal.inputs
     )
     most = money(goal.limits.dollars)
     say(f"Models at {without_password(endpoint)} are asked; at most {most} is spent.")
     say(f"Sent there: the goal{', and what they need of your inputs: ' + sent if sent else ''}.")
-    asks = goal.limits.dollars > ASK_ABOVE_DOLLARS and sys.stdin.isatty() and ERR.is_terminal
-    return not asks or typer.confirm("Start it?", default=True, err=True)
 
 
 async def _connected_run(
@@ -112,6 +131,8 @@ async def _connected_run(
 async def run(connection: Connection, goal: Goal, arguments: Arguments) -> int:
     """Start and follow to the end; the exit code of what came out."""
     run_id = await launch(connection, goal, arguments.run_id)
+    if arguments.dry:
+        return await dry_run.finish(connection, run_id, as_json=arguments.as_json)
     code = await to_the_end(connection, run_id, as_json=arguments.as_json, out=arguments.out)
     if arguments.stay and connection.target.embedded:
         await stay_up(connection)
@@ -120,16 +141,8 @@ async def run(connection: Connection, goal: Goal, arguments: Arguments) -> int:
 
 async def stay_up(connection: Connection) -> None:
     """Hold the Web UI until Enter or Ctrl-C; at once if nobody sits at a terminal."""
-    if not sys.stdin.isatty() or not ERR.is_terminal:
+    if not at_terminal():
         return
     say(f"The Web UI stays up at {connection.target.ui_url} until you press Enter.", "bold")
-    pressed = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    # Not input() in a thread: it could not be interrupted, and would hold up the exit.
-    loop.add_reader(sys.stdin.fileno(), pressed.set)
-    try:
-        with contextlib.suppress(asyncio.CancelledError):
-            await pressed.wait()
-            os.read(sys.stdin.fileno(), 4096)
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
+    with contextlib.suppress(asyncio.CancelledError, EOFError):
+        await typed()

@@ -5,7 +5,10 @@ Everything that a model, a repository or a tool wrote passes through here before
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
+import sys
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -46,6 +49,34 @@ def say_all(messages: Iterable[str], style: str = "") -> None:
     """Each message on a line of its own, on stderr."""
     for message in messages:
         say(message, style)
+
+
+def at_terminal() -> bool:
+    """Whether somebody can be asked: a terminal to read from and one to show the question."""
+    return sys.stdin.isatty() and ERR.is_terminal
+
+
+async def typed() -> str:
+    """The next line that a person types, without its end; EOFError when there is no more input.
+
+    Not input() in a thread: it could not be interrupted, and would hold up the exit.
+    """
+    ready = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(sys.stdin.fileno(), ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    line = os.read(sys.stdin.fileno(), 4096)
+    if not line:
+        raise EOFError
+    return line.decode(errors="replace").strip()
+
+
+def ask(question: str) -> None:
+    """A question on stderr, with the cursor behind it."""
+    ERR.print(Text(for_terminal(question), style="bold"), end=" ", soft_wrap=True)
 
 
 def put(text: str) -> None:

@@ -7,9 +7,11 @@ import asyncio
 from activities.catalogue import Catalogue
 from cli.connection import Connection, configured_target, connected
 from cli.exits import Code
-from cli.goal import Asked, goal_of
+from cli.goal import Asked, approval_of, goal_of
 from cli.launch import check_id, launch
 from cli.options import (
+    Approve,
+    AskPeople,
     Embedded,
     GivenId,
     GoalText,
@@ -19,9 +21,10 @@ from cli.options import (
     PlanFile,
     Playbook,
     Unpriced,
+    WaitForRaise,
 )
 from cli.screen import put, say
-from orchestrator.contracts import Goal
+from orchestrator.contracts import Approval, Goal
 from orchestrator.settings import Settings
 
 
@@ -34,11 +37,18 @@ def command(
     run_id: GivenId = "",
     models: Models = False,
     unpriced: Unpriced = False,
+    approval: Approve = "",
+    ask_people: AskPeople = False,
+    wait_for_raise: WaitForRaise = False,
     embedded: Embedded = False,
 ) -> int:
     """Start a run and print its id on stdout; the run finishes by itself."""
     settings = Settings()
-    asked = Asked(goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced)
+    when = approval_of(approval, Approval())
+    asked = Asked(
+        goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced,
+        when, ask_people, wait_for_raise,
+    )  # fmt: skip
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)

@@ -34,7 +34,9 @@ from orchestrator.view import RunView
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
 
 COMMANDS = (
-    "run", "start", "watch", "show", "list", "cancel", "up", "down", "doctor", "export", "replay",
+    "run", "start", "watch", "show", "list", "fork", "inbox",
+    "approve", "reject", "answer", "retry", "skip", "supply", "pause", "resume", "edit", "raise",
+    "cancel", "up", "down", "doctor", "export", "replay", "completion",
 )  # fmt: skip
 
 
@@ -244,7 +246,7 @@ def test_every_example_in_the_documentation_is_a_command_with_its_options(
     name, *rest = shlex.split(example)
     assert name in COMMANDS
     main([name, "--help"])
-    known = set(re.findall(r"--[a-z]+", capsys.readouterr().out))
+    known = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     assert {each for each in rest if each.startswith("--")} <= known
 
 

@@ -13,7 +13,8 @@ from rich.console import Console, RenderableType
 from rich.markdown import Markdown
 
 from cli import report as pages
-from cli.board import board, changes, money, seconds
+from cli.amounts import money, seconds
+from cli.board import board, changes
 from cli.doctor import masked
 from cli.exits import Code, code_of
 from cli.screen import Safe, without_password

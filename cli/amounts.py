@@ -1,0 +1,36 @@
+"""Money and durations as people say them."""
+
+from __future__ import annotations
+
+from decimal import ROUND_UP, Decimal
+
+from orchestrator.contracts import Money
+
+
+def money(amount: Money | None) -> str:
+    """Whole cents, or four decimals below a dollar; rounded up, as everywhere; `unpriced` when no
+    price is known.
+    """
+    if amount is None:
+        return "unpriced"
+    cents = amount.quantize(Decimal("0.01"), rounding=ROUND_UP)
+    if amount >= 1 or amount == cents:
+        return f"${cents}"
+    return f"${amount.quantize(Decimal('0.0001'), rounding=ROUND_UP)}"
+
+
+def calls(count: int) -> str:
+    """`1 model call`, `7 model calls`."""
+    return f"{count} model call{'s' * (count != 1)}"
+
+
+def seconds(amount: float) -> str:
+    """A duration as people say it: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 05 min`."""
+    if amount < 10:
+        return f"{amount:.1f} s"
+    whole = round(amount)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

@@ -1,0 +1,99 @@
+"""Plans that a person wrote or changed: read from a file, checked as a whole, and written out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from activities.checks import plan_problems
+from cli.exits import Stop
+from orchestrator import graph
+from orchestrator.contracts import Plan, RoleCard
+
+YAML = (".yaml", ".yml")
+
+
+def read(path: Path, option: str = "--plan") -> Plan:
+    """The plan in a file: YAML if its name says so, else JSON. Stop lists every mistake of its
+    shape.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise Stop(f"{option}: there is no file {str(path)!r}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise Stop(f"{option} {path}: cannot be read: {error}") from error
+    return parse(text, f"{option} {path}", as_yaml=path.suffix.lower() in YAML)
+
+
+def parse(text: str, where: str, *, as_yaml: bool) -> Plan:
+    """The plan in a text; Stop, naming `where`, lists every mistake of its shape."""
+    try:
+        return Plan.model_validate(yaml.safe_load(text) if as_yaml else json.loads(text))
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} column {error.colno}"
+        raise Stop(f"{where}: not JSON: {place}: {error.msg}") from error
+    except yaml.YAMLError as error:
+        raise Stop(f"{where}: not YAML: {_yaml_mistake(error)}") from error
+    except ValidationError as error:
+        raise invalid(where, [_mistake(each) for each in error.errors()]) from error
+
+
+def problems(
+    plan: Plan, roles: Sequence[RoleCard], inputs: Collection[str], most: int
+) -> tuple[str, ...]:
+    """Everything that is wrong with a plan, its checks included; empty: it can run."""
+    return (*graph.problems(plan, roles, inputs, most), *plan_problems(plan))
+
+
+def invalid(where: str, mistakes: Sequence[str]) -> Stop:
+    """The refusal of a plan with all its mistakes."""
+    if len(mistakes) == 1:
+        return Stop(f"{where}: {mistakes[0]}")
+    return Stop(f"{where}: {len(mistakes)} mistakes\n" + "\n".join(f"  {m}" for m in mistakes))
+
+
+def as_yaml(plan: Plan) -> str:
+    """The plan as a person edits it: every field, long texts as blocks."""
+    return yaml.dump(
+        plan.model_dump(mode="json"), Dumper=_Readable, sort_keys=False, allow_unicode=True,
+        width=96,
+    )  # fmt: skip
+
+
+class _Readable(yaml.SafeDumper):
+    """Writes texts of several lines as blocks instead of one line with escapes."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    node: Any = dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    assert isinstance(node, yaml.ScalarNode)
+    return node
+
+
+_Readable.add_representer(str, _text)
+
+
+def _yaml_mistake(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or "it cannot be read"
+    return f"line {mark.line + 1} column {mark.column + 1}: {problem}" if mark else str(problem)
+
+
+def _mistake(mistake: ErrorDetails) -> str:
+    place = "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in mistake["loc"]
+    ).lstrip(".")
+    return f"{place or 'the plan'}: {lower(mistake['msg'])}"
+
+
+def lower(message: str) -> str:
+    """A message of pydantic's as the rest of a sentence."""
+    return message[:1].lower() + message[1:]

@@ -1,0 +1,162 @@
+"""A plan before it runs, on screen: what it will do, in which order, for how much. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from cli.amounts import money, seconds
+from cli.waiting import price
+from orchestrator.contracts import Money
+from orchestrator.text import for_terminal
+from orchestrator.view import Preview, PreviewRow
+
+WIDE = 100
+"""Columns below which role, needs and the bounds of a price are left out."""
+CRITICAL = "bold cyan"
+
+
+def preview(plan: Preview, cap: Money, *, width: int) -> RenderableType:
+    """The plan as a table, as a graph with its critical path, and in total."""
+    parts: list[RenderableType] = [_table(plan, wide=width >= WIDE), Text("")]
+    if any(row.depends_on for row in plan.rows):
+        parts += [_graph(plan), Text("")]
+    parts += [Text(line) for line in totals(plan, cap)]
+    return Group(*parts)
+
+
+def totals(plan: Preview, cap: Money) -> list[str]:
+    """Price, time and what is sent where, in a line each."""
+    asking = [row for row in plan.rows if asks_model(row)]
+    cost = f"Expected: {price(plan)}, never above {money(cap)}" if asking else "Expected: free"
+    path = " → ".join(plan.critical_path)
+    lines = [f"{cost} · about {seconds(plan.makespan)}"]
+    if len(plan.critical_path) > 1:
+        lines.append(f"Critical path: {path}")
+    if asking:
+        sent = ", ".join(("the goal", *map(_line, plan.leaves)))
+        lines.append(f"Sent to the models: {sent}")
+    else:
+        lines.append("No model is asked; nothing leaves this machine.")
+    return lines
+
+
+def asks_model(row: PreviewRow) -> bool:
+    """Whether a subtask will be paid for: neither a tool's nor taken over from another run."""
+    return row.tier != "none" and not reused(row)
+
+
+def reused(row: PreviewRow) -> bool:
+    """Whether the finding is there already: nothing else takes no time at all."""
+    return row.seconds == 0
+
+
+@dataclass(frozen=True)
+class _Column:
+    title: str
+    cell: Callable[[PreviewRow], str]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    essential: bool = True
+    """Whether it is there on a narrow screen, too."""
+    priced: bool = False
+    """Whether it says nothing of a plan that asks no model."""
+
+
+_RIGHT = {"justify": "right"}
+_COLUMNS = (
+    _Column("", lambda row: row.id, {"max_width": 14}),
+    _Column("subtask", lambda row: row.title, {"ratio": 3}),
+    _Column("role", lambda row: row.role, {"max_width": 20}, essential=False),
+    _Column("tier", lambda row: "tool" if row.tier == "none" else row.tier),
+    _Column("needs", lambda row: ", ".join(row.depends_on), {"ratio": 1}, essential=False),
+    _Column("low", lambda row: _price(row, row.low), _RIGHT, essential=False, priced=True),
+    _Column("expected", lambda row: _price(row, row.expected), _RIGHT, priced=True),
+    _Column("high", lambda row: _price(row, row.high), _RIGHT, essential=False, priced=True),
+    _Column("time", lambda row: "reused" if reused(row) else seconds(row.seconds), _RIGHT),
+)
+
+
+def _price(row: PreviewRow, amount: Money | None) -> str:
+    return money(amount) if asks_model(row) else ""
+
+
+def _table(plan: Preview, *, wide: bool) -> Table:
+    priced = any(asks_model(row) for row in plan.rows)
+    columns = [
+        each for each in _COLUMNS if (wide or each.essential) and (priced or not each.priced)
+    ]
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", expand=True)
+    for column in columns:
+        table.add_column(column.title, no_wrap=True, overflow="ellipsis", **column.options)
+    for row in plan.rows:
+        style = "dim" if reused(row) else ""
+        table.add_row(*(Text(_line(each.cell(row)), style=style) for each in columns))
+    return table
+
+
+# ---------------------------------------------------------------- the graph
+
+
+def _graph(plan: Preview) -> Tree:
+    """Each subtask below the one it waits for longest; what else it needs beside it.
+
+    So every chain reads from left to right, and the critical path is one of the branches.
+    """
+    root = Tree(Text("start", style="dim"), guide_style="dim")
+    branches = {"": root}
+    late = _finishes(plan)
+    rows = {row.id: row for row in plan.rows}
+    for row in (rows[id] for id in sorted(late, key=lambda id: late[id])):
+        known = [edge for edge in row.depends_on if edge in branches]
+        latest = _latest(plan, known, late)
+        others = [edge for edge in known if edge != latest]
+        branches[row.id] = branches[latest].add(_node(row, others, plan.critical_path))
+    return root
+
+
+def _latest(plan: Preview, edges: list[str], late: dict[str, float]) -> str:
+    """The dependency that ends last; of several, the one on the critical path."""
+    return max(edges, key=lambda edge: (late[edge], edge in plan.critical_path), default="")
+
+
+def _finishes(plan: Preview) -> dict[str, float]:
+    """Seconds until each subtask has ended if none had to wait for a free slot; in an order in
+    which every dependency ends before what needs it.
+    """
+    seconds_of = {row.id: row.seconds for row in plan.rows}
+    needs = {row.id: [edge for edge in row.depends_on if edge in seconds_of] for row in plan.rows}
+    late: dict[str, float] = {}
+    while len(late) < len(needs):
+        ready = [id for id in needs if id not in late and all(edge in late for edge in needs[id])]
+        if not ready:
+            break
+        for id in ready:
+            # A reused finding takes no time, and still stands before what needs it.
+            own = max(seconds_of[id], 0.001)
+            late[id] = own + max((late[edge] for edge in needs[id]), default=0.0)
+    return late
+
+
+def _node(row: PreviewRow, others: list[str], critical: tuple[str, ...]) -> Text:
+    on_path = len(critical) > 1 and row.id in critical
+    node = Text(no_wrap=True, overflow="ellipsis")
+    node.append(f"{row.id} ", style=CRITICAL if on_path else "bold")
+    node.append(_line(row.title), style="dim" if reused(row) else "")
+    if others:
+        node.append(f"  + {_some(others)}", style="dim")
+    return node
+
+
+def _some(ids: list[str], most: int = 6) -> str:
+    shown = ", ".join(ids[:most])
+    return f"{shown} and {len(ids) - most} more" if len(ids) > most else shown
+
+
+def _line(text: str) -> str:
+    return for_terminal(" ".join(text.split()))

@@ -1,0 +1,67 @@
+"""What a run asks of a person, each with the command that answers it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cli.amounts import money, seconds
+from orchestrator.view import Preview, RunView
+
+STARTER = "python starter.py"
+
+
+@dataclass(frozen=True)
+class Question:
+    """Something that a run waits for."""
+
+    text: str
+    command: str
+    """What to type, complete but for the answer itself."""
+    others: str = ""
+    """Other commands that would do."""
+
+    @property
+    def remedy(self) -> str:
+        """The command in a line, with the others beside it."""
+        return f"{self.command}  (or: {self.others})" if self.others else self.command
+
+
+def questions(view: RunView) -> tuple[Question, ...]:
+    """Everything that a run asks of a person now."""
+    return tuple(_question(view, asked) for asked in view.waiting)
+
+
+def _question(view: RunView, asked: str) -> Question:
+    what, _, why = asked.partition(": ")
+    # Subtask ids are free words: only in its own phase, or as a whole, is a word the run's own.
+    if view.phase == "approval" and what == "plan":
+        return Question(_plan(view.preview), _command("approve", view), "edit, reject")
+    if asked == "paused: resume it":
+        return Question("the run is paused", _command("resume", view))
+    if what == "budget" and asked.endswith("; raise the cap"):
+        twice = f"--limits dollars={view.dollars_cap * 2:.2f}"
+        if view.model_calls >= view.model_calls_cap:
+            twice = f"--limits model_calls={view.model_calls_cap * 2}"
+        return Question(why, f"{_command('raise', view)} {twice}")
+    command = f'{_command("answer", view)} {what} "your answer"'
+    return Question(f"{what} asks: {why}", command, "skip, supply")
+
+
+def _command(name: str, view: RunView) -> str:
+    return f"{STARTER} {name} {view.run_id}"
+
+
+def _plan(preview: Preview | None) -> str:
+    if preview is None:
+        return "the plan waits for approval"
+    count = f"{len(preview.rows)} subtask{'s' * (len(preview.rows) != 1)}"
+    return f"the plan waits for approval: {count}, {price(preview)}, {seconds(preview.makespan)}"
+
+
+def price(preview: Preview) -> str:
+    """What a plan is expected to cost, and between which bounds."""
+    if preview.expected is None:
+        return "unpriced"
+    if not preview.high:
+        return "free"
+    return f"{money(preview.expected)} ({money(preview.low)} to {money(preview.high)})"
