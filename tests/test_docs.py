@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from activities.analysers import ruff
 from activities.analysers.lens import Analyser
 from activities.catalogue import Catalogue
 from cli.main import app
@@ -103,13 +103,13 @@ def test_the_role_and_the_playbook_of_the_readme_load(tmp_path: Path) -> None:
     assert len(catalogue.playbooks) == len(before.playbooks) + 1
 
 
-def test_the_analyser_of_the_readme_is_one() -> None:
-    [(path, code)] = [
-        (path, text) for path, text in EXAMPLE.findall(README) if path.endswith(".py")
-    ]
-    names: dict[str, object] = {}
-    exec(compile(code, path, "exec"), names)
-    analyser = names["ANALYSER"]
-    assert isinstance(analyser, Analyser)
-    assert analyser.name == Path(path).stem
-    assert analyser.marker == ruff.MARKER
+def test_the_analyser_of_the_readme_is_one(tmp_path: Path) -> None:
+    [(path, code)] = [each for each in EXAMPLE.findall(README) if each[0].endswith(".py")]
+    file = tmp_path / Path(path).name
+    file.write_text(code, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("example", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert isinstance(module.ANALYSER, Analyser)
+    assert module.ANALYSER.name == file.stem
