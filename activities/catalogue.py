@@ -45,6 +45,7 @@ class FrontMatter(BaseModel):
     turns: int = Field(10, ge=1, le=100)
     effort: Effort = "medium"
     fallback: str = ""
+    team: bool = False
     fixed_tier: bool = False
     result: dict[str, Any] | None = None
 
@@ -144,6 +145,7 @@ def _read_role(path: Path, playbook: str = "") -> Role:
         turns=front.turns,
         effort=front.effort,
         fallback=front.fallback,
+        team=front.team,
         fixed_tier=front.fixed_tier,
         result=json.dumps(front.result) if front.result else "",
         prompt_bytes=len(body.encode()),

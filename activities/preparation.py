@@ -63,6 +63,8 @@ class Preparation:
             playbook = self._playbook(goal)
             if not goal.text.strip():
                 raise BadGoal("the goal is empty; say what you want")
+            if goal.depth >= goal.limits.depth:
+                raise BadGoal(f"depth {goal.depth}: the limit is {goal.limits.depth} levels")
             if goal.use_models:
                 self._models_usable(goal)
             roles, missing = self._served_roles(goal)
@@ -71,7 +73,7 @@ class Preparation:
             briefing = Briefing(
                 roles=roles,
                 playbook=playbook.card(plan) if playbook else None,
-                inputs=inputs,
+                inputs=(*goal.pinned, *inputs),
                 models=self.pricing.cards() if goal.use_models else (),
                 capabilities=await self.capabilities() if goal.use_models else Capabilities(),
                 not_run=not_run,

@@ -58,7 +58,8 @@ def paid_call(
 
 def input_tokens(material: Contract) -> int:
     """The most tokens a prompt made of this material can have, its inputs' content included."""
-    size = len(material.model_dump_json().encode())
+    # Without defaults, so that a contract that gains a field reserves what it did before.
+    size = len(material.model_dump_json(exclude_defaults=True).encode())
     if isinstance(material, WorkMaterial):
         size += sum(pinned.size for pinned in material.inputs if pinned.kind != "repository")
     return size // policies.BYTES_PER_TOKEN + policies.PROMPT_OVERHEAD_TOKENS

@@ -94,6 +94,19 @@ class GoalInput(Contract):
     value: str
 
 
+class PinnedInput(Contract):
+    """A goal input as `prepare` found it: its content is the blob `digest` of the store."""
+
+    name: str
+    kind: InputKind
+    size: int
+    """Bytes of the content; for a repository, of the snapshot's files."""
+    digest: str = ""
+    """SHA-256 of the content; for a repository, of the snapshot's manifest."""
+    preview: str = ""
+    """The first 500 tokens, for the planner."""
+
+
 class Approval(Contract):
     """When a person must approve the plan: never, always, or above an amount of dollars."""
 
@@ -163,6 +176,8 @@ class Goal(Contract):
     synthesizes.
     """
     fork: Fork | None = None
+    pinned: tuple[PinnedInput, ...] = ()
+    """Inputs that a parent run has pinned already."""
     unpriced: bool = False
     """Whether the caller accepts models without a known price (bounded by calls and tokens
     alone).
@@ -206,6 +221,8 @@ class RoleCard(Contract):
     turns: int = 10
     effort: Effort = "medium"
     fallback: str = ""
+    team: bool = False
+    """True: the role is itself a team; its subtask is a run of its own, one level deeper."""
     fixed_tier: bool = False
     """True: neither climbs to a stronger tier nor falls to a cheaper one."""
     result: str = ""
@@ -223,19 +240,6 @@ class PlaybookCard(Contract):
     """Which deterministic synthesis serves without a model."""
     min_confidence: Percent = 0
     plan: Plan | None = None
-
-
-class PinnedInput(Contract):
-    """A goal input as `prepare` found it: its content is the blob `digest` of the store."""
-
-    name: str
-    kind: InputKind
-    size: int
-    """Bytes of the content; for a repository, of the snapshot's files."""
-    digest: str = ""
-    """SHA-256 of the content; for a repository, of the snapshot's manifest."""
-    preview: str = ""
-    """The first 500 tokens, for the planner."""
 
 
 class Omission(Contract):

@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from orchestrator.contracts import Bill, Briefing, Call, Draft, Order, Plan, Reply, Synthesis
+from orchestrator.contracts import (
+    Bill,
+    Briefing,
+    Call,
+    Draft,
+    Goal,
+    Order,
+    Plan,
+    Reply,
+    Report,
+    Synthesis,
+)
 from orchestrator.ledger import Amount
 from orchestrator.materials import Critique, Digest, Judgement, Patch, Refined, Review
 
@@ -39,6 +50,17 @@ class UseTool:
 
 
 @dataclass(frozen=True)
+class StartTeam:
+    """Start a run of its own for the subtask of a role that is a team."""
+
+    id: str
+    subtask_id: str
+    goal: Goal
+    amount: Amount
+    """Its slice: what the ledger reserves for it, and its whole cap."""
+
+
+@dataclass(frozen=True)
 class AskPerson:
     """Wait, durably, for a person to answer an escalation."""
 
@@ -68,7 +90,7 @@ class Cut:
     ids: tuple[str, ...]
 
 
-Move = Ask | UseTool | AskPerson | AskRaise | Stop | Cut
+Move = Ask | UseTool | StartTeam | AskPerson | AskRaise | Stop | Cut
 Result = Plan | Draft | Synthesis | Review | Refined | Patch | Judgement | Digest | Critique
 AnyReply = (
     Reply[Plan]
@@ -132,6 +154,17 @@ class ToolEnded:
 
 
 @dataclass(frozen=True)
+class TeamEnded:
+    """A team's run closed: with a report, or without one and a reason."""
+
+    move: StartTeam
+    report: Report | None
+    why: str = ""
+    refused: bool = False
+    """Whether it was refused before it could spend anything."""
+
+
+@dataclass(frozen=True)
 class Steered:
     """A person gave an order that was not refused."""
 
@@ -173,6 +206,7 @@ Event = (
     | Answered
     | Unanswered
     | ToolEnded
+    | TeamEnded
     | Steered
     | NobodyCame
     | CancelAsked

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from orchestrator import finishing, graph, material
+from orchestrator import finishing, graph, material, teams
 from orchestrator.calls import free_call, paid_call
 from orchestrator.contracts import RoleTier, Tier
-from orchestrator.events import Ask, AskPerson, AskRaise, Cut, Move, Started, Stop, UseTool
+from orchestrator.events import (
+    Ask,
+    AskPerson,
+    AskRaise,
+    Cut,
+    Move,
+    Started,
+    StartTeam,
+    Stop,
+    UseTool,
+)
 from orchestrator.reducer import apply
 from orchestrator.settling import held_back
 from orchestrator.state import Progress, State
@@ -92,7 +102,7 @@ def _cut_ending(state: State) -> Move | None:
     return Cut(ids) if ids else None
 
 
-def _owner(state: State, move: Ask | UseTool) -> Progress | None:
+def _owner(state: State, move: Ask | UseTool | StartTeam) -> Progress | None:
     return state.work.get(move.call.subtask_id if isinstance(move, Ask) else move.subtask_id)
 
 
@@ -167,6 +177,8 @@ def _start(state: State, progress: Progress) -> Move | None:
     if progress.tier == "none":
         number = state.numbers.get(f"use_tool-{subtask.id}", 0) + 1
         return UseTool(f"use_tool-{subtask.id}-{number}", subtask.id, role.tools[0])
+    if role.team and progress.stage == "work":
+        return teams.start(state, progress) or _wait_or_stop(state)
     if progress.stage != "work":
         return _affordable(state, _ask(state, progress))
     ask = _ask(state, progress, progress.tier)
@@ -184,6 +196,10 @@ def _start(state: State, progress: Progress) -> Move | None:
 def _affordable(state: State, ask: Ask) -> Move | None:
     if state.ledger.fits(ask.amount):
         return ask
+    return _wait_or_stop(state)
+
+
+def _wait_or_stop(state: State) -> Move | None:
     if state.ledger.reserved:
         return None
     return _out_of_money(state, "the rest of the budget does not cover another call")

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from orchestrator import finishing, planning, policies, repair, steering
+from orchestrator import finishing, planning, policies, repair, steering, teams
 from orchestrator.calls import mended_by, purpose_of
 from orchestrator.contracts import (
     Bill,
@@ -32,8 +32,10 @@ from orchestrator.events import (
     NobodyCame,
     Prepared,
     Started,
+    StartTeam,
     Steered,
     Stop,
+    TeamEnded,
     ToolEnded,
     Trouble,
     Unanswered,
@@ -63,6 +65,7 @@ def apply(state: State, event: Event, now: datetime) -> State:
             Answered(call=Call(id=key))
             | Unanswered(call=Call(id=key))
             | ToolEnded(move=UseTool(id=key))
+            | TeamEnded(move=StartTeam(id=key))
         ) if key not in state.flights:
             # It was abandoned: its reservation has been counted as spent.
             return state
@@ -76,6 +79,8 @@ def apply(state: State, event: Event, now: datetime) -> State:
             state = _unanswered(state, event.call, event.trouble, now)
         case ToolEnded():
             state = _tool_ended(state, event.move, event.draft, now)
+        case TeamEnded():
+            state = teams.ended(landed(state, event.move.id), event, now)
         case Steered():
             state = steering.steer(state, event.command, event.order, now)
         case NobodyCame():
@@ -120,6 +125,10 @@ def _started(state: State, move: Move, now: datetime) -> State:
             return planning.replanning_started(state) if move.call.kind == "replan" else state
         case UseTool():
             return _took_off(state, move, move.id, now)
+        case StartTeam():
+            ledger = state.ledger.reserve(move.id, move.amount)
+            state = replace(state, ledger=ledger, first_paid=state.first_paid or now)
+            return _took_off(state, move, move.id, now)
         case AskPerson():
             return update(state, move.subtask_id, lambda each: replace(each, asked=True))
         case AskRaise():
@@ -141,7 +150,9 @@ def _reserved(state: State, move: Ask, now: datetime) -> State:
     return replace(state, ledger=ledger, first_paid=state.first_paid or now)
 
 
-def _took_off(state: State, move: Ask | UseTool, flight_id: str, now: datetime) -> State:
+def _took_off(
+    state: State, move: Ask | UseTool | StartTeam, flight_id: str, now: datetime
+) -> State:
     purpose = purpose_of(flight_id)
     state = replace(
         state,
@@ -288,6 +299,9 @@ def _abandoned(state: State, ids: tuple[str, ...], now: datetime) -> State:
         if isinstance(flight.move, Ask):
             trouble = Trouble("cancelled", "cut; it did not answer in time", Bill(calls=1))
             state = _unanswered(state, flight.move.call, trouble, now)
+        elif isinstance(flight.move, StartTeam):
+            lost = TeamEnded(flight.move, None, "cut; it did not answer in time")
+            state = teams.ended(landed(state, flight.move.id), lost, now)
         else:
             draft = Draft(status="failed", reason="cut; it did not answer in time")
             state = _tool_ended(state, flight.move, draft, now)

@@ -25,7 +25,7 @@ from orchestrator.contracts import (
     Try,
     Usage,
 )
-from orchestrator.events import Ask, Stop, StopReason, UseTool
+from orchestrator.events import Ask, StartTeam, Stop, StopReason, UseTool
 from orchestrator.ledger import Amount, Ledger
 from orchestrator.materials import Issue, Judgement
 from orchestrator.view import Phase, Preview
@@ -69,7 +69,7 @@ class Progress:
 class Flight:
     """One activity in flight."""
 
-    move: Ask | UseTool
+    move: Ask | UseTool | StartTeam
     started: datetime
     cut: bool = False
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    CancelledError,
+    ChildWorkflowError,
+)
 
 from orchestrator.contracts import Bill
 from orchestrator.events import Trouble, TroubleKind
@@ -31,10 +36,20 @@ def trouble(error: ActivityError, *, cut: bool) -> Trouble:
     return Trouble("cancelled" if cut else kind, words(error), bill)
 
 
-def words(error: ActivityError) -> str:
+def words(error: ActivityError | ChildWorkflowError) -> str:
     """The innermost reason, as one line."""
-    cause: BaseException | None = error
-    while cause is not None and cause.__cause__ is not None:
-        cause = cause.__cause__
+    cause = _innermost(error)
     text = cause.message if isinstance(cause, ApplicationError) else str(cause)
     return " ".join(text.split())[:500] or type(cause).__name__
+
+
+def refused(error: ChildWorkflowError) -> bool:
+    """Whether a child was refused by `prepare`, before it could spend anything."""
+    cause = _innermost(error)
+    return isinstance(cause, ApplicationError) and cause.type == "BadGoal"
+
+
+def _innermost(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error

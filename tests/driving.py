@@ -41,6 +41,7 @@ from orchestrator.events import (
     NobodyCame,
     Prepared,
     Started,
+    StartTeam,
     Steered,
     Stop,
     ToolEnded,
@@ -162,6 +163,9 @@ class Drive:
 
     @property
     def in_flight(self) -> list[Ask | UseTool]:
+        return [each for each in self._flying() if not isinstance(each, StartTeam)]
+
+    def _flying(self) -> list[Ask | UseTool | StartTeam]:
         return [flight.move for flight in self.state.flights.values()]
 
     def finding(self, subtask_id: str) -> Finding:
@@ -173,7 +177,8 @@ class Drive:
         for due in [grace for grace in self.graces if grace[0] <= self.now]:
             self.graces.remove(due)
             flights = self.state.flights
-            self.late += [flights[each].move for each in due[1] if each in flights]
+            cut = [flights[each].move for each in due[1] if each in flights]
+            self.late += [each for each in cut if not isinstance(each, StartTeam)]
             self.put(Abandoned(due[1]))
         for over in [each for each in self.patience if each[0] <= self.now]:
             self.patience.remove(over)
@@ -301,7 +306,7 @@ def longest_chains(plan: Plan | None) -> dict[str, int]:
     return {each.id: chain(each.id) for each in subtasks}
 
 
-def _is_paid(move: Ask | UseTool) -> bool:
+def _is_paid(move: Ask | UseTool | StartTeam) -> bool:
     return isinstance(move, Ask) and move.call.model is not None
 
 

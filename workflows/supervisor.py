@@ -13,7 +13,13 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeUpdate
-from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    ChildWorkflowError,
+    is_cancelled_exception,
+)
+from temporalio.workflow import ChildWorkflowCancellationType, ParentClosePolicy
 
 from activities.agents import Agents
 from activities.preparation import Preparation
@@ -45,8 +51,10 @@ from orchestrator.events import (
     NobodyCame,
     Prepared,
     Started,
+    StartTeam,
     Steered,
     Stop,
+    TeamEnded,
     ToolEnded,
     Unanswered,
     UseTool,
@@ -206,6 +214,8 @@ class SupervisorWorkflow:
                 self._watch_deadline()
             case UseTool():
                 self._spawn(move.id, self._use_tool(move))
+            case StartTeam():
+                self._spawn(move.id, self._run_team(move))
             case AskPerson():
                 self._wait_for_person(move.subtask_id)
             case AskRaise():
@@ -266,6 +276,24 @@ class SupervisorWorkflow:
         except ActivityError as error:
             draft = Draft(status="failed", reason=troubles.words(error))
         self._take(ToolEnded(move, draft))
+
+    async def _run_team(self, move: StartTeam) -> None:
+        """The run of a role that is a team; should this one be closed from outside, it is told."""
+        name = f"{workflow.info().workflow_id}.{move.subtask_id}.{move.id.rpartition('-')[2]}"
+        try:
+            report = await workflow.execute_child_workflow(
+                SupervisorWorkflow.run,
+                move.goal,
+                id=name,
+                parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
+                cancellation_type=ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+                static_summary=f"team of {move.subtask_id}",
+            )
+        except ChildWorkflowError as error:
+            why, refused = troubles.words(error), troubles.refused(error)
+            self._take(TeamEnded(move, None, why, refused))
+        else:
+            self._take(TeamEnded(move, report))
 
     # ------------------------------------------------------------ people
 
