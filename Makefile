@@ -7,6 +7,8 @@ NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
 REPO ?= $(CURDIR)
 BASE ?=
 VENV = .venv
+# The tests mostly wait, for servers and timers: more processes than cores.
+TESTERS ?= 4
 PYTHON = $(VENV)/bin/python
 STAMP = $(VENV)/locked.stamp
 
@@ -20,7 +22,7 @@ demo: $(STAMP) ## Review this repository, or REPO=path, or its changes since BAS
 		$(if $(BASE),--input "base=$(BASE)")
 
 test: lint ## Style, types and all tests; offline
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n $(TESTERS) --dist loadfile
 
 lint: $(STAMP) ## Style and types alone
 	$(PYTHON) -m ruff check .
