@@ -7,6 +7,7 @@ key is worse than one that does not complete.
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import sys
 from collections.abc import Awaitable, Callable
@@ -15,6 +16,7 @@ from datetime import timedelta
 from typing import Annotated, Literal
 
 import typer
+from typer.completion import completion_init  # type: ignore[attr-defined]
 
 from cli.connection import configured_target
 from cli.exits import Code
@@ -43,13 +45,21 @@ _{name}() {{
 compdef _{name} {name}
 """,
 }
-VARIABLE = "_STARTER_PY_COMPLETE"
-"""Where typer looks for what a shell asks of a program named starter.py."""
+VARIABLE = "_HOLDFAST_COMPLETE"
+"""What a shell sets to ask for completion. The name that typer makes of starter.py by itself has a
+dot in it, which no shell can set.
+"""
 SECONDS = 1.0
 MOST = 50
 OPEN_RUNS = f"{RUNS} AND ExecutionStatus = 'Running'"
 Ids = list[tuple[str, str]]
 """Ids with a word on each."""
+
+
+def prepare() -> None:
+    """Let typer answer a shell that asks; it knows how to only where it installs completion."""
+    if VARIABLE in os.environ:
+        completion_init()
 
 
 def command(

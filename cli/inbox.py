@@ -24,7 +24,8 @@ from orchestrator.text import for_terminal
 from orchestrator.view import RunView
 
 WAITING = "HoldfastWaiting"
-LOOK_SECONDS = 3.0
+LOOK_SECONDS = 8.0
+"""Long enough for a worker that has just been started."""
 AT_ONCE = 10
 """Runs that are looked at together; each look is a query that a worker answers."""
 

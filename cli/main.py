@@ -88,7 +88,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     given = sys.argv[1:] if arguments is None else [*arguments]
     try:
-        return int(app(args=given or ["--help"], prog_name=PROGRAM, standalone_mode=False) or 0)
+        completion.prepare()
+        return int(
+            app(
+                args=given or ["--help"],
+                prog_name=PROGRAM,
+                complete_var=completion.VARIABLE,
+                standalone_mode=False,
+            )
+            or 0
+        )
     except KeyboardInterrupt:
         return Code.LEFT
     except SystemExit as ended:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 from cli.amounts import money, seconds
 from orchestrator.view import Preview, RunView
@@ -39,12 +40,17 @@ def _question(view: RunView, asked: str) -> Question:
     if asked == "paused: resume it":
         return Question("the run is paused", _command("resume", view))
     if what == "budget" and asked.endswith("; raise the cap"):
-        twice = f"--limits dollars={view.dollars_cap * 2:.2f}"
-        if view.model_calls >= view.model_calls_cap:
-            twice = f"--limits model_calls={view.model_calls_cap * 2}"
-        return Question(why, f"{_command('raise', view)} {twice}")
+        return Question(why, f"{_command('raise', view)} {_twice(view)}")
     command = f'{_command("answer", view)} {what} "your answer"'
     return Question(f"{what} asks: {why}", command, "skip, supply")
+
+
+def _twice(view: RunView) -> str:
+    """The double of that cap of which more is used up."""
+    spent = view.dollars_spent or Decimal(0)
+    if view.model_calls * view.dollars_cap > spent * view.model_calls_cap:
+        return f"--limits model_calls={view.model_calls_cap * 2}"
+    return f"--limits dollars={view.dollars_cap * 2:.2f}"
 
 
 def _command(name: str, view: RunView) -> str:
