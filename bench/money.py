@@ -30,6 +30,8 @@ FAULTS = [
     {"call": "work", "probability": 0.05, "answer": "refusal"},
 ]  # fmt: skip
 SUBTASKS = 20
+WORDS = (150, 250, 350, 450, 600, 750, 900, 1_100, 300, 500)
+"""How long the scripted answers are, by subtask, where the estimate is judged."""
 CAPS = ("0.30", "0.33", "0.36", "0.45")
 
 
@@ -67,7 +69,14 @@ async def estimated(runs: int) -> str:
     """Estimate over actual of runs without faults, of 1 to 10 subtasks."""
     ratios = []
     with tempfile.TemporaryDirectory() as place:
-        async with deployed(Path(place), {"tokens_per_second": 0}) as deployment:
+        written = [
+            {"call": "work", "text": f"part {number} of", "result": "word " * words}
+            for number, words in enumerate(WORDS, start=1)
+        ]
+        final = {"call": "synthesize", "result": "word " * 500}
+        # Backwards: the prompt of a tenth part also names a first.
+        script = {"rules": [*written[::-1], final]}
+        async with deployed(Path(place), script) as deployment:
             for number in range(runs):
                 report, dollars, _ = await charged(deployment, parallel(1 + number % 10))
                 ratios.append(float((report.dollars_estimated or Decimal(0)) / dollars))

@@ -53,11 +53,8 @@ class Report(TypedDict):
 def main() -> None:
     """Print `{"secrets": […], "not_parsed": […], "read": n}`."""
     salt, *paths = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\0")
-    plugins = [
-        {"name": kind.__name__}
-        for kind in get_mapping_from_secret_type_to_class().values()
-        if kind.__name__ not in LEFT_OUT
-    ]
+    kinds: list[type] = list(get_mapping_from_secret_type_to_class().values())
+    plugins = [{"name": kind.__name__} for kind in kinds if kind.__name__ not in LEFT_OUT]
     filters = [{"path": f"detect_secrets.filters.heuristic.{name}"} for name in HEURISTICS]
     report = Report(secrets=[], not_parsed=[], read=0)
     with transient_settings({"plugins_used": plugins, "filters_used": filters}):
