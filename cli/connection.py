@@ -33,6 +33,8 @@ LOCAL_UI_OFFSET = 1000
 """`temporal server start-dev` puts its Web UI this many ports above its own."""
 CONNECT_SECONDS = 3.0
 """Short of the 5 s within which an unreachable server is reported, start-up of Python included."""
+EMBEDDED_SECONDS = 30.0
+"""For our own server: it answered just now, and a busy machine is no reason to give up."""
 WORKER_SECONDS = 10.0
 """How long a start waits for somebody to poll the task queue of a server of one's own."""
 HEAL_SECONDS = 2.0
@@ -101,7 +103,7 @@ async def _own(settings: Settings, target: Target) -> AsyncIterator[Connection]:
 async def _embedded(settings: Settings) -> AsyncIterator[Connection]:
     with lease(settings):
         endpoint = await asyncio.to_thread(ensure_up, settings)
-        client = await connect(endpoint.target, CONNECT_SECONDS)
+        client = await connect(endpoint.target, EMBEDDED_SECONDS)
         connection = Connection(settings, endpoint.target, client)
         healing = asyncio.create_task(connection.heal())
         try:

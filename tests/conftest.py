@@ -14,6 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
@@ -39,6 +40,12 @@ from orchestrator.temporal import plugin
 from orchestrator.view import RunView
 from workflows import WORKFLOWS
 from workflows.supervisor import SupervisorWorkflow
+
+# Several test processes share two cores: slow is no defect of a strategy.
+hypothesis.settings.register_profile(
+    "shared", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("shared")
 
 TEMPORAL = Path(sys.executable).parent / "temporal"
 SEARCH_ATTRIBUTES = {
