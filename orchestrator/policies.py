@@ -60,15 +60,12 @@ class Options(TypedDict):
 
 @dataclass(frozen=True)
 class Policy:
-    """One row. `seconds` is start-to-close; `queue` True: the tier's own task queue, else the
-    workflow's.
-    """
+    """One row; `seconds` is start-to-close. What asks a model runs on the queue of its tier."""
 
     seconds: int
     schedule_to_close: int | None = None
     attempts: int = 0
     """Temporal's attempts; 0: bounded by schedule-to-close alone."""
-    queue: bool = False
     tier: Tier = "sonnet"
     max_output: int = 0
     effort: Effort = "medium"
@@ -104,7 +101,6 @@ def _model(tier: Tier, max_output: int, effort: Effort, seconds: int = 300) -> P
     return Policy(
         seconds,
         schedule_to_close=3_600,
-        queue=True,
         tier=tier,
         max_output=max_output,
         effort=effort,
