@@ -1,8 +1,8 @@
 """The synthesis of a code review: what the lenses saw, merged, weighed, ranked and counted.
 
 Two remarks are the same defect when they are in the same file, at most one line apart, and of the
-same subject: the same rule, rules that SUBJECTS calls the same, any two sightings of a credential,
-or, without a rule, the same message. The merged remark keeps the highest severity and confidence
+same subject: the same rule, rules that SUBJECTS calls the same, or, without a rule, the same
+message; sightings of a credential when they are in the same line. The merged remark keeps the highest severity and confidence
 and names the others in `also`.
 """
 
@@ -22,6 +22,7 @@ SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 ADJACENT = 1
 """Lines."""
 CREDENTIAL_LENS = "secrets"
+CREDENTIAL = "credential"
 SUBJECTS = {
     # A password in the code: bandit by its name, the secrets lens by its look.
     "B105": "credential", "B106": "credential", "B107": "credential",
@@ -136,15 +137,16 @@ def merged_remarks(remarks: Iterable[Remark]) -> list[Remark]:
 
 def _subject(remark: Remark) -> str:
     if remark.lens == CREDENTIAL_LENS:
-        return "credential"
+        return CREDENTIAL
     return SUBJECTS.get(remark.rule) or remark.rule or remark.message.casefold()
 
 
 def _same(one: Remark, other: Remark) -> bool:
     if one.file != other.file or _subject(one) != _subject(other):
         return False
-    # Of one rule of one lens, each line is a defect of its own.
-    near = 0 if (one.lens, one.rule) == (other.lens, other.rule) else ADJACENT
+    # Of one rule of one lens, and of credentials, each line is a defect of its own.
+    own_line = (one.lens, one.rule) == (other.lens, other.rule) or _subject(one) == CREDENTIAL
+    near = 0 if own_line else ADJACENT
     return other.line - one.line <= near
 
 

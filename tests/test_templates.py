@@ -50,7 +50,7 @@ def remarks_of(synthesis: Synthesis) -> list[Remark]:
 
 def test_the_same_defect_seen_by_two_lenses_is_one_remark() -> None:
     synthesis = review(
-        lens("security", remark(line=3, rule="B105", confidence=60, severity="info")),
+        lens("security", remark(line=4, rule="B105", confidence=60, severity="info")),
         lens("secrets", remark(line=4, rule="github-token", confidence=95, severity="critical")),
     )
     (only,) = remarks_of(synthesis)
@@ -71,6 +71,9 @@ def test_the_same_defect_seen_by_two_lenses_is_one_remark() -> None:
         ({"lens": "x", "rule": "E722"}, {"lens": "y", "rule": "B110"}, 1),
         ({"lens": "x"}, {"lens": "y", "message": "WRONG"}, 1),
         ({"lens": "secrets", "rule": "a"}, {"lens": "secrets", "rule": "b"}, 1),
+        # Two credentials in two lines are two to revoke.
+        ({"lens": "secrets", "rule": "a"}, {"lens": "secrets", "rule": "b", "line": 2}, 2),
+        ({"lens": "secrets", "rule": "a"}, {"lens": "security", "rule": "B105", "line": 2}, 2),
     ],
 )
 def test_what_counts_as_the_same_defect(
