@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
+from temporalio.service import RPCError
 
 from conftest import Handle, Runs, seen
 from orchestrator.contracts import Fork, Goal, GoalInput, Limits, Order, Report
@@ -311,6 +312,26 @@ async def test_without_a_raise_the_run_stops_after_a_day_and_synthesizes(runs: R
     report = await runs.run(goal(plan=plan, limits=limits, wait_for_raise=True), model)
     assert report.status == "budget_stopped"
     assert report.answer == "part"
+
+
+async def test_orders_that_come_while_a_run_closes_are_told_and_never_keep_it_open(
+    runs: Runs,
+) -> None:
+    hold = asyncio.Event()
+    model = ScriptedModel({"t1": [hold, works("one")], "synthesize": [synthesizes("done")]})
+    async with runs.worker(model):
+        handle = await runs.start(goal(plan=ready(subtask("t1"))), skipping=False)
+        await model.asked("t1")
+        orders = [asyncio.create_task(tell(handle, "pause")) for _ in range(2)]
+        hold.set()
+        orders += [asyncio.create_task(tell(handle, "resume")) for _ in range(6)]
+        told = await asyncio.gather(*orders, return_exceptions=True)
+        view = await handle.query(SupervisorWorkflow.view)
+        if view.waiting:
+            await tell(handle, "resume")
+        report = await handle.result()
+    assert report.status == "complete"
+    assert all(isinstance(each, str | WorkflowUpdateFailedError | RPCError) for each in told)
 
 
 # ---------------------------------------------------------------- forks

@@ -112,8 +112,7 @@ class SupervisorWorkflow:
                 raise
             await self._settle_cancelled()
             raise
-        await self._end_timers()
-        await workflow.wait_condition(workflow.all_handlers_finished)
+        await self._end()
         return reporting.report(self._state, workflow.now())
 
     @workflow.query
@@ -157,6 +156,9 @@ class SupervisorWorkflow:
 
     async def _take_in(self) -> None:
         await workflow.wait_condition(lambda: bool(self._inbox))
+        self._drain()
+
+    def _drain(self) -> None:
         while self._inbox:
             event = self._inbox[0]
             why = ""
@@ -193,9 +195,15 @@ class SupervisorWorkflow:
         self._apply(CancelAsked())
         if self._state.flights:
             await self._during(self._state.phase)
-        await self._end_timers()
+        await self._end()
 
-    async def _end_timers(self) -> None:
+    async def _end(self) -> None:
+        """Leave nothing behind: no timer, and nobody who waits for the outcome of an order."""
+        while not workflow.all_handlers_finished():
+            self._drain()
+            await workflow.wait_condition(
+                lambda: bool(self._inbox) or workflow.all_handlers_finished()
+            )
         for task in self._tasks.values():
             task.cancel()
         for task in self._tasks.values():
