@@ -19,7 +19,6 @@ from activities.catalogue import Catalogue
 from cli import plans, steering
 from cli.connection import Connection, connected
 from cli.exits import Code, Stop
-from cli.follow import look_at
 from cli.launch import goal_of_run
 from cli.options import Embedded, OpenRunId
 from cli.screen import ask, at_terminal, say, typed
@@ -85,14 +84,10 @@ async def run(connection: Connection, run_id: str, file: Path | None) -> int:
 
 
 async def _waiting(connection: Connection, run_id: str) -> Waiting:
-    look = await look_at(connection, run_id)
-    if look.closed:
-        raise Stop(f"run {run_id} is over; its report: python starter.py show {run_id}")
-    if look.view is None:
-        raise Stop(f"{run_id}: {'; '.join(look.notes)}", Code.UNREACHABLE)
+    view = await steering.view_of(connection, run_id)
     goal = await goal_of_run(connection, run_id)
     report: Report = await connection.handle(run_id).query("report", result_type=Report)
-    if look.view.phase != "approval" or goal is None or report.plan is None:
+    if view.phase != "approval" or goal is None or report.plan is None:
         raise Stop(f"{run_id}: no plan waits for approval")
     roles = Catalogue.load().roles_for(goal.playbook)
     return Waiting(run_id, report.plan, roles, [each.name for each in goal.inputs])

@@ -32,7 +32,7 @@ from cli.options import (
     check_out,
 )
 from cli.run import approval_when
-from cli.screen import say
+from cli.screen import at_terminal, say
 from cli.watch import to_the_end
 from orchestrator import graph
 from orchestrator.contracts import (
@@ -106,7 +106,7 @@ def command(
         raise Stop("--instruction, --tier and --role change a subtask: name it after the run's id")
     arguments = Arguments(
         check_id(new_id),
-        approval_when(approval, yes=yes),
+        approval_when(approval, yes=yes, terminal=at_terminal()),
         limits_of(tuple(limits or ())),
         as_json,
         check_out(out),

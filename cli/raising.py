@@ -7,8 +7,7 @@ import asyncio
 from cli import steering
 from cli.amounts import money
 from cli.connection import Connection, connected
-from cli.exits import Code, Stop
-from cli.follow import look_at
+from cli.exits import Stop
 from cli.goal import limits_of
 from cli.options import Embedded, OpenRunId, RaisedLimits
 from cli.screen import say
@@ -34,13 +33,9 @@ async def _connected_run(settings: Settings, run_id: str, given: Limits, embedde
 
 async def run(connection: Connection, run_id: str, given: Limits) -> int:
     """Raise what was given; what was not stays as it is now."""
-    look = await look_at(connection, run_id)
-    if look.closed:
-        raise Stop(f"run {run_id} is over; its report: python starter.py show {run_id}")
-    if look.view is None:
-        raise Stop(f"{run_id}: {'; '.join(look.notes)}", Code.UNREACHABLE)
+    present = _caps(await steering.view_of(connection, run_id))
     named = {name: getattr(given, name) for name in given.model_fields_set}
-    wanted = _caps(look.view).model_copy(update=named)
+    wanted = present.model_copy(update=named)
     code = await steering.run(connection, run_id, "raise_cap", Order(limits=wanted))
     say(f"At most {money(wanted.dollars)} and {wanted.model_calls} model calls now.")
     return code

@@ -124,11 +124,15 @@ def _price_and_time(report: Report) -> Iterator[str]:
         yield "No model was asked, so nothing was paid."
     times = report.timings
     if times.subtasks:
-        yield (
-            f"{seconds(times.makespan)} from start to end. Subtasks: {seconds(times.work)} in"
-            f" parallel instead of {seconds(times.subtasks)} one after another, a speed-up of"
-            f" {times.speed_up:.1f}; critical path {seconds(times.critical_path)}."
-        )
+        path = f"critical path {seconds(times.critical_path)}."
+        together = f"Subtasks: {seconds(times.subtasks)} of work"
+        # Not where the run waited for a person meanwhile: that says nothing of the speed.
+        if times.speed_up >= 1:
+            together = (
+                f"Subtasks: {seconds(times.work)} in parallel instead of"
+                f" {seconds(times.subtasks)} one after another, a speed-up of {times.speed_up:.1f}"
+            )
+        yield f"{seconds(times.makespan)} from start to end. {together}; {path}"
 
 
 def _against_estimate(report: Report) -> str:

@@ -85,7 +85,9 @@ def command(
     leaves the run to finish by itself; `watch ID` comes back to it.
     """
     settings = Settings()
-    when = Approval(when="always") if dry else approval_when(approval, yes=yes)
+    when = approval_when(approval, yes=yes, terminal=at_terminal())
+    if dry:
+        when = Approval(when="always")
     asked = Asked(
         goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced,
         when, ask_people, wait_for_raise,
@@ -101,12 +103,11 @@ def command(
     return asyncio.run(_connected_run(settings, wanted, arguments, embedded))
 
 
-def approval_when(text: str, *, yes: bool) -> Approval:
+def approval_when(text: str, *, yes: bool, terminal: bool) -> Approval:
     """When the plan is shown first: as was said; else above $0.50 if somebody can answer."""
     if yes and text:
         raise Stop("give either --yes or --approval")
-    asks = at_terminal() and not yes
-    return approval_of(text, ASK_ABOVE if asks else Approval())
+    return approval_of(text, ASK_ABOVE if terminal and not yes else Approval())
 
 
 def say_what_is_sent(goal: Goal, endpoint: str) -> None:

@@ -20,12 +20,13 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from cli.connection import Connection, connected
 from cli.exits import Code, Stop
-from cli.follow import no_such_run
+from cli.follow import POLL_SECONDS, look_at, no_such_run
 from cli.launch import login
 from cli.options import Embedded, OpenRunId, SubtaskId, Why
 from cli.screen import say
 from orchestrator.contracts import Order, Tier
 from orchestrator.settings import Settings
+from orchestrator.view import RunView
 
 PATIENCE_SECONDS = 3.0
 """After which the waiting itself is worth a line."""
@@ -177,10 +178,33 @@ async def tell(connection: Connection, run_id: str, update: str, order: Order) -
         await asyncio.gather(asking, return_exceptions=True)
 
 
+async def view_of(connection: Connection, run_id: str) -> RunView:
+    """How an open run stands now. Stop if it is closed, unknown or does not answer."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + ANSWER_SECONDS
+    said = False
+    while True:
+        look = await look_at(connection, run_id)
+        if look.closed:
+            raise _over(run_id)
+        if look.view:
+            return look.view
+        if loop.time() > until:
+            raise Stop(f"{run_id}: {'; '.join(look.notes)}", Code.UNREACHABLE)
+        if not said:
+            said = True
+            say(f"Waiting for {run_id} to answer …", "dim")
+        await asyncio.sleep(POLL_SECONDS)
+
+
 async def _gone(connection: Connection, run_id: str) -> Stop:
     """A run that takes no commands is either closed or was never there."""
     try:
         await connection.handle(run_id).describe()
     except RPCError as error:
         return no_such_run(run_id) if error.status is RPCStatusCode.NOT_FOUND else Stop(str(error))
+    return _over(run_id)
+
+
+def _over(run_id: str) -> Stop:
     return Stop(f"run {run_id} is over; its report: python starter.py show {run_id}")
