@@ -20,13 +20,17 @@ from orchestrator.view import Preview, PreviewRow
 WIDE = 100
 """Columns below which role, needs and the bounds of a price are left out."""
 CRITICAL = "bold cyan"
+INDENT = 4
+"""Columns that a level of the tree takes."""
+TITLE_WIDTH = 24
+"""Columns below which a title in the tree says too little."""
 
 
 def preview(plan: Preview, cap: Money, *, width: int) -> RenderableType:
     """The plan as a table, as a graph with its critical path, and in total."""
     parts: list[RenderableType] = [_table(plan, wide=width >= WIDE), Text("")]
     if any(row.depends_on for row in plan.rows):
-        parts += [_graph(plan), Text("")]
+        parts += [_graph(plan, width), Text("")]
     parts += [Text(line) for line in totals(plan, cap)]
     return Group(*parts)
 
@@ -103,14 +107,21 @@ def _table(plan: Preview, *, wide: bool) -> Table:
 # ---------------------------------------------------------------- the graph
 
 
-def _graph(plan: Preview) -> Tree:
+def _graph(plan: Preview, width: int) -> RenderableType:
+    """The plan as a tree, or in layers where its chains are too long for the screen."""
+    late = _finishes(plan)
+    deepest = max(_depths(plan, late).values())
+    room = width - deepest * INDENT
+    return _tree(plan, late) if room >= TITLE_WIDTH else _layers(plan, late)
+
+
+def _tree(plan: Preview, late: dict[str, float]) -> Tree:
     """Each subtask below the one it waits for longest; what else it needs beside it.
 
     So every chain reads from left to right, and the critical path is one of the branches.
     """
     root = Tree(Text("start", style="dim"), guide_style="dim")
     branches = {"": root}
-    late = _finishes(plan)
     rows = {row.id: row for row in plan.rows}
     for row in (rows[id] for id in sorted(late, key=lambda id: late[id])):
         known = [edge for edge in row.depends_on if edge in branches]
@@ -118,6 +129,28 @@ def _graph(plan: Preview) -> Tree:
         others = [edge for edge in known if edge != latest]
         branches[row.id] = branches[latest].add(_node(row, others, plan.critical_path))
     return root
+
+
+def _layers(plan: Preview, late: dict[str, float]) -> Table:
+    """What could run at the same time, a line for each step of the longest chain."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+    table.add_column(justify="right", style="dim")
+    table.add_column(overflow="fold")
+    depths = _depths(plan, late)
+    for depth in sorted(set(depths.values())):
+        ids = [row.id for row in plan.rows if depths[row.id] == depth]
+        shown = [Text(id, style=CRITICAL if id in plan.critical_path else "") for id in ids]
+        table.add_row(str(depth), Text(", ").join(shown))
+    return table
+
+
+def _depths(plan: Preview, late: dict[str, float]) -> dict[str, int]:
+    """For each subtask, how many the longest chain has that ends with it."""
+    needs = {row.id: row.depends_on for row in plan.rows}
+    depths: dict[str, int] = {}
+    for id in sorted(late, key=lambda each: late[each]):
+        depths[id] = 1 + max((depths.get(edge, 0) for edge in needs[id]), default=0)
+    return depths
 
 
 def _latest(plan: Preview, edges: list[str], late: dict[str, float]) -> str:

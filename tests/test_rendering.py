@@ -17,9 +17,21 @@ from cli.amounts import money, seconds
 from cli.board import board, changes
 from cli.doctor import masked
 from cli.exits import Code, code_of
+from cli.preview import preview
 from cli.screen import Safe, without_password
-from orchestrator.contracts import Finding, Gap, Omission, Plan, Report, Subtask, Timings
-from orchestrator.view import Row, RunView
+from cli.waiting import questions
+from orchestrator.contracts import (
+    Finding,
+    Gap,
+    Omission,
+    Plan,
+    Report,
+    Revision,
+    Subtask,
+    Timings,
+    Try,
+)
+from orchestrator.view import Preview, Row, RunView
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 [bold]hi[/bold] :smile: \u202egnp.exe \x9b31m\r\nsecond line"
@@ -95,6 +107,137 @@ def test_an_unknown_price_is_never_zero() -> None:
     shown = drawn(board(view(row(dollars=None), dollars_spent=None, model_calls=1)))
     assert shown.count("unpriced") == 2
     assert "$0" not in shown
+
+
+# ---------------------------------------------------------------- a plan before it runs
+
+
+def planned(*rows: dict[str, object], **fields: object) -> Preview:
+    base = {"title": "Subtask", "role": "analyst", "tier": "sonnet", "seconds": 20.0}
+    prices = {"low": "0.01", "expected": "0.02", "high": "0.10"}
+    return Preview.model_validate(
+        {
+            "rows": [{**base, **prices, **each} for each in rows],
+            "low": "0.10", "expected": "0.30", "high": "1.20", "makespan": 80.0, **fields,
+        }
+    )  # fmt: skip
+
+
+DIAMOND = planned(
+    {"id": "t1"},
+    {"id": "t2", "depends_on": ["t1"]},
+    {"id": "t3", "depends_on": ["t1"], "seconds": 40.0},
+    {"id": "t4", "depends_on": ["t2", "t3"]},
+    critical_path=["t1", "t3", "t4"],
+    leaves=["notes (120 bytes)"],
+)
+
+
+def test_a_plan_shows_its_prices_its_graph_its_critical_path_and_what_is_sent() -> None:
+    waits = view(phase="approval", preview=DIAMOND, waiting=("plan: approve, edit or reject it",))
+    shown = OUR_STYLES.sub("", drawn(board(waits, width=110), width=110))
+    for part in (
+        "$0.01     $0.02  $0.10  20 s",
+        "Expected: $0.30 ($0.10 to $1.20), never above $2.00 · about 1 min 20 s",
+        "Critical path: t1 → t3 → t4",
+        "Sent to the models: the goal, notes (120 bytes)",
+        "python starter.py approve run-1",
+    ):
+        assert part in shown
+    assert [line.rstrip() for line in shown.splitlines() if "──" in line] == [
+        "└── t1 Subtask",
+        "    ├── t2 Subtask",
+        "    └── t3 Subtask",
+        "        └── t4 Subtask  + t2",
+    ]
+
+
+def test_a_finding_that_is_there_already_has_neither_price_nor_time() -> None:
+    reused = planned({"id": "t1", "seconds": 0.0}, {"id": "t2", "depends_on": ["t1"]})
+    first = drawn(preview(reused, Decimal(2), width=110), width=110).splitlines()[1]
+    assert "reused" in first and "$" not in first
+
+
+def test_a_plan_for_tools_alone_speaks_of_no_money() -> None:
+    free = planned({"id": "bugs", "tier": "none"}, low="0", expected="0", high="0")
+    shown = drawn(preview(free, Decimal(2), width=110), width=110)
+    assert "nothing leaves this machine" in shown and "$" not in shown
+
+
+def test_a_plan_without_known_prices_says_so() -> None:
+    unknown = {"low": None, "expected": None, "high": None}
+    shown = drawn(preview(planned({"id": "t1", **unknown}, **unknown), Decimal(2), width=110))
+    assert "Expected: unpriced" in shown and "$0.0" not in shown
+
+
+@pytest.mark.parametrize("width", [40, 99, 100, 140])
+@pytest.mark.parametrize("reach", [1, 12])
+def test_thirty_subtasks_fit_any_screen_and_each_is_in_the_graph_once(
+    width: int, reach: int
+) -> None:
+    ids = [f"t{number}" for number in range(30)]
+    rows: list[dict[str, object]] = [
+        {"id": id, "title": "Long " * 30, "depends_on": ids[max(0, place - reach) : place : 3]}
+        for place, id in enumerate(ids)
+    ]
+    shown = OUR_STYLES.sub("", drawn(preview(planned(*rows), Decimal(2), width=width), width))
+    assert max(map(len, shown.splitlines())) <= width
+    graph = re.split(r"\n\s*\n", shown)[1]
+    tree = [line.split("── ")[1] for line in graph.splitlines() if "── " in line]
+    nodes = [line.split()[0] for line in tree] or re.findall(r"t\d+", graph)
+    assert sorted(nodes) == sorted(ids)
+
+
+def test_hostile_text_in_a_plan_or_a_question_reaches_the_terminal_as_escapes() -> None:
+    hostile = planned({"id": "t1", "title": HOSTILE, "role": HOSTILE}, leaves=[HOSTILE])
+    waits = view(phase="approval", preview=hostile, waiting=(f"t1: {HOSTILE}",))
+    shown = drawn(board(waits, width=400), width=400)
+    assert UNSEEN.search(OUR_STYLES.sub("", shown)) is None
+    assert "\\u202e" in shown
+
+
+# ---------------------------------------------------------------- what is asked of a person
+
+
+@pytest.mark.parametrize(
+    ("waiting", "fields", "text", "command"),
+    [
+        (
+            "plan: approve, edit or reject it",
+            {"phase": "approval"},
+            "the plan waits",
+            "approve run-1",
+        ),
+        ("paused: resume it", {}, "the run is paused", "resume run-1"),
+        (
+            "budget: no call fits; raise the cap",
+            {"model_calls": 50, "dollars_spent": Decimal("0.10")},
+            "no call fits",
+            "raise run-1 --limits model_calls=120",
+        ),
+        (
+            "budget: no call fits; raise the cap",
+            {"model_calls": 2, "dollars_spent": Decimal("1.90")},
+            "no call fits",
+            "raise run-1 --limits dollars=4.00",
+        ),
+        ("t1: which year?", {}, "t1 asks: which year?", 'answer run-1 t1 "your answer"'),
+        ("plan: which one?", {}, "plan asks: which one?", 'answer run-1 plan "your answer"'),
+    ],
+)
+def test_every_question_comes_with_the_command_that_answers_it(
+    waiting: str, fields: dict[str, object], text: str, command: str
+) -> None:
+    (asked,) = questions(view().model_copy(update={"waiting": (waiting,), **fields}))
+    assert text in asked.text
+    assert asked.command == f"python starter.py {command}"
+
+
+def test_a_new_question_is_a_line_and_an_old_one_is_none() -> None:
+    before, after = view(), view(waiting=("paused: resume it",))
+    (line,) = changes(before, after)
+    assert line.endswith("? the run is paused: python starter.py resume run-1")
+    assert changes(after, after) == []
 
 
 # ---------------------------------------------------------------- plain lines
@@ -173,6 +316,40 @@ def test_a_report_says_answer_gaps_what_was_not_run_price_and_time() -> None:
         "speed-up of 3.0",
     ):
         assert part in page
+
+
+def test_a_report_says_what_was_tried_changed_reused_unsupported_and_estimated() -> None:
+    tries = (
+        Try(number=1, tier="haiku", verdict="failed_checks", why="too short"),
+        Try(number=2, tier="sonnet", verdict="accepted"),
+    )
+    findings = (
+        Finding(subtask_id="t1", status="complete", model="claude", tries=tries),
+        Finding(subtask_id="t2", status="complete", model="claude", reused_from="run-0"),
+    )
+    page = pages.as_markdown(
+        report(
+            findings=findings,
+            gaps=(),
+            flags=("cites [t9], which there is not",),
+            revisions=(Revision(number=1, why="t2 failed", added=("t4",), dropped=("t3",)),),
+            dollars_estimated="0.02469",
+        )
+    )
+    for part in (
+        "## Not supported by any finding",
+        "**t1**: try 1 on haiku failed checks (too short); try 2 on sonnet accepted",
+        "**1**, t2 failed: added t4; dropped t3",
+        "| t2 | Subtask t2 | analyst | reused |  |  |",
+        "The plan was estimated at $0.0247: it took 50% of that.",
+    ):
+        assert part in page
+
+
+def test_time_spent_waiting_for_a_person_is_no_speed() -> None:
+    slow = Timings(makespan=900, work=880, critical_path=20, subtasks=40, speed_up=0.05)
+    page = pages.as_markdown(report(timings=slow))
+    assert "40 s of work; critical path 20 s" in page and "speed-up" not in page
 
 
 def test_an_unpriced_report_never_says_zero() -> None:
