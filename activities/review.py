@@ -2,8 +2,8 @@
 
 Two remarks are the same defect when they are in the same file, at most one line apart, and of the
 same subject: the same rule, rules that SUBJECTS calls the same, or, without a rule, the same
-message; sightings of a credential when they are in the same line. The merged remark keeps the highest severity and confidence
-and names the others in `also`.
+message; sightings of a credential when they are in the same line. The merged remark keeps the
+highest severity and confidence and names the others in `also`.
 """
 
 from __future__ import annotations
