@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -278,6 +279,7 @@ async def test_an_editor_that_leaves_a_broken_plan_sends_nothing_and_keeps_the_t
             await edit.run(connection, "cli-broken", None)
         kept = Path(str(refused.value).rsplit(" ", 1)[1])
         assert "role: wizard" in kept.read_text()
+        shutil.rmtree(kept.parent)
         await steering.tell(connection, "cli-broken", "reject", Order())
 
 
