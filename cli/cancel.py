@@ -11,6 +11,7 @@ from cli import steering
 from cli.connection import Connection, connected
 from cli.exits import Code
 from cli.follow import follow, no_such_run, progress
+from cli.invocation import STARTER
 from cli.options import Embedded, MaybeSubtaskId, OpenRunId
 from cli.screen import say
 from orchestrator.contracts import Order
@@ -36,7 +37,7 @@ async def run(connection: Connection, run_id: str) -> int:
     try:
         before = await handle.describe()
         if before.status is not WorkflowExecutionStatus.RUNNING:
-            say(f"Run {run_id} had already closed. Its report: python starter.py show {run_id}")
+            say(f"Run {run_id} had already closed. Its report: {STARTER} show {run_id}")
             return Code.COMPLETE
         await handle.cancel()
     except RPCError as error:
@@ -47,7 +48,7 @@ async def run(connection: Connection, run_id: str) -> int:
     with progress() as shown:
         ended = await follow(connection, run_id, shown)
     if ended.code is Code.CANCELLED:
-        say(f"Cancelled. What it had found: python starter.py show {run_id}")
+        say(f"Cancelled. What it had found: {STARTER} show {run_id}")
     else:
-        say(f"It ended before the cancel arrived. Its report: python starter.py show {run_id}")
+        say(f"It ended before the cancel arrived. Its report: {STARTER} show {run_id}")
     return Code.COMPLETE

@@ -21,6 +21,7 @@ from temporalio.envconfig import ClientConfig
 from temporalio.service import RPCError, RPCStatusCode
 
 from cli.exits import Code, Stop
+from cli.invocation import WORKER
 from cli.screen import say
 from orchestrator.contracts import Report
 from orchestrator.embedded import EmbeddedError, ensure_up, lease, probe_local
@@ -202,7 +203,7 @@ async def require_worker(connection: Connection, wait: float = WORKER_SECONDS) -
         if loop.time() >= until:
             raise Stop(
                 f"no worker polls task queue {target.task_queue!r} at {target.address};"
-                " nothing was started; start one with: python worker.py",
+                f" nothing was started; start one with: {WORKER}",
                 Code.UNREACHABLE,
             )
         if not said:

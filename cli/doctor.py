@@ -27,6 +27,7 @@ from temporalio.service import RPCError
 from cli.connection import CONNECT_SECONDS, configured_target, pollers
 from cli.exits import Code, Stop
 from cli.goal import endpoint_of
+from cli.invocation import WORKER
 from cli.launch import search_attributes_of
 from cli.options import Embedded
 from cli.screen import OUT, Safe, without_password
@@ -164,7 +165,7 @@ async def polled(client: Client, target: Target, queue: str) -> Check:
     if found:
         return Check("workers", queue, "ok", f"polled by {', '.join(found)}")
     own = queue == target.task_queue and not target.embedded
-    remedy = "nobody polls it; start one: python worker.py" if own else "nobody polls it"
+    remedy = f"nobody polls it; start one: {WORKER}" if own else "nobody polls it"
     return Check("workers", queue, "bad" if own else "note", remedy)
 
 

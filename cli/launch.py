@@ -20,6 +20,7 @@ from temporalio.service import RPCError
 from cli.amounts import money, seconds
 from cli.connection import Connection, require_worker
 from cli.exits import Stop
+from cli.invocation import STARTER
 from cli.screen import say
 from orchestrator.contracts import Approval, Goal
 from orchestrator.embedded import register_root
@@ -86,7 +87,7 @@ async def launch(connection: Connection, goal: Goal, run_id: str) -> str:
         if not _same(await goal_of_run(connection, chosen), goal):
             raise Stop(
                 f"--id {chosen!r} is in use by a run with another goal; choose another id,"
-                f" or look at it with: python starter.py show {chosen}"
+                f" or look at it with: {STARTER} show {chosen}"
             ) from error
         announce(connection, chosen)
         say("A run of this id and goal exists already; attached to it.", "dim")

@@ -17,6 +17,7 @@ from temporalio.common import SearchAttributeKey
 from cli.amounts import seconds
 from cli.connection import Connection, connected
 from cli.exits import Code
+from cli.invocation import STARTER
 from cli.launch import MEMO_GOAL, RUNS
 from cli.options import AsJson, Embedded
 from cli.screen import OUT, Safe, put, say
@@ -65,7 +66,7 @@ async def run(connection: Connection, most: int, as_json: bool) -> int:
     elif rows:
         OUT.print(Safe(_table(rows)))
     else:
-        say("No runs yet. Start one: python starter.py run --playbook code-review --input repo=.")
+        say(f"No runs yet. Start one: {STARTER} run --playbook code-review --input repo=.")
     return Code.COMPLETE
 
 

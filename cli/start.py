@@ -8,6 +8,7 @@ from activities.catalogue import Catalogue
 from cli.connection import Connection, configured_target, connected
 from cli.exits import Code
 from cli.goal import Asked, approval_of, goal_of
+from cli.invocation import STARTER
 from cli.launch import check_id, launch
 from cli.options import (
     Approve,
@@ -65,5 +66,5 @@ async def run(connection: Connection, goal: Goal, run_id: str) -> int:
     """Start and return; the id alone on stdout, for scripts."""
     started = await launch(connection, goal, run_id)
     put(started)
-    say(f"Watch it with: python starter.py watch {started}", "dim")
+    say(f"Watch it with: {STARTER} watch {started}", "dim")
     return Code.COMPLETE

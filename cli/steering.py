@@ -21,6 +21,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from cli.connection import Connection, connected
 from cli.exits import Code, Stop
 from cli.follow import POLL_SECONDS, look_at, no_such_run
+from cli.invocation import STARTER
 from cli.launch import login
 from cli.options import Embedded, OpenRunId, SubtaskId, Why
 from cli.screen import say
@@ -161,7 +162,7 @@ async def tell(connection: Connection, run_id: str, update: str, order: Order) -
         if not done:
             raise Stop(
                 f"{run_id}: no answer within {ANSWER_SECONDS:.0f} s;"
-                " python starter.py doctor says whether a worker runs",
+                f" {STARTER} doctor says whether a worker runs",
                 Code.UNREACHABLE,
             )
         said: str = asking.result()
@@ -207,4 +208,4 @@ async def _gone(connection: Connection, run_id: str) -> Stop:
 
 
 def _over(run_id: str) -> Stop:
-    return Stop(f"run {run_id} is over; its report: python starter.py show {run_id}")
+    return Stop(f"run {run_id} is over; its report: {STARTER} show {run_id}")

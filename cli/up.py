@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cli.exits import Code
+from cli.invocation import STARTER
 from cli.screen import say
 from orchestrator import embedded
 from orchestrator.settings import Settings
@@ -18,5 +19,5 @@ def run(settings: Settings) -> int:
     endpoint = embedded.up(settings)
     say(f"Up: Temporal at {endpoint.target.address}, state in {settings.state_dir}")
     say(f"Web UI: {endpoint.target.ui_url}")
-    say("Stop it with: python starter.py down", "dim")
+    say(f"Stop it with: {STARTER} down", "dim")
     return Code.COMPLETE

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cli.amounts import money, seconds
+from cli.invocation import STARTER
 from orchestrator.view import Preview, RunView
-
-STARTER = "python starter.py"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from cli import approval, outcome
 from cli.connection import Connection, connected
 from cli.exits import Code
 from cli.follow import Look, look_at, progress, watch
+from cli.invocation import STARTER
 from cli.launch import announce
 from cli.options import AsJson, Embedded, OutFile, RunId, check_out
 from cli.screen import ERR, at_terminal, say
@@ -43,7 +44,7 @@ async def to_the_end(
     try:
         look = await _closed(connection, run_id)
     except asyncio.CancelledError:
-        say(f"Left. The run goes on; come back with: python starter.py watch {run_id}")
+        say(f"Left. The run goes on; come back with: {STARTER} watch {run_id}")
         raise
     assert look.closed is not None
     ended = await outcome.read(connection, run_id, look.closed)

@@ -91,7 +91,14 @@ def _taken_over(state: State, work: Mapping[str, Progress]) -> dict[str, Progres
             update={"reused_from": fork.run_id, "dollars": Decimal(0), "usage": Usage()}
         )
         taken[finding.subtask_id] = replace(progress, finding=reused)
+    while stale := [key for key, each in taken.items() if _built_on_other(each, taken)]:
+        taken = {key: each for key, each in taken.items() if key not in stale}
     return taken
+
+
+def _built_on_other(progress: Progress, taken: Mapping[str, Progress]) -> bool:
+    """Whether a dependency is done anew, so that what was built on it cannot stand."""
+    return any(edge not in taken for edge in progress.subtask.depends_on)
 
 
 def begun(state: State, subtask: Subtask) -> Progress:

@@ -132,14 +132,15 @@ def _was_skipped(state: State, subtask_id: str) -> bool:
 def timings(state: State, now: datetime) -> Timings:
     """Measured from the state's own timestamps: seconds."""
     makespan = ((state.finished or now) - state.started).total_seconds()
+    own = [finding for finding in state.findings if not finding.reused_from]
     spans = [
         (finding.started, finding.finished)
-        for finding in state.findings
+        for finding in own
         if finding.started and finding.finished
     ]
     if not spans or state.plan is None:
         return Timings(makespan=round(makespan, 3))
-    seconds = {finding.subtask_id: _seconds(finding) for finding in state.findings}
+    seconds = {finding.subtask_id: _seconds(finding) for finding in own}
     work = (max(end for _, end in spans) - min(start for start, _ in spans)).total_seconds()
     total = sum(seconds.values())
     return Timings(

@@ -17,6 +17,7 @@ from cli.amounts import money, seconds
 from cli.board import board, changes
 from cli.doctor import masked
 from cli.exits import Code, code_of
+from cli.invocation import STARTER
 from cli.preview import preview
 from cli.screen import Safe, without_password
 from cli.waiting import questions
@@ -141,7 +142,7 @@ def test_a_plan_shows_its_prices_its_graph_its_critical_path_and_what_is_sent() 
         "Expected: $0.30 ($0.10 to $1.20), never above $2.00 · about 1 min 20 s",
         "Critical path: t1 → t3 → t4",
         "Sent to the models: the goal, notes (120 bytes)",
-        "python starter.py approve run-1",
+        f"{STARTER} approve run-1",
     ):
         assert part in shown
     assert [line.rstrip() for line in shown.splitlines() if "──" in line] == [
@@ -230,13 +231,13 @@ def test_every_question_comes_with_the_command_that_answers_it(
 ) -> None:
     (asked,) = questions(view().model_copy(update={"waiting": (waiting,), **fields}))
     assert text in asked.text
-    assert asked.command == f"python starter.py {command}"
+    assert asked.command == f"{STARTER} {command}"
 
 
 def test_a_new_question_is_a_line_and_an_old_one_is_none() -> None:
     before, after = view(), view(waiting=("paused: resume it",))
     (line,) = changes(before, after)
-    assert line.endswith("? the run is paused: python starter.py resume run-1")
+    assert line.endswith(f"? the run is paused: {STARTER} resume run-1")
     assert changes(after, after) == []
 
 

@@ -365,11 +365,12 @@ async def test_a_fork_pays_only_for_what_its_change_touches(runs: Runs) -> None:
 
 
 async def test_a_fork_does_not_take_over_findings_of_an_input_that_changed(runs: Runs) -> None:
-    plan = ready(subtask("t1", inputs=["note"]), subtask("t2"))
+    plan = ready(subtask("t1", inputs=["note"]), subtask("t2"), subtask("t3", "t1"))
     model = ScriptedModel(
         {
             "t1": [works("old"), works("new")],
             "t2": [works("two")],
+            "t3": [works("on the old"), works("on the new")],
             "synthesize": [synthesizes("one"), synthesizes("two")],
         }
     )
@@ -378,5 +379,6 @@ async def test_a_fork_does_not_take_over_findings_of_an_input_that_changed(runs:
     first = await runs.run(goal(plan=plan, inputs=[before]), model)
     fork = Fork(run_id=first.run_id, findings=first.findings, inputs=first.inputs)
     second = await runs.run(goal(plan=plan, inputs=[after], fork=fork), model)
-    assert [each.content for each in second.findings] == ["new", "two"]
+    assert [each.content for each in second.findings] == ["new", "two", "on the new"]
     assert model.heard.count("t2") == 1
+    assert second.timings.work < second.timings.makespan

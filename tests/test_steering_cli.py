@@ -18,6 +18,7 @@ from cli import approval, completion, edit, fork, inbox, plans, raising, run, st
 from cli.connection import Connection
 from cli.exits import Code, Stop
 from cli.goal import limits_of
+from cli.invocation import STARTER
 from cli.launch import goal_of_run
 from conftest import Runs, seen
 from orchestrator import steering as core
@@ -317,7 +318,7 @@ async def test_the_inbox_says_what_is_asked_and_the_command_that_answers_it(
         assert listed[0]["waiting"] == [
             {
                 "question": "t1 asks: ambiguous_input: which year?",
-                "command": 'python starter.py answer cli-inbox t1 "your answer"',
+                "command": f'{STARTER} answer cli-inbox t1 "your answer"',
             }
         ]
         await steering.tell(connection, "cli-inbox", "answer", steering.answer("t1", "2025"))

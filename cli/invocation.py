@@ -1,0 +1,23 @@
+"""How this program is called from here, so that what a person is told to type works as it is."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from orchestrator.settings import HOME
+
+
+def called(program: str) -> str:
+    """`.venv/bin/python starter.py` from the project's folder, whole paths from elsewhere."""
+    return shlex.join((_from_here(Path(sys.executable)), _from_here(HOME / program)))
+
+
+def _from_here(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+STARTER = called("starter.py")
+WORKER = called("worker.py")
