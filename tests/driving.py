@@ -1,6 +1,5 @@
 """Drives the pure core as the executor does, without Temporal: carries out moves, lets a test
-decide
-what comes back and when, and checks after every step what must always hold.
+decide what comes back and when, and checks after every step what must always hold.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Background processes that outlive their starter and are known by a pid file.
 
 A pid is ours if its command line names our state directory: a start time would be mistaken after a
-step of the
-clock, and a bare pid after its reuse.
+step of the clock, and a bare pid after its reuse.
 """
 
 from __future__ import annotations
@@ -12,12 +11,15 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
 LOG_BYTES = 5_000_000
 """A log above this is put aside, once, at the next start."""
+
+LET_GO_SECONDS = 2.0
 
 _EXEC_LOOKS = 20
 
@@ -120,7 +122,18 @@ def stop(pid: int, mark: Path, grace: float) -> bool:
             psutil.Process(pid).kill()
             deadline = float("inf")
         time.sleep(0.02)
+    _let_go(pid)
     return True
+
+
+def _let_go(pid: int) -> None:
+    """A process that ends loses its command line, by which it is ours, before its open files."""
+    deadline = time.monotonic() + LET_GO_SECONDS
+    with suppress(psutil.Error):
+        while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.01)
 
 
 def last_line(log: Path) -> str:
