@@ -227,7 +227,10 @@ async def attend(settings: Settings, target: Target, client: Client, started: li
     """The embedded worker's duties beside its work."""
 
     async def open_runs() -> int:
-        return (await client.count_workflows('ExecutionStatus="Running"')).count
+        # Whoever has the server's port by now may never answer.
+        patience = timedelta(seconds=5)
+        query = 'ExecutionStatus="Running"'
+        return (await client.count_workflows(query, rpc_timeout=patience)).count
 
     await attendance.attend(settings, target, open_runs, partial(drain, started))
 
