@@ -8,7 +8,7 @@ REPO ?= $(CURDIR)
 BASE ?=
 VENV = .venv
 # The tests mostly wait, for servers and timers: more processes than cores.
-TESTERS ?= 4
+TESTERS ?= 3
 PYTHON = $(VENV)/bin/python
 STAMP = $(VENV)/locked.stamp
 

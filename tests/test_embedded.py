@@ -83,7 +83,7 @@ def pids_of(settings: Settings, word: str) -> list[int]:
     return found
 
 
-def until(condition: Callable[[], object], seconds: float = 30) -> None:
+def until(condition: Callable[[], object], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "the condition never came true"
