@@ -232,7 +232,13 @@ async def attend(settings: Settings, target: Target, client: Client, started: li
         query = 'ExecutionStatus="Running"'
         return (await client.count_workflows(query, rpc_timeout=patience)).count
 
-    await attendance.attend(settings, target, open_runs, partial(drain, started))
+    try:
+        await attendance.attend(settings, target, open_runs, partial(drain, started))
+    except attendance.Moved as moved:
+        log.warning("the server moved to %s: connecting anew", moved)
+        # The same process under a new address, at once: nothing in flight can be delivered to the
+        # old one, where a stranger may listen who never answers the pollers' goodbye.
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 async def drain(started: list[Worker]) -> None:
@@ -289,10 +295,6 @@ def main(
         asyncio.run(serve(settings, target, served))
     except Unreachable as error:
         return _refused(error, 5)
-    except attendance.Moved as moved:
-        log.warning("the server moved to %s: connecting anew", moved)
-        # The same process under a new address; nothing in flight could be delivered to the old one.
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
     return 0
 
 
