@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from temporalio.client import WorkflowUpdateFailedError
+from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -153,7 +153,7 @@ async def tell(connection: Connection, run_id: str, update: str, order: Order) -
     """What came of a command. Stop if the run refuses it, is closed, unknown or does not answer."""
     order = order.model_copy(update={"by": login()})
     handle = connection.handle(run_id)
-    asking = asyncio.ensure_future(handle.execute_update(update, order, result_type=str))
+    asking = asyncio.ensure_future(_asked(handle, update, order))
     try:
         done, _ = await asyncio.wait({asking}, timeout=PATIENCE_SECONDS)
         if not done:
@@ -177,6 +177,18 @@ async def tell(connection: Connection, run_id: str, update: str, order: Order) -
     finally:
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
+
+
+async def _asked(handle: WorkflowHandle[Any, Any], update: str, order: Order) -> str:
+    while True:
+        try:
+            said: str = await handle.execute_update(update, order, result_type=str)
+            return said
+        except RPCError as error:
+            # "No poller seen recently": nothing was taken, and the worker may be coming back.
+            if error.status is not RPCStatusCode.FAILED_PRECONDITION:
+                raise
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def view_of(connection: Connection, run_id: str) -> RunView:
