@@ -7,8 +7,8 @@ NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
 REPO ?= $(CURDIR)
 BASE ?=
 VENV = .venv
-# The tests mostly wait, for servers and timers: more processes than cores.
-TESTERS ?= 3
+# The tests run servers of their own: as many processes as a small machine has cores.
+TESTERS ?= 2
 PYTHON = $(VENV)/bin/python
 STAMP = $(VENV)/locked.stamp
 

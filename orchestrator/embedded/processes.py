@@ -21,7 +21,7 @@ LOG_BYTES = 5_000_000
 
 LET_GO_SECONDS = 2.0
 
-_EXEC_LOOKS = 20
+_EXEC_LOOKS = 200
 
 # Runs in the new process: it records itself while it still holds the lock that its starter may die
 # with, and then becomes the program, without the lock. So there is no moment at which a process
