@@ -192,14 +192,16 @@ class Runs:
 
 async def seen(handle: Handle, condition: Callable[[RunView], object]) -> RunView:
     """Poll a run until a reader would see what the test waits for."""
-    for _ in range(500):
-        # "No poller seen recently": a worker that has just started is not known yet.
-        with suppress(RPCError):
-            view = await handle.query(SupervisorWorkflow.view)
-            if condition(view):
-                return view
-        await asyncio.sleep(0.02)
-    raise AssertionError("the run never came to this point")
+    async with asyncio.timeout(60):
+        while True:
+            # "No poller seen recently": a worker that has just started is not known yet.
+            with suppress(RPCError):
+                view = await handle.query(
+                    SupervisorWorkflow.view, rpc_timeout=timedelta(seconds=5)
+                )
+                if condition(view):
+                    return view
+            await asyncio.sleep(0.02)
 
 
 async def _full() -> Capabilities:

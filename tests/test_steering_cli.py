@@ -121,7 +121,7 @@ async def test_what_makes_no_sense_is_refused_with_the_reason_in_one_line(
     runs: Runs, connection: Connection
 ) -> None:
     async with runs.worker(script()):
-        await waiting(runs, connection, "cli-refused")
+        await waiting(runs, connection, "cli-nonsense")
 
         async def refusal(run_id: str, update: str, **fields: object) -> str:
             with pytest.raises(Stop) as refused:
@@ -129,12 +129,12 @@ async def test_what_makes_no_sense_is_refused_with_the_reason_in_one_line(
             assert refused.value.code == Code.REFUSED
             return str(refused.value)
 
-        said = await refusal("cli-refused", "resume")
-        assert said == "cli-refused: refused: the run is not paused"
+        said = await refusal("cli-nonsense", "resume")
+        assert said == "cli-nonsense: refused: the run is not paused"
         assert "no run 'nobody'" in await refusal("nobody", "approve")
-        await steering.run(connection, "cli-refused", "reject", Order(text="too dear"))
-        report = await report_of(connection, "cli-refused")
-        assert "run cli-refused is over" in await refusal("cli-refused", "approve")
+        await steering.run(connection, "cli-nonsense", "reject", Order(text="too dear"))
+        report = await report_of(connection, "cli-nonsense")
+        assert "run cli-nonsense is over" in await refusal("cli-nonsense", "approve")
     assert report.status == "declined"
     assert any("too dear" in note for note in report.notes)
 
