@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from temporalio.client import Client
 from temporalio.common import WorkerDeploymentVersion
@@ -49,6 +49,7 @@ from orchestrator.settings import Settings
 from orchestrator.storage import DirectoryStore
 from orchestrator.telemetry import LogContext, configure_logging, runtime
 from orchestrator.temporal import Target, Unreachable, connect
+from orchestrator.throttles import ShowThrottles
 from workflows import WORKFLOWS
 
 CONNECT_SECONDS = 60.0
@@ -165,7 +166,7 @@ def workers(client: Client, queue: str, served: Served, build_id: str) -> list[W
         "graceful_shutdown_timeout": GRACE,
         # Cancellation reaches an activity with its heartbeat; the default delays it by up to 8 s.
         "max_heartbeat_throttle_interval": timedelta(seconds=1),
-        "interceptors": [LogContext()],
+        "interceptors": [LogContext(), ShowThrottles(served.gate.slowed)],
     }
     main = Worker(
         client,
@@ -201,9 +202,9 @@ async def serve(settings: Settings, target: Target, served: Served) -> None:
     await served.journal.prune(RETENTION)
     started = workers(client, target.task_queue, served, settings.build_id or __version__)
     ends = [asyncio.create_task(told.wait()), *(asyncio.create_task(w.run()) for w in started)]
-    if served.tiers:
-        keeping = served.gate.keep(client, target.task_queue, served.tiers)
-        ends.append(asyncio.create_task(keeping))
+    # Also of tiers that others serve: who looks at a run may be answered by this process.
+    keeping = served.gate.keep(client, target.task_queue, get_args(Tier))
+    ends.append(asyncio.create_task(keeping))
     attending = None
     if target.embedded:
         attendance.came_up(settings)

@@ -12,7 +12,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -22,7 +22,16 @@ from temporalio.service import RPCError
 
 from orchestrator import rate_limits
 from orchestrator.errors import NotBilled
-from orchestrator.gate import STEP_SECONDS, Flow, Throttled, described, next_rate, understood
+from orchestrator.gate import (
+    STEP_SECONDS,
+    Flow,
+    Throttled,
+    described,
+    next_rate,
+    plainly,
+    understood,
+)
+from orchestrator.rate_limits import QueueRate
 
 SPACING = 0.01
 """Seconds between two calls of a tier that leave this process: the first refusal comes back before
@@ -65,9 +74,10 @@ class _Lane:
     flow: Flow = field(default_factory=Flow)
     told: Flow = field(default_factory=Flow)
     """What the server holds, as far as known."""
-    stamp: str = ""
-    foreign: bool = False
-    """Whether the limit at the server is a person's, which is left alone."""
+    newest: QueueRate = field(default_factory=QueueRate)
+    """What was last read or written there."""
+    by_hand: QueueRate | None = None
+    """The limit at the server, when it is a person's: it is left alone."""
     workers: int = 1
     free: float = 0.0
     """When the next call may leave."""
@@ -158,6 +168,20 @@ class RateGate:
         """A call was refused for want of capacity; the endpoint asks to wait so many seconds."""
         self._lane(tier).shut(seconds, reason, _now())
 
+    def slowed(self) -> Mapping[str, str]:
+        """The tiers that are not at full speed just now, each with a line that says how fast it
+        goes and why. Only reads, so any thread may ask.
+        """
+        now = _now()
+        lines = {}
+        for tier, lane in tuple(self._lanes.items()):
+            flow, by_hand = next_rate(lane.flow, None, now), lane.by_hand
+            if by_hand and flow.rate != 0:
+                lines[tier] = by_hand.plainly(tier, now)
+            elif flow.rate is not None:
+                lines[tier] = plainly(tier, flow)
+        return lines
+
     async def keep(self, client: Client, queue: str, tiers: Sequence[str]) -> None:
         """Agree with the server and the other workers about the queue of each tier, for ever.
 
@@ -187,18 +211,19 @@ class RateGate:
         found = await rate_limits.read_rate(client, queue)
         lane.workers = found.workers
         now = _now()
-        if found.stamp != lane.stamp:
+        # A look soon after a change may still find what was before it.
+        if found.stamp != lane.newest.stamp and found.written >= lane.newest.written:
             shared = understood(tier, found.rate, found.reason, found.written, now)
-            lane.stamp, lane.foreign = found.stamp, shared is None
+            lane.newest, lane.by_hand = found, found if shared is None else None
             if shared is not None:
                 lane.adopt(shared)
         lane.advance(now)
         flow, rate = lane.flow, _queue_rate(lane.flow, now)
-        if lane.foreign or (flow == lane.told and _same(rate, found.rate)):
+        if lane.by_hand or (flow == lane.told and _same(rate, found.rate)):
             return
         text = described(tier, flow, now)
-        written = await rate_limits.write_rate(client, queue, rate, text)
-        lane.stamp, lane.told = written.stamp, flow
+        lane.newest = await rate_limits.write_rate(client, queue, rate, text)
+        lane.told = flow
         logger.info("%s", text)
 
     def _lane(self, tier: str) -> _Lane:

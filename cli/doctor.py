@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,6 @@ from cli.invocation import WORKER
 from cli.launch import search_attributes_of
 from cli.options import Embedded
 from cli.screen import OUT, Safe, without_password
-from cli.throttles import TIERS, words
 from orchestrator import __version__, embedded
 from orchestrator.contracts import Tier
 from orchestrator.embedded.server import SEARCH_ATTRIBUTES, binary
@@ -172,11 +172,12 @@ async def polled(client: Client, target: Target, queue: str) -> Check:
 async def rates(client: Client, target: Target) -> list[Check]:
     """How fast each tier may go, and whether the server can slow one for all workers together."""
     checks = []
-    for tier in TIERS:
+    for tier in get_args(Tier):
         found = await read_rate(client, f"{target.task_queue}-{tier}")
         mark: Mark = "ok" if found.rate is None else "note"
-        checks.append(Check("workers", f"{tier} rate", mark, words(tier, found)))
-    if not await can_set_rates(client, f"{target.task_queue}-{TIERS[0]}"):
+        detail = found.plainly(tier, time.time())
+        checks.append(Check("workers", f"{tier} rate", mark, detail))
+    if not await can_set_rates(client, f"{target.task_queue}-haiku"):
         missing = "the server keeps no rates: after a throttle each worker slows by itself"
         checks.append(Check("workers", "rate gate", "note", missing))
     return checks

@@ -5,7 +5,6 @@ so, and goes on.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,12 +26,9 @@ from cli.board import board, changes
 from cli.connection import Connection
 from cli.exits import Stop
 from cli.screen import ERR, say_all
-from cli.throttles import throttles
 from orchestrator.view import RunView
 
 POLL_SECONDS = 0.4
-THROTTLE_SECONDS = 2.0
-"""How often the rates of the tiers are looked at."""
 LOOK_SECONDS = 3.0
 """How long one request may take before the watcher says that nobody answers."""
 FRAMES_PER_SECOND = 5
@@ -131,14 +127,9 @@ async def watch(
     connection: Connection, run_id: str, shown: Progress, until: Callable[[RunView], bool]
 ) -> Look:
     """Show a run until it closes or has come to a point; the last look at it."""
-    slow: tuple[str, ...] = ()
-    due = 0.0
     while True:
         look = await look_at(connection, run_id)
-        if time.monotonic() >= due:
-            slow = await throttles(connection.client, connection.target.task_queue)
-            due = time.monotonic() + THROTTLE_SECONDS
-        shown.update(look.view, (*look.notes, *slow))
+        shown.update(look.view, look.notes)
         if look.closed or (look.view and until(look.view)):
             return look
         await asyncio.sleep(POLL_SECONDS)

@@ -116,6 +116,15 @@ def described(tier: str, flow: Flow, now: float) -> str:
     )
 
 
+def plainly(tier: str, flow: Flow) -> str:
+    """The same for somebody who watches a run; it stays the same while the cause does."""
+    if flow.rate is None:
+        return f"{tier} at full speed"
+    if flow.rate == 0:
+        return f"{tier} throttled {flow.until - flow.changed:.0f} s: {flow.cause}"
+    return f"{tier} slowed after a throttle at {flow.measured:g} calls/s"
+
+
 def understood(tier: str, rate: float | None, text: str, written: float, now: float) -> Flow | None:
     """What `described` said at the time `written`; None: this limit is somebody else's.
 

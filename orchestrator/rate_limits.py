@@ -17,6 +17,8 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from orchestrator.gate import plainly, understood
+
 ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
 RPC_SECONDS = 5.0
 POLL_SECONDS = 70.0
@@ -39,6 +41,14 @@ class QueueRate:
     written: float = 0.0
     workers: int = 1
     """Processes that ask this queue for work; 1 if there are none."""
+
+    def plainly(self, tier: str, now: float) -> str:
+        """How fast a tier may go, for somebody who watches a run."""
+        flow = understood(tier, self.rate, self.reason, self.written, now)
+        if flow is not None:
+            return plainly(tier, flow)
+        why = f": {self.reason}" if self.reason else ""
+        return f"{tier} limited to {self.rate:g} calls/s by hand{why}"
 
 
 async def read_rate(client: Client, queue: str) -> QueueRate:

@@ -16,6 +16,7 @@ from orchestrator.contracts import (
     ReportStatus,
     Timings,
 )
+from orchestrator.events import Ask
 from orchestrator.state import Progress, State
 from orchestrator.view import Row, RunView
 
@@ -195,11 +196,18 @@ def run_view(state: State, now: datetime) -> RunView:
         started=state.started,
         now=state.finished or now,
         deadline=state.work_deadline,
+        tiers=tiers_in_flight(state),
         waiting=waiting(state),
         preview=state.estimate if state.phase == "approval" else None,
         notes=notes(state),
         answer=state.finishing.synthesis.answer if closed and state.finishing.synthesis else "",
     )
+
+
+def tiers_in_flight(state: State) -> tuple[str, ...]:
+    """The tiers of the model calls in flight, each once."""
+    asks = (flight.move for flight in state.flights.values() if isinstance(flight.move, Ask))
+    return tuple(dict.fromkeys(ask.call.tier for ask in asks if ask.call.model))
 
 
 def waiting(state: State) -> tuple[str, ...]:

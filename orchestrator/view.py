@@ -80,6 +80,8 @@ class RunView(Contract):
     started: datetime
     now: datetime
     deadline: datetime | None = None
+    tiers: tuple[str, ...] = ()
+    """Of the model calls in flight."""
     waiting: tuple[str, ...] = ()
     """What a person is asked, one `what: question` each."""
     preview: Preview | None = None

@@ -128,6 +128,7 @@ class Runs:
         # Cancellation reaches an activity with its next heartbeat.
         options: dict[str, Any] = {
             "build_id": "test",
+            "interceptors": more.get("interceptors", ()),
             "max_heartbeat_throttle_interval": timedelta(seconds=1),
         }
         async with AsyncExitStack() as stack:
@@ -196,9 +197,7 @@ async def seen(handle: Handle, condition: Callable[[RunView], object]) -> RunVie
         while True:
             # "No poller seen recently": a worker that has just started is not known yet.
             with suppress(RPCError):
-                view = await handle.query(
-                    SupervisorWorkflow.view, rpc_timeout=timedelta(seconds=5)
-                )
+                view = await handle.query(SupervisorWorkflow.view, rpc_timeout=timedelta(seconds=5))
                 if condition(view):
                     return view
             await asyncio.sleep(0.02)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -15,6 +15,7 @@ from typing import cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueResponse
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
@@ -23,7 +24,8 @@ from temporalio.testing import WorkflowEnvironment
 from activities import gate as gates
 from activities.gate import RateGate
 from cli.doctor import rates
-from cli.throttles import throttles
+from conftest import Handle, Runs
+from orchestrator.contracts import Goal
 from orchestrator.errors import NotBilled
 from orchestrator.gate import (
     GUESS,
@@ -38,6 +40,10 @@ from orchestrator.gate import (
 )
 from orchestrator.rate_limits import QueueRate, can_set_rates, read_rate, write_rate
 from orchestrator.temporal import Target
+from orchestrator.text import for_markdown
+from orchestrator.throttles import ShowThrottles
+from scripted import ScriptedModel, ready, subtask, synthesizes, works
+from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio
 
@@ -215,8 +221,10 @@ def queue() -> str:
 
 
 @asynccontextmanager
-async def keeping(client: Client, queue: str, *gates: RateGate) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(gate.keep(client, queue, ("haiku",))) for gate in gates]
+async def keeping(
+    client: Client, queue: str, *gates: RateGate, tiers: Sequence[str] = ("haiku",)
+) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(gate.keep(client, queue, tiers)) for gate in gates]
     try:
         yield
     finally:
@@ -245,12 +253,14 @@ async def refused(gate: RateGate) -> NotBilled:
 
 
 async def test_a_server_keeps_a_rate_with_its_reason(env: WorkflowEnvironment, queue: str) -> None:
-    assert await can_set_rates(env.client, queue)
-    assert (await read_rate(env.client, queue)).rate is None
-    written = await write_rate(env.client, queue, 0.0, "haiku throttled")
-    assert written == await read_rate(env.client, queue)
+    tier = f"{queue}-haiku"
+    assert await can_set_rates(env.client, tier)
+    assert (await read_rate(env.client, tier)).rate is None
+    written = await write_rate(env.client, tier, 0.0, "haiku throttled")
+    # A look soon after a change may still find what was before it.
+    assert written == await until(env.client, queue, lambda found: found.stamp == written.stamp)
     assert (written.rate, written.reason) == (0.0, "haiku throttled")
-    lifted = await write_rate(env.client, queue, None, "haiku at full speed")
+    lifted = await write_rate(env.client, tier, None, "haiku at full speed")
     assert lifted.rate is None and lifted.stamp != written.stamp
 
 
@@ -332,20 +342,53 @@ async def test_where_the_server_keeps_no_rates_each_worker_slows_by_itself(queue
 # ---------------------------------------------------------------- what a person sees
 
 
-async def test_the_terminal_says_which_tier_is_throttled_for_how_long_and_why(
+async def test_every_worker_knows_which_tier_is_slowed_how_much_and_why(
     env: WorkflowEnvironment, queue: str
 ) -> None:
-    assert await throttles(env.client, queue) == ()
-    shut = next_rate(Flow(), Throttled(12.0, CAUSE, 8.0), 0.0)
+    shut = next_rate(Flow(), Throttled(120.0, CAUSE, 8.0), 0.0)
     await write_rate(env.client, f"{queue}-haiku", 0.0, described("haiku", shut, 0.0))
     await write_rate(env.client, f"{queue}-opus", 2.0, "quiet hours")
-    slowed = described("sonnet", next_rate(shut, None, 12.0), 12.0)
+    slowed = described("sonnet", next_rate(shut, None, 120.0), 120.0)
     await write_rate(env.client, f"{queue}-sonnet", 4.8, slowed)
-    assert await throttles(env.client, queue) == (
-        f"haiku throttled 12 s: {CAUSE}",
-        "sonnet slowed after a throttle at 8 calls/s",
-        "opus limited to 2 calls/s by hand: quiet hours",
+    gate = RateGate()
+    assert gate.slowed() == {}
+    async with keeping(env.client, queue, gate, tiers=("haiku", "sonnet", "opus")):
+        while len(gate.slowed()) < 3:  # noqa: ASYNC110 - it is polled by users, too
+            await asyncio.sleep(0.05)
+        assert gate.slowed() == {
+            "haiku": f"haiku throttled 120 s: {CAUSE}",
+            "sonnet": "sonnet slowed after a throttle at 8 calls/s",
+            "opus": "opus limited to 2 calls/s by hand: quiet hours",
+        }
+
+
+async def details(handle: Handle) -> str:
+    """The board, as the Web UI asks for it."""
+    metadata: WorkflowMetadata = await handle.query(
+        "__temporal_workflow_metadata", result_type=WorkflowMetadata
     )
+    return metadata.current_details
+
+
+async def test_a_run_shows_the_throttle_that_it_waits_for_on_its_board_and_not_in_its_history(
+    runs: Runs,
+) -> None:
+    gate, go_on = RateGate(), asyncio.Event()
+    model = ScriptedModel({"t1": [go_on, works("one")], "synthesize": [synthesizes("One [t1].")]})
+    goal = Goal(text="Compare engines", plan=ready(subtask("t1", tier="haiku")), use_models=True)
+    line = f"haiku throttled 12 s: {CAUSE}"
+    async with runs.worker(model, interceptors=[ShowThrottles(gate.slowed)]):
+        handle = await runs.start(goal)
+        await model.asked("t1")
+        before, described = await details(handle), await handle.describe()
+        await gate.throttled("haiku", 12.0, CAUSE)
+        await gate.throttled("opus", 12.0, CAUSE)
+        assert (await handle.query(SupervisorWorkflow.view)).notes == (line,)
+        assert await details(handle) == f"{before}\n- {for_markdown(line)}"
+        assert (await handle.describe()).history_length == described.history_length
+        go_on.set()
+        assert (await handle.result()).status == "complete"
+        assert "throttled" not in await details(handle)
 
 
 async def test_doctor_shows_the_rate_of_each_tier_with_its_reason(
