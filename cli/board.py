@@ -128,10 +128,12 @@ def _table(view: RunView, late: float, *, wide: bool) -> Table:
     return table
 
 
-def changes(before: RunView | None, after: RunView) -> list[str]:
-    """What happened between two views, one plain line each; for logs and pipes."""
+def changes(before: RunView | None, after: RunView, *, at: datetime | None = None) -> list[str]:
+    """What happened between two views, one plain line each; for logs and pipes. `at` is the
+    reader's clock, for what is no event of the run.
+    """
     lines: list[str] = []
-    stamp = seconds((after.now - after.started).total_seconds()).rjust(9)
+    stamp = _stamp(after, after.now)
     phase = [f"{stamp}  {_PHASES[after.phase]}"] * (before is None or before.phase != after.phase)
     lines += [] if after.phase == "closed" else phase
     known = {row.id: row for row in before.rows} if before else {}
@@ -143,7 +145,8 @@ def changes(before: RunView | None, after: RunView) -> list[str]:
             continue
         lines.append(f"{stamp}  {_line(_row(row))}")
     told = before.notes if before else ()
-    lines += [f"{stamp}  ! {_line(note)}" for note in after.notes if note not in told]
+    noted = _stamp(after, max(at, after.now) if at and after.phase != "closed" else after.now)
+    lines += [f"{noted}  ! {_line(note)}" for note in after.notes if note not in told]
     asked = questions(before) if before else ()
     lines += [
         f"{stamp}  ? {_line(each.text)}: {_line(each.remedy)}"
@@ -151,6 +154,10 @@ def changes(before: RunView | None, after: RunView) -> list[str]:
         if each not in asked
     ]
     return lines + (phase if after.phase == "closed" else [])
+
+
+def _stamp(view: RunView, at: datetime) -> str:
+    return seconds((at - view.started).total_seconds()).rjust(9)
 
 
 def _row(row: Row) -> str:

@@ -77,7 +77,7 @@ class Lines:
 
     def update(self, view: RunView | None, notes: tuple[str, ...]) -> None:
         if view and not self.only_notes:
-            say_all(changes(self.view, view))
+            say_all(changes(self.view, view, at=datetime.now(UTC)))
             self.view = view
         say_all(f"! {note}" for note in notes if note not in self.notes)
         self.notes = notes

@@ -122,7 +122,7 @@ def plainly(tier: str, flow: Flow) -> str:
         return f"{tier} at full speed"
     if flow.rate == 0:
         return f"{tier} throttled {flow.until - flow.changed:.0f} s: {flow.cause}"
-    return f"{tier} slowed after a throttle at {flow.measured:g} calls/s"
+    return f"{tier} slowed after a throttle at {flow.measured:.1f} calls/s"
 
 
 def understood(tier: str, rate: float | None, text: str, written: float, now: float) -> Flow | None:

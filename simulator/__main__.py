@@ -35,7 +35,7 @@ async def _serve(script: Script, port: int) -> None:
     async with Simulator(script, port=port) as simulator:
         lines = (
             f"export ANTHROPIC_BASE_URL={simulator.url}",
-            f"export ANTHROPIC_API_KEY={script.key or 'scripted'}",
+            f"export ANTHROPIC_API_KEY={script.key or 'scripted-key'}",
         )
         sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()

@@ -357,7 +357,7 @@ async def test_every_worker_knows_which_tier_is_slowed_how_much_and_why(
             await asyncio.sleep(0.05)
         assert gate.slowed() == {
             "haiku": f"haiku throttled 120 s: {CAUSE}",
-            "sonnet": "sonnet slowed after a throttle at 8 calls/s",
+            "sonnet": "sonnet slowed after a throttle at 8.0 calls/s",
             "opus": "opus limited to 2 calls/s by hand: quiet hours",
         }
 

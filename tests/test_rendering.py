@@ -262,6 +262,13 @@ def test_a_second_try_and_a_new_note_are_changes() -> None:
     ]
 
 
+def test_a_note_is_dated_by_the_readers_clock_because_it_is_no_event_of_the_run() -> None:
+    before = view(row())
+    after = before.model_copy(update={"notes": ("haiku throttled 12 s",)})
+    (line,) = changes(before, after, at=after.started + timedelta(seconds=42))
+    assert line.split() == ["42", "s", "!", *"haiku throttled 12 s".split()]
+
+
 def test_hostile_text_in_a_change_stays_on_its_line() -> None:
     lines = changes(None, view(row(title=HOSTILE, note=HOSTILE), notes=(HOSTILE,)))
     assert all(UNSEEN.search(line) is None and "\n" not in line for line in lines)

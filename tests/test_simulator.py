@@ -449,7 +449,7 @@ def test_by_hand_it_prints_what_to_export_and_leaves_quietly() -> None:
         process.send_signal(signal.SIGINT)
         _, complaints = process.communicate()
     assert re.fullmatch(r"export ANTHROPIC_BASE_URL=http://127\.0\.0\.1:\d+\n", lines[0])
-    assert lines[1] == "export ANTHROPIC_API_KEY=scripted\n"
+    assert lines[1] == "export ANTHROPIC_API_KEY=scripted-key\n"
     assert (process.returncode, complaints) == (0, "")
 
 
