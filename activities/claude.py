@@ -8,7 +8,6 @@ failure means in `classify`, what arrives in `Transcript`.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -41,10 +40,6 @@ POOL_SECONDS = 10.0
 COUNT_SECONDS = 10.0
 DRAIN_SECONDS = 0.5
 CONNECTIONS = 1_000
-SPREAD = 0.25
-"""Share by which waits are lengthened at random, so that those refused together do not return
-together.
-"""
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 NEVER_VALID = (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, httpx2.InvalidURL)
 
@@ -81,14 +76,12 @@ class Claude:
         stall_seconds: float = STALL_SECONDS,
         pool_seconds: float = POOL_SECONDS,
         connections: int = CONNECTIONS,
-        chance: Callable[[], float] = random.random,
     ) -> None:
-        """`price` prices the bills of failed calls; `chance` in [0, 1) spreads waits."""
+        """`price` prices the bills of failed calls."""
         self._key = key
         self._base_url = base_url or OFFICIAL
         self._price = price
         self._connections = connections
-        self._chance = chance
         self._timeout = httpx2.Timeout(
             stall_seconds, connect=min(CONNECT_SECONDS, stall_seconds), pool=pool_seconds
         )
@@ -219,8 +212,7 @@ class Claude:
         match verdict.kind:
             case "not_billed":
                 wait = verdict.retry_after
-                if wait is not None:
-                    wait *= 1 + SPREAD * self._chance()
+                # Exactly: those that are refused together leave one after another, by the gate.
                 return NotBilled(
                     message,
                     retry_after=None if wait is None else timedelta(seconds=wait),

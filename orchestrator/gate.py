@@ -1,5 +1,5 @@
-"""How fast the calls of one tier may leave: shut while the endpoint asks for it, then half of what
-it took before, then a climb until the limit is lifted. Pure; times are seconds of one clock.
+"""How fast the calls of one tier may leave: shut while the endpoint asks for it, then a little less
+than it took before, then a climb until the limit is lifted. Pure; times are seconds of one clock.
 
 The whole state fits into the reason that Temporal keeps with a task queue's rate, so that a person
 reads it in the Web UI, and any worker goes on from where another one died.
@@ -14,17 +14,27 @@ from dataclasses import dataclass, replace
 LONGEST_SHUT = 300.0
 """Seconds. Whatever a server asks, a few calls try again after this long."""
 STEP_SECONDS = 1.0
-"""Between two changes of a rate that is not shut."""
+"""Between two changes of a rate that is not shut; at least."""
+STEP_CALLS = 5
+"""A slow tier changes its rate after so many calls, because fewer prove nothing;"""
+LONGEST_STEP = 3.0
+"""or after so many seconds."""
 LEAST = 0.05
 """Calls per second: the slowest a tier goes while it is not shut."""
-GUESS = 1.0
-"""Calls per second that a tier is taken to bear when it is refused before anything is known."""
+REOPENED = 0.95
+"""Of the measured rate: where a tier opens."""
+SEARCHED_FROM = 0.5
+"""Calls per second: where a tier opens of which nothing is known. From there the rate doubles with
+each step, until a refusal tells more.
+"""
+SEARCHED_TO = 100.0
+"""Calls per second: when this is reached without a refusal, the limit is lifted."""
 LIFTED = 10.0
 """The limit is lifted when the climb has come to this many times the rate measured before."""
 CAUSE_CHARACTERS = 160
 
-_SHUT = re.compile(r"throttled ([\d.]+) s: (.*); then ([\d.]+)/s of ([\d.]+)/s")
-_SLOWED = re.compile(r"slowed to ([\d.]+)/s: step (\d+) after a throttle at ([\d.]+)/s")
+_SHUT = re.compile(r"throttled ([\d.]+) s: (.*); then ([\d.]+)/s(?: of ([\d.]+)/s)?")
+_SLOWED = re.compile(r"slowed to ([\d.]+)/s: step (\d+) after a throttle(?: at ([\d.]+)/s)?")
 
 
 @dataclass(frozen=True)
@@ -43,12 +53,16 @@ class Flow:
     """When that is."""
     cause: str = ""
     changed: float = 0.0
+    burst: bool = False
+    """Whether `measured` was seen while nothing limited the tier: calls on their way can still
+    lower it, and the endpoint bears such a burst.
+    """
 
 
 @dataclass(frozen=True)
 class Throttled:
     """The endpoint refused a call for want of capacity and asked to wait so many seconds;
-    `measured` is how many calls per second it took before.
+    `measured` is how many calls per second it took before; 0: too few to tell.
     """
 
     seconds: float
@@ -62,11 +76,20 @@ def next_rate(flow: Flow, event: Throttled | None, now: float) -> Flow:
         return _shut(flow, event, now)
     if flow.rate == 0:
         return _climbed(flow, 0, flow.after, now) if now >= flow.until else flow
-    if flow.rate is None or now < flow.changed + STEP_SECONDS:
+    if flow.rate is None or now < flow.changed + _step_seconds(flow):
         return flow
     step = flow.step + 1
+    if not flow.measured:
+        rate = flow.rate * 2
+        return Flow() if rate >= SEARCHED_TO else _climbed(flow, step, rate, now)
     share = _share(step)
     return Flow() if share >= LIFTED else _climbed(flow, step, share * flow.measured, now)
+
+
+def _step_seconds(flow: Flow) -> float:
+    if not flow.measured or not flow.rate:
+        return STEP_SECONDS
+    return min(max(STEP_CALLS / flow.rate, STEP_SECONDS), LONGEST_STEP)
 
 
 def _share(step: int) -> float:
@@ -82,38 +105,55 @@ def _climbed(flow: Flow, step: int, rate: float, now: float) -> Flow:
 
 def _shut(flow: Flow, event: Throttled, now: float) -> Flow:
     until = now + min(max(event.seconds, 0.0), LONGEST_SHUT)
-    cause = " ".join(event.cause.split())[:CAUSE_CHARACTERS]
     if flow.rate == 0:
-        # Refusals of what was on its way. Less was taken than it seemed.
-        measured = min(flow.measured, max(_rounded(event.measured), _rounded(flow.measured / 2)))
-        after = _rounded(flow.after * measured / flow.measured)
-        return replace(flow, until=max(flow.until, until), measured=measured, after=after)
-    known = flow.measured if flow.rate is not None else 0.0
-    # One bad second says little: no estimate falls by more than half.
-    measured = _rounded(max(event.measured, known / 2 if known else GUESS))
-    # A rate that was measured while it was limited is the endpoint's own; any other is a guess.
-    after = _rounded(measured * (0.95 if known else 0.5))
-    return Flow(0.0, measured, 0, after, until, cause, now)
+        # A refusal of what was on its way. Of a burst, less was taken than it seemed.
+        flow = replace(flow, until=max(flow.until, until))
+        return _estimated(flow, min(flow.measured, event.measured)) if flow.burst else flow
+    if flow.rate is None:
+        measured = event.measured
+    elif not flow.measured:
+        # It bore half of this, at the step before.
+        measured = max(event.measured, flow.rate / 2)
+    else:
+        # One bad second says little: no estimate falls by more than half.
+        lower = max(event.measured or 0.9 * flow.measured, flow.measured / 2)
+        measured = min(lower, flow.rate)
+    cause = " ".join(event.cause.split())[:CAUSE_CHARACTERS]
+    shut = Flow(rate=0.0, until=until, cause=cause, changed=now, burst=flow.rate is None)
+    return _estimated(shut, measured)
+
+
+def _estimated(shut: Flow, measured: float) -> Flow:
+    """Shut, to open by what the endpoint seems to take; 0: not known."""
+    if not measured:
+        return replace(shut, measured=0.0, after=SEARCHED_FROM)
+    return replace(shut, measured=_rounded(measured), after=_rounded(REOPENED * measured))
 
 
 def _rounded(rate: float) -> float:
     return max(round(rate, 2), LEAST)
 
 
+def regained(shut: Flow) -> int:
+    """Calls that may leave one right after the other when this tier opens. A limit fills up again
+    while nothing is sent; one that bore a burst bears about a second's worth.
+    """
+    if not shut.burst:
+        return 0
+    return int(shut.measured * min(shut.until - shut.changed, 1.0))
+
+
 def described(tier: str, flow: Flow, now: float) -> str:
     """One readable line that says all of it."""
     if flow.rate is None:
         return f"{tier} at full speed"
+    known = f"{flow.measured:.2f}/s" if flow.measured else ""
     if flow.rate == 0:
         left = math.ceil(max(flow.until - now, 0.0) * 10) / 10
-        return (
-            f"{tier} throttled {left:g} s: {flow.cause}; "
-            f"then {flow.after:.2f}/s of {flow.measured:.2f}/s"
-        )
-    return (
-        f"{tier} slowed to {flow.rate:.2f}/s: step {flow.step} after a throttle at "
-        f"{flow.measured:.2f}/s"
-    )
+        then = f"then {flow.after:.2f}/s" + (f" of {known}" if known else "")
+        return f"{tier} throttled {left:g} s: {flow.cause}; {then}"
+    after = "after a throttle" + (f" at {known}" if known else "")
+    return f"{tier} slowed to {flow.rate:.2f}/s: step {flow.step} {after}"
 
 
 def plainly(tier: str, flow: Flow) -> str:
@@ -122,7 +162,9 @@ def plainly(tier: str, flow: Flow) -> str:
         return f"{tier} at full speed"
     if flow.rate == 0:
         return f"{tier} throttled {flow.until - flow.changed:.0f} s: {flow.cause}"
-    return f"{tier} slowed after a throttle at {flow.measured:.1f} calls/s"
+    return f"{tier} slowed after a throttle" + (
+        f" at {flow.measured:.1f} calls/s" if flow.measured else ""
+    )
 
 
 def understood(tier: str, rate: float | None, text: str, written: float, now: float) -> Flow | None:
@@ -134,10 +176,10 @@ def understood(tier: str, rate: float | None, text: str, written: float, now: fl
         return Flow()
     said = text.removeprefix(f"{tier} ")
     if shut := _SHUT.fullmatch(said):
-        seconds, after, measured = (float(shut[number]) for number in (1, 3, 4))
+        seconds, after, measured = (float(shut[number] or 0) for number in (1, 3, 4))
         until = min(written, now) + min(seconds, LONGEST_SHUT)
         return Flow(0.0, measured, 0, after, until, shut[2], min(written, now))
     if slowed := _SLOWED.fullmatch(said):
-        allowed, measured = float(slowed[1]), float(slowed[3])
+        allowed, measured = float(slowed[1]), float(slowed[3] or 0)
         return Flow(allowed, measured, int(slowed[2]), changed=min(written, now))
     return None

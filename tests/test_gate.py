@@ -28,14 +28,17 @@ from conftest import Handle, Runs
 from orchestrator.contracts import Goal
 from orchestrator.errors import NotBilled
 from orchestrator.gate import (
-    GUESS,
     LEAST,
     LONGEST_SHUT,
+    LONGEST_STEP,
+    REOPENED,
+    SEARCHED_FROM,
     STEP_SECONDS,
     Flow,
     Throttled,
     described,
     next_rate,
+    regained,
     understood,
 )
 from orchestrator.rate_limits import QueueRate, can_set_rates, read_rate, write_rate
@@ -86,8 +89,8 @@ def test_no_tier_stays_shut_or_slow_for_ever(
 ) -> None:
     flow, now = after(history)
     now += LONGEST_SHUT
-    for _ in range(100):
-        now += STEP_SECONDS
+    for _ in range(50):
+        now += LONGEST_STEP
         flow = next_rate(flow, None, now)
     assert flow == Flow()
 
@@ -99,20 +102,44 @@ def test_a_rate_changes_at_most_once_a_second_and_only_climbs_by_itself(
     flow, now = after(history)
     if flow.rate:
         assert next_rate(flow, None, flow.changed + STEP_SECONDS * 0.99) == flow
-        later = next_rate(flow, None, now + STEP_SECONDS)
+        later = next_rate(flow, None, now + LONGEST_STEP)
         assert later.rate is None or later.rate >= flow.rate >= LEAST
 
 
-@given(st.floats(GUESS, 200), seconds)
-def test_a_tier_opens_at_half_of_what_it_took_before(measured: float, wait: float) -> None:
+@given(st.floats(1, 200), seconds)
+def test_a_tier_opens_just_below_what_it_took_before(measured: float, wait: float) -> None:
     shut = next_rate(Flow(), Throttled(wait, CAUSE, measured), 0.0)
     opened = next_rate(shut, None, shut.until)
-    assert opened.rate == pytest.approx(measured / 2, abs=0.02)
+    assert opened.rate == pytest.approx(REOPENED * measured, abs=0.02)
 
 
-def test_a_tier_that_is_refused_before_it_took_anything_is_tried_at_a_guess() -> None:
-    shut = next_rate(Flow(), Throttled(1.0, CAUSE, 0.0), 0.0)
-    assert next_rate(shut, None, 1.0).rate == GUESS / 2
+def test_a_tier_that_is_refused_before_it_took_anything_doubles_its_rate_until_it_is_again() -> (
+    None
+):
+    flow = next_rate(Flow(), Throttled(1.0, CAUSE, 0.0), 0.0)
+    rates = []
+    for second in range(1, 5):
+        flow = next_rate(flow, None, float(second))
+        rates.append(flow.rate)
+    assert rates == [SEARCHED_FROM * factor for factor in (1, 2, 4, 8)]
+    refused = next_rate(flow, Throttled(1.0, CAUSE, 0.0), 4.5)
+    assert refused.measured == SEARCHED_FROM * 4
+
+
+def test_refusals_of_what_was_on_its_way_lower_the_estimate_of_a_burst_only() -> None:
+    burst = next_rate(Flow(), Throttled(1.0, CAUSE, 8.0), 0.0)
+    assert next_rate(burst, Throttled(1.0, CAUSE, 6.0), 0.1).measured == 6.0
+    limited = replace(Flow(), rate=8.0, measured=8.0)
+    steady = next_rate(limited, Throttled(1.0, CAUSE, 8.0), 100.0)
+    assert next_rate(steady, Throttled(1.0, CAUSE, 6.0), 100.1).measured == 8.0
+
+
+def test_an_endpoint_that_bore_a_burst_is_given_what_its_limit_regained() -> None:
+    burst = next_rate(Flow(), Throttled(0.5, CAUSE, 8.0), 0.0)
+    assert regained(burst) == 4
+    assert regained(next_rate(Flow(), Throttled(60.0, CAUSE, 8.0), 0.0)) == 8
+    limited = replace(Flow(), rate=8.0, measured=8.0)
+    assert regained(next_rate(limited, Throttled(0.5, CAUSE, 8.0), 100.0)) == 0
 
 
 def test_a_limit_that_was_measured_while_it_held_is_met_again_from_just_below() -> None:
@@ -123,7 +150,7 @@ def test_a_limit_that_was_measured_while_it_held_is_met_again_from_just_below() 
 
 def test_one_bad_second_does_not_halve_more_than_once() -> None:
     flow = replace(Flow(), rate=10.0, measured=10.0)
-    assert next_rate(flow, Throttled(1.0, CAUSE, 0.0), 100.0).measured == 5.0
+    assert next_rate(flow, Throttled(1.0, CAUSE, 0.1), 100.0).measured == 5.0
 
 
 @given(histories)
@@ -155,7 +182,7 @@ def test_the_words_of_an_endpoint_cannot_pass_for_ours() -> None:
     cause = "429; then 9999.00/s of 9999.00/s"
     shut = next_rate(Flow(), Throttled(12.0, cause, 8.0), 0.0)
     read = understood("haiku", 0.0, described("haiku", shut, 0.0), 0.0, 0.0)
-    assert read is not None and read.after == 4.0
+    assert read is not None and read.after == 7.6
 
 
 @pytest.mark.parametrize("reason", ["", "quiet hours", "haiku slowed down", "sonnet at full speed"])
@@ -165,7 +192,7 @@ def test_a_limit_that_a_person_set_is_not_ours(reason: str) -> None:
 
 def test_what_a_person_reads_says_how_long_and_why() -> None:
     shut = next_rate(Flow(), Throttled(12.0, CAUSE, 8.0), 0.0)
-    assert described("haiku", shut, 0.0) == f"haiku throttled 12 s: {CAUSE}; then 4.00/s of 8.00/s"
+    assert described("haiku", shut, 0.0) == f"haiku throttled 12 s: {CAUSE}; then 7.60/s of 8.00/s"
 
 
 # ---------------------------------------------------------------- inside one worker
@@ -283,7 +310,7 @@ async def test_what_a_dead_worker_left_shut_is_opened_by_the_next(
     await write_rate(env.client, f"{queue}-haiku", 0.0, described("haiku", shut, 0.0))
     async with keeping(env.client, queue, RateGate()):
         opened = await until(env.client, queue, lambda found: "throttled" not in found.reason)
-    assert opened.reason == "haiku slowed to 4.00/s: step 0 after a throttle at 8.00/s"
+    assert opened.reason == "haiku slowed to 7.60/s: step 0 after a throttle at 8.00/s"
 
 
 async def test_a_queue_opens_a_little_before_its_tier_because_it_is_slow_to_feel_it(
