@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import ValidationError
 from temporalio import activity
 
-from activities.heartbeat import beating
+from activities.heartbeat import Notes, beating, noted_before
 from activities.seam import Gate, Journal, Model, ModelAnswer, ModelRequest
 from orchestrator import policies
 from orchestrator.answers import Answer
@@ -45,23 +45,27 @@ class Shape(Generic[Asked, Value]):
 
 @dataclass(frozen=True)
 class Past:
-    """How often this call was refused so far. Temporal's attempt does not tell: it also counts the
-    times that a call was sent back before it left. Kept with the last heartbeat, which the next
-    attempt gets; a worker that dies forgets it.
+    """What the attempts before this one noted with their heartbeats.
+
+    How often the call was refused: Temporal's attempt does not tell, because it also counts the
+    times that a call was sent back before it left. And whether it is under way: the journal knows,
+    but a worker on another machine has another journal.
     """
 
     throttled: int = 0
     unreached: int = 0
+    sent: int = 0
+    """1: it left, and was not refused."""
 
     @classmethod
     def read(cls) -> Past:
-        """What the attempt before this one remembered."""
-        counts = [each for each in activity.info().heartbeat_details if isinstance(each, int)]
-        return cls(*counts) if len(counts) == 2 else cls()
+        """What was noted last."""
+        numbers = noted_before()
+        return cls(*numbers) if len(numbers) == 3 else cls()
 
-    def remember(self) -> None:
-        """Keep for the next attempt; the last heartbeat of this one counts."""
-        activity.heartbeat(self.throttled, self.unreached)
+    def note(self, notes: Notes) -> None:
+        """Keep for the next attempt."""
+        notes.take(self.throttled, self.unreached, self.sent)
 
 
 @dataclass(frozen=True)
@@ -89,25 +93,27 @@ class Asking:
         recorded = await self.journal.answer(key)
         if recorded is None:
             request = _request(call, shape.answer, system, prompt)
-            async with beating():
-                recorded = await self._send(key, call, request)
+            async with beating() as notes:
+                recorded = await self._send(key, call, request, notes)
         return self._reply(call, shape, ModelAnswer(**_decoded(recorded)))
 
-    async def _send(self, key: str, call: Call, request: ModelRequest) -> str:
+    async def _send(self, key: str, call: Call, request: ModelRequest, notes: Notes) -> str:
         assert self.model is not None and call.model is not None
-        if await self.journal.sent(key):
+        past = Past.read()
+        if past.sent or await self.journal.sent(key):
             bill = Bill(model=call.model.id, calls=1, dollars=None)
             raise PossiblyBilled("the call was sent, and its worker died before the answer", bill)
         await self._within(call, request)
-        request = await self._turn(call, request)
+        request = await self._turn(call, request, notes)
         await self.journal.mark_sent(key)
+        replace(past, sent=1).note(notes)
         try:
             answer = await self.model.ask(request)
         except PossiblyBilled:
             raise
         except NotBilled as error:
             await self.journal.withdraw(key)
-            raise await self._refused(call, error) from None
+            raise await self._refused(call, error, notes) from None
         except OrchestrationError:
             await self.journal.withdraw(key)
             raise
@@ -115,33 +121,32 @@ class Asking:
         await self.journal.record(key, recorded)
         return recorded
 
-    async def _turn(self, call: Call, request: ModelRequest) -> ModelRequest:
+    async def _turn(self, call: Call, request: ModelRequest, notes: Notes) -> ModelRequest:
         """Wait until the call may leave; what is left of its time is in the request."""
         if self.gate is None:
             return request
         clock = asyncio.get_running_loop().time
         began = clock()
-        past = Past.read()
         try:
             await self.gate.turn(call.tier)
         except NotBilled:
-            past.remember()
+            Past.read().note(notes)
             raise
         left = max(request.deadline_seconds - (clock() - began), 1.0)
         return replace(request, deadline_seconds=left)
 
-    async def _refused(self, call: Call, error: NotBilled) -> NotBilled:
+    async def _refused(self, call: Call, error: NotBilled, notes: Notes) -> NotBilled:
         """What a call that was not billed ends with: a throttle slows its tier and is tried again
         for as long as the call may take, anything else a few times.
         """
         past = Past.read()
         if not error.throttled:
             unreached = past.unreached + 1
-            replace(past, unreached=unreached).remember()
+            replace(past, unreached=unreached).note(notes)
             if unreached < policies.TRANSPORT_TRIES:
                 return error
             return NotBilled(f"{error.message} (the last of {unreached} tries)", final=True)
-        replace(past, throttled=past.throttled + 1).remember()
+        replace(past, throttled=past.throttled + 1).note(notes)
         if self.gate is not None:
             wait = error.next_retry_delay
             seconds = wait.total_seconds() if wait else SHORTEST_WAIT

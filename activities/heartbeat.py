@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
 from temporalio import activity
 
@@ -18,22 +19,40 @@ BEAT = 3.0
 """Seconds; a third of the heartbeat timeout, so that two may be lost."""
 
 
+@dataclass
+class Notes:
+    """What each beat carries: the server hands the last of them to the next attempt."""
+
+    numbers: tuple[int, ...] = ()
+
+    def take(self, *numbers: int) -> None:
+        """Note this instead of what was noted before, and tell the server at once."""
+        self.numbers = numbers
+        activity.heartbeat(*numbers)
+
+
 @asynccontextmanager
-async def beating() -> AsyncIterator[None]:
+async def beating() -> AsyncIterator[Notes]:
     """Beat while the block runs. An activity that never beats would never see that it was
     cancelled.
     """
-    beats = asyncio.create_task(_beat())
+    notes = Notes(noted_before())
+    beats = asyncio.create_task(_beat(notes))
     try:
-        yield
+        yield notes
     finally:
         beats.cancel()
         with suppress(asyncio.CancelledError):
             await beats
 
 
-async def _beat() -> None:
+def noted_before() -> tuple[int, ...]:
+    """What the attempt before this one noted last; empty if it noted nothing."""
+    return tuple(each for each in activity.info().heartbeat_details if isinstance(each, int))
+
+
+async def _beat(notes: Notes) -> None:
     await asyncio.sleep(FIRST_BEAT)
     while True:
-        activity.heartbeat()
+        activity.heartbeat(*notes.numbers)
         await asyncio.sleep(BEAT)

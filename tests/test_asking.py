@@ -4,7 +4,7 @@ that was surely not billed is tried again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -16,8 +16,8 @@ from activities.asking import Asking, Past, Shape
 from activities.journal import FileJournal
 from activities.seam import ModelAnswer, ModelRequest
 from orchestrator.answers import DigestAnswer
-from orchestrator.contracts import Call, ModelCard, Reply, Usage
-from orchestrator.errors import NotBilled, OrchestrationError
+from orchestrator.contracts import Bill, Call, ModelCard, Reply, Usage
+from orchestrator.errors import NotBilled, OrchestrationError, PossiblyBilled
 from orchestrator.materials import Digest, DigestMaterial
 from orchestrator.policies import TRANSPORT_TRIES
 
@@ -78,7 +78,7 @@ async def ask(
     folder: Path, model: Lines, gate: Watched, attempt: int = 1, past: Past | None = None
 ) -> Reply[Digest]:
     environment = ActivityEnvironment()
-    remembered = (past.throttled, past.unreached) if past else ()
+    remembered = astuple(past) if past else ()
     environment.info = replace(environment.info, attempt=attempt, heartbeat_details=remembered)
     environment.on_heartbeat = lambda *counts: gate.remembered.append(counts)
     asking = Asking(model, FileJournal(folder), lambda *_: Decimal(0), gate)
@@ -127,7 +127,30 @@ async def test_what_happened_to_a_call_is_not_forgotten_while_its_tier_is_shut(
     gate = Watched(shut=THROTTLE)
     with pytest.raises(NotBilled):
         await ask(tmp_path, Lines([]), gate, past=Past(2, 1))
-    assert gate.remembered[-1] == (2, 1)
+    assert gate.remembered[-1] == (2, 1, 0)
+
+
+async def test_a_call_that_left_from_another_machine_is_not_sent_again(tmp_path: Path) -> None:
+    there, here = Watched(), Lines([])
+    await ask(tmp_path / "there", Lines([ANSWER]), there)
+    left = Past(*there.remembered[-1])
+    assert left.sent
+    with pytest.raises(PossiblyBilled) as unknown:
+        await ask(tmp_path / "here", here, Watched(), past=left)
+    assert here.requests == []
+    assert unknown.value.details[0] == Bill(model="claude-haiku-5-5", calls=1, dollars=None)
+
+
+@pytest.mark.parametrize("refusal", [THROTTLE, UNREACHED])
+async def test_a_call_that_was_refused_may_be_sent_from_another_machine(
+    refusal: NotBilled, tmp_path: Path
+) -> None:
+    there = Watched()
+    with pytest.raises(NotBilled):
+        await ask(tmp_path / "there", Lines([refusal]), there)
+    past = Past(*there.remembered[-1])
+    reply = await ask(tmp_path / "here", Lines([ANSWER]), Watched(), past=past)
+    assert reply.value == Digest(text="short")
 
 
 async def test_each_throttle_makes_the_next_wait_longer(tmp_path: Path) -> None:

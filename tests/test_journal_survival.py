@@ -7,6 +7,7 @@ in a process of its own that counts what it would have charged. The scenarios ru
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -61,6 +62,13 @@ async def killed_between_sent_and_answer(deployment: Deployment) -> None:
     deployment.kill_worker()
 
 
+async def killed_with_its_whole_machine(deployment: Deployment) -> None:
+    """The next worker has another journal."""
+    await until(lambda: asked(deployment) == SUBTASKS and answers(deployment) == 1)
+    deployment.kill_worker()
+    shutil.rmtree(deployment.settings.state_dir / "journal")
+
+
 async def killed_between_answer_and_completion(deployment: Deployment) -> None:
     noted = deployment.settings.state_dir / "hesitating"
     await until(lambda: noted.exists() and len(noted.read_text().splitlines()) == SUBTASKS)
@@ -76,6 +84,7 @@ async def answered_during_an_outage(deployment: Deployment) -> None:
 Strike = Callable[[Deployment], Awaitable[None]]
 STRIKES: tuple[Strike, ...] = (
     killed_between_sent_and_answer,
+    killed_with_its_whole_machine,
     killed_between_answer_and_completion,
     answered_during_an_outage,
 )
@@ -114,10 +123,11 @@ def test_the_ledger_knows_whatever_was_paid(
     assert report.dollars >= Decimal(log["dollars"]) > 0
 
 
+@pytest.mark.parametrize("strike", [killed_between_sent_and_answer, killed_with_its_whole_machine])
 def test_of_what_was_in_flight_when_its_worker_died_nothing_else_is_paid_again(
-    outcomes: dict[Strike, Future[Outcome]],
+    strike: Strike, outcomes: dict[Strike, Future[Outcome]]
 ) -> None:
-    log = outcomes[killed_between_sent_and_answer].result().log
+    log = outcomes[strike].result().log
     assert log["duplicates"] == SUBTASKS - 1, "one answer had arrived"
 
 
