@@ -130,6 +130,16 @@ async def test_what_happened_to_a_call_is_not_forgotten_while_its_tier_is_shut(
     assert gate.remembered[-1] == (2, 1, 0)
 
 
+async def test_a_call_that_the_journal_has_as_sent_is_not_sent_again(tmp_path: Path) -> None:
+    gate, model = Watched(), Lines([PossiblyBilled("lost", Bill(calls=1))])
+    with pytest.raises(PossiblyBilled, match="lost"):
+        await ask(tmp_path, model, gate)
+    with pytest.raises(PossiblyBilled, match="its worker died") as unknown:
+        await ask(tmp_path, model, Watched(), past=None)
+    assert len(model.requests) == 1
+    assert unknown.value.details[0] == Bill(model="claude-haiku-5-5", calls=1, dollars=None)
+
+
 async def test_a_call_that_left_from_another_machine_is_not_sent_again(tmp_path: Path) -> None:
     there, here = Watched(), Lines([])
     await ask(tmp_path / "there", Lines([ANSWER]), there)
