@@ -207,7 +207,6 @@ async def serve(settings: Settings, target: Target, served: Served) -> None:
     ends.append(asyncio.create_task(keeping))
     attending = None
     if target.embedded:
-        attendance.came_up(settings)
         attending = asyncio.create_task(attend(settings, target, client, started))
         ends.append(attending)
     log.info("serving %s at %s", target.task_queue, target.address)

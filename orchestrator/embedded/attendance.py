@@ -38,12 +38,15 @@ async def attend(
     open_runs: Callable[[], Awaitable[int]],
     drain: Callable[[], Awaitable[None]],
 ) -> None:
-    """Restart a dead server every 2 s; return when this worker was replaced, or when it has stopped
-    the server because nobody used it for `idle_seconds`. `drain` stops this worker's pollers.
+    """Put on record that this worker is up, and restart a dead server every 2 s; return when this
+    worker was replaced, or when it has stopped the server because nobody used it for
+    `idle_seconds`. `drain` stops this worker's pollers.
     """
     state = StateDir.of(settings)
     used = time.monotonic()
+    # Before anybody is told: whoever waits for this worker may delete the directory at once.
     server_pid = processes.recorded(state.path / "server.pid")
+    _came_up(state)
     while True:
         await asyncio.sleep(HEAL_SECONDS)
         if processes.recorded(state.path / "worker.pid") not in (0, os.getpid()):
@@ -91,7 +94,7 @@ async def _retire(
         return True
 
 
-def came_up(settings: Settings) -> None:
-    """Put on record that this worker serves: it is no failed start."""
+def _came_up(state: StateDir) -> None:
+    """It is no failed start."""
     with suppress(OSError):
-        StateDir.of(settings).ready.write_text(str(os.getpid()))
+        state.ready.write_text(str(os.getpid()))

@@ -127,10 +127,13 @@ def stop(pid: int, mark: Path, grace: float) -> bool:
 
 
 def _let_go(pid: int) -> None:
-    """A process that ends loses its command line, by which it is ours, before its open files."""
+    """A process that ends loses its command line, by which it is ours, before its open files; and
+    these go with the last of its threads, not with the first.
+    """
     deadline = time.monotonic() + LET_GO_SECONDS
     with suppress(psutil.Error):
-        while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        process = psutil.Process(pid)
+        while process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1:
             if time.monotonic() > deadline:
                 return
             time.sleep(0.01)
