@@ -82,6 +82,15 @@ async def test_security_holes_are_found_and_a_password_is_not_quoted(
     assert "hunter2" not in draft.model_dump_json()
 
 
+async def test_asserts_are_remarks_in_a_program_and_none_in_its_tests(
+    repository: Repository, bench: Bench
+) -> None:
+    places = ("a.py", "contest.py", "test_a.py", "a_test.py", "conftest.py", "tests/data.py")
+    repository.commit(dict.fromkeys(places, "assert input()\n"))
+    draft = await bench.look("security", repository)
+    assert found(draft) == [("a.py", 1, "B101"), ("contest.py", 1, "B101")]
+
+
 async def test_performance_remarks_name_blocking_calls(
     repository: Repository, bench: Bench
 ) -> None:

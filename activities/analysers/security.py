@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 from activities.analysers.lens import (
     PYTHON,
@@ -16,6 +17,8 @@ from activities.analysers.lens import (
     is_python,
 )
 
+ASSERT = "B101"
+TEST_FILE = re.compile(r"test_.*\.py|.*_test\.py|conftest\.py")
 PASSWORDS = {"B105", "B106", "B107"}
 """Tests whose message quotes the value."""
 
@@ -54,8 +57,18 @@ def parse(stdout: bytes) -> Parsed:
     """Read bandit's JSON. What it quotes of the code is left behind."""
     report = decoded(stdout, dict)
     return Parsed(
-        tuple(_sighting(item) for item in report["results"]),
+        tuple(_sighting(item) for item in report["results"] if not _is_test_s_assert(item)),
         tuple(str(error["filename"]) for error in report["errors"]),
+    )
+
+
+def _is_test_s_assert(item: dict[str, str | int | list[int]]) -> bool:
+    """A test consists of asserts. Bandit only means those that guard a program and are gone under
+    `python -O`.
+    """
+    path = PurePosixPath(str(item["filename"]))
+    return item["test_id"] == ASSERT and (
+        bool(TEST_FILE.fullmatch(path.name)) or path.parent.name in ("test", "tests")
     )
 
 
