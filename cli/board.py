@@ -132,28 +132,24 @@ def changes(before: RunView | None, after: RunView, *, at: datetime | None = Non
     """What happened between two views, one plain line each; for logs and pipes. `at` is the
     reader's clock, for what is no event of the run.
     """
-    lines: list[str] = []
+    closed = after.phase == "closed"
     stamp = _stamp(after, after.now)
     phase = [f"{stamp}  {_PHASES[after.phase]}"] * (before is None or before.phase != after.phase)
-    lines += [] if after.phase == "closed" else phase
-    known = {row.id: row for row in before.rows} if before else {}
-    for row in after.rows:
-        old = known.get(row.id)
-        if (old.status, old.try_number) == (row.status, row.try_number) if old else False:
-            continue
-        if old is None and row.status == "waiting":
-            continue
-        lines.append(f"{stamp}  {_line(_row(row))}")
+    rows = [f"{stamp}  {_line(_row(row))}" for row in _moved(before, after)]
     told = before.notes if before else ()
-    noted = _stamp(after, max(at, after.now) if at and after.phase != "closed" else after.now)
-    lines += [f"{noted}  ! {_line(note)}" for note in after.notes if note not in told]
+    noted = _stamp(after, max(at, after.now) if at and not closed else after.now)
+    notes = [f"{noted}  ! {_line(note)}" for note in after.notes if note not in told]
     asked = questions(before) if before else ()
-    lines += [
-        f"{stamp}  ? {_line(each.text)}: {_line(each.remedy)}"
-        for each in questions(after)
-        if each not in asked
-    ]
-    return lines + (phase if after.phase == "closed" else [])
+    new = [each for each in questions(after) if each not in asked]
+    notes += [f"{stamp}  ? {_line(each.text)}: {_line(each.remedy)}" for each in new]
+    return [*rows, *notes, *phase] if closed else [*phase, *rows, *notes]
+
+
+def _moved(before: RunView | None, after: RunView) -> list[Row]:
+    """The rows that began, ended or were tried again."""
+    old = {row.id: (row.status, row.try_number) for row in before.rows} if before else {}
+    unmoved = ("waiting", 0)
+    return [row for row in after.rows if old.get(row.id, unmoved) != (row.status, row.try_number)]
 
 
 def _stamp(view: RunView, at: datetime) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from orchestrator import finishing, planning, policies, repair, steering, teams
 from orchestrator.calls import mended_by, purpose_of
@@ -56,6 +57,9 @@ from orchestrator.state import Flight, State
 
 OWN_REPAIR = ("plan", "replan")
 """These calls are told all errors at once, malformed or invalid alike."""
+
+
+Expected = TypeVar("Expected", bound=Contract)
 
 
 def apply(state: State, event: Event, now: datetime) -> State:
@@ -208,25 +212,24 @@ def _take(
     why = problem.message if problem else "nothing came back"
     match call.kind:
         case "plan":
-            return planning.judge_plan(state, value if isinstance(value, Plan) else None, why)
+            return planning.judge_plan(state, _as(Plan, value), why)
         case "replan":
-            patch = value if isinstance(value, Patch) else None
-            return planning.judge_patch(state, patch, why, now)
+            return planning.judge_patch(state, _as(Patch, value), why, now)
         case "review":
-            review = value if isinstance(value, Review) else None
-            return repair.judge_review(state, call.subtask_id, review, why, now)
+            return repair.judge_review(state, call.subtask_id, _as(Review, value), why, now)
         case "refine":
-            refined = value if isinstance(value, Refined) else None
-            return repair.take_refined(state, call.subtask_id, refined)
+            return repair.take_refined(state, call.subtask_id, _as(Refined, value))
         case "digest" | "judge" | "critique":
             extra = value if isinstance(value, Digest | Judgement | Critique) else None
             return finishing.take(state, call, extra, why)
         case "synthesize":
-            synthesis = value if isinstance(value, Synthesis) else None
-            return finishing.take_synthesis(state, synthesis, why)
+            return finishing.take_synthesis(state, _as(Synthesis, value), why)
         case _:
-            draft = value if isinstance(value, Draft) else None
-            return repair.judge_work(state, call.subtask_id, draft, problem, now)
+            return repair.judge_work(state, call.subtask_id, _as(Draft, value), problem, now)
+
+
+def _as(kind: type[Expected], value: Contract | None) -> Expected | None:
+    return value if isinstance(value, kind) else None
 
 
 def _tool_ended(state: State, move: UseTool, draft: Draft, now: datetime) -> State:
