@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import random
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
@@ -24,8 +26,13 @@ from orchestrator.pricing import price, worst
 MARGIN_SECONDS = 5.0
 """How much sooner than its start-to-close a call is cut, so that it can still say what it used."""
 
-SHORTEST_WAIT = 1.0
-"""Seconds that a tier is shut when an endpoint throttles without saying for how long."""
+SHORTEST_WAIT = timedelta(seconds=1)
+"""For which a tier is shut when an endpoint throttles without saying for how long."""
+
+SPREAD = 0.25
+"""Share by which the wait of a throttled call is lengthened at random, so that those refused
+together, on many machines, do not return together. Its tier opens when the endpoint said.
+"""
 
 BROKEN_CHARACTERS = 20_000
 """How much of a malformed answer goes back to be mended."""
@@ -78,6 +85,8 @@ class Asking:
     """Dollars of a call by the id of the model that served it; None when it is unpriced."""
     gate: Gate | None = None
     """None: every call leaves at once."""
+    chance: Callable[[], float] = random.random
+    """In [0, 1)."""
 
     async def ask(
         self,
@@ -147,11 +156,11 @@ class Asking:
                 return error
             return NotBilled(f"{error.message} (the last of {unreached} tries)", final=True)
         replace(past, throttled=past.throttled + 1).note(notes)
+        wait = error.next_retry_delay or SHORTEST_WAIT
         if self.gate is not None:
-            wait = error.next_retry_delay
-            seconds = wait.total_seconds() if wait else SHORTEST_WAIT
-            await self.gate.throttled(call.tier, seconds, error.message)
-        return error
+            await self.gate.throttled(call.tier, wait.total_seconds(), error.message)
+        later = wait * (1 + SPREAD * self.chance())
+        return NotBilled(error.message, retry_after=later, throttled=True)
 
     async def _within(self, call: Call, request: ModelRequest) -> None:
         """OverReservation when the worst case of the real prompt is above what was reserved."""

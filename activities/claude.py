@@ -212,7 +212,6 @@ class Claude:
         match verdict.kind:
             case "not_billed":
                 wait = verdict.retry_after
-                # Exactly: those that are refused together leave one after another, by the gate.
                 return NotBilled(
                     message,
                     retry_after=None if wait is None else timedelta(seconds=wait),

@@ -99,7 +99,6 @@ async def measure(rule: Rule | None) -> Outcome:
             base_url=url,
             price=Prices.of(Settings()).price,
             stall_seconds=STALL_SECONDS,
-            chance=lambda: 0.0,
         )
         try:
             answer = await claude.ask(REQUEST)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 LONGEST_SHUT = 300.0
 """Seconds. Whatever a server asks, a few calls try again after this long."""
 STEP_SECONDS = 1.0
-"""Between two changes of a rate that is not shut; at least."""
+"""Between two changes of a rate that is not shut, at least."""
 STEP_CALLS = 5
-"""A slow tier changes its rate after so many calls, because fewer prove nothing;"""
+"""A slow tier changes its rate after so many calls, because fewer prove nothing,"""
 LONGEST_STEP = 3.0
-"""or after so many seconds."""
+"""but no later than after so many seconds."""
 LEAST = 0.05
 """Calls per second: the slowest a tier goes while it is not shut."""
 REOPENED = 0.95

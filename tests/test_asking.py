@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.asking import Asking, Past, Shape
+from activities.asking import SPREAD, Asking, Past, Shape
 from activities.journal import FileJournal
 from activities.seam import ModelAnswer, ModelRequest
 from orchestrator.answers import DigestAnswer
@@ -81,7 +81,7 @@ async def ask(
     remembered = astuple(past) if past else ()
     environment.info = replace(environment.info, attempt=attempt, heartbeat_details=remembered)
     environment.on_heartbeat = lambda *counts: gate.remembered.append(counts)
-    asking = Asking(model, FileJournal(folder), lambda *_: Decimal(0), gate)
+    asking = Asking(model, FileJournal(folder), lambda *_: Decimal(0), gate, lambda: 0.5)
     reply: Reply[Digest] = await environment.run(asking.ask, CALL, MATERIAL, SHAPE, "S", "P")
     return reply
 
@@ -91,7 +91,7 @@ async def test_a_throttle_slows_its_tier_for_as_long_as_the_server_asks(tmp_path
     with pytest.raises(NotBilled) as refusal:
         await ask(tmp_path, Lines([THROTTLE]), gate, attempt=40)
     assert gate.heard == [("haiku", 12.0, "429")]
-    assert refusal.value.next_retry_delay == timedelta(seconds=12)
+    assert refusal.value.next_retry_delay == timedelta(seconds=12 * (1 + SPREAD / 2))
     assert not refusal.value.non_retryable, "however often it was throttled already"
 
 
