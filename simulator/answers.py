@@ -8,7 +8,7 @@ from typing import Any
 
 from simulator.script import CALLS, Flaw, Rule, Script
 
-MARK = "[scripted]"
+MARK = "(scripted)"
 ROLE = re.compile(r"^- ([\w-]+) \((?:haiku|sonnet|opus)\):", re.MULTILINE)
 INPUT = re.compile(r"^- ([\w.-]+): (?:text|file|repository), \d+ bytes", re.MULTILINE)
 LIMIT = re.compile(r"At most (\d+) subtasks")

@@ -177,7 +177,7 @@ def error(type: str, message: str, request_id: str, error_code: str = "") -> Jso
 def message(id: str, model: str, text: str, stop_reason: str, usage: Json) -> Json:
     """A complete message with one text block."""
     refused = stop_reason == "refusal"
-    details = {"category": "general_harms", "explanation": "[scripted] refused"}
+    details = {"category": "general_harms", "explanation": "(scripted) refused"}
     return {
         "id": id,
         "type": "message",

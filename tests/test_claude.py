@@ -130,7 +130,7 @@ async def test_every_answer_shape_is_taken_and_filled(
     request = replace(REQUEST, schema=answer.model_json_schema(), capabilities=capabilities)
     async with Simulator() as simulator, claude(simulator.url) as model:
         answered = await model.ask(request)
-    assert "[scripted]" in answer.model_validate_json(answered.text).model_dump_json()
+    assert "(scripted)" in answer.model_validate_json(answered.text).model_dump_json()
 
 
 async def test_the_key_goes_as_a_bearer_and_to_gateways_also_in_the_older_header() -> None:

@@ -19,7 +19,7 @@ from orchestrator.errors import NotBilled, PossiblyBilled
 pytestmark = pytest.mark.anyio
 
 KEY = "default/review-1121-abcde/run/work-t1-1/0123"
-ANSWER = '{"text": "[scripted] ünïcode", "usage": {}}'
+ANSWER = '{"text": "(scripted) ünïcode", "usage": {}}'
 
 
 async def test_a_call_is_not_sent_then_sent_then_answered(tmp_path: Path) -> None:

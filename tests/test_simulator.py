@@ -75,7 +75,7 @@ async def test_a_message_has_every_field_of_the_api_and_says_that_it_is_scripted
     async with serving() as (_, session):
         status, message = await post(session, body())
     assert status == 200
-    assert message["content"][0]["text"].startswith("[scripted]")
+    assert message["content"][0]["text"].startswith("(scripted)")
     assert message["id"].startswith("msg_scripted")
     assert message["stop_reason"] == "end_turn"
     assert {"type", "role", "model", "stop_sequence", "stop_details", "usage"} <= set(message)
@@ -257,7 +257,7 @@ def test_the_script_chooses_the_shape_of_a_plan(shape: Any, edges: list[tuple[st
 async def test_a_rule_can_put_words_into_an_answer_that_stay_marked_as_scripted() -> None:
     async with serving(Script(rules=(Rule(result="Forty-two."),))) as (_, session):
         _, message = await post(session, asks(CLOSED))
-    assert json.loads(message["content"][0]["text"]) == {"digest": "[scripted] Forty-two."}
+    assert json.loads(message["content"][0]["text"]) == {"digest": "(scripted) Forty-two."}
 
 
 async def test_an_answer_longer_than_allowed_stops_at_max_tokens() -> None:
