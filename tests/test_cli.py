@@ -20,7 +20,7 @@ from activities.catalogue import Catalogue, PlaybookFile, Role
 from activities.preparation import INPUT_BYTES
 from cli import cancel, doctor, export, follow, replay, run, show, start, watch
 from cli import list as list_command
-from cli.connection import Connection, require_worker, web_ui_of
+from cli.connection import Connection, pollers, require_worker, web_ui_of
 from cli.exits import Code, Stop
 from cli.goal import Asked, goal_of
 from cli.launch import check_id, new_id
@@ -599,10 +599,13 @@ async def test_doctor_masks_secrets_names_origins_and_starts_nothing(
 async def test_doctor_lists_who_polls_which_queue_of_a_server(
     runs: Runs, connection: Connection
 ) -> None:
-    async with runs.worker(script()):
-        await require_worker(connection)
+    client, target = connection.client, connection.target
+    async with runs.worker(script()), asyncio.timeout(30):
+        for queue in (runs.queue, f"{runs.queue}-opus"):
+            while not await pollers(client, target.namespace, queue):
+                await asyncio.sleep(0.02)
         checks = [
-            await doctor.polled(connection.client, connection.target, queue)
+            await doctor.polled(client, target, queue)
             for queue in (runs.queue, f"{runs.queue}-opus", "nobody's")
         ]
     assert [check.mark for check in checks] == ["ok", "ok", "note"]
