@@ -602,7 +602,7 @@ async def test_doctor_lists_who_polls_which_queue_of_a_server(
     client, target = connection.client, connection.target
     async with runs.worker(script()), asyncio.timeout(30):
         for queue in (runs.queue, f"{runs.queue}-opus"):
-            while not await pollers(client, target.namespace, queue):
+            while not await pollers(client, target.namespace, queue):  # noqa: ASYNC110 - the server tells
                 await asyncio.sleep(0.02)
         checks = [
             await doctor.polled(client, target, queue)
