@@ -11,6 +11,7 @@ from temporalio.client import WorkflowHistory
 from conftest import Runs
 from orchestrator.contracts import Goal, GoalInput
 from orchestrator.replay import export, replay
+from record import nameless
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -26,6 +27,13 @@ def test_there_are_recorded_histories() -> None:
 async def test_a_recorded_history_replays_with_the_same_arguments(path: Path) -> None:
     history = WorkflowHistory.from_json(path.stem, path.read_text())
     assert await replay(history) == ()
+
+
+@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
+def test_a_recorded_history_does_not_say_where_it_was_recorded(path: Path) -> None:
+    text = path.read_text()
+    assert nameless(text) == text
+    assert "site-packages" not in text
 
 
 async def recorded(runs: Runs) -> str:
