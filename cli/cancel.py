@@ -12,13 +12,13 @@ from cli.connection import Connection, connected
 from cli.exits import Code
 from cli.follow import follow, no_such_run, progress
 from cli.invocation import STARTER
-from cli.options import Embedded, MaybeSubtaskId, OpenRunId
+from cli.options import Embedded, OpenRunId, SubtaskId
 from cli.screen import say
 from orchestrator.contracts import Order
 from orchestrator.settings import Settings
 
 
-def command(run_id: OpenRunId, subtask: MaybeSubtaskId = "", embedded: Embedded = False) -> int:
+def command(run_id: OpenRunId, subtask: SubtaskId = "", embedded: Embedded = False) -> int:
     """End a run early, or one subtask of it; returns when every call in flight has settled."""
     return asyncio.run(_connected_run(Settings(), run_id, subtask, embedded))
 

@@ -25,9 +25,9 @@ from cli.options import (
     Embedded,
     GivenId,
     LimitPairs,
-    MaybeSubtaskId,
     OutFile,
     RunId,
+    SubtaskId,
     Yes,
     check_out,
 )
@@ -78,7 +78,7 @@ class Arguments:
 
 def command(
     run_id: RunId,
-    subtask: MaybeSubtaskId = "",
+    subtask: SubtaskId = "",
     instruction: Annotated[
         str, typer.Option("--instruction", metavar="TEXT", help="What the subtask is to do.")
     ] = "",

@@ -97,14 +97,6 @@ SubtaskId = Annotated[
         autocompletion=completion.subtask_ids,
     ),
 ]
-MaybeSubtaskId = Annotated[
-    str,
-    typer.Argument(
-        metavar="SUBTASK",
-        help="The subtask's id, as `show` has it.",
-        autocompletion=completion.subtask_ids,
-    ),
-]
 Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the report.")]
 Approve = Annotated[
     str,
