@@ -23,6 +23,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from activities import gate as gates
 from activities.gate import RateGate
+from activities.lane import SPACING
 from cli.doctor import rates
 from conftest import Handle, Runs
 from orchestrator.contracts import Goal
@@ -236,7 +237,7 @@ async def test_waiting_calls_leave_one_after_another() -> None:
         times.append(loop.time())
 
     await asyncio.gather(*(call() for _ in range(10)))
-    assert max(times) - min(times) >= 0.9 * 8 * gates.SPACING
+    assert max(times) - min(times) >= 0.9 * 8 * SPACING
 
 
 # ---------------------------------------------------------------- at a real server

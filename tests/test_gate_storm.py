@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from activities.gate import _Lane
+from activities.lane import Lane
 from simulator.limiter import Limiter
 
 ROUND_TRIP = 0.015
@@ -26,7 +26,7 @@ class Storm:
     rate: float
     burst: int
     calls: int = 60
-    lane: _Lane = field(default_factory=_Lane)
+    lane: Lane = field(default_factory=Lane)
     endpoint: Limiter = field(default_factory=Limiter)
     now: float = 1_000.0
     admitted: list[float] = field(default_factory=list)
