@@ -7,7 +7,7 @@ NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
 REPO ?= $(CURDIR)
 BASE ?=
 VENV = .venv
-# The tests run servers of their own: as many processes as a small machine has cores.
+# As many as a small machine has cores: tests of real processes start many of their own.
 TESTERS ?= 2
 PYTHON = $(VENV)/bin/python
 STAMP = $(VENV)/locked.stamp
@@ -22,7 +22,7 @@ demo: $(STAMP) ## Review this repository, or REPO=path, or its changes since BAS
 		$(if $(BASE),--input "base=$(BASE)")
 
 test: lint ## Style, types and all tests; offline
-	$(PYTHON) -m pytest -n $(TESTERS) --dist loadfile
+	$(PYTHON) -m pytest -n $(TESTERS) --dist loadgroup
 
 lint: $(STAMP) ## Style and types alone
 	$(PYTHON) -m ruff check .

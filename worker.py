@@ -30,8 +30,10 @@ from temporalio.worker import Worker, WorkerDeploymentConfig
 
 from activities import snapshot
 from activities.agents import Agents
+from activities.allowance import Allowance
 from activities.analysers.lenses import lens_tools
 from activities.catalogue import Catalogue
+from activities.excerpts import Excerpts
 from activities.gate import RateGate
 from activities.journal import FileJournal
 from activities.preparation import Preparation
@@ -41,10 +43,13 @@ from activities.snapshots import Snapshots
 from activities.templates import TEMPLATES
 from activities.use_tool import Tools
 from orchestrator import __version__
-from orchestrator.contracts import Capabilities, Tier
-from orchestrator.embedded import EmbeddedError, StateDir, allowed_roots, attendance
-from orchestrator.embedded.server import RETENTION
-from orchestrator.policies import POLICIES
+from orchestrator.contracts import LONGEST_CALL_SECONDS, Capabilities, Tier
+from orchestrator.daily import keep_clean
+from orchestrator.embedded import EmbeddedError, StateDir, attendance, registered
+from orchestrator.embedded.trouble import said
+from orchestrator.known_secrets import KnownSecrets
+from orchestrator.roots import Roots, roots_at
+from orchestrator.served import Lookout
 from orchestrator.settings import Settings
 from orchestrator.storage import DirectoryStore
 from orchestrator.telemetry import LogContext, configure_logging, runtime
@@ -54,8 +59,10 @@ from workflows import WORKFLOWS
 
 CONNECT_SECONDS = 60.0
 """A worker may be started before its server."""
-GRACE = timedelta(seconds=max(policy.seconds for policy in POLICIES.values()))
-"""At least the longest call: a drained worker pays for nothing twice."""
+GRACE = timedelta(seconds=LONGEST_CALL_SECONDS)
+"""The longest call that Limits allow: a worker that drains waits for what is in flight, so that
+nothing is paid twice; it ends as soon as that is done.
+"""
 TOOL_SLOTS = max(4, 2 * (os.cpu_count() or 2))
 MODEL_SLOTS = 200
 """Calls in flight per tier and process; they wait for the network, not for this machine."""
@@ -76,11 +83,19 @@ def shipped_tools(store: DirectoryStore, scratch: Path) -> Mapping[str, Tool]:
 class Served:
     """What this process registers: activities of the main queue, and those that ask a model."""
 
+    preparing: list[Callable[..., Any]]
+    """On the main queue for runs without models, on a tier's for the others."""
     free: list[Callable[..., Any]]
     asking: list[Callable[..., Any]]
-    journal: FileJournal
     tiers: tuple[Tier, ...]
     gate: RateGate
+    lookout: Lookout
+    close: Callable[[], Awaitable[None]]
+    """Closes the connections to the models."""
+
+    def notes(self) -> Mapping[str, str]:
+        """tier -> what a reader must know of it; that nobody serves it says more than its rate."""
+        return {**self.gate.slowed(), **self.lookout.lines()}
 
 
 def build(
@@ -91,46 +106,97 @@ def build(
 ) -> Served:
     """Wire the collaborators. ValueError says what is wrong with a setting or a file."""
     state = StateDir.of(settings)
+    with said(state.path):
+        state.create()
     store = DirectoryStore.at(target.store_url)
     journal = make_journal(state.journal)
     gate = RateGate()
     catalogue = Catalogue.load()
     prices = Prices.of(settings)
-    tools = make_tools(store, state.path / "snapshots")
-    model, capabilities = model_endpoint(settings, prices)
+    tools = make_tools(store, state.snapshots)
+    endpoint = model_endpoint(settings, prices)
     preparation = Preparation(
         catalogue=catalogue,
         store=store,
         pricing=prices,
         tools=tuple(tools),
         take_snapshot=snapshot.take,
-        allowed_roots=partial(allowed_roots, settings),
-        capabilities=capabilities,
-        has_endpoint=model is not None,
+        allowed_roots=allowed_roots(settings, embedded=target.embedded),
+        capabilities=endpoint.capabilities,
+        has_endpoint=endpoint.model is not None,
         version=__version__,
+        endpoint=endpoint.address,
+        most_dollars=settings.most_dollars_run,
+        capped=capped(settings),
     )
     agents = Agents(
-        model,
+        endpoint.model,
         journal,
         store,
         {name: role.prompt for name, role in catalogue.roles.items()},
         TEMPLATES,
         prices.price,
         gate,
+        code=Excerpts(Snapshots(store, state.snapshots)).around,
+        budget=budget(settings, state, prices),
+        address=endpoint.address,
     )
     return Served(
-        free=[*activities_of(preparation), *activities_of(Tools(tools, journal))],
+        preparing=activities_of(preparation),
+        free=activities_of(Tools(tools, journal)),
         asking=activities_of(agents),
-        journal=journal,
-        tiers=tuple(card.tier for card in prices.cards()) if model else (),
+        tiers=tuple(card.tier for card in prices.cards()) if endpoint.model else (),
         gate=gate,
+        lookout=Lookout(embedded=target.embedded),
+        close=endpoint.close,
     )
 
 
-def model_endpoint(settings: Settings, prices: Prices) -> tuple[Model | None, FindCapabilities]:
-    """The model, if there is an endpoint, and how to find out what it understands."""
+def capped(settings: Settings) -> str:
+    """The setting that bounds dollars, if one does."""
+    caps = ("most_dollars_day", "most_dollars_run")
+    held = (name for name in caps if getattr(settings, name) is not None)
+    return next(map(Settings.variable, held), "")
+
+
+def budget(settings: Settings, state: StateDir, prices: Prices) -> Allowance | None:
+    """What holds calls to the deployment's own caps; None without one."""
+    run, day = settings.most_dollars_run, settings.most_dollars_day
+    return Allowance(state.spent, prices.price, run, day) if capped(settings) else None
+
+
+def allowed_roots(settings: Settings, *, embedded: bool) -> Callable[[], Roots]:
+    """What Goals may name: the roots of the settings as they are now, and for an embedded server
+    also what starters have registered so far.
+    """
+    fixed, missing = roots_at(settings.allowed_roots)
+    for path in missing:
+        log.warning("HOLDFAST_ALLOWED_ROOTS: there is no %s; it is read at the next start", path)
+    return lambda: (*fixed, *(registered(settings) if embedded else ()))
+
+
+async def _nothing() -> Capabilities:
+    return Capabilities()
+
+
+async def _closed() -> None:
+    """There is nothing to close."""
+
+
+@dataclass(frozen=True)
+class ModelEndpoint:
+    """Where models are asked; without a model nobody can be."""
+
+    model: Model | None = None
+    address: str = ""
+    capabilities: FindCapabilities = _nothing
+    close: Callable[[], Awaitable[None]] = _closed
+
+
+def model_endpoint(settings: Settings, prices: Prices) -> ModelEndpoint:
+    """The endpoint that the settings name, if they name one."""
     if not settings.has_endpoint:
-        return None, _nothing
+        return ModelEndpoint()
     # The SDK takes seconds to import; what needs no model does not wait for it, nor does a worker
     # that comes back after a crash.
     from activities.claude import Claude
@@ -140,14 +206,10 @@ def model_endpoint(settings: Settings, prices: Prices) -> tuple[Model | None, Fi
     key = secret.get_secret_value() if secret else ""
     base_url = settings.anthropic_base_url
     models = tuple(card.id for card in prices.cards())
-    return (
-        Claude(key=key, base_url=base_url, price=prices.price),
-        partial(find_capabilities, key, base_url, settings.capabilities, models),
-    )
-
-
-async def _nothing() -> Capabilities:
-    return Capabilities()
+    known = KnownSecrets(settings.secrets)
+    model = Claude(key=key, base_url=base_url, price=prices.price, known=known)
+    find = partial(find_capabilities, key, base_url, settings.capabilities, models)
+    return ModelEndpoint(model, model.address, find, model.aclose)
 
 
 def activities_of(holder: object) -> list[Callable[..., Any]]:
@@ -166,13 +228,13 @@ def workers(client: Client, queue: str, served: Served, build_id: str) -> list[W
         "graceful_shutdown_timeout": GRACE,
         # Cancellation reaches an activity with its heartbeat; the default delays it by up to 8 s.
         "max_heartbeat_throttle_interval": timedelta(seconds=1),
-        "interceptors": [LogContext(), ShowThrottles(served.gate.slowed)],
+        "interceptors": [LogContext(), ShowThrottles(served.notes)],
     }
     main = Worker(
         client,
         task_queue=queue,
         workflows=WORKFLOWS,
-        activities=[*served.free, *served.asking],
+        activities=[*served.preparing, *served.free, *served.asking],
         max_concurrent_activities=TOOL_SLOTS,
         # The default leaves a run idle for 10 s after its worker died.
         sticky_queue_schedule_to_start_timeout=timedelta(seconds=1),
@@ -184,7 +246,7 @@ def workers(client: Client, queue: str, served: Served, build_id: str) -> list[W
             Worker(
                 client,
                 task_queue=f"{queue}-{tier}",
-                activities=served.asking,
+                activities=[*served.preparing, *served.asking],
                 max_concurrent_activities=MODEL_SLOTS,
                 **options,
             )
@@ -199,12 +261,14 @@ async def serve(settings: Settings, target: Target, served: Served) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
     client = await connect(target, CONNECT_SECONDS)
-    await served.journal.prune(RETENTION)
     started = workers(client, target.task_queue, served, settings.build_id or __version__)
     ends = [asyncio.create_task(told.wait()), *(asyncio.create_task(w.run()) for w in started)]
     # Also of tiers that others serve: who looks at a run may be answered by this process.
-    keeping = served.gate.keep(client, target.task_queue, get_args(Tier))
-    ends.append(asyncio.create_task(keeping))
+    keeping = (served.gate.keep, served.lookout.keep)
+    ends += [
+        asyncio.create_task(keep(client, target.task_queue, get_args(Tier))) for keep in keeping
+    ]
+    ends.append(asyncio.create_task(keep_clean(settings, target, client)))
     attending = None
     if target.embedded:
         attending = asyncio.create_task(attend(settings, target, client, started))
@@ -218,6 +282,7 @@ async def serve(settings: Settings, target: Target, served: Served) -> None:
         await attending
     log.info("draining")
     await drain(started)
+    await served.close()
     for task in waiting:
         task.cancel()
     log.info("ended")
@@ -299,10 +364,8 @@ def main(
 
 
 def _log(settings: Settings, *, embedded: bool) -> None:
-    secret = settings.anthropic_api_key
-    hidden = [secret.get_secret_value()] if secret else []
     path = StateDir.of(settings).logs / "worker.jsonl" if embedded else None
-    configure_logging(path, settings.log_level, hidden)
+    configure_logging(path, settings.log_level, settings.secrets)
     Runtime.set_default(runtime())
 
 

@@ -4,17 +4,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from temporalio import activity
 
 from activities import checks, prompts, provenance, repair_prompts
-from activities.asking import Asked, Asking, Shape, Value
-from activities.seam import Gate, Journal, Model, Store
+from activities.asking import Asking
+from activities.flights import Flights
+from activities.past import Past
+from activities.reaching import until_reached
+from activities.replies import Asked, Shape, Value, lost
+from activities.seam import Budget, Code, Gate, Journal, Model, Store
 from orchestrator import answers, graph, revision
 from orchestrator.contracts import Call, Contract, Draft, Plan, Problem, Reply, Synthesis, Usage
+from orchestrator.errors import BlobLost, CallRefused
 from orchestrator.materials import (
     Critique,
     CritiqueMaterial,
@@ -24,12 +30,16 @@ from orchestrator.materials import (
     Judgement,
     Patch,
     PlanMaterial,
+    Reached,
+    ReachMaterial,
     Refined,
     RefineMaterial,
     ReplanMaterial,
     Review,
     ReviewMaterial,
     SynthesisMaterial,
+    Verdicts,
+    VerifyMaterial,
     WorkMaterial,
 )
 
@@ -47,6 +57,14 @@ class Agents:
     """Dollars of a call by the id of the model that served it; None when it is unpriced."""
     gate: Gate | None = None
     """None: every call leaves at once."""
+    code: Code | None = None
+    """The code around remarks, without secrets; None: no review is verified here."""
+    flights: Flights = field(default_factory=Flights)
+    """The calls that this process has under way."""
+    budget: Budget | None = None
+    """What this deployment lets calls cost. None: what their runs do."""
+    address: str = ""
+    """Of the endpoint, as `Unreached` has it; empty: not known."""
 
     @activity.defn
     async def plan(self, call: Call, material: PlanMaterial) -> Reply[Plan]:
@@ -67,13 +85,21 @@ class Agents:
 
     @activity.defn
     async def work(self, call: Call, material: WorkMaterial) -> Reply[Draft]:
-        """One try of an agent at a subtask; checks run here and their verdicts are in the draft."""
-        contents = {each.name: await self._text(each.digest) for each in material.inputs}
+        """One try of an agent at a subtask; checks run here and their verdicts are in the draft.
+
+        CallRefused, before anything is paid, when a check cannot be carried out: a plan that was
+        edited past the starter is checked nowhere before.
+        """
+        wrong = checks.problems(material.subtask.checks)
+        if wrong:
+            raise CallRefused(f"checks: {'; '.join(wrong)}")
+        contents = await self._contents(call, material)
         system = self.roles[call.role] + "\n" + prompts.WORK_RULES
         shape = Shape(
             answers.WorkAnswer, lambda answer: _checked(answers.to_draft(answer), material)
         )
-        prompt = prompts.mend(prompts.work_prompt(material, contents), material.broken)
+        prompt = await asyncio.to_thread(prompts.work_prompt, material, contents)
+        prompt = prompts.mend(prompt, material.broken)
         return await self._ask(call, material, shape, system, prompt)
 
     @activity.defn
@@ -98,7 +124,7 @@ class Agents:
         shape = Shape(
             answers.ReplanAnswer, answers.to_patch, lambda patch: _patch_problem(patch, material)
         )
-        prompt = prompts.mend(repair_prompts.replan_prompt(material), material.broken)
+        prompt = repair_prompts.replan_prompt(material)
         return await self._ask(call, material, shape, repair_prompts.REPLANNER, prompt)
 
     @activity.defn
@@ -119,7 +145,9 @@ class Agents:
     async def synthesize(self, call: Call, material: SynthesisMaterial) -> Reply[Synthesis]:
         """The answer from all findings: by the model, or by a template when the call names none."""
         if call.model is None:
-            return Reply(value=self.templates[material.template](material))
+            # Thousands of remarks are merged: not on the loop, which serves every call.
+            template = self.templates[material.template]
+            return Reply(value=await asyncio.to_thread(template, material))
         shape = Shape(
             answers.SynthesisAnswer,
             lambda answer: provenance.flagged(answers.to_synthesis(answer), material),
@@ -128,11 +156,33 @@ class Agents:
         return await self._ask(call, material, shape, prompts.SYNTHESIZER, prompt)
 
     @activity.defn
+    async def verify(self, call: Call, material: VerifyMaterial) -> Reply[Verdicts]:
+        """Whether remarks of analysers hold, by the code around each; secrets in it stay here."""
+        count = len(material.remarks)
+        shape = Shape(answers.VerifyAnswer, lambda answer: answers.to_verdicts(answer, count))
+        assert self.code is not None, "whoever asks models can open snapshots"
+        code = await self.code(material)
+        prompt = prompts.mend(repair_prompts.verify_prompt(material, code), material.broken)
+        return await self._ask(call, material, shape, repair_prompts.VERIFIER, prompt)
+
+    @activity.defn
     async def critique(self, call: Call, material: CritiqueMaterial) -> Reply[Critique]:
         """What is wrong with a synthesis, before anybody relies on it."""
         shape = Shape(answers.CritiqueAnswer, answers.to_critique)
         prompt = prompts.mend(repair_prompts.critique_prompt(material), material.broken)
         return await self._ask(call, material, shape, repair_prompts.CRITIC, prompt)
+
+    @activity.defn
+    async def reach(self, call: Call, material: ReachMaterial) -> Reply[Reached]:  # noqa: ARG002
+        """Return as soon as the endpoint can be reached; asks for nothing that is paid, and gives
+        up only when it is told to.
+        """
+        if self.model is None:
+            raise CallRefused("this worker has no endpoint that it could reach")
+        if material.address and self.address and material.address != self.address:
+            # The deployment asks another one by now: the next call tells how that one is.
+            return Reply(value=Reached(waited_seconds=0.0))
+        return Reply(value=await until_reached(self.model, material))
 
     async def _ask(
         self,
@@ -142,8 +192,26 @@ class Agents:
         system: str,
         prompt: str,
     ) -> Reply[Value]:
-        asking = Asking(self.model, self.journal, self.price, self.gate)
+        asking = Asking(
+            self.model,
+            self.journal,
+            self.price,
+            self.gate,
+            flights=self.flights,
+            budget=self.budget,
+        )
         return await asking.ask(call, material, shape, system, prompt)
+
+    async def _contents(self, call: Call, material: WorkMaterial) -> dict[str, str]:
+        """The inputs of a subtask by name. PossiblyBilled when one was lost after another attempt
+        had sent the call.
+        """
+        try:
+            return {each.name: await self._text(each.digest) for each in material.inputs}
+        except BlobLost as error:
+            if Past.read().sent:
+                raise lost(call, f"it was sent, and then: {error.message}") from None
+            raise
 
     async def _text(self, digest: str) -> str:
         return (await self.store.get(digest)).decode("utf-8")
@@ -157,7 +225,7 @@ def _checked(draft: Draft, material: WorkMaterial) -> Draft:
 
 def _plan_problem(plan: Plan, material: PlanMaterial, limit: int) -> Problem | None:
     names = tuple(pinned.name for pinned in material.inputs)
-    wrong = graph.problems(plan, material.roles, names, limit)
+    wrong = graph.problems(plan, material.roles, names, limit, material.asked)
     wrong += checks.plan_problems(plan)
     return Problem(kind="invalid", message="\n".join(wrong)) if wrong else None
 

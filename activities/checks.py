@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re as linear
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import re2
@@ -31,9 +31,13 @@ def plan_problems(plan: Plan) -> tuple[str, ...]:
     return tuple(
         f"subtasks[{place}] {subtask.id!r}: checks: {why}"
         for place, subtask in enumerate(plan.subtasks)
-        for check in subtask.checks
-        if (why := _problem(check))
+        for why in problems(subtask.checks)
     )
+
+
+def problems(wanted: Sequence[Check]) -> tuple[str, ...]:
+    """A sentence for every check that cannot be carried out."""
+    return tuple(why for check in wanted if (why := _problem(check)))
 
 
 def _problem(check: Check) -> str:
@@ -50,6 +54,8 @@ def _problem(check: Check) -> str:
     if check.kind == "number_between" and _bounds(argument) is None:
         return f"number_between: needs two numbers as 'low,high', not {argument!r}"
     named = argument.replace(",", " ") if check.kind == "keys" else argument
+    if check.kind in ("valid_json", "cites_sources") and argument.strip():
+        return f"{check.kind}: takes no argument; {argument!r} has no effect"
     if check.kind in ("keys", "contains") and not named.strip():
         return f"{check.kind}: needs an argument"
     return ""

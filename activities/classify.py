@@ -1,8 +1,13 @@
 """What a failed exchange with a model endpoint means: one pure function over the failure table.
 
 The question that decides is not whether trying again may help, but whether the call may have been
-paid. Surely not paid: a connection that was never made, and a refusal as a status before the first
-event (429, 500, 503, 529, a body that never arrived). Everything else may have been.
+paid. Surely not paid: a request that never left, and a refusal as a status before the first event
+(429, 500, 503, 529, a body that never arrived). Everything else may have been.
+
+Among the first, those where nobody is at home cost waiting and nothing else. 503 is what a load
+balancer says for the servers that it does not have; 521, 523, 525, 526 and 530 are Cloudflare's for
+an origin that refused the connection, has no route, no TLS, a certificate that is not believed, or
+no name. Not among them: 502, 504, 520, 522 and 524, behind which the request may have arrived.
 """
 
 from __future__ import annotations
@@ -15,13 +20,17 @@ from email.utils import parsedate_to_datetime
 from typing import Literal
 
 Phase = Literal["connect", "sent", "status", "stream"]
-"""How far an exchange came: no connection; sent, and nothing came back; an error status came back;
-the answer had begun.
+"""How far an exchange came: the request never left; sent, and nothing came back; an error status
+came back; the answer had begun.
 """
-Kind = Literal["not_billed", "possibly_billed", "refused", "authentication", "spend_limit"]
+Kind = Literal[
+    "not_billed", "unreachable", "possibly_billed", "refused", "authentication", "spend_limit"
+]
 
-NOT_BILLED_STATUSES = (429, 500, 503, 529)
+NOT_BILLED_STATUSES = (429, 500, 529)
 THROTTLES = (429, 529)
+NOBODY_HOME = (503, 521, 523, 525, 526, 530)
+SHORT_OF_CAPACITY = ("overloaded_error", "rate_limit_error")
 SPEND_CODES = (
     "enforced_spend_limit_reached",
     "contract_spend_limit_reached",
@@ -36,11 +45,12 @@ LONGEST_WAIT = 7 * 86_400.0
 
 ADVICE: dict[Kind, str] = {
     "not_billed": "",
+    "unreachable": "",
     "possibly_billed": "",
     "refused": "",
     "authentication": (
         "The endpoint does not accept the key. Check ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL, "
-        "then start the worker again."
+        "then run: starter.py up (or start your worker again)."
     ),
     "spend_limit": (
         "The spend limit of the account is reached. Raise it in the provider's console or wait "
@@ -80,12 +90,10 @@ def classify(
     doubles the wait after a throttle that names none.
     """
     if phase == "connect":
-        return Verdict("not_billed")
+        return Verdict("unreachable")
     if phase in ("sent", "stream"):
         # Whatever the type says of the cause, input and what was emitted may be on the bill.
-        return Verdict(
-            "possibly_billed", throttled=type in ("overloaded_error", "rate_limit_error")
-        )
+        return Verdict("possibly_billed", throttled=type in SHORT_OF_CAPACITY)
     if _is_spend_limit(status, type, error_code, message):
         return Verdict("spend_limit")
     return _by_status(status, error_code or type, headers, attempt, now or datetime.now(UTC))
@@ -98,10 +106,15 @@ def _by_status(
     asked = retry_after(headers, now)
     if status == 401:
         return Verdict("authentication")
-    if status in NOT_BILLED_STATUSES or (status in (400, 408) and code == NOTHING_DONE):
+    free = status in NOT_BILLED_STATUSES or status in NOBODY_HOME
+    if free or (status in (400, 408) and code == NOTHING_DONE):
         if should_retry == "false":
             return Verdict("refused")
-        throttled = status in THROTTLES
+        # Who names a wait is at home, and only busy.
+        busy = code in SHORT_OF_CAPACITY or asked is not None
+        if status in NOBODY_HOME and not busy:
+            return Verdict("unreachable")
+        throttled = status in THROTTLES or (status in NOBODY_HOME and busy)
         return Verdict("not_billed", _wait(status, asked, attempt), throttled)
     if status in (408, 409) or (status > 501):
         return Verdict("possibly_billed")
@@ -114,7 +127,7 @@ def _wait(status: int, asked: float | None, attempt: int) -> float | None:
     if asked is not None:
         return asked
     doubled = float(1 << min(max(attempt, 1) - 1, 5))
-    if status == 529:
+    if status == 529 or status in NOBODY_HOME:
         return min(15.0 * doubled, 300.0)
     if status == 429:
         return min(5.0 * doubled, 60.0)
@@ -139,14 +152,20 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     text = headers.get("retry-after", "")
     seconds = _number(text)
     if seconds is None and text:
-        try:
-            when = parsedate_to_datetime(text)
-        except ValueError:
-            return None
-        if when.tzinfo is None:
-            when = when.replace(tzinfo=UTC)
-        seconds = (when - now).total_seconds()
+        when = _date(text)
+        # By the server's own clock where it tells it: one that is wrong asks for no hours.
+        there = _date(headers.get("date", "")) or now
+        seconds = None if when is None else (when - there).total_seconds()
     return _bounded(seconds)
+
+
+def _date(text: str) -> datetime | None:
+    """An HTTP date; None for what is none."""
+    try:
+        when = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    return when if when.tzinfo is not None else when.replace(tzinfo=UTC)
 
 
 def _number(text: str) -> float | None:

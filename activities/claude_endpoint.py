@@ -4,23 +4,54 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-from collections.abc import Sequence
+import os
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 import anthropic
 import httpx2
 
+from activities import claude_passage
 from orchestrator.contracts import Capabilities
+from orchestrator.text import visible
 
 OFFICIAL = "https://api.anthropic.com"
 PROBE_SECONDS = 5.0
 EFFORTS = ("low", "medium", "high")
-NOTHING = Capabilities(schema_mode="prompt", effort=False, caching=False, token_counting=False)
 """What every endpoint with a Messages API understands: text in, text out."""
-NAMES = ("schemas", "effort", "caching", "counting")
+NAMES = ("schemas", "effort", "counting")
+
+NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
+"""Not EAI_AGAIN: a resolver that does not answer knows nothing of the name."""
+
+HOOKS: dict[str, list[Callable[..., Any]]] = {
+    "request": [claude_passage.outgoing],
+    "response": [claude_passage.incoming],
+}
 
 logger = logging.getLogger(__name__)
+
+
+def why_unreached(error: BaseException) -> tuple[str, bool]:
+    """What an exception of the transport says in its innermost cause, in one line, and whether it
+    says that the name does not exist.
+    """
+    step, found = error, error
+    while (cause := step.__cause__ or step.__context__) is not None:
+        step = cause
+        found = step if isinstance(step, OSError) else found
+    if isinstance(found, TimeoutError | httpx2.TimeoutException):
+        return "no connection in time", False
+    if isinstance(found, socket.gaierror):
+        return visible(str(found)), found.errno in NO_SUCH_NAME
+    said = str(found)[:300] or type(found).__name__
+    if isinstance(found, OSError) and found.errno and not isinstance(found, ssl.SSLError):
+        # Its own text also names each address that was tried, as a tuple.
+        said = os.strerror(found.errno)
+    return visible(said), False
 
 
 def make_client(
@@ -30,9 +61,14 @@ def make_client(
     limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
     if _is_loopback(base_url):
         # A proxy of the environment does not lead back to this machine.
-        http = httpx2.AsyncClient(limits=limits, timeout=timeout, trust_env=False)
+        http = httpx2.AsyncClient(
+            limits=limits, timeout=timeout, event_hooks=HOOKS, trust_env=False
+        )
     else:
-        http = anthropic.DefaultAsyncHttpxClient(limits=limits, timeout=timeout)
+        # A redirect would carry prompt and key to another host.
+        http = anthropic.DefaultAsyncHttpxClient(
+            limits=limits, timeout=timeout, event_hooks=HOOKS, follow_redirects=False
+        )
     # Some gateways read only the older header; the official host takes the key as a bearer.
     older = {} if base_url == OFFICIAL or not key else {"X-Api-Key": key}
     return anthropic.AsyncAnthropic(
@@ -41,7 +77,7 @@ def make_client(
         base_url=base_url,
         max_retries=0,
         timeout=timeout,
-        default_headers=older,
+        default_headers={"Accept-Encoding": "identity", **older},
         http_client=http,
     )
 
@@ -68,16 +104,42 @@ async def find_capabilities(
         await client.close()
     described = [entry for entry in listed if entry.get("id") in models]
     features = [_mapping(entry.get("capabilities")) for entry in described]
-    # Only Anthropic's own listing describes models like this, and that surface also caches.
+    # Only Anthropic's own listing describes models like this.
     known = len({entry.get("id") for entry in described}) == len(set(models)) and all(features)
     return Capabilities(
         schema_mode="native"
         if known and all(_has(each, "structured_outputs") for each in features)
         else "prompt",
         effort=known and all(_has_efforts(each) for each in features),
-        caching=known,
         token_counting=counting,
     )
+
+
+async def key_refused(key: str, base_url: str, model: str) -> str:
+    """Why the endpoint refuses this key, in its own words; empty if it does not, or cannot be asked
+    for free.
+
+    Never a paid call: the list of models, and, because some endpoints show that to anybody, a
+    count of tokens.
+    """
+    client = make_client(key, base_url or OFFICIAL, httpx2.Timeout(PROBE_SECONDS), connections=1)
+    question: list[anthropic.types.MessageParam] = [{"role": "user", "content": "?"}]
+    try:
+        return await _refused(client.get("/v1/models?limit=1", cast_to=object)) or await _refused(
+            client.messages.count_tokens(model=model, messages=question)
+        )
+    finally:
+        await client.close()
+
+
+async def _refused(asked: Awaitable[object]) -> str:
+    try:
+        await asked
+    except (anthropic.AuthenticationError, anthropic.PermissionDeniedError) as error:
+        return f"{error.status_code} {error.api_message or error.type or 'no reason given'}"
+    except (anthropic.APIError, httpx2.HTTPError, ValueError) as error:
+        logger.info("the key could not be checked: %s", error)
+    return ""
 
 
 def _configured(text: str) -> Capabilities:
@@ -93,7 +155,6 @@ def _configured(text: str) -> Capabilities:
     return Capabilities(
         schema_mode="native" if "schemas" in names else "prompt",
         effort="effort" in names,
-        caching="caching" in names,
         token_counting="counting" in names,
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from orchestrator.contracts import Usage
 from orchestrator.policies import BYTES_PER_TOKEN
+from orchestrator.text import visible
 
 USAGE_FIELDS = {
     "input_tokens": "input_tokens",
@@ -26,6 +27,12 @@ DELTA_FIELDS = {
     "input_json_delta": ("tool_use", "partial_json"),
 }
 """Type of a delta → type of its block, and the name of its text in delta and block."""
+MOST_TOKENS = 20_000_000
+"""Twice the largest context that any model has: no call can have used more."""
+MOST_BYTES_PER_TOKEN = 8
+"""Text that has arrived is at least so many tokens, whatever the endpoint counted."""
+LONGEST_NAME = 200
+"""Characters of a model's id or a stop reason that are kept."""
 
 
 class StreamError(Exception):
@@ -44,8 +51,10 @@ class Transcript:
         self._message: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
         self._usage: dict[str, int] = {}
-        self._seen_bytes = 0
+        self.seen_bytes = 0
+        """Of what the model wrote, as far as it can be seen."""
         self._output_is_final = False
+        self._absurd = False
         self._ended = False
 
     @property
@@ -59,17 +68,42 @@ class Transcript:
         return self._ended and bool(self.stop_reason)
 
     @property
+    def counted(self) -> bool:
+        """Whether the endpoint's last count arrived, and no count was absurd."""
+        return self._output_is_final and not self._absurd
+
+    @property
+    def absurd(self) -> bool:
+        """Whether the endpoint counted what cannot be: no number, or more than any model takes."""
+        return self._absurd
+
+    @property
     def stop_reason(self) -> str:
-        return _text(self._message.get("stop_reason"))
+        return visible(_text(self._message.get("stop_reason"))[:LONGEST_NAME])
 
     @property
     def model(self) -> str:
         """The id of the model that served; empty if the endpoint does not say."""
-        return _text(self._message.get("model"))
+        return visible(_text(self._message.get("model"))[:LONGEST_NAME])
 
     @property
     def text(self) -> str:
-        """All text blocks in order; an answer may begin with thinking."""
+        """All text blocks in order; an answer may begin with thinking. Halves of a character that
+        arrived in two deltas are joined; `whole_text` says whether a half is left.
+        """
+        return self._joined.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+    @property
+    def whole_text(self) -> bool:
+        """Whether the text is Unicode: endpoints that count in UTF-16 can cut a character."""
+        try:
+            self._joined.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError:
+            return False
+        return True
+
+    @property
+    def _joined(self) -> str:
         return "".join(
             _text(block.get("text")) for block in self._content() if block.get("type") == "text"
         )
@@ -79,7 +113,7 @@ class Transcript:
         """What the endpoint says of a refusal."""
         details = _mapping(self._message.get("stop_details"))
         parts = (_text(details.get("category")), _text(details.get("explanation")))
-        return ": ".join(part for part in parts if part)
+        return visible(": ".join(part for part in parts if part)[:2_000])
 
     @property
     def raw(self) -> dict[str, Any]:
@@ -88,20 +122,12 @@ class Transcript:
         """
         return {**self._message, "content": self._content(), "usage": dict(self._usage)}
 
-    @property
-    def tool_calls(self) -> tuple[dict[str, Any], ...]:
-        """The calls that may be run: none unless the model stopped for them and all are whole."""
-        blocks = [block for block in self._content() if block.get("type") == "tool_use"]
-        whole = all(isinstance(block.get("input"), dict) for block in blocks)
-        if self.stop_reason != "tool_use" or not self.complete or not whole:
-            return ()
-        return tuple(blocks)
-
     def usage(self, prompt_tokens: int, max_output: int) -> Usage:
         """Tokens so far; zero when no part of a message has arrived.
 
         What the endpoint did not count is never understated: a prompt counts as `prompt_tokens`,
         visible output by its bytes, and output with thinking, which may be hidden, as `max_output`.
+        What it counted twice counts at the larger number.
         """
         if not self.begun:
             return Usage()
@@ -113,11 +139,13 @@ class Transcript:
         if not any(value for name, value in counted.items() if name != "output_tokens"):
             counted["input_tokens"] = prompt_tokens
         if not self._output_is_final or not counted.get("output_tokens"):
-            seen = -(-self._seen_bytes // BYTES_PER_TOKEN)
+            seen = -(-self.seen_bytes // BYTES_PER_TOKEN)
             hidden = any(block.get("type") == "thinking" for block in self._blocks.values())
             counted["output_tokens"] = max(
                 counted.get("output_tokens", 0), max_output if hidden else seen
             )
+        least = -(-self.seen_bytes // MOST_BYTES_PER_TOKEN)
+        counted["output_tokens"] = max(counted["output_tokens"], least)
         return Usage(**counted)
 
     def feed(self, event: str | None, data: str) -> None:
@@ -156,7 +184,7 @@ class Transcript:
             raise _error_of(_mapping(content))
         self._start(content)
         self._count(content.get("usage"), final=True)
-        self._seen_bytes = len(self.text.encode("utf-8", "replace"))
+        self.seen_bytes = len(self._joined.encode("utf-8", "replace"))
         self._ended = True
 
     def _start(self, message: dict[str, Any]) -> None:
@@ -177,14 +205,19 @@ class Transcript:
         piece = _text(delta.get(name))
         block[name] = _text(block.get(name)) + piece
         if name != "signature":
-            self._seen_bytes += len(piece.encode("utf-8", "replace"))
+            self.seen_bytes += len(piece.encode("utf-8", "replace"))
 
     def _count(self, usage: Any, *, final: bool) -> None:
         for name in USAGE_FIELDS:
             value = _mapping(usage).get(name)
-            if isinstance(value, int) and value >= 0:
-                self._usage[name] = value
-                self._output_is_final |= final and name == "output_tokens"
+            if value is None:
+                continue
+            # Not isinstance: true is no number of tokens.
+            if type(value) is not int or not 0 <= value <= MOST_TOKENS:
+                self._absurd = True
+                continue
+            self._usage[name] = max(value, self._usage.get(name, 0))
+            self._output_is_final |= final and name == "output_tokens"
 
     def _content(self) -> list[dict[str, Any]]:
         return [_with_arguments(self._blocks[index]) for index in sorted(self._blocks)]
@@ -194,7 +227,7 @@ def _with_arguments(block: dict[str, Any]) -> dict[str, Any]:
     """A tool call's block with its collected arguments; what is no JSON object stays text."""
     if "partial_json" not in block:
         return block
-    collected = block["partial_json"]
+    collected = _text(block["partial_json"])
     try:
         arguments = json.loads(collected or "{}")
     except (ValueError, RecursionError):
@@ -214,7 +247,7 @@ def _error_of(content: dict[str, Any]) -> StreamError:
 
 def _index(content: dict[str, Any]) -> int:
     index = content.get("index")
-    return index if isinstance(index, int) else 0
+    return index if type(index) is int else 0
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from anthropic import transform_schema
 
 from activities.seam import ModelRequest
 from orchestrator.contracts import Capabilities
-from orchestrator.policies import BYTES_PER_TOKEN
 
 SCHEMA_INSTRUCTION = (
     "Answer with one JSON object and nothing else: no prose before or after it, no code fence. "
@@ -36,7 +35,7 @@ def shape(request: ModelRequest, capabilities: Capabilities) -> dict[str, Any]:
         "stream": True,
     }
     if system:
-        body["system"] = _cached(system) if capabilities.caching else system
+        body["system"] = system
     output: dict[str, Any] = {}
     if capabilities.effort:
         output["effort"] = request.effort
@@ -53,10 +52,10 @@ def countable(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def most_tokens(body: dict[str, Any]) -> int:
-    """No fewer tokens than the countable part of a body has: UTF-8 bytes / 2, rounded up."""
-    return -(
-        -len(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")) // BYTES_PER_TOKEN
-    )
+    """No fewer tokens than the countable part of a body has: as many as it has UTF-8 bytes, because
+    a tokenizer that works on bytes makes no more of them, whatever the script.
+    """
+    return len(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def extract_json(text: str) -> str:
@@ -87,8 +86,3 @@ def _objects(text: str) -> list[tuple[int, int]]:
 def _with_schema(system: str, schema: dict[str, Any]) -> str:
     instruction = SCHEMA_INSTRUCTION + json.dumps(schema, ensure_ascii=False)
     return f"{system}\n\n{instruction}" if system else instruction
-
-
-def _cached(system: str) -> list[dict[str, Any]]:
-    """The system prompt is the same for every call of a role, so its end is the place to cache."""
-    return [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]

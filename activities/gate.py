@@ -14,11 +14,13 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 
 from temporalio.client import Client
 from temporalio.service import RPCError
 
 from activities.lane import Lane
+from activities.refusals import Sent
 from orchestrator import rate_limits
 from orchestrator.errors import NotBilled
 from orchestrator.gate import STEP_SECONDS, Flow, described, next_rate, plainly, understood
@@ -56,6 +58,8 @@ class RateGate:
 
     def __init__(self) -> None:
         self._lanes: dict[str, Lane] = {}
+        self._sent: dict[asyncio.Task[Any] | None, tuple[Lane, Sent]] = {}
+        """The calls in flight, by the task that makes each."""
 
     async def turn(self, tier: str) -> None:
         """Wait until a call of this tier may leave. NotBilled when that takes too long to wait for
@@ -63,23 +67,44 @@ class RateGate:
         """
         lane = self._lane(tier)
         began = lane.advance(_now())
-        if max(began, lane.ready()) + lane.waiting * lane.interval > began + HOLD_SECONDS:
+        if lane.expected(began) > began + HOLD_SECONDS:
             raise _not_yet(tier, lane, began)
         lane.waiting += 1
         try:
             async with lane.door:
-                while (now := lane.advance(_now())) < lane.ready():
-                    if lane.ready() > began + LONGEST_HOLD_SECONDS:
+                while (ready := lane.ready(now := lane.advance(_now()))) > now:
+                    if (now if math.isinf(ready) else ready) > began + LONGEST_HOLD_SECONDS:
                         raise _not_yet(tier, lane, now)
-                    # Not all at once: the tier may be shut, or go faster, meanwhile.
-                    await asyncio.sleep(min(lane.ready() - now, GLANCE_SECONDS))
-                lane.left(now)
+                    await _moved(lane, min(ready - now, GLANCE_SECONDS))
+                self._left(lane, now)
         finally:
             lane.waiting -= 1
 
+    def _left(self, lane: Lane, now: float) -> None:
+        """Take in that this task's call leaves."""
+        self.ended()
+        task = asyncio.current_task()
+        assert task is not None, "called within no task"
+        self._sent[task] = lane, lane.left(now)
+        task.add_done_callback(self._over)
+
+    def _over(self, task: asyncio.Task[Any]) -> None:
+        """Take in that a task is over, however it ended, and so is its call."""
+        if task in self._sent:
+            lane, sent = self._sent.pop(task)
+            lane.ended(sent, lane.advance(_now()))
+
+    def ended(self) -> None:
+        """The answer to the call of this task is there: another one may take its place."""
+        task = asyncio.current_task()
+        if task is not None:
+            self._over(task)
+
     async def throttled(self, tier: str, seconds: float, reason: str) -> None:
         """A call was refused for want of capacity; the endpoint asks to wait so many seconds."""
-        self._lane(tier).shut(seconds, reason, _now())
+        lane = self._lane(tier)
+        _, sent = self._sent.pop(asyncio.current_task(), (lane, None))
+        lane.shut(seconds, reason, lane.advance(_now()), sent)
 
     def slowed(self) -> Mapping[str, str]:
         """The tiers that are not at full speed just now, each with a line that says how fast it
@@ -91,7 +116,7 @@ class RateGate:
             flow, by_hand = next_rate(lane.flow, None, now), lane.by_hand
             if by_hand and flow.rate != 0:
                 lines[tier] = by_hand.plainly(tier, now)
-            elif flow.rate is not None:
+            elif flow.rate is not None or flow.most:
                 lines[tier] = plainly(tier, flow)
         return lines
 
@@ -115,7 +140,7 @@ class RateGate:
                 logger.info("rate of %s not agreed: %s", queue, error)
             # No rate changes more often.
             await asyncio.sleep(STEP_SECONDS)
-            if lane.flow.rate is None:
+            if lane.certain == Flow():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(lane.woken.wait(), LOOK_SECONDS)
 
@@ -131,7 +156,8 @@ class RateGate:
             if shared is not None:
                 lane.adopt(shared)
         lane.advance(now)
-        flow, rate = lane.flow, _queue_rate(lane.flow, now)
+        flow = lane.certain
+        rate = _queue_rate(flow, now)
         if lane.by_hand or (flow == lane.told and _same(rate, found.rate)):
             return
         text = described(tier, flow, now)
@@ -141,6 +167,13 @@ class RateGate:
 
     def _lane(self, tier: str) -> Lane:
         return self._lanes.setdefault(tier, Lane())
+
+
+async def _moved(lane: Lane, seconds: float) -> None:
+    """Wait so long, or until something happened to the tier."""
+    lane.moved.clear()
+    with suppress(TimeoutError):
+        await asyncio.wait_for(lane.moved.wait(), seconds)
 
 
 def _queue_rate(flow: Flow, now: float) -> float | None:

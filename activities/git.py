@@ -1,9 +1,10 @@
 """Git over a repository that is not trusted.
 
-Git never sees the repository as its own: GIT_DIR is an empty bare repository of ours, whose object
-store names the repository's as an alternate. So no configuration, hook, filter, attribute driver or
-alias of the repository is in force. Revisions are resolved against validated copies of its refs;
-everything else works on object ids. The working tree is listed by git and read by us.
+Git never sees the repository as its own: GIT_DIR is an empty bare repository of ours (`git_view`),
+whose object store has the repository's packs and objects as an alternate. So no configuration,
+hook, filter, attribute driver or alias of the repository is in force. Revisions are resolved
+against validated copies of its refs; everything else works on object ids. The working tree is
+listed by git and read by us.
 """
 
 from __future__ import annotations
@@ -12,49 +13,54 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio.to_thread
 
-from activities import git_layout
+from activities import git_layout, git_view
 from activities.git_layout import Layout
-from activities.git_output import LogEntry, TreeEntry, log_entries, ranges, records
-from activities.process import ProgramStopped, run
+from activities.git_output import (
+    LogEntry,
+    TreeEntry,
+    blobs_present,
+    index_entries,
+    log_entries,
+    ranges,
+    records,
+    tree_entries,
+)
+from activities.process import Finished, ProgramStopped, run
 from orchestrator.errors import BadGoal
+from orchestrator.roots import Roots
 from orchestrator.text import for_terminal
 
 SECONDS = 120.0
 """Time limit of one git command."""
 LISTING_SECONDS = 60.0
 """Of the walk for untracked files, which reads the working tree's ignore files."""
-INDEX_LIMIT = 512 * 1024 * 1024
-OUTPUT_LIMIT = 512 * 1024 * 1024
+OUTPUT_LIMIT = 128 * 1024 * 1024
+HISTORY_LIMIT = 24 * 1024 * 1024
+"""Bytes of the history that are looked at, the newest commits first."""
 REVISION_LETTERS = 250
-
-_CONFIG = """[core]
-	bare = true
-	repositoryformatversion = {version}
-	attributesFile = /dev/null
-	excludesFile = /dev/null
-	hooksPath = /dev/null
-	fsmonitor = false
-	untrackedCache = false
-	commitGraph = false
-[protocol]
-	allow = never
-"""
 
 
 class GitFailed(Exception):
     """A git command could not do its work; one line."""
 
 
+class GitStopped(GitFailed):
+    """It was stopped: what it would have found is not known."""
+
+
 class Git:
     """Commands of git over one repository. GitFailed says why one did not work."""
 
-    def __init__(self, layout: Layout, folder: Path, program: str) -> None:
+    def __init__(self, layout: Layout, view: git_view.View, folder: Path, program: str) -> None:
         self.layout = layout
+        self.notes = (*layout.notes, *view.notes)
+        """What of the repository was not read."""
+        self._view = view
         self._folder = folder
         self._program = program
 
@@ -65,56 +71,89 @@ class Git:
             arguments = ("--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
             try:
                 return (await self._run("rev-parse", *arguments)).decode().strip()
+            except GitStopped as error:
+                raise BadGoal(f"revision {readable!r} cannot be looked up: {error}") from None
             except GitFailed:
                 pass
         raise BadGoal(
-            f"revision {readable!r} does not exist in {str(self.layout.tree)!r}; "
+            f"revision {readable!r} does not exist in {str(self.layout.tree.path)!r}; "
             "name a branch, a tag or a commit"
         )
 
     async def head(self) -> str:
-        """The id of the commit that is checked out; empty when there is none yet."""
-        try:
-            output = await self._run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-        except GitFailed:
+        """The id of the commit that is checked out; empty when there is none yet. GitFailed when
+        there is one and it cannot be read.
+        """
+        if not self._view.head:
+            raise GitFailed("its HEAD names no branch and no commit")
+        if not self._view.commit:
             return ""
+        try:
+            output = await self._run("rev-parse", "--verify", f"{self._view.commit}^{{commit}}")
+        except GitStopped:
+            raise
+        except GitFailed:
+            raise GitFailed(f"its commit {self._view.commit[:12]} is not there") from None
         return output.decode().strip()
 
     async def index(self) -> dict[bytes, TreeEntry]:
         """What the index tracks, by raw path."""
-        found: dict[bytes, TreeEntry] = {}
-        for record in records(await self._run("ls-files", "--stage", "-z")):
-            description, _, path = record.partition(b"\t")
-            mode, hash_, _stage = description.decode().split(" ")
-            found[path] = TreeEntry(mode, hash_)
-        return found
+        listed = await self._run("ls-files", "--stage", "-z")
+        return await anyio.to_thread.run_sync(index_entries, listed)
 
     async def untracked(self, seconds: float = LISTING_SECONDS) -> list[bytes]:
         """Raw paths that are neither tracked nor ignored; a folder that is a repository of its own
         ends with a slash.
         """
         arguments = ("ls-files", "--others", "--exclude-standard", "-z")
-        return records(await self._run(*arguments, seconds=seconds, tree=True))
+        listed = await self._run(*arguments, seconds=seconds, tree=True)
+        return await anyio.to_thread.run_sync(records, listed)
+
+    async def modified(self, seconds: float = LISTING_SECONDS) -> list[bytes]:
+        """Raw paths of tracked files that are not as the index has them, or are gone. What decides
+        is what git remembers of a file's state; a content is read only where that is in doubt.
+        """
+        listed = await self._run("ls-files", "--modified", "-z", seconds=seconds, tree=True)
+        return await anyio.to_thread.run_sync(records, listed)
+
+    async def not_ignored(self, paths: Sequence[bytes]) -> list[bytes]:
+        """Those of some raw paths of the working tree that its ignore files do not name."""
+        if not paths:
+            return []
+        try:
+            ignored = await self._run(
+                "check-ignore", "--no-index", "--stdin", "-z",
+                # It takes no literal pathspecs; with this before it, no name begins like another.
+                stdin=b"".join(b"./" + path + b"\0" for path in paths),
+                seconds=LISTING_SECONDS, tree=True, literal=False,
+            )  # fmt: skip
+        except GitStopped:
+            raise
+        except GitFailed:
+            # It also fails when it has found none.
+            return [*paths]
+        found = {path.removeprefix(b"./") for path in records(ignored)}
+        return [path for path in paths if path not in found]
 
     async def tree(self, commit: str) -> dict[bytes, TreeEntry]:
         """Every entry of a commit's tree, by raw path."""
-        found: dict[bytes, TreeEntry] = {}
-        for record in records(await self._run("ls-tree", "-r", "-z", "--full-tree", commit)):
-            description, _, path = record.partition(b"\t")
-            mode, _kind, hash_ = description.decode().split(" ")
-            found[path] = TreeEntry(mode, hash_)
-        return found
+        listed = await self._run("ls-tree", "-r", "-z", "--full-tree", commit)
+        return await anyio.to_thread.run_sync(tree_entries, listed)
 
-    async def history(self, commit: str, limit: int) -> list[LogEntry]:
+    async def history(self, commit: str, limit: int) -> tuple[list[LogEntry], bool]:
         """The last `limit` commits before and including this one, newest first; merges without
-        changes.
+        changes. And whether there was more to say of them than anybody could take in: then the
+        last ones are missing.
         """
-        output = await self._run(
+        finished = await self._finished(
             "log", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv",
             "--no-show-signature", "--no-notes", f"--max-count={limit}",
             "--format=tformat:%H %at %an", "--end-of-options", commit, "--",
+            output_limit=HISTORY_LIMIT,
         )  # fmt: skip
-        return log_entries(records(output))
+        entries = await anyio.to_thread.run_sync(log_entries, finished.stdout)
+        # Of the commit at which it was cut, changes are missing.
+        return (entries[:-1] if finished.cut else entries), finished.cut
 
     async def touched(
         self, old: Sequence[tuple[bytes, str]], new: Sequence[tuple[bytes, bytes]]
@@ -134,16 +173,14 @@ class Git:
             "--no-color", "--src-prefix=a/", "--dst-prefix=b/",
             await self._tree_of(before), await self._tree_of(after),
         )  # fmt: skip
-        found = ranges(diff)
+        found = await anyio.to_thread.run_sync(ranges, diff)
         return {path: found.get(numbers[path], ()) for path, _ in new}
 
     async def _present(self, hashes: Sequence[str]) -> set[str]:
         question = "".join(f"{hash_}\n" for hash_ in hashes).encode()
         answer = await self._run("cat-file", "--batch-check=%(objectname) %(objecttype)",
                                  stdin=question)  # fmt: skip
-        return {
-            line.split(" ")[0] for line in answer.decode().splitlines() if line.endswith("blob")
-        }
+        return await anyio.to_thread.run_sync(blobs_present, answer)
 
     async def _write(self, contents: Sequence[bytes]) -> list[str]:
         if not contents:
@@ -162,37 +199,54 @@ class Git:
         return (await self._run("mktree", "-z", stdin="".join(lines).encode())).decode().strip()
 
     async def _run(
-        self, *arguments: str, stdin: bytes = b"", seconds: float = SECONDS, tree: bool = False
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        seconds: float = SECONDS,
+        tree: bool = False,
+        literal: bool = True,
     ) -> bytes:
+        finished = await self._finished(
+            *arguments, stdin=stdin, seconds=seconds, tree=tree, literal=literal
+        )
+        if finished.cut:
+            raise GitFailed(f"git {arguments[0]} wrote more than {OUTPUT_LIMIT >> 20} MiB")
+        return finished.stdout
+
+    async def _finished(
+        self, *arguments: str, stdin: bytes = b"", seconds: float = SECONDS, tree: bool = False,
+        literal: bool = True, output_limit: int = OUTPUT_LIMIT,
+    ) -> Finished:  # fmt: skip
         environment = self._environment()
+        if literal:
+            environment["GIT_LITERAL_PATHSPECS"] = "1"
         if tree:
-            environment["GIT_WORK_TREE"] = str(self.layout.tree)
+            environment["GIT_WORK_TREE"] = str(self.layout.tree.path)
         try:
             finished = await run(
                 [self._program, "--no-pager", *arguments],
-                folder=self.layout.tree if tree else self._folder,
+                folder=self.layout.tree.path if tree else self._folder,
                 environment=environment,
                 seconds=seconds,
                 stdin=stdin,
-                output_limit=OUTPUT_LIMIT,
+                output_limit=output_limit,
+                take_beginning=True,
             )
         except ProgramStopped as stop:
-            raise GitFailed(f"git {arguments[0]} {stop}") from None
-        if finished.code:
+            raise GitStopped(f"git {arguments[0]} {stop}") from None
+        if finished.code and not finished.cut:
             said = finished.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason"]
             raise GitFailed(f"git {arguments[0]}: {for_terminal(said[-1])[:300]}")
-        return finished.stdout
+        return finished
 
     def _environment(self) -> dict[str, str]:
-        quoted = str(self.layout.objects).replace("\\", "\\\\").replace('"', '\\"')
         return {
             "PATH": os.defpath,
             "HOME": str(self._folder),
             "LC_ALL": "C",
             "GIT_DIR": str(self._folder / "git"),
             "GIT_INDEX_FILE": str(self._folder / "git" / "index"),
-            # Quoted, because a colon separates and a leading quote begins a quoted path.
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{quoted}"',
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(map(_quoted, self._view.stores)),
             "GIT_CONFIG_GLOBAL": "/dev/null",
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_NO_LAZY_FETCH": "1",
@@ -200,48 +254,28 @@ class Git:
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_LITERAL_PATHSPECS": "1",
         }
 
 
 @asynccontextmanager
-async def opened(repository: Path) -> AsyncIterator[Git]:
+async def opened(repository: Path, roots: Roots) -> AsyncIterator[Git]:
     """Git over the repository with this top folder, for the length of the block. BadGoal if it is
-    none.
+    none, or leads to what is below no root.
     """
     program = shutil.which("git")
     if program is None:
         raise BadGoal("git was not found on PATH; a repository cannot be read without it")
-    layout = await anyio.to_thread.run_sync(git_layout.locate, repository)
-    with tempfile.TemporaryDirectory(prefix="git-") as name:
+    with ExitStack() as kept, tempfile.TemporaryDirectory(prefix="git-") as name:
         folder = Path(name).resolve()
-        await anyio.to_thread.run_sync(_prepare, layout, folder / "git")
-        yield Git(layout, folder, os.path.abspath(program))
+        layout = await anyio.to_thread.run_sync(git_layout.locate, repository, roots, kept)
+        view = await anyio.to_thread.run_sync(git_view.prepare, layout, folder)
+        yield Git(layout, view, folder, os.path.abspath(program))
 
 
-def _prepare(layout: Layout, git: Path) -> None:
-    """An empty bare repository with copies of what cannot be reached through the objects."""
-    for name in ("objects/info", "objects/pack", "refs", "info"):
-        (git / name).mkdir(parents=True)
-    config = _CONFIG.format(version=0 if layout.hash_letters == 40 else 1)
-    if layout.hash_letters == 64:
-        config += "[extensions]\n\tobjectFormat = sha256\n"
-    (git / "config").write_text(config)
-    (git / "HEAD").write_text((git_layout.head(layout) or "ref: refs/heads/none") + "\n")
-    lines = [
-        f"{hash_} {name}\n".encode("utf-8", "surrogateescape")
-        for name, hash_ in sorted(git_layout.refs(layout).items())
-        if len(hash_) == layout.hash_letters
-    ]
-    (git / "packed-refs").write_bytes(b"".join(lines))
-    shallow = (git_layout.read_small(layout.common / "shallow") or "").split()
-    if boundary := [hash_ for hash_ in shallow if git_layout.is_hash(hash_)]:
-        (git / "shallow").write_text("".join(f"{hash_}\n" for hash_ in boundary))
-    excludes = git_layout.read_regular(layout.common / "info" / "exclude", 1024 * 1024)
-    (git / "info" / "exclude").write_bytes(excludes or b"")
-    for path in (layout.git / "index", *layout.git.glob("sharedindex.*")):
-        if (content := git_layout.read_regular(path, INDEX_LIMIT)) is not None:
-            (git / path.name).write_bytes(content)
+def _quoted(path: Path) -> str:
+    """Quoted, because a colon separates and a leading quote begins a quoted path."""
+    text = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
 
 
 def _write_files(paths: Sequence[Path], contents: Sequence[bytes]) -> None:

@@ -1,5 +1,5 @@
 """Where a repository keeps its objects, refs and index: read as data, never through its own
-configuration.
+configuration, and only below what may be read.
 """
 
 from __future__ import annotations
@@ -7,60 +7,78 @@ from __future__ import annotations
 import os
 import re
 import stat
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.errors import BadGoal
+from orchestrator.folders import Folder
+from orchestrator.roots import Outside, Roots, open_folder
 
 SMALL_FILE = 64 * 1024
-REFS_FILE = 64 * 1024 * 1024
-REF_LIMIT = 200_000
-LINK_DEPTH = 5
+ALTERNATES = 20
+"""Repositories that one may borrow objects from, those that these borrow from included."""
+REMEDY = "name it in HOLDFAST_ALLOWED_ROOTS too"
 
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
-_REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]+\Z")
+_WORKTREE = re.compile(r'(?m)^\s*worktree\s*=\s*"?([^"\n]+?)"?\s*$')
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The folders of one repository. `git` is this working tree's own, `common` is shared with
-    the repository's other working trees.
+    """The open folders of one repository. `git` is this working tree's own, `common` is shared with
+    the repository's other working trees, `objects` are its own and those that it borrows from.
     """
 
-    tree: Path
-    git: Path
-    common: Path
-    hash_letters: int = 40
+    tree: Folder
+    git: Folder
+    common: Folder
+    objects: tuple[Folder, ...]
+    refs: Folder | None
+    hash_letters: int
+    notes: tuple[str, ...] = ()
 
-    @property
-    def objects(self) -> Path:
-        return self.common / "objects"
 
-
-def locate(repository: Path) -> Layout:
-    """The layout of the repository whose top folder this is. BadGoal, in one line, otherwise."""
-    if not repository.is_dir():
-        raise BadGoal(f"{str(repository)!r} is not a folder; name the top folder of a repository")
-    tree = repository.resolve()
-    if not os.path.lexists(tree / ".git"):
-        raise BadGoal(_no_repository(tree))
-    git = _git_folder(tree)
-    common = git
-    if (pointer := read_small(git / "commondir")) is not None:
-        common = Path(os.path.normpath(git / pointer.strip()))
-    if not (common / "objects").is_dir() or read_small(git / "HEAD") is None:
+def locate(repository: Path, roots: Roots, kept: ExitStack) -> Layout:
+    """The layout of the repository whose top folder this is, open until `kept` closes. BadGoal, in
+    one line, for what is none or leads elsewhere.
+    """
+    tree = kept.enter_context(_tree(repository, roots))
+    git, owned = _git_folder(tree, roots)
+    kept.enter_context(git)
+    common = kept.enter_context(_common(tree, git, roots, owned))
+    if not common.kind("objects") or small(git, "HEAD") is None:
         raise BadGoal(
-            f"{str(tree)!r} is not a usable Git repository: {str(git)!r} has no HEAD or objects"
+            f"{str(tree.path)!r} is not a usable Git repository: {str(git.path)!r} has no HEAD or"
+            " objects"
         )
-    config = (read_small(common / "config") or "").lower()
-    if (common / "reftable").is_dir() or re.search(r"(?m)^\s*refstorage\s*=\s*\"?reftable", config):
+    config = (small(common, "config") or "").lower()
+    if common.kind("reftable") or re.search(r"(?m)^\s*refstorage\s*=\s*\"?reftable", config):
         raise BadGoal(
-            f"{str(tree)!r} keeps its refs as reftable, which is not read here; "
+            f"{str(tree.path)!r} keeps its refs as reftable, which is not read here; "
             "convert a clone with `git refs migrate --ref-format=files`"
         )
+    notes: list[str] = []
+    objects = kept.enter_context(_below(common, "objects", roots))
+    stores = _with_alternates(objects, roots, kept, notes)
+    refs = kept.enter_context(_below(common, "refs", roots)) if common.kind("refs") else None
     # Only a hint on the length of hashes; nothing else of this file is looked at.
     sha256 = re.search(r"(?m)^\s*objectformat\s*=\s*\"?sha256", config)
-    return Layout(tree, git, common, 64 if sha256 else 40)
+    return Layout(tree, git, common, stores, refs, 64 if sha256 else 40, tuple(notes))
+
+
+def _tree(repository: Path, roots: Roots) -> Folder:
+    shown = repr(str(repository))[:300]
+    try:
+        tree = open_folder(repository, roots)
+    except Outside as error:
+        raise BadGoal(f"{shown} {error}") from None
+    except (OSError, RuntimeError, ValueError):
+        raise BadGoal(f"{shown} is not a folder; name the top folder of a repository") from None
+    if not tree.kind(".git"):
+        tree.close()
+        raise BadGoal(_no_repository(tree.path))
+    return tree
 
 
 def _no_repository(tree: Path) -> str:
@@ -72,95 +90,136 @@ def _no_repository(tree: Path) -> str:
     return f"{str(tree)!r} is not a Git repository; name one, or run `git init` there"
 
 
-def _git_folder(tree: Path) -> Path:
-    path = tree / ".git"
-    if path.is_dir():
-        return path.resolve()
-    text = read_small(path)
-    if text is None or not text.startswith("gitdir:"):
-        raise BadGoal(f"{str(tree)!r} is not a Git repository: its .git is no folder and no link")
-    folder = Path(os.path.normpath(tree / text.removeprefix("gitdir:").strip()))
-    if not folder.is_dir():
-        raise BadGoal(f"{str(tree)!r} points to {str(folder)!r}, which is not there")
-    return folder
+# ---------------------------------------------------------------- what leads elsewhere
 
 
-def read_small(path: Path, limit: int = SMALL_FILE) -> str | None:
-    """The text of a regular file of at most `limit` bytes; None for anything else, without ever
-    waiting on a FIFO or following a link.
+def _git_folder(tree: Folder, roots: Roots) -> tuple[Folder, bool]:
+    """The working tree's own git folder, and whether it is one that is not below a root, but of a
+    repository that says itself that this working tree belongs to it.
     """
-    content = read_regular(path, limit)
-    return None if content is None else content.decode("utf-8", "surrogateescape")
-
-
-def read_regular(path: Path, limit: int) -> bytes | None:
-    """The bytes of a regular file of at most `limit` bytes; None for anything else."""
+    kind = tree.kind(".git")
+    if kind == stat.S_IFDIR:
+        return tree.enter(".git"), False
+    place = tree.path / ".git"
+    if kind == stat.S_IFREG:
+        text = small(tree, ".git") or ""
+        if not text.startswith("gitdir:"):
+            raise BadGoal(_no_link(tree))
+        place = Path(os.path.normpath(tree.path / text.removeprefix("gitdir:").strip()))
+    elif kind != stat.S_IFLNK:
+        raise BadGoal(_no_link(tree))
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            return None
-        content = file.read(limit + 1)
-    return content if len(content) <= limit else None
+        return open_folder(place, roots), False
+    except Outside:
+        folder = _owned(tree, place) if kind == stat.S_IFREG else None
+        if folder is None:
+            raise _leads_outside(tree, place) from None
+        return folder, True
+    except (OSError, RuntimeError, ValueError):
+        raise BadGoal(f"{str(tree.path)!r} points to {str(place)!r}, which is not there") from None
 
 
-def head(layout: Layout) -> str:
-    """What HEAD says: `ref: refs/heads/…` or a hash; empty when it says neither."""
-    text = (read_small(layout.git / "HEAD") or "").strip()
-    target = text.removeprefix("ref:").strip()
-    if text.startswith("ref:") and _is_ref(target):
-        return f"ref: {target}"
-    return text if is_hash(text) else ""
+def _no_link(tree: Folder) -> str:
+    return f"{str(tree.path)!r} is not a Git repository: its .git is no folder and no link"
 
 
-def refs(layout: Layout) -> dict[str, str]:
-    """Every branch, tag and remote branch with the hash it stands for. What is malformed is left
-    out.
+def _leads_outside(tree: Folder, place: Path) -> BadGoal:
+    # A link's own words, not where it comes out: who asks may be somebody who must not know that.
+    with suppress(OSError):
+        place = place.parent / os.readlink(place)
+    return BadGoal(
+        f"{str(tree.path)!r} leads to {str(place)!r}, which is below no allowed root; {REMEDY}"
+    )
+
+
+def _owned(tree: Folder, place: Path) -> Folder | None:
+    """The git folder of a linked working tree, or of a submodule, whose repository names this tree
+    as its own, by a file that the tree's owner could not write unless that is the same person.
     """
-    found: dict[str, str] = {}
-    for line in (read_small(layout.common / "packed-refs", REFS_FILE) or "").splitlines():
-        value, _, name = line.partition(" ")
-        if is_hash(value) and _is_ref(name):
-            found[name] = value
-    loose: dict[str, str] = {}
-    for folder, _, names in os.walk(layout.common / "refs", followlinks=False):
-        for name in names:
-            path = Path(folder, name)
-            ref = path.relative_to(layout.common).as_posix()
-            if len(loose) < REF_LIMIT and _is_ref(ref):
-                loose[ref] = (read_small(path, 1024) or "").strip()
-    found.update((name, value) for name, value in loose.items() if is_hash(value))
-    for name, value in loose.items():
-        if (hash_ := _follow(value, loose, found)) is not None:
-            found[name] = hash_
-    return found
-
-
-def _follow(value: str, loose: dict[str, str], found: dict[str, str]) -> str | None:
-    for _ in range(LINK_DEPTH):
-        if not value.startswith("ref:"):
-            return None
-        name = value.removeprefix("ref:").strip()
-        if name in found:
-            return found[name]
-        value = loose.get(name, "")
+    try:
+        folder = Folder.at(place.resolve(strict=True))
+    except (OSError, RuntimeError, ValueError):
+        return None
+    back = (small(folder, "gitdir") or "").strip()
+    if found := _WORKTREE.search(small(folder, "config") or ""):
+        back = os.path.join(found[1], ".git")
+    link = os.stat(".git", dir_fd=tree.handle, follow_symlinks=False)
+    named = os.path.normpath(folder.path / back) if back else ""
+    if named == str(tree.path / ".git") and folder.owner == tree.owner == link.st_uid:
+        return folder
+    folder.close()
     return None
+
+
+def _common(tree: Folder, git: Folder, roots: Roots, owned: bool) -> Folder:
+    """The folder that holds objects and refs."""
+    if git.kind("commondir") == 0:
+        return git.enter()
+    pointer = small(git, "commondir")
+    if pointer is None:
+        raise BadGoal(f"{str(tree.path)!r}: its commondir is no small file")
+    place = Path(os.path.normpath(git.path / pointer.strip()))
+    try:
+        if owned and git.path.parent.name == "worktrees" and place == git.path.parent.parent:
+            return Folder.at(place)
+        return open_folder(place, roots)
+    except Outside:
+        raise _leads_outside(tree, place) from None
+    except (OSError, RuntimeError, ValueError):
+        raise BadGoal(f"{str(tree.path)!r} points to {str(place)!r}, which is not there") from None
+
+
+def _below(common: Folder, name: str, roots: Roots) -> Folder:
+    """A folder of the repository; where it is a link, one below a root."""
+    place = common.path / name
+    try:
+        if common.kind(name) == stat.S_IFLNK:
+            return open_folder(place, roots)
+        return common.enter(name)
+    except Outside:
+        raise _leads_outside(common, place) from None
+    except (OSError, RuntimeError, ValueError):
+        raise BadGoal(f"{str(place)!r} is no folder; the repository cannot be read") from None
+
+
+def _with_alternates(
+    objects: Folder, roots: Roots, kept: ExitStack, notes: list[str]
+) -> tuple[Folder, ...]:
+    """The object folders that a repository borrows from, read by us: git would follow them on its
+    own wherever they lead.
+    """
+    found = [objects]
+    # It grows while it is walked.
+    for folder in found:
+        for line in (small(folder, "info", "alternates") or "").splitlines():
+            if not line or line.startswith("#"):
+                continue
+            place = Path(os.path.normpath(folder.path / line))
+            if place in [each.path for each in found]:
+                continue
+            if len(found) > ALTERNATES:
+                raise BadGoal(f"{str(objects.path)!r} borrows from more than {ALTERNATES} folders")
+            try:
+                found.append(kept.enter_context(open_folder(place, roots)))
+            except Outside:
+                raise BadGoal(
+                    f"{str(folder.path)!r} borrows objects from {str(place)!r}, which is below no"
+                    f" allowed root; {REMEDY}, or make a full clone"
+                ) from None
+            except (OSError, RuntimeError, ValueError):
+                notes.append(f"objects are borrowed from {str(place)!r}, which is not there")
+    return tuple(found)
+
+
+# ---------------------------------------------------------------- what is read
+
+
+def small(folder: Folder, *names: str) -> str | None:
+    """The text of a small regular file below a folder; None for anything else."""
+    content = folder.read(*names, limit=SMALL_FILE)
+    return None if content is None else content.decode("utf-8", "surrogateescape")
 
 
 def is_hash(text: str) -> bool:
     """Whether this is a full object name: 40 or 64 hexadecimal digits."""
     return _HASH.match(text) is not None
-
-
-def _is_ref(name: str) -> bool:
-    return (
-        _REF.match(name) is not None
-        and ".." not in name
-        and "@{" not in name
-        and not any(
-            not part or part.startswith(".") or part.endswith((".lock", "."))
-            for part in name.split("/")
-        )
-    )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+MOST_RANGES = 2_000
+"""Touched ranges of one file that are told apart."""
 _COMMIT = re.compile(rb"([0-9a-f]{40}(?:[0-9a-f]{24})?) (\d+) ")
 _FILE_OF_DIFF = re.compile(rb"diff --git a/\d+ b/(\d+)\Z")
 _HUNK = re.compile(rb"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 
 
-@dataclass(frozen=True)
-class TreeEntry:
+class TreeEntry(NamedTuple):
     """An entry of a commit's tree or of the index."""
 
     mode: str
@@ -34,10 +35,35 @@ def records(output: bytes) -> list[bytes]:
     return [record for record in output.split(b"\0") if record]
 
 
-def log_entries(tokens: Sequence[bytes]) -> list[LogEntry]:
+def index_entries(output: bytes) -> dict[bytes, TreeEntry]:
+    """What the index tracks, by raw path."""
+    found: dict[bytes, TreeEntry] = {}
+    for record in records(output):
+        description, _, path = record.partition(b"\t")
+        mode, hash_, _stage = description.decode().split(" ")
+        found[path] = TreeEntry(mode, hash_)
+    return found
+
+
+def tree_entries(output: bytes) -> dict[bytes, TreeEntry]:
+    """Every entry of a commit's tree, by raw path."""
+    found: dict[bytes, TreeEntry] = {}
+    for record in records(output):
+        description, _, path = record.partition(b"\t")
+        mode, _kind, hash_ = description.decode().split(" ")
+        found[path] = TreeEntry(mode, hash_)
+    return found
+
+
+def blobs_present(output: bytes) -> set[str]:
+    """Ids of the objects that are there and are blobs."""
+    return {line.split(" ")[0] for line in output.decode().splitlines() if line.endswith("blob")}
+
+
+def log_entries(output: bytes) -> list[LogEntry]:
     """Commits, newest first, from records that are a commit's line or one of its files'."""
     entries: list[LogEntry] = []
-    for token in tokens:
+    for token in records(output):
         if header := _COMMIT.match(token):
             author = token[header.end() :].decode("utf-8", "replace")
             entries.append(LogEntry(header[1].decode(), int(header[2]), author))
@@ -63,4 +89,11 @@ def ranges(diff: bytes) -> dict[int, tuple[tuple[int, int], ...]]:
             first, count = int(hunk[1]), int(hunk[2] or b"1")
             if count:
                 current.append((first, first + count - 1))
-    return {number: tuple(ranges) for number, ranges in found.items()}
+    return {number: _few(ranges) for number, ranges in found.items()}
+
+
+def _few(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The ranges, or of too many the one that holds them all."""
+    if len(ranges) <= MOST_RANGES:
+        return tuple(ranges)
+    return ((min(first for first, _ in ranges), max(last for _, last in ranges)),)

@@ -5,9 +5,10 @@ worker lives.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from contextvars import copy_context
+from dataclasses import dataclass, field
 
 from temporalio import activity
 
@@ -21,26 +22,39 @@ BEAT = 3.0
 
 @dataclass
 class Notes:
-    """What each beat carries: the server hands the last of them to the next attempt."""
+    """What each beat carries: the server hands the last of them to the next attempt. Several
+    attempts that wait for one call carry the same.
+    """
 
     numbers: tuple[int, ...] = ()
+    tellers: list[Callable[[], None]] = field(default_factory=list)
+    """Each makes an attempt beat now."""
 
     def take(self, *numbers: int) -> None:
         """Note this instead of what was noted before, and tell the server at once."""
         self.numbers = numbers
-        activity.heartbeat(*numbers)
+        for tell in self.tellers:
+            tell()
 
 
 @asynccontextmanager
-async def beating() -> AsyncIterator[Notes]:
+async def beating(notes: Notes | None = None) -> AsyncIterator[Notes]:
     """Beat while the block runs. An activity that never beats would never see that it was
     cancelled.
     """
-    notes = Notes(noted_before())
-    beats = asyncio.create_task(_beat(notes))
+    carried = Notes(noted_before()) if notes is None else notes
+    # A call that others wait for, too, notes from a task of its own.
+    context = copy_context()
+
+    def tell() -> None:
+        context.run(activity.heartbeat, *carried.numbers)
+
+    beats = asyncio.create_task(_beat(tell))
+    carried.tellers.append(tell)
     try:
-        yield notes
+        yield carried
     finally:
+        carried.tellers.remove(tell)
         beats.cancel()
         with suppress(asyncio.CancelledError):
             await beats
@@ -51,8 +65,8 @@ def noted_before() -> tuple[int, ...]:
     return tuple(each for each in activity.info().heartbeat_details if isinstance(each, int))
 
 
-async def _beat(notes: Notes) -> None:
+async def _beat(tell: Callable[[], None]) -> None:
     await asyncio.sleep(FIRST_BEAT)
     while True:
-        activity.heartbeat(*notes.numbers)
+        tell()
         await asyncio.sleep(BEAT)

@@ -2,9 +2,10 @@
 worker's own disk.
 
 A call key becomes a file name by SHA-256. `<digest>.sent` exists from just before the first byte
-leaves; `<digest>.answer` holds the complete answer. Whatever moment the process is killed at, the
-directory reads as not sent, sent, or answered: a `sent` file counts from its creation on, even
-empty, and an answer appears under its name only when it is whole.
+leaves; `<digest>.answer` holds the complete answer below its SHA-256. Whatever moment the process
+is killed at, and whatever a disk does to the files, the directory reads as not sent, sent, or
+answered: a `sent` file counts from its creation on, even empty; an answer appears under its name
+only when it is whole, and one that is not what was written is none, but the call was sent.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import os
 import shutil
 import time
 from contextlib import suppress
-from datetime import timedelta
 from pathlib import Path
 
 from orchestrator.contracts import Bill
@@ -42,7 +42,7 @@ class FileJournal:
 
     async def sent(self, key: str) -> bool:
         """Whether the call may have left, in this process or an earlier one."""
-        return await asyncio.to_thread(self._path(key, "sent").exists)
+        return await asyncio.to_thread(self._sent, key)
 
     async def mark_sent(self, key: str) -> None:
         """Record, durably, that the first byte is about to leave.
@@ -57,7 +57,7 @@ class FileJournal:
         await asyncio.to_thread(self._path(key, "sent").unlink, missing_ok=True)
 
     async def answer(self, key: str) -> str | None:
-        """The recorded answer, if one arrived."""
+        """The recorded answer, if one arrived and is as it was recorded."""
         return await asyncio.to_thread(self._read, key)
 
     async def record(self, key: str, answer: str) -> None:
@@ -68,20 +68,25 @@ class FileJournal:
         """
         await asyncio.to_thread(self._record, key, answer)
 
-    async def prune(self, retention: timedelta) -> int:
-        """Remove what is older than the retention of histories; returns the number of files."""
-        return await asyncio.to_thread(self._prune, time.time() - retention.total_seconds())
-
     def _path(self, key: str, kind: str) -> Path:
         return self._directory / f"{hashlib.sha256(key.encode()).hexdigest()}.{kind}"
+
+    def _sent(self, key: str) -> bool:
+        try:
+            # Also what cannot be read, or is no file, was once written by a call that was sent.
+            return any(os.path.lexists(self._path(key, kind)) for kind in ("sent", "answer"))
+        except OSError:
+            return True
 
     def _mark(self, key: str) -> None:
         path = self._path(key, "sent")
         try:
+            if os.path.lexists(self._path(key, "answer")):
+                raise FileExistsError
             free = shutil.disk_usage(self._directory).free
             if free < self._room:
                 raise OSError(f"only {free} bytes are free, {self._room} are needed")
-            _write(path, key)
+            _write(path, key.encode())
             _sync(self._directory)
         except FileExistsError:
             raise PossiblyBilled(
@@ -94,16 +99,22 @@ class FileJournal:
             ) from error
 
     def _read(self, key: str) -> str | None:
+        path = self._path(key, "answer")
         try:
-            return self._path(key, "answer").read_text(encoding="utf-8")
+            return _checked(path.read_bytes())
         except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            logger.warning("%s counts as a call without an answer: %s", path, error)
             return None
 
     def _record(self, key: str, answer: str) -> None:
         path = self._path(key, "answer")
         draft = path.with_suffix(f".{os.getpid()}.{time.monotonic_ns()}.draft")
         try:
-            _write(draft, answer)
+            # Half a character, as a model can write one, is no reason to lose what was paid.
+            content = answer.encode("utf-8", "surrogatepass")
+            _write(draft, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
             draft.replace(path)
             _sync(self._directory)
         except OSError as error:
@@ -111,22 +122,40 @@ class FileJournal:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
 
-    def _prune(self, before: float) -> int:
-        removed = 0
-        for path in self._directory.iterdir():
-            with suppress(FileNotFoundError):
-                if path.suffix in (".sent", ".answer", ".draft") and path.stat().st_mtime < before:
-                    path.unlink()
-                    removed += 1
-        return removed
+
+def damaged(directory: Path, seconds: float) -> tuple[Path, ...]:
+    """Recorded answers that are not as they were recorded, as far as a look of so many seconds
+    finds them. Blocking; OSError if the directory cannot be read.
+    """
+    until = time.monotonic() + seconds
+    found = []
+    for path in directory.iterdir():
+        if time.monotonic() > until:
+            break
+        if path.suffix == ".answer":
+            try:
+                _checked(path.read_bytes())
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError):
+                found.append(path)
+    return tuple(found)
 
 
-def _write(path: Path, text: str) -> None:
+def _checked(recorded: bytes) -> str:
+    """The answer in a file; ValueError if it is not the one that was recorded."""
+    digest, _, content = recorded.partition(b"\n")
+    if hashlib.sha256(content).hexdigest().encode() != digest:
+        raise ValueError("the recorded answer is damaged")
+    return content.decode("utf-8", "surrogatepass")
+
+
+def _write(path: Path, content: bytes) -> None:
     """Create a private file that did not exist, whole and on the disk, or leave none behind."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
     except OSError:

@@ -5,8 +5,9 @@ Briefing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from temporalio import activity
 from activities import checks
 from activities.heartbeat import beating
 from activities.seam import Pricing, Store
-from orchestrator import graph
+from orchestrator import graph, keeping
 from orchestrator.contracts import (
     HARD_SUBTASK_LIMIT,
     Briefing,
@@ -27,7 +28,9 @@ from orchestrator.contracts import (
     Plan,
     RoleCard,
 )
-from orchestrator.errors import BadGoal
+from orchestrator.errors import BadGoal, BlobLost
+from orchestrator.folders import NotRegular, TooLarge, read_handle
+from orchestrator.roots import Outside, Roots, open_file
 
 if TYPE_CHECKING:
     # Only named in annotations: workflows import this module for its signature.
@@ -37,8 +40,10 @@ PREVIEW_BYTES = 2_000
 """500 tokens of four bytes: what the planner sees of each input."""
 INPUT_BYTES = 4 * 1024 * 1024
 
-TakeSnapshot = Callable[[str, Path, str, Store], Awaitable[PinnedInput]]
-"""(name of the input, repository, base revision or "", store) -> the pinned snapshot."""
+TakeSnapshot = Callable[[str, Path, Roots, str, Store], Awaitable[PinnedInput]]
+"""(name of the input, repository, what may be read, base revision or "", store) -> the pinned
+snapshot.
+"""
 
 
 @dataclass(frozen=True)
@@ -50,10 +55,16 @@ class Preparation:
     pricing: Pricing
     tools: tuple[str, ...]
     take_snapshot: TakeSnapshot
-    allowed_roots: Callable[[], tuple[Path, ...]]
+    allowed_roots: Callable[[], Roots]
     capabilities: Callable[[], Awaitable[Capabilities]]
     has_endpoint: bool
     version: str
+    endpoint: str = ""
+    """The address of the models, as it may be shown."""
+    most_dollars: Decimal | None = None
+    """What a run may spend here, whatever its goal says. None: what the goal says."""
+    capped: str = ""
+    """The setting that bounds dollars here, if one does: then every model needs a price."""
 
     @activity.defn
     async def prepare(self, goal: Goal) -> Briefing:
@@ -68,7 +79,13 @@ class Preparation:
             if goal.use_models:
                 self._models_usable(goal)
             roles, missing = self._served_roles(goal)
+            unusable = self.catalogue.unusable_for(goal.playbook)
             plan, not_run = _servable(playbook.plan if playbook else None, missing)
+            if goal.use_models and goal.plan is None and plan is None:
+                # Of a run that is planned: the planner is not offered them.
+                not_run = tuple(
+                    Omission(what=f"role {name}", why=why) for name, why in unusable.items()
+                )
             inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])
             briefing = Briefing(
                 roles=roles,
@@ -78,8 +95,11 @@ class Preparation:
                 capabilities=await self.capabilities() if goal.use_models else Capabilities(),
                 not_run=not_run,
                 version=self.version,
+                endpoint=self.endpoint if goal.use_models else "",
+                most_dollars=self.most_dollars if goal.use_models else None,
             )
-        _refuse_bad_plan(goal, briefing)
+        _refuse_bad_plan(goal, briefing, {**missing, **unusable})
+        _refuse_small_cap(goal, briefing)
         return briefing
 
     async def _read_probe(self, goal: Goal) -> None:
@@ -87,15 +107,18 @@ class Preparation:
             return
         try:
             await self.store.get(goal.probe)
-        except FileNotFoundError:
+        except BlobLost as lost:
             raise BadGoal(
                 "the worker's store does not hold what the starter just wrote: "
-                "give both the same STORE_URL"
+                f"give both the same STORE_URL ({lost.message})"
             ) from None
 
     def _playbook(self, goal: Goal) -> PlaybookFile | None:
         if not goal.playbook:
             return None
+        why = self.catalogue.unusable_playbook(goal.playbook)
+        if why:
+            raise BadGoal(f"playbook {goal.playbook!r} cannot be used: {why}")
         try:
             return self.catalogue.playbooks[goal.playbook]
         except KeyError:
@@ -108,6 +131,11 @@ class Preparation:
                 "this worker has no model endpoint; set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
             )
         unpriced = [card.id for card in self.pricing.cards() if not card.prices]
+        if unpriced and self.capped:
+            raise BadGoal(
+                f"{self.capped} is set, and no price is known for {', '.join(unpriced)};"
+                " give one in HOLDFAST_PRICE_FILE"
+            )
         if unpriced and not goal.unpriced:
             raise BadGoal(
                 f"no price is known for {', '.join(unpriced)}; give one in HOLDFAST_PRICE_FILE, "
@@ -132,7 +160,15 @@ class Preparation:
         for name in names:
             if names.count(name) > 1:
                 raise BadGoal(f"input {name!r} is given twice")
-        for name, spec in (playbook.inputs if playbook else {}).items():
+        declared = playbook.inputs if playbook else {}
+        for name in names if playbook else ():
+            # A run may come to the server without our starter: what nobody needs is not read.
+            if name not in declared:
+                known = ", ".join(sorted(declared)) or "none"
+                raise BadGoal(
+                    f"playbook {goal.playbook!r} has no input {name!r:.80}; it has: {known}"
+                )
+        for name, spec in declared.items():
             given = next((each for each in goal.inputs if each.name == name), None)
             if given is None and spec.required:
                 raise BadGoal(f"playbook {goal.playbook!r} needs the input {name!r}")
@@ -141,12 +177,18 @@ class Preparation:
         return goal.inputs
 
     async def _pin(self, goal: Goal, given: GoalInput) -> PinnedInput:
+        roots = await asyncio.to_thread(self.allowed_roots)
         if given.kind == "repository":
             base = next((each.value for each in goal.inputs if each.name == "base"), "")
-            return await self.take_snapshot(given.name, self._allowed(given), base, self.store)
+            try:
+                return await self.take_snapshot(
+                    given.name, Path(given.value), roots, base, self.store
+                )
+            except BadGoal as error:
+                raise BadGoal(f"input {given.name!r}: {error.message}") from None
         content = given.value.encode()
         if given.kind == "file":
-            content = await asyncio.to_thread(_read, self._allowed(given), given.name)
+            content = await asyncio.to_thread(_read, given, roots)
         if len(content) > INPUT_BYTES:
             raise BadGoal(f"input {given.name!r} is larger than {INPUT_BYTES} bytes")
         return PinnedInput(
@@ -155,37 +197,28 @@ class Preparation:
             size=len(content),
             digest=await self.store.put(content),
             preview=content[:PREVIEW_BYTES].decode("utf-8", "ignore"),
+            path=given.value if given.kind == "file" else "",
         )
 
-    def _allowed(self, given: GoalInput) -> Path:
-        """The path of an input, if it is below an allowed root once links are resolved."""
-        path = Path(given.value)
-        try:
-            resolved = path.resolve(strict=True)
-        except (OSError, ValueError, RuntimeError):
-            # RuntimeError: a link that leads to itself.
-            raise BadGoal(f"input {given.name!r}: no such path: {given.value!r}") from None
-        roots = [root.resolve() for root in self.allowed_roots()]
-        if not any(resolved.is_relative_to(root) for root in roots):
-            raise BadGoal(
-                f"input {given.name!r}: {given.value!r} is below no allowed root; "
-                "name one in HOLDFAST_ALLOWED_ROOTS"
-            )
-        return resolved
 
-
-def _read(path: Path, name: str) -> bytes:
-    if not path.is_file():
-        raise BadGoal(f"input {name!r}: not a regular file: {str(path)!r}")
+def _read(given: GoalInput, roots: Roots) -> bytes:
+    what = f"input {given.name!r}: {given.value!r:.300}"
     try:
-        with path.open("rb") as file:
-            content = file.read(INPUT_BYTES + 1)
-        if len(content) <= INPUT_BYTES:
-            content.decode("utf-8")
+        content = read_handle(open_file(Path(given.value), roots), INPUT_BYTES)
+        content.decode("utf-8")
+    except Outside as error:
+        raise BadGoal(f"{what} {error}") from None
+    except NotRegular as error:
+        raise BadGoal(f"{what}: {error.strerror}; name a regular file") from None
+    except TooLarge:
+        raise BadGoal(f"input {given.name!r} is larger than {INPUT_BYTES} bytes") from None
     except UnicodeDecodeError:
-        raise BadGoal(f"input {name!r}: not UTF-8 text: {str(path)!r}") from None
+        raise BadGoal(f"{what}: not UTF-8 text") from None
+    except (FileNotFoundError, NotADirectoryError, ValueError, RuntimeError):
+        # ValueError: a NUL in it; RuntimeError: a link that leads to itself.
+        raise BadGoal(f"input {given.name!r}: no such path: {given.value!r:.300}") from None
     except OSError as error:
-        raise BadGoal(f"input {name!r}: {error.strerror}: {str(path)!r}") from None
+        raise BadGoal(f"{what}: cannot be read: {error.strerror}") from None
     return content
 
 
@@ -210,14 +243,29 @@ def _servable(
     return plan.model_copy(update={"subtasks": kept}), omissions
 
 
-def _refuse_bad_plan(goal: Goal, briefing: Briefing) -> None:
+def _refuse_small_cap(goal: Goal, briefing: Briefing) -> None:
+    """What could only end without an answer is refused before anything is paid; whoever waits for
+    a higher cap is asked for one.
+    """
+    if goal.use_models and (not goal.wait_for_raise or keeping.hopeless(goal, briefing)):
+        why = keeping.short_of(goal, briefing)
+        if why:
+            raise BadGoal(why)
+
+
+def _refuse_bad_plan(goal: Goal, briefing: Briefing, unusable: Mapping[str, str]) -> None:
+    """`unusable` says of roles that exist why this run cannot use them."""
     plan = goal.plan or (briefing.playbook.plan if briefing.playbook else None)
+    folders = [pinned.name for pinned in briefing.inputs if pinned.kind == "repository"]
+    problem = graph.folder_problem(plan, briefing.roles, folders)
+    if problem:
+        raise BadGoal(problem)
     if plan is None:
         if not goal.use_models:
             raise BadGoal("without a model a run needs a ready plan: a playbook's or a plan file")
         return
     names = tuple(pinned.name for pinned in briefing.inputs)
-    wrong = graph.problems(plan, briefing.roles, names, HARD_SUBTASK_LIMIT)
+    wrong = graph.problems(plan, briefing.roles, names, HARD_SUBTASK_LIMIT, unusable=unusable)
     wrong += checks.plan_problems(plan)
     if wrong:
         raise BadGoal("the plan is not valid: " + "; ".join(wrong))

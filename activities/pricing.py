@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 
-import yaml
 from genai_prices import Usage as LibraryUsage
 from genai_prices import calc_price
 from genai_prices.types import TieredPrices
@@ -23,9 +22,13 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from orchestrator import pricing
 from orchestrator.contracts import ModelCard, PriceStep, Tier, Usage
+from orchestrator.folders import read_regular
+from orchestrator.reading import NotPlain, from_yaml
 from orchestrator.settings import Settings
 
 MILLION = Decimal(1_000_000)
+FILE_BYTES = 1024 * 1024
+"""The largest price file."""
 PROVIDER = "anthropic"
 """Only this provider's list: another provider's price for a model of the same name is a guess."""
 
@@ -144,8 +147,12 @@ def _per_token(listed: Decimal | TieredPrices | None, start: int) -> Decimal:
 def read_price_file(path: Path) -> dict[str, tuple[PriceStep, ...]]:
     """The override file as steps per model id. PriceFileError names the file and every mistake."""
     try:
-        rows = PRICE_FILE.validate_python(yaml.safe_load(path.read_text()) or {})
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        text = read_regular(path.resolve(strict=True), FILE_BYTES).decode()
+        rows = PRICE_FILE.validate_python(from_yaml(text) or {})
+    except OSError as error:
+        why = error.strerror or error
+        raise PriceFileError(f"price file {str(path)!r} cannot be read: {why}") from error
+    except (UnicodeDecodeError, NotPlain) as error:
         raise PriceFileError(f"price file {str(path)!r} cannot be read: {error}") from error
     except ValidationError as error:
         places = "; ".join(

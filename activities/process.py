@@ -28,6 +28,8 @@ class Finished:
     code: int
     stdout: bytes
     stderr: bytes
+    cut: bool = False
+    """Whether it wrote more than the limit and was killed; `stdout` is then the beginning."""
 
 
 async def run(
@@ -38,9 +40,11 @@ async def run(
     seconds: float,
     stdin: bytes = b"",
     output_limit: int = OUTPUT_LIMIT,
+    take_beginning: bool = False,
 ) -> Finished:
     """Run to the end, in a process group of its own that is dead when this returns, raises or is
-    cancelled. ProgramStopped after `seconds` or beyond `output_limit` bytes of output.
+    cancelled. ProgramStopped after `seconds` or beyond `output_limit` bytes of output; with
+    `take_beginning` that much of its output is enough.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -53,7 +57,7 @@ async def run(
     )
     try:
         async with asyncio.timeout(seconds):
-            _, stdout, stderr, code = await asyncio.gather(
+            _, (stdout, out_cut), (stderr, said_cut), code = await asyncio.gather(
                 _feed(process.stdin, stdin),
                 _drain(process.stdout, output_limit, process.pid),
                 _drain(process.stderr, output_limit, process.pid),
@@ -64,9 +68,10 @@ async def run(
     finally:
         _kill(process.pid)
         await asyncio.gather(process.wait(), _discard(process.stdout), _discard(process.stderr))
-    if stdout is None or stderr is None:
+    cut = out_cut or said_cut
+    if cut and not take_beginning:
         raise ProgramStopped(f"wrote more than {output_limit >> 20} MiB")
-    return Finished(code, stdout, stderr)
+    return Finished(code, stdout, stderr, cut)
 
 
 def _kill(group: int) -> None:
@@ -94,8 +99,8 @@ async def _discard(stream: asyncio.StreamReader | None) -> None:
                 pass
 
 
-async def _drain(stream: asyncio.StreamReader | None, limit: int, group: int) -> bytes | None:
-    """Everything the program writes; None when that is more than the limit, and it is killed."""
+async def _drain(stream: asyncio.StreamReader | None, limit: int, group: int) -> tuple[bytes, bool]:
+    """What the program writes, up to the limit, and whether that was more: then it is killed."""
     assert stream is not None
     parts: list[bytes] = []
     size = 0
@@ -103,7 +108,6 @@ async def _drain(stream: asyncio.StreamReader | None, limit: int, group: int) ->
         size += len(part)
         if size > limit:
             _kill(group)
-            parts.clear()
         else:
             parts.append(part)
-    return b"".join(parts) if size <= limit else None
+    return b"".join(parts), size > limit

@@ -1,5 +1,4 @@
-"""Prompts: a static system text for each call, which the endpoint may cache, and a user turn built
-from material.
+"""Prompts: a static system text for each call, and a user turn built from material.
 
 What people, files, tools and models wrote stands in labelled envelopes and is data, never an
 instruction.
@@ -8,6 +7,7 @@ instruction.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 
 from orchestrator.contracts import Finding, PinnedInput, Problem, RoleCard
@@ -42,10 +42,9 @@ and simple text;
   valid_json (no argument), keys (comma-separated), regex (RE2, at most 200 characters), contains
   (text),
   min_words and max_words (a number), cites_sources (no argument), number_between (low,high).
-- strategy: merge (combine the findings), select (several attempts at one question, the best wins)
-or reduce (more
-  findings than fit at once). synthesis_instruction says how the final answer is made and in what
-  form.
+- strategy: merge (combine the findings) or select (all subtasks are attempts at one question, the
+  best wins; it holds for the whole plan). synthesis_instruction says how the final answer is made
+  and in what form.
 
 Good instructions: "Extract every company named in the input `report` as a JSON array of {name,
 country, revenue_usd,
@@ -89,6 +88,22 @@ what you have into `result`. Never present a guess as a finding. Leave unused fi
 )
 
 
+WINDOW = 80
+"""Characters behind the first letter after a bracket within which its tag is looked for."""
+_FIRST = re.compile(r"[\W_]{0,64}+([^\W_])")
+_NOISE = re.compile(r"[^\w/]+")
+_BRACKET = re.compile(
+    "[<\u02c2\u1438\u2039\u2329\u276e\u276c\u2770\u27e8\u3008\u300a\u00ab\ufe64\uff1c\u227a\u22d6\u2a9e]"
+    r"|&(?:lt|#0*60|#[xX]0*3[cC]);?|\\u003[cC]|%3[cC]"
+)
+"""What is, looks like or decodes to the beginning of a mark."""
+_ALIKE = str.maketrans(
+    {
+        **dict.fromkeys("\u2044\u2215\u29f8\u29f5\u2571\\", "/"),
+        **dict(zip("асеіјморрѕтухаεικμνορτυℓı", "aceijmoppstyxaeikmvoptuli", strict=True)),
+    }
+)
+"""Slashes, and letters of other alphabets, that look like those of a tag."""
 LABEL = str.maketrans({'"': "'", "<": "(", ">": ")"})
 
 
@@ -104,8 +119,28 @@ def section(tag: str, text: str) -> str:
 
 
 def _unmarked(tag: str, text: str) -> str:
-    """A reader takes `< / Material >` for the mark as well, so none of its spellings is left."""
-    return re.sub(rf"<(?=\s*/?\s*{tag})", "<\u200b", text, flags=re.IGNORECASE)
+    """A reader takes `< / Material >` for the mark as well, and what looks or decodes like it, so
+    none of its spellings is left: its bracket becomes a round one.
+    """
+
+    def unmarked(bracket: re.Match[str]) -> str:
+        first = _FIRST.match(text, bracket.end())
+        if first is None or _folded(first[1])[:1] != tag[0]:
+            return bracket[0]
+        return "(" if _reads_as(tag, text[bracket.end() : first.end() + WINDOW]) else bracket[0]
+
+    return _BRACKET.sub(unmarked, text)
+
+
+def _reads_as(tag: str, text: str) -> bool:
+    """Whether what follows a bracket is the tag, or its end, to somebody who only looks at it."""
+    return _NOISE.sub("", _folded(text)).lstrip("/").startswith(tag)
+
+
+def _folded(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFKD", text).casefold().translate(_ALIKE)
 
 
 def plan_prompt(material: PlanMaterial) -> str:

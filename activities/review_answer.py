@@ -25,44 +25,115 @@ class Review:
     remarks: tuple[Remark, ...]
     below: int = 0
     min_confidence: int = 0
+    to_verify: int = 0
+    """How many a model was to verify."""
     suppressed: int = 0
     cut: int = 0
     unread: int = 0
     unread_reasons: dict[str, int] = field(default_factory=dict)
     not_parsed: tuple[str, ...] = ()
     files: int = 0
+    """Text files in scope."""
     base: str = ""
     notes: tuple[str, ...] = ()
-    lenses: int = 0
-    gaps: tuple[str, ...] = ()
-    not_run: tuple[str, ...] = ()
+    looked: tuple[tuple[str, int], ...] = ()
+    """The lenses that looked at something, each with how many files."""
+    idle: tuple[tuple[str, str], ...] = ()
+    """The lenses that had nothing to look at, each with the reason."""
+    missing: tuple[str, ...] = ()
+    """Titles of lenses that failed or were not run; why, the report's gaps say."""
 
 
 def write(review: Review) -> str:
     """The answer as Markdown."""
-    parts = [_headline(review), _scope(review), *_by_file(review), _rest(review), _missing(review)]
+    parts = [
+        _headline(review),
+        _scope(review),
+        _verified(review),
+        *_by_file(review),
+        _refuted(review),
+        _rest(review),
+        _missing(review),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 
+def _standing(review: Review) -> list[Remark]:
+    """What no model has refuted."""
+    return [remark for remark in review.remarks if remark.verdict != "refuted"]
+
+
+def _verified(review: Review) -> str:
+    """How far a model has verified the remarks; nothing in a run without models."""
+    if not review.to_verify:
+        return ""
+    counts = Counter(remark.verdict for remark in review.remarks if remark.verdict)
+    said = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
+    left = review.to_verify - counts.total()
+    more = len(review.remarks) - review.to_verify
+    parts = [
+        f"A model looked at the code around {many(counts.total(), 'remark')}: {said or 'none'}"
+    ]
+    if left:
+        parts.append(f"{left} of the first {review.to_verify} could not be verified")
+    if more > 0:
+        parts.append(f"the other {more} were not to be verified")
+    return "; ".join(parts) + "."
+
+
+def _refuted(review: Review) -> str:
+    """What a model refuted, with its reason: nothing is lost by its word."""
+    refuted = [remark for remark in review.remarks if remark.verdict == "refuted"]
+    lines = []
+    for remark in refuted:
+        place = (
+            f"{code_span(remark.file)} line {remark.line}"
+            if remark.line
+            else (code_span(remark.file) if remark.file else "the repository")
+        )
+        text = for_markdown(remark.message.strip().rstrip("."))
+        why = for_markdown(remark.reason.strip().rstrip("."))
+        lines.append(f"{place}: {text} ({code_span(remark.rule or remark.lens)}). {why}.")
+    return _list("Refuted by a model", lines)
+
+
 def _headline(review: Review) -> str:
-    if not review.remarks:
+    standing = _standing(review)
+    if not standing:
         return f"**No remarks** at a confidence of {review.min_confidence} or more."
-    counts = Counter(remark.severity for remark in review.remarks)
+    counts = Counter(remark.severity for remark in standing)
     kinds = [
         many(counts["critical"], "critical", "critical"),
         many(counts["warning"], "warning"),
         many(counts["info"], "info", "info"),
     ]
-    files = len({remark.file for remark in review.remarks})
-    total = many(len(review.remarks), "remark")
+    files = len({remark.file for remark in standing})
+    total = many(len(standing), "remark")
     listed = ", ".join(kind for kind in kinds if not kind.startswith("0 "))
     return f"**{total} in {many(files, 'file')}**: {listed}."
 
 
 def _scope(review: Review) -> str:
-    what = f"what differs from {review.base[:12]}" if review.base else "the whole tree"
-    lenses = many(review.lenses, "lens", "lenses")
-    return f"{lenses} looked at {what}, {many(review.files, 'file')} of text."
+    """Which lens looked at how much, and which had nothing to look at: never more than was so."""
+    what = f"what differs from {review.base[:12]}" if review.base else "the tree"
+    parts = [f"In {what}: {many(review.files, 'file')} of text."]
+    by_count: dict[int, list[str]] = {}
+    for lens, count in review.looked:
+        by_count.setdefault(count, []).append(lens)
+    seen = [
+        f"{names(lenses)} looked at {many(count, 'file')}"
+        for count, lenses in sorted(by_count.items(), reverse=True)
+    ]
+    if seen:
+        parts.append(f"{'; '.join(seen)}.")
+    by_reason: dict[str, list[str]] = {}
+    for lens, why in review.idle:
+        by_reason.setdefault(why, []).append(lens)
+    parts += [
+        f"**Nothing to look at** for {names(lenses)}: {for_markdown(why)}."
+        for why, lenses in by_reason.items()
+    ]
+    return " ".join(parts)
 
 
 def _by_file(review: Review) -> Iterable[str]:
@@ -70,7 +141,7 @@ def _by_file(review: Review) -> Iterable[str]:
     shown: dict[str, list[Remark]] = {}
     left: Counter[str] = Counter()
     count = 0
-    for remark in review.remarks:
+    for remark in _standing(review):
         here = shown.get(remark.file, [])
         if count < MOST_SHOWN and len(here) < MOST_PER_FILE:
             shown.setdefault(remark.file, []).append(remark)
@@ -99,14 +170,22 @@ def _line(remark: Remark) -> str:
     text = for_markdown(remark.message.strip().rstrip("."))
     line = f"- **{remark.severity}**{place}: {text} ({rules}, {remark.confidence} %)"
     advice = for_markdown(remark.suggestion.strip().rstrip("."))
-    return f"{line}. {advice}." if advice else line
+    line = f"{line}. {advice}." if advice else line
+    if not remark.verdict:
+        return line
+    why = for_markdown(remark.reason.strip().rstrip("."))
+    return f"{line.rstrip('.')}. {remark.verdict.capitalize()} by a model: {why}."
 
 
 def _rest(review: Review) -> str:
     """What was counted and is not shown."""
     lines = []
     if review.below:
-        lines.append(f"{many(review.below, 'remark')} below confidence {review.min_confidence}")
+        lines.append(
+            f"{many(review.below, 'remark')} below confidence {review.min_confidence}:"
+            " `fork ID --limits min_confidence=0` shows them, too, and"
+            " `show ID SUBTASK` those of one lens"
+        )
     if review.suppressed:
         lines.append(f"{many(review.suppressed, 'remark')} suppressed by comments in the code")
     if review.cut:
@@ -118,20 +197,28 @@ def _rest(review: Review) -> str:
         lines.append(f"{count} that some lens could not parse: {names}{more}")
     if review.unread:
         reasons = sorted(review.unread_reasons.items(), key=lambda item: (-item[1], item[0]))
-        listed = ", ".join(f"{n} {for_markdown(reason)}" for reason, n in reasons)
+        listed = ", ".join(f"{for_markdown(reason)} ({n})" for reason, n in reasons)
         lines.append(f"{many(review.unread, 'file')} not read: {listed}")
     lines += [for_markdown(note) for note in review.notes]
     return _list("Not shown, not read", lines)
 
 
 def _missing(review: Review) -> str:
-    return _list("Missing", [for_markdown(each) for each in (*review.gaps, *review.not_run)])
+    if not review.missing:
+        return ""
+    return f"**Not part of this review**: {', '.join(map(for_markdown, review.missing))}."
 
 
 def _list(title: str, lines: list[str]) -> str:
     if not lines:
         return ""
     return "\n".join([f"### {title}", "", *(f"- {line}" for line in lines)])
+
+
+def names(lenses: list[str]) -> str:
+    """`bugs, security and history`, as Markdown."""
+    shown = [for_markdown(each) for each in lenses]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
 
 
 def many(count: int, noun: str, plural: str = "") -> str:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 from orchestrator.contracts import Capabilities, Draft, Effort, ModelCard, Usage
-from orchestrator.materials import WorkMaterial
+from orchestrator.materials import VerifyMaterial, WorkMaterial
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,11 @@ class ModelAnswer:
     usage: Usage
     detail: str = ""
     """What the endpoint says of a refusal."""
-    tool_calls: tuple[dict[str, Any], ...] = ()
-    """`tool_use` blocks that may be run: none unless the model stopped to have them run and the
-    arguments of all are whole, so that a call that was cut off is never among them.
+    flaw: str = ""
+    """What makes it unusable, whatever its text says; empty: nothing."""
+    counted: bool = True
+    """Whether the usage is the endpoint's count, or an estimate that is no less; not when it
+    counted what cannot be.
     """
     raw: dict[str, Any] = field(default_factory=dict)
     """The message as it came, for the journal."""
@@ -66,14 +68,18 @@ class Model(Protocol):
     """
 
     async def ask(self, request: ModelRequest) -> ModelAnswer:
-        """Send, wait for the whole answer. NotBilled, PossiblyBilled, CallRefused,
-        AuthenticationRefused,
-        SpendLimitReached. Cancelled before anything left: CancelledError; afterwards:
-        PossiblyBilled with the usage so far, and the connection is closed."""
+        """Send, wait for the whole answer. NotBilled, EndpointUnreachable, PossiblyBilled,
+        CallRefused, AuthenticationRefused, SpendLimitReached. Cancelled before anything left:
+        CancelledError; afterwards: PossiblyBilled with the usage so far, and the connection is
+        closed."""
         ...
 
     async def count_tokens(self, request: ModelRequest) -> int:
         """Input tokens of a request: counted by the endpoint where it can, else UTF-8 bytes / 2."""
+        ...
+
+    async def reach(self) -> str:
+        """Ask the endpoint for something free: why it cannot be reached, empty when it can."""
         ...
 
 
@@ -83,7 +89,8 @@ class Journal(Protocol):
     """
 
     async def sent(self, key: str) -> bool:
-        """Whether `mark_sent` was called for this key."""
+        """Whether `mark_sent` or `record` was called for this key, whatever has become of the
+        answer since: a damaged one is a call that was sent."""
         ...
 
     async def mark_sent(self, key: str) -> None:
@@ -96,7 +103,8 @@ class Journal(Protocol):
         ...
 
     async def answer(self, key: str) -> str | None:
-        """The recorded answer, if one arrived."""
+        """The recorded answer, exactly as it was recorded; None if none arrived or what is
+        recorded is damaged."""
         ...
 
     async def record(self, key: str, answer: str) -> None:
@@ -109,12 +117,35 @@ class Gate(Protocol):
 
     async def turn(self, tier: str) -> None:
         """Wait, for a few seconds at most, until a call of this tier may leave. NotBilled when
-        that is further away: the call goes back to its queue until then.
+        that is further away: the call goes back to its queue until then. The call is in flight
+        until the task that asks for its turn ends, or `ended` says so.
         """
+        ...
+
+    def ended(self) -> None:
+        """The answer to the call of this task is there: another one may take its place."""
         ...
 
     async def throttled(self, tier: str, seconds: float, reason: str) -> None:
         """A call was refused for want of capacity; the endpoint asks to wait so many seconds."""
+        ...
+
+
+class Budget(Protocol):
+    """What this deployment lets its calls cost, whoever asks for them."""
+
+    async def hold(self, key: str, model: str, input_tokens: int, max_output: int) -> None:
+        """Set aside the worst case of a call that is about to leave. SpendLimitReached if it is not
+        allowed; NotBilled if it may be later."""
+        ...
+
+    async def settle(self, key: str, model: str, served: str, usage: Usage | None) -> None:
+        """What a call that left has cost, by the model asked and the one that served; None: nobody
+        knows. Never raises."""
+        ...
+
+    async def release(self, key: str) -> None:
+        """The call was surely not billed. Never raises."""
         ...
 
 
@@ -126,7 +157,8 @@ class Store(Protocol):
         ...
 
     async def get(self, digest: str) -> bytes:
-        """The blob; FileNotFoundError if this store does not have it."""
+        """The blob, exactly as it was put. BlobLost if this store does not have it, or has it
+        damaged."""
         ...
 
 
@@ -142,5 +174,17 @@ class Pricing(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What of a remark a model may see: without secrets."""
+
+    place: str
+    message: str
+    code: str
+    """Around its line; empty: there is none."""
+
+
+Code = Callable[[VerifyMaterial], Awaitable[tuple[Shown, ...]]]
+"""What a model may see of each remark, in their order."""
 Tool = Callable[[WorkMaterial], Awaitable[Draft]]
 """A tool that the supervisor schedules itself, for a role without a model. Raises ToolFailed."""

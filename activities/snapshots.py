@@ -5,25 +5,22 @@ from __future__ import annotations
 import asyncio
 import io
 import os
-import shutil
 import tarfile
 import tempfile
-import time
-from contextlib import suppress
+from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import anyio.to_thread
+from pydantic import ValidationError
 
 from activities.seam import Store
 from activities.snapshot import Manifest
+from activities.working_tree import FILE_LIMIT, NotRead, check_name
+from orchestrator import cleaning
 from orchestrator.errors import ToolFailed
 
-KEEP_SECONDS = 86_400
-"""A snapshot that nobody opened for this long is removed; the store still has it."""
-PARTIAL = "partial-"
-PARTIAL_SECONDS = 3_600
-"""What a killed worker left half-written is removed after this long."""
+KEPT_MANIFESTS = 4
 
 
 @dataclass(frozen=True)
@@ -45,79 +42,96 @@ class Snapshots:
         self._store = store
         self._folder = folder
         self._locks: dict[str, asyncio.Lock] = {}
+        self._manifests: OrderedDict[str, Manifest] = OrderedDict()
 
     async def open(self, digest: str) -> Snapshot:
-        """The snapshot with this manifest. ToolFailed when the store does not have it."""
-        manifest = Manifest.model_validate_json(await self._get(digest))
+        """The snapshot with this manifest. BlobLost when the store does not have it, ToolFailed
+        when the blob is none: whoever reaches the server can name any.
+        """
+        content = await self._store.get(digest)
         root = self._folder / digest
         async with self._locks.setdefault(digest, asyncio.Lock()):
-            if not await anyio.to_thread.run_sync(_is_there, root):
-                archive = await self._get(manifest.archive)
+            manifest = await self._manifest(digest, content)
+            if not await anyio.to_thread.run_sync(_is_there, root, manifest):
+                archive = await self._store.get(manifest.archive)
                 await anyio.to_thread.run_sync(_materialise, root, manifest, archive)
         return Snapshot(root, manifest)
 
-    async def _get(self, digest: str) -> bytes:
-        try:
-            return await self._store.get(digest)
-        except FileNotFoundError:
-            raise ToolFailed(
-                f"snapshot {digest[:12]} is not in this worker's store; "
-                "workers and starters must share one store (STORE_URL)"
-            ) from None
+    async def _manifest(self, digest: str, content: bytes) -> Manifest:
+        """The manifest, read once for all lenses: of a big repository that is work."""
+        if digest not in self._manifests:
+            checked = await anyio.to_thread.run_sync(_checked, content, digest)
+            self._manifests[digest] = checked
+        self._manifests.move_to_end(digest)
+        while len(self._manifests) > KEPT_MANIFESTS:
+            self._manifests.popitem(last=False)
+        return self._manifests[digest]
 
 
-def _is_there(root: Path) -> bool:
+def _checked(content: bytes, digest: str) -> Manifest:
+    """The manifest, if each of its paths stays below the snapshot's folder."""
+    try:
+        manifest = Manifest.model_validate_json(content)
+        for file in manifest.files:
+            check_name(file.path.encode())
+    except (ValidationError, NotRead, UnicodeEncodeError):
+        raise ToolFailed(f"blob {digest} is no snapshot of a repository") from None
+    return manifest
+
+
+def _is_there(root: Path, manifest: Manifest) -> bool:
+    """Whether the snapshot is on disk, whole. A file that somebody took away or cut would be a
+    remark that is missing, or wrong.
+    """
     try:
         # Marks it as used, so that nobody removes it in the next minutes.
         os.utime(root)
     except FileNotFoundError:
         return False
-    return True
+    try:
+        whole = all((root / file.path).lstat().st_size == file.size for file in manifest.files)
+    except OSError:
+        whole = False
+    if not whole:
+        cleaning.remove_snapshot(root)
+    return whole
 
 
 def _materialise(root: Path, manifest: Manifest, archive: bytes) -> None:
     root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _remove_old(root.parent)
-    partial = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=root.parent))
+    for old in cleaning.old_snapshots(root.parent):
+        cleaning.remove_snapshot(old)
+    partial = Path(tempfile.mkdtemp(prefix=cleaning.PARTIAL, dir=root.parent))
     try:
         _unpack(partial, manifest, archive)
         # One rename: whoever looks sees a whole snapshot or none.
         os.rename(partial, root)
-    except OSError:
-        _remove(partial)
-        if not root.is_dir():
+    except BaseException as error:
+        cleaning.remove_snapshot(partial)
+        if not isinstance(error, OSError) or not root.is_dir():
             raise
 
 
 def _unpack(folder: Path, manifest: Manifest, archive: bytes) -> None:
-    expected = {file.path for file in manifest.files}
-    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as members:
-        for member in members:
-            parts = PurePosixPath(member.name).parts
-            content = members.extractfile(member)
-            if member.name not in expected or ".." in parts or content is None:
-                raise ToolFailed(f"the archive of the snapshot holds {member.name!r} unexpectedly")
-            target = folder.joinpath(*parts)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content.read())
-            target.chmod(0o444)
+    missing = {file.path: file.size for file in manifest.files}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as members:
+            for member in members:
+                # A sparse one could claim any size.
+                plain = member.isreg() and not member.issparse() and member.size <= FILE_LIMIT
+                if not plain or missing.pop(member.name, None) != member.size:
+                    raise ToolFailed(
+                        f"the archive of the snapshot holds {member.name!r:.300} unexpectedly"
+                    )
+                content = members.extractfile(member)
+                assert content is not None
+                target = folder.joinpath(*PurePosixPath(member.name).parts)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content.read())
+                target.chmod(0o444)
+    except (tarfile.TarError, EOFError) as error:
+        raise ToolFailed(f"the archive of the snapshot is none: {error}") from None
+    if missing:
+        raise ToolFailed(f"the archive of the snapshot lacks {min(missing)!r:.300}")
     for path, _, _ in os.walk(folder, topdown=False):
         os.chmod(path, 0o555 if Path(path) != folder else 0o755)
-
-
-def _remove_old(folder: Path) -> None:
-    now = time.time()
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            keep = PARTIAL_SECONDS if entry.name.startswith(PARTIAL) else KEEP_SECONDS
-            # Another worker may rename or remove its own at any moment.
-            with suppress(FileNotFoundError):
-                status = entry.stat(follow_symlinks=False)
-                if entry.is_dir(follow_symlinks=False) and now - status.st_mtime > keep:
-                    _remove(Path(entry.path))
-
-
-def _remove(folder: Path) -> None:
-    for path, _, _ in os.walk(folder):
-        os.chmod(path, 0o700)
-    shutil.rmtree(folder, ignore_errors=True)

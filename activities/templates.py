@@ -26,14 +26,26 @@ def merge(material: SynthesisMaterial) -> Synthesis:
     )
     parts = [f"## {for_markdown(_title(titles, each))}\n\n{_body(each)}" for each in shown]
     if gaps:
-        parts.append("## Missing\n\n" + "\n".join(f"- {for_markdown(gap)}" for gap in gaps))
-    complete = [each.confidence for each in findings if each.status == "complete"]
+        # Why, the report's gaps say: once.
+        missing = [_title(titles, each) for each in findings if each.status != "complete"]
+        parts.append(f"**Missing or incomplete**: {', '.join(map(for_markdown, missing))}.")
     return Synthesis(
         answer="\n\n".join(parts) or "Nothing was found out.",
-        confidence=sum(complete) // max(len(material.subtasks), len(findings), 1),
+        confidence=_confidence(material),
         gaps=gaps,
         by_template=True,
     )
+
+
+def _confidence(material: SynthesisMaterial) -> int | None:
+    """The mean of what the agents say of their findings, a missing one counting as 0; None where no
+    agent judged anything: a tool does not say how likely it is to be right.
+    """
+    complete = [each for each in material.findings if each.status == "complete"]
+    if not any(each.model for each in complete):
+        return None
+    total = sum(each.confidence for each in complete)
+    return total // max(len(material.subtasks), len(material.findings))
 
 
 def _title(titles: dict[str, Subtask], finding: Finding) -> str:

@@ -11,7 +11,7 @@ from temporalio import activity
 
 from activities.heartbeat import beating
 from activities.seam import Journal, Tool
-from orchestrator.contracts import Draft
+from orchestrator.contracts import Draft, Reply
 from orchestrator.errors import ToolFailed
 from orchestrator.materials import WorkMaterial
 
@@ -24,7 +24,7 @@ class Tools:
     journal: Journal
 
     @activity.defn
-    async def use_tool(self, material: WorkMaterial) -> Draft:
+    async def use_tool(self, material: WorkMaterial) -> Reply[Draft]:
         """Run one tool over a subtask. A finished run is recorded: it is not repeated when only the
         completion was lost. ToolFailed when the tool cannot do its work.
         """
@@ -35,7 +35,7 @@ class Tools:
         key = _key(material)
         recorded = await self.journal.answer(key)
         if recorded is not None:
-            return Draft.model_validate_json(recorded)
+            return Reply(value=Draft.model_validate_json(recorded))
         try:
             async with beating(), asyncio.timeout(material.timeout_seconds):
                 draft = await tool(material)
@@ -43,7 +43,7 @@ class Tools:
             limit = material.timeout_seconds
             raise ToolFailed(f"{material.tool}: no result within {limit} s") from None
         await self.journal.record(key, draft.model_dump_json())
-        return draft
+        return Reply(value=draft)
 
 
 def _key(material: WorkMaterial) -> str:

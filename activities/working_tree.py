@@ -6,22 +6,36 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
+import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from activities.git_output import TreeEntry
+from orchestrator.folders import FOLDER, Folder, open_regular
 
 FILE_LIMIT = 1024 * 1024
 TOTAL_LIMIT = 200 * 1024 * 1024
+MOST_FILES = 100_000
+NAMES_LIMIT = 16 * 1024 * 1024
+"""Bytes of all names together: each may have 4,095, and every reader of a snapshot has them all."""
+MOST_UNREAD = 1_000
+"""Files that were not read and are named; the others are counted."""
+ENDING = re.compile(rb"\.[a-z0-9+]{1,12}")
 TEXT_WINDOW = 8000
 """Bytes; a NUL byte among the first of a file makes it binary, as git decides it."""
 CHUNK = 1024 * 1024
 SUBMODULE = "160000"
-
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+PATH_BYTES = 700
+"""Of a path below the working tree: the snapshot of it has to fit below the state directory, and
+macOS takes 1,024 bytes in all.
+"""
+PATH_FOLDERS = 100
+"""Of a path: each of its folders is a handle while it is read."""
+SPECIALS = 1_000
+"""FIFOs, sockets and devices that are listed."""
 _KINDS = {
     stat.S_IFLNK: "a link",
     stat.S_IFIFO: "a FIFO",
@@ -46,15 +60,35 @@ class Collected:
 
     files: dict[bytes, bytes] = field(default_factory=dict)
     unread: list[tuple[bytes, str]] = field(default_factory=list)
+    """The first of them; all are counted below."""
+    reasons: Counter[str] = field(default_factory=Counter)
+    endings: Counter[str] = field(default_factory=Counter)
     size: int = 0
+    names: int = 0
+    """Bytes of the names of the files."""
     limit: int = TOTAL_LIMIT
 
     def add(self, path: bytes, content: bytes) -> None:
         """Keep a file; NotRead when it no longer fits."""
         if self.size + len(content) > self.limit:
             raise NotRead(f"beyond {self.limit >> 20} MiB in all")
+        if len(self.files) >= MOST_FILES:
+            raise NotRead(f"beyond {MOST_FILES:,} files in all")
+        if self.names + len(path) > NAMES_LIMIT:
+            raise NotRead(f"beyond {NAMES_LIMIT >> 20} MiB of names in all")
         self.files[path] = content
         self.size += len(content)
+        self.names += len(path)
+
+    def leave_out(self, path: bytes, reason: str) -> None:
+        """Count a file that was not read, and name it if it is one of the first."""
+        self.reasons[reason] += 1
+        ending = os.path.splitext(path)[1].lower()
+        shown = ending.decode() if ENDING.fullmatch(ending) else ""
+        # Whoever makes up endings without end gets none of them counted apart.
+        self.endings[shown if shown in self.endings or len(self.endings) < 1_000 else ""] += 1
+        if len(self.unread) < MOST_UNREAD:
+            self.unread.append((path, reason))
 
 
 @dataclass(frozen=True)
@@ -86,7 +120,7 @@ class Comparison:
 
 
 def collect(
-    root: Path, paths: Iterable[bytes], comparison: Comparison, limit: int = TOTAL_LIMIT
+    root: Folder, paths: Iterable[bytes], comparison: Comparison, limit: int = TOTAL_LIMIT
 ) -> Collected:
     """Read the regular text files among `paths`, up to `limit` bytes in all; with a base, those
     that differ from it.
@@ -101,11 +135,11 @@ def collect(
                 # A tracked file that is not there was deleted: there is nothing to look at.
                 continue
             except NotRead as reason:
-                collected.unread.append((path, str(reason)))
+                collected.leave_out(path, str(reason))
             except NotADirectoryError:
-                collected.unread.append((path, "behind a link"))
+                collected.leave_out(path, "behind a link")
             except OSError as error:
-                collected.unread.append((path, f"unreadable ({error.strerror})"))
+                collected.leave_out(path, f"unreadable ({error.strerror})")
     finally:
         folders.close()
     return collected
@@ -119,7 +153,7 @@ def _read(folders: _Folders, path: bytes, comparison: Comparison) -> bytes:
         raise NotRead(_KINDS[stat.S_IFDIR])
     if path.endswith(b"/"):
         raise NotRead(_KINDS[stat.S_IFDIR])
-    _check_name(path)
+    check_name(path)
     *parents, name = path.split(b"/")
     folder = folders.enter(parents)
     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -127,17 +161,22 @@ def _read(folders: _Folders, path: bytes, comparison: Comparison) -> bytes:
         comparison.check(path, os.readlink(name, dir_fd=folder))
     if not stat.S_ISREG(found.st_mode):
         raise NotRead(_KINDS.get(stat.S_IFMT(found.st_mode), "no regular file"))
-    content = _read_regular(os.open(name, _READ, dir_fd=folder), path, comparison)
+    content = _read_regular(open_regular(os.fsdecode(name), folder), path, comparison)
     comparison.check(path, content)
     if b"\0" in content[:TEXT_WINDOW]:
         raise NotRead("binary")
     return content
 
 
-def _check_name(path: bytes) -> None:
+def check_name(path: bytes) -> None:
+    """NotRead for a path that leaves its folder, or that fits below no other."""
     parts = path.split(b"/")
     if any(part in (b"", b".", b"..") or part.lower() == b".git" for part in parts):
         raise NotRead("a path that leaves the working tree")
+    if len(path) > PATH_BYTES:
+        raise NotRead(f"its path is longer than {PATH_BYTES} bytes")
+    if len(parts) > PATH_FOLDERS:
+        raise NotRead(f"below more than {PATH_FOLDERS} folders")
     try:
         path.decode("utf-8")
     except UnicodeDecodeError:
@@ -158,7 +197,9 @@ def _read_regular(handle: int, path: bytes, comparison: Comparison) -> bytes:
                 if digest.hexdigest() == entry.hash:
                     raise Unchanged
             raise NotRead(f"larger than {FILE_LIMIT >> 20} MiB")
-        content = b"".join(iter(lambda: file.read(CHUNK), b""))
+        content = b""
+        while len(content) <= FILE_LIMIT and (chunk := file.read(CHUNK)):
+            content += chunk
     if len(content) > FILE_LIMIT:
         raise NotRead("growing while it was read")
     return content
@@ -169,8 +210,8 @@ class _Folders:
     the next file.
     """
 
-    def __init__(self, root: Path) -> None:
-        self._open = [(b"", os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))]
+    def __init__(self, root: Folder) -> None:
+        self._open = [(b"", os.dup(root.handle))]
 
     def enter(self, parts: list[bytes]) -> int:
         """The handle of the folder below the root. NotADirectoryError if a link is on the way."""
@@ -181,7 +222,7 @@ class _Folders:
             common += 1
         self._leave(common)
         for part in parts[common - 1 :]:
-            self._open.append((part, os.open(part, _FOLDER, dir_fd=self._open[-1][1])))
+            self._open.append((part, os.open(part, FOLDER, dir_fd=self._open[-1][1])))
         return self._open[-1][1]
 
     def close(self) -> None:
@@ -191,3 +232,48 @@ class _Folders:
     def _leave(self, keep: int) -> None:
         while len(self._open) > keep:
             os.close(self._open.pop()[1])
+
+
+@dataclass
+class Specials:
+    """A walk for what is no file, folder or link: git does not name it where it is not tracked.
+    Raw paths; `whole` is False when the walk was cut.
+    """
+
+    until: float
+    """On the monotonic clock."""
+    paths: list[bytes] = field(default_factory=list)
+    whole: bool = True
+
+    def walk(self, folder: Folder, prefix: bytes = b"", depth: int = 0) -> None:
+        """Look through a folder and those below it, except repositories of their own."""
+        below, found = [], []
+        try:
+            with folder.entries() as entries:
+                for entry in entries:
+                    if time.monotonic() > self.until:
+                        self.whole = False
+                        return
+                    if entry.name.lower() == ".git":
+                        if prefix:
+                            return
+                    elif entry.is_dir(follow_symlinks=False):
+                        below.append(entry.name)
+                    elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
+                        found.append(prefix + os.fsencode(entry.name))
+        except OSError:
+            self.whole = False
+            return
+        self.paths += found
+        if below and (depth == PATH_FOLDERS or len(self.paths) >= SPECIALS):
+            self.whole = False
+            return
+        for name in below:
+            self._enter(folder, name, prefix, depth)
+
+    def _enter(self, folder: Folder, name: str, prefix: bytes, depth: int) -> None:
+        try:
+            with folder.enter(name) as found:
+                self.walk(found, prefix + os.fsencode(name) + b"/", depth + 1)
+        except OSError:
+            self.whole = False

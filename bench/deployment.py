@@ -19,33 +19,64 @@ from urllib.request import urlopen
 
 import yaml
 from pydantic import SecretStr
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.service import RPCError
 
-from cli.connection import pollers
 from orchestrator.contracts import Goal, Limits, Plan, Report, Subtask
-from orchestrator.embedded import EmbeddedError, Programs, down, ensure_up, status, up
+from orchestrator.embedded import EmbeddedError, Programs, down, ensure_up, server, status, up
 from orchestrator.embedded.state import StateDir
 from orchestrator.embedded.supervision import WORKER
+from orchestrator.pollers import pollers
 from orchestrator.settings import HOME, Settings
 from orchestrator.storage import DirectoryStore
 from orchestrator.temporal import Target, connect
+from orchestrator.troubles import report_in
 
 HEAL_SECONDS = 0.5
 POLL_SECONDS = 0.05
 
 
-@dataclass(frozen=True)
+@dataclass
 class Simulated:
-    """A simulator in a process of its own."""
+    """A simulator in a process of its own, always on the same port; what it charged is kept in a
+    file, so that it can be killed.
+    """
 
     url: str
+    command: tuple[str, ...]
+    process: asyncio.subprocess.Process | None = None
 
     def log(self) -> dict[str, Any]:
         """What it was asked and what it would have charged. Blocking."""
         with urlopen(f"{self.url}/simulator/log", timeout=10) as answer:
             log: dict[str, Any] = json.load(answer)
             return log
+
+    async def start(self) -> None:
+        """Return when it listens."""
+        self.process = await asyncio.create_subprocess_exec(
+            *self.command, cwd=HOME, stdout=asyncio.subprocess.PIPE
+        )
+        assert self.process.stdout is not None
+        if not await self.process.stdout.readline():
+            raise RuntimeError(f"no simulator at {self.url}: {await self.process.wait()}")
+
+    async def stop(self, *, kill: bool = False) -> None:
+        """End it, politely or with -9."""
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                # Ctrl-C at a terminal has ended it already.
+                self.process.kill() if kill else self.process.terminate()
+            await self.process.communicate()
+            self.process = None
+
+    async def outage(self, seconds: float) -> None:
+        """Kill it, and start it again after so long."""
+        try:
+            await self.stop(kill=True)
+            await asyncio.sleep(seconds)
+        finally:
+            await self.start()
 
 
 @dataclass
@@ -70,10 +101,15 @@ class Deployment:
         )
 
     async def result(self, handle: WorkflowHandle[Any, Report]) -> Report:
-        """The report, however often the server goes away meanwhile."""
+        """The report, however often the server goes away meanwhile; also of a run that failed."""
         while True:
             try:
                 return await handle.result()
+            except WorkflowFailureError as error:
+                report = report_in(error.cause)
+                if report is None:
+                    raise
+                return report
             except RPCError:
                 await asyncio.sleep(POLL_SECONDS)
 
@@ -86,16 +122,17 @@ class Deployment:
         """Return once a worker asks for this tier's calls."""
         queue = f"{self.target.task_queue}-{tier}"
         while True:
-            if await pollers(self.client, self.client.namespace, queue):
+            found = await pollers(self.client, [queue])
+            if any(each.alive for each in found[queue]):
                 return
             await asyncio.sleep(POLL_SECONDS)
 
     async def outage(self, seconds: float) -> None:
         """Kill the server, and keep everybody from starting it for so long."""
+        # Waits, and this process with it, while somebody is starting it.
         with StateDir.of(self.settings).locked():
-            pid = self.pid("server")
-            assert pid, "the server does not run"
-            os.kill(pid, signal.SIGKILL)
+            if pid := self.pid("server"):
+                os.kill(pid, signal.SIGKILL)
             await asyncio.sleep(seconds)
 
     def kill_worker(self) -> None:
@@ -117,17 +154,18 @@ async def simulated(folder: Path, script: Mapping[str, Any]) -> AsyncIterator[Si
     """A simulator with this script."""
     path = folder / "script.yaml"
     path.write_text(yaml.safe_dump(dict(script)))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "simulator", "--script", str(path),
-        cwd=HOME, stdout=asyncio.subprocess.PIPE,
+    # A port that no client is ever given: it must still be free after an outage.
+    port = server.free_port(0, set())
+    simulator = Simulated(
+        f"http://127.0.0.1:{port}",
+        (sys.executable, "-m", "simulator", "--script", str(path), "--port", str(port),
+         "--memory", str(folder / "charged.jsonl")),
     )  # fmt: skip
+    await simulator.start()
     try:
-        assert process.stdout is not None
-        line = (await process.stdout.readline()).decode()
-        yield Simulated(line.strip().partition("=")[2])
+        yield simulator
     finally:
-        process.terminate()
-        await process.wait()
+        await simulator.stop()
 
 
 @asynccontextmanager

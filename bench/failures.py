@@ -15,6 +15,7 @@ from activities.claude import Claude
 from activities.pricing import Prices
 from activities.seam import ModelAnswer, ModelRequest
 from orchestrator.answers import WorkAnswer
+from orchestrator.contracts import Bill
 from orchestrator.errors import OrchestrationError
 from orchestrator.settings import Settings
 from simulator import Rule, Script, Simulator
@@ -37,6 +38,7 @@ ROWS: dict[str, Rule] = {
     "400 with x-should-retry": Rule(status=400, headers={"x-should-retry": "true"}),
     "401": Rule(status=401),
     "402 billing_error": Rule(status=402),
+    "307": Rule(status=307),
     "403": Rule(status=403),
     "404 unknown model": Rule(status=404),
     "408": Rule(status=408),
@@ -56,6 +58,9 @@ ROWS: dict[str, Rule] = {
     "500 api_error": Rule(status=500),
     "502 HTML": Rule(fault="html_502"),
     "503": Rule(status=503),
+    "503 with retry-after: 20": Rule(status=503, headers={"retry-after": "20"}),
+    "503 overloaded_error": Rule(status=503, type="overloaded_error"),
+    "521": Rule(status=521),
     "504 timeout_error": Rule(status=504),
     "524": Rule(status=524),
     "529 overloaded_error": Rule(status=529),
@@ -118,9 +123,10 @@ def _failed(simulator: Simulator, error: OrchestrationError) -> Outcome:
     wait = error.next_retry_delay.total_seconds() if error.next_retry_delay else None
     bill = error.details[0] if error.details else None
     known = "nothing to pay"
-    if bill is not None:
+    if isinstance(bill, Bill):
         used = bill.usage
         known = f"{used.input_tokens} in, {used.output_tokens} out" if used.total else "unknown"
+        known += "" if bill.final or not used.total else " at least"
     return Outcome(_calls(simulator), wait, type(error).__name__, known)
 
 

@@ -21,8 +21,13 @@ from temporalio.client import WorkflowHandle
 from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig
 
 from bench.deployment import Deployment, deployed, part, planned
+from bench.tables import head
 from orchestrator.contracts import Goal, Report
 
+COLUMNS = (
+    ("struck", "runs", "subtasks complete", "answers that arrived", "arrived and paid again",
+     "charged, never answered", "calls: ledger / charged", "dollars: ledger / charged"),
+)  # fmt: skip
 RUNS_AT_ONCE = 4
 SUBTASKS = 8
 PAUSE = (4.0, 16.0)
@@ -116,11 +121,7 @@ async def measured(name: str, kills: int, chance: random.Random) -> str:
 
 async def main(kills: int, seed: int) -> None:
     chance = random.Random(seed)
-    sys.stdout.write(
-        "| struck | runs | subtasks complete | answers that arrived | arrived and paid again | "
-        "charged, never answered | calls: ledger / charged | dollars: ledger / charged |\n"
-        "|---|---|---|---|---|---|---|---|\n"
-    )
+    sys.stdout.write(head(COLUMNS[0]))
     for name, count in ((f"{kills} kills of the worker", kills), ("server gone for 30 s", 0)):
         sys.stdout.write(await measured(name, count, chance))
         sys.stdout.flush()

@@ -18,8 +18,15 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 from bench.deployment import Deployment, deployed, parallel, part, planned
+from bench.tables import head, row
 from orchestrator.contracts import Fork, Goal, Report
 
+COLUMNS = (
+    ("runs under a cap", "charged above the cap", "charged above the report's dollars",
+     "budget_stopped", "closest to the cap"),
+    ("runs", "estimate over actual, median", "p90"),
+    ("run", "calls", "its fork", "calls"),
+)  # fmt: skip
 FAULTS = [
     {"call": "work", "probability": 0.08, "fault": "drop_mid_stream"},
     {"call": "work", "probability": 0.05, "fault": "drop_before_headers"},
@@ -62,7 +69,7 @@ async def capped(runs: int) -> str:
                 unknown += report.dollars is None or report.dollars < dollars
                 stopped += report.status == "budget_stopped"
                 closest = max(closest, dollars / cap)
-    return f"| {runs} | {over} | {unknown} | {stopped} | {closest:.0%} |\n"
+    return row((runs, over, unknown, stopped, f"{closest:.0%}"))
 
 
 async def estimated(runs: int) -> str:
@@ -82,7 +89,7 @@ async def estimated(runs: int) -> str:
                 ratios.append(float((report.dollars_estimated or Decimal(0)) / dollars))
     ordered = sorted(ratios)
     p90 = ordered[int(0.9 * (len(ordered) - 1))]
-    return f"| {runs} | {statistics.median(ratios):.2f} | {p90:.2f} |\n"
+    return row((runs, f"{statistics.median(ratios):.2f}", f"{p90:.2f}"))
 
 
 async def forked() -> str:
@@ -100,18 +107,15 @@ async def forked() -> str:
             fork = Fork(run_id=first.run_id, findings=first.findings[:-1], inputs=first.inputs)
             again = goal.model_copy(update={"plan": plan, "fork": fork})
             _, part_of_it, fewer = await charged(deployment, again)
-    return f"| ${whole} | {calls} | ${part_of_it} | {fewer} |\n"
+    return row((f"${whole}", calls, f"${part_of_it}", fewer))
 
 
 async def main(runs: int) -> None:
-    sys.stdout.write(
-        "| runs under a cap | charged above the cap | charged above the report's dollars | "
-        "budget_stopped | closest to the cap |\n|---|---|---|---|---|\n"
-    )
+    sys.stdout.write(head(COLUMNS[0]))
     sys.stdout.write(await capped(runs))
-    sys.stdout.write("\n| runs | estimate / actual, median | p90 |\n|---|---|---|\n")
+    sys.stdout.write("\n" + head(COLUMNS[1]))
     sys.stdout.write(await estimated(runs))
-    sys.stdout.write("\n| run | calls | its fork | calls |\n|---|---|---|---|\n")
+    sys.stdout.write("\n" + head(COLUMNS[2]))
     sys.stdout.write(await forked())
 
 

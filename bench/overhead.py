@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.deployment import Deployment, deployed, parallel, part, planned
+from bench.tables import head
 from orchestrator.contracts import Goal, Report, Subtask
 
+COLUMNS = (("load", "measured", "over the ideal"),)
 LAYERS = 4
 WIDTH = 6
 SHORT, LONG = 0.5, 3.0
@@ -87,7 +89,7 @@ async def finished(deployment: Deployment, goals: list[Goal]) -> tuple[list[Repo
 
 async def main() -> None:
     write = sys.stdout.write
-    write("| load | measured | over the ideal |\n|---|---|---|\n")
+    write(head(COLUMNS[0]))
     goal, critical, script = uneven()
     _, seconds = await one_run(goal, script)
     write(f"| 24 uneven subtasks in 4 layers | {seconds:.1f} s | critical path {critical:.1f} s: ")

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.deployment import deployed, parallel
+from bench.tables import head
 from orchestrator.contracts import Goal
 
+COLUMNS = (("first tier fails", "strategy", "subtasks complete", "calls", "dollars"),)
 RATES = (0.1, 0.3, 0.5)
 SUBTASKS = 25
 HAIKU, OPUS = "claude-haiku-5-5", "claude-opus-5-5"
@@ -49,10 +51,7 @@ async def row(name: str, rate: float, runs: int, goal: Goal, **settings: Any) ->
 
 
 async def main(runs: int) -> None:
-    sys.stdout.write(
-        "| first tier fails | strategy | subtasks complete | calls | dollars |\n"
-        "|---|---|---|---|---|\n"
-    )
+    sys.stdout.write(head(COLUMNS[0]))
     climb = parallel(SUBTASKS, concurrency=SUBTASKS, replans=0)
     single = parallel(SUBTASKS, concurrency=SUBTASKS, replans=0, tries_per_subtask=1)
     for rate in RATES:

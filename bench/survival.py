@@ -2,7 +2,7 @@
 
 A run of the code-review playbook with slow tools (tests/slow_worker.py) is struck while two of its
 six tools are done. "next call" is the first start of a tool after the blow, "completion" the end of
-the starter. "undisturbed" is the same run left alone, counted from the same moment.
+the starter. "nothing" is the same run left alone, counted from the same moment.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.tables import head, row
 from orchestrator.embedded import down, status
 from orchestrator.settings import HOME, Settings
 
+COLUMNS = (("killed", "next call", "completion"),)
 VICTIMS = {
-    "undisturbed": (),
+    "nothing": (),
     "worker": ("worker",),
     "server": ("server",),
     "both": ("server", "worker"),
@@ -87,11 +89,11 @@ def main() -> None:
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     write = sys.stdout.write
     write(f"medians of {repeats}, seconds from kill -9\n\n")
-    write("| killed | next call | completion |\n|---|---:|---:|\n")
+    write(head(COLUMNS[0]))
     for name, victims in VICTIMS.items():
         measured = [struck(victims) for _ in range(repeats)]
         following, completion = (statistics.median(each) for each in zip(*measured, strict=True))
-        write(f"| {name} | {following:.1f} | {completion:.1f} |\n")
+        write(row((name, f"{following:.1f}", f"{completion:.1f}")))
         sys.stdout.flush()
 
 

@@ -19,6 +19,11 @@ def money(amount: Money | None) -> str:
     return f"${amount.quantize(Decimal('0.0001'), rounding=ROUND_UP)}"
 
 
+def at_most(amount: Money | None, assumed: Money) -> str:
+    """`≤ $0.0873` when a part of it is the worst case of a call whose answer was lost."""
+    return f"≤ {money(amount)}" if assumed and amount is not None else money(amount)
+
+
 def calls(count: int) -> str:
     """`1 model call`, `7 model calls`."""
     return f"{count} model call{'s' * (count != 1)}"

@@ -10,12 +10,13 @@ import asyncio
 from cli import edit, steering
 from cli.connection import Connection
 from cli.exits import Stop
-from cli.follow import POLL_SECONDS, look_at
+from cli.preview import told
+from cli.reading import Reader
 from cli.screen import ask, say, typed
 from orchestrator.contracts import Order
 from orchestrator.view import RunView
 
-QUESTION = "Run this plan? [y]es, [e]dit, [n]o; Ctrl-C leaves it waiting:"
+QUESTION = "Run this plan? [y]es, [f]ull text, [e]dit, [n]o; Ctrl-C leaves it waiting:"
 
 
 def wanted(view: RunView) -> bool:
@@ -48,19 +49,22 @@ async def decide(connection: Connection, run_id: str) -> bool:
                     return True
                 case "e" | "edit":
                     await edit.run(connection, run_id, None)
+                case "f" | "full":
+                    await _tell_in_full(Reader(connection, run_id))
         except Stop as stop:
             say(str(stop), "red")
-        if not await _undecided(connection, run_id):
+        if not await _undecided(Reader(connection, run_id)):
             return True
 
 
 async def _unless_decided(connection: Connection, run_id: str) -> str | None:
     """What the person types; None if the plan was decided on before they had."""
     typing = asyncio.create_task(typed())
+    reader = Reader(connection, run_id)
     try:
         while not typing.done():
-            await asyncio.wait({typing}, timeout=POLL_SECONDS)
-            if not typing.done() and not await _undecided(connection, run_id):
+            await asyncio.wait({typing}, timeout=steering.POLL_SECONDS)
+            if not typing.done() and not await _undecided(reader):
                 return None
         return typing.result()
     finally:
@@ -68,7 +72,15 @@ async def _unless_decided(connection: Connection, run_id: str) -> str | None:
         await asyncio.gather(typing, return_exceptions=True)
 
 
-async def _undecided(connection: Connection, run_id: str) -> bool:
-    """Whether the plan still waits, as far as anybody answers."""
-    look = await look_at(connection, run_id)
+async def _tell_in_full(reader: Reader) -> None:
+    """What each subtask of the plan is told."""
+    view = (await reader.look()).view
+    if view and view.preview and view.preview.plan:
+        for line, style in told(view.preview.plan):
+            say(line, style)
+
+
+async def _undecided(reader: Reader) -> bool:
+    """Whether the plan still waits, as far as the server answers."""
+    look = await reader.look()
     return not look.closed and (look.view is None or wanted(look.view))

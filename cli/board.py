@@ -8,10 +8,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cli.amounts import money, seconds
-from cli.preview import preview
+from cli.amounts import at_most, money, seconds
+from cli.preview import preview, told, totals
 from cli.screen import Safe
 from cli.waiting import questions
+from orchestrator.board import PHASES
 from orchestrator.text import for_terminal
 from orchestrator.view import Row, RowStatus, RunView
 
@@ -28,14 +29,6 @@ _LOOK: dict[RowStatus, tuple[str, str]] = {
     "cancelled": ("-", "dim yellow"),
 }
 """Mark and style of each status; the word is always beside the mark, so colour is never needed."""
-_PHASES = {
-    "preparing": "preparing",
-    "planning": "planning",
-    "approval": "waiting for approval",
-    "working": "working",
-    "synthesizing": "writing the answer",
-    "closed": "closed",
-}
 
 
 def who(row: Row) -> str:
@@ -53,17 +46,17 @@ def price(row: Row) -> str:
     was given or taken over.
     """
     unasked = row.tier in ("", "none") or row.status == "waiting" or row.try_number == 0
-    return "" if unasked and row.dollars == 0 else money(row.dollars)
+    return "" if unasked and row.dollars == 0 else at_most(row.dollars, row.assumed)
 
 
 def headline(view: RunView, elapsed: float) -> str:
     """Where the run stands, in one line."""
-    parts = [view.status.replace("_", " ") if view.status else _PHASES[view.phase]]
+    parts = [view.status.replace("_", " ") if view.status else PHASES[view.phase]]
     if view.rows and view.phase != "approval":
         settled = sum(row.status in SETTLED for row in view.rows)
         parts.append(f"{settled} of {len(view.rows)} settled")
     if view.model_calls or view.dollars_spent is None or view.dollars_reserved:
-        parts.append(f"{money(view.dollars_spent)} of {money(view.dollars_cap)}")
+        parts.append(f"{at_most(view.dollars_spent, view.assumed)} of {money(view.dollars_cap)}")
         parts.append(f"{view.model_calls} of {view.model_calls_cap} model calls")
     parts.append(seconds(elapsed))
     return " · ".join(parts)
@@ -75,21 +68,27 @@ def board(
     at: datetime | None = None,
     notes: tuple[str, ...] = (),
     width: int = 100,
+    full: bool = False,
 ) -> RenderableType:
     """The whole run as a table under its headline; a plan that waits for approval, with its price.
 
     A view's clock stands still between two events of its run; `at` is the reader's, by which what
     runs has run longer. `notes` are the watcher's own, after the run's. Below 80 columns of `width`
-    only the essential ones are shown.
+    only the essential ones are shown. `full` adds what each subtask of the plan is told.
     """
     late = max(0.0, (at - view.now).total_seconds()) if at and view.phase != "closed" else 0.0
     elapsed = (view.now - view.started).total_seconds() + late
     parts: list[RenderableType] = [
         Text(headline(view, elapsed), style="bold", no_wrap=True, overflow="ellipsis"),
-        preview(view.preview, view.dollars_cap, width=width)
-        if view.preview
-        else _table(view, late, wide=width >= WIDE),
     ]
+    if view.preview and view.phase == "approval":
+        parts.append(preview(view.preview, view.dollars_cap, width=width, full=full))
+    else:
+        parts.append(_table(view, late, wide=width >= WIDE))
+        if view.preview and full and view.preview.plan:
+            parts += [Text(line, style=style) for line, style in told(view.preview.plan)]
+        if view.preview and view.phase == "working":
+            parts.append(Text(totals(view.preview, view.dollars_cap)[0], style="dim"))
     parts += [Text(f"! {_line(note)}", style="yellow") for note in (*view.notes, *notes)]
     for asked in questions(view):
         parts.append(Text(f"? {_line(asked.text)}", style="bold yellow"))
@@ -134,8 +133,10 @@ def changes(before: RunView | None, after: RunView, *, at: datetime | None = Non
     """
     closed = after.phase == "closed"
     stamp = _stamp(after, after.now)
-    phase = [f"{stamp}  {_PHASES[after.phase]}"] * (before is None or before.phase != after.phase)
+    phase = [f"{stamp}  {PHASES[after.phase]}"] * (before is None or before.phase != after.phase)
     rows = [f"{stamp}  {_line(_row(row))}" for row in _moved(before, after)]
+    if after.preview and not (before and before.preview) and after.phase != "approval":
+        rows.insert(0, f"{stamp}  {_line(proposed(after))}")
     told = before.notes if before else ()
     noted = _stamp(after, max(at, after.now) if at and not closed else after.now)
     notes = [f"{noted}  ! {_line(note)}" for note in after.notes if note not in told]
@@ -143,6 +144,14 @@ def changes(before: RunView | None, after: RunView, *, at: datetime | None = Non
     new = [each for each in questions(after) if each not in asked]
     notes += [f"{stamp}  ? {_line(each.text)}: {_line(each.remedy)}" for each in new]
     return [*rows, *notes, *phase] if closed else [*phase, *rows, *notes]
+
+
+def proposed(view: RunView) -> str:
+    """The plan and its price in a line, for who is not asked about it."""
+    assert view.preview is not None
+    many = len(view.preview.subtasks)
+    count = f"{many} subtask{'s' * (many != 1)}"
+    return f"the plan: {count}. {totals(view.preview, view.dollars_cap)[0]}"
 
 
 def _moved(before: RunView | None, after: RunView) -> list[Row]:

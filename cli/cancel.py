@@ -7,12 +7,14 @@ import asyncio
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from cli import steering
+from cli import outcome, steering
 from cli.connection import Connection, connected
-from cli.exits import Code
-from cli.follow import follow, no_such_run, progress
+from cli.exits import Code, Stop
+from cli.follow import progress, watch
 from cli.invocation import STARTER
+from cli.launch import login
 from cli.options import Embedded, OpenRunId, SubtaskId
+from cli.reading import no_such_run
 from cli.screen import say
 from orchestrator.contracts import Order
 from orchestrator.settings import Settings
@@ -32,21 +34,26 @@ async def _connected_run(settings: Settings, run_id: str, subtask: str, embedded
 
 
 async def run(connection: Connection, run_id: str) -> int:
-    """0 when the run is closed, whether it was cancelled or had already ended; else not 0."""
+    """0 when the run is closed, whether it was cancelled or had already ended. Stop when it is
+    stuck: the cancel holds, and is carried out once the run is free.
+    """
     handle = connection.handle(run_id)
     try:
         before = await handle.describe()
         if before.status is not WorkflowExecutionStatus.RUNNING:
             say(f"Run {run_id} had already closed. Its report: {STARTER} show {run_id}")
             return Code.COMPLETE
-        await handle.cancel()
+        await handle.cancel(reason=login())
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise no_such_run(run_id) from error
         raise
     say(f"Cancelling {run_id}; calls in flight settle first.")
     with progress() as shown:
-        ended = await follow(connection, run_id, shown)
+        look = await watch(connection, run_id, shown, lambda _: False, while_stuck=False)
+    if not look.closed:
+        raise Stop(f"The cancel of {run_id} waits until it is free: {look.stuck}", Code.FAILED)
+    ended = outcome.read(run_id, look)
     if ended.code is Code.CANCELLED:
         say(f"Cancelled. What it had found: {STARTER} show {run_id}")
     else:

@@ -2,6 +2,9 @@
 
 Looking for them starts nothing, says nothing, and gives up after a second: a shell that hangs on a
 key is worse than one that does not complete.
+
+Shells evaluate what they are offered, and ids come from whoever starts a workflow and from what
+models plan. So only ids of plain letters are offered, and no words beside them.
 """
 
 from __future__ import annotations
@@ -12,20 +15,20 @@ import shlex
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import timedelta
 from typing import Annotated, Literal
 
 import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]
 
-from cli.connection import configured_target
+from cli.connection import Connection, configured_target
 from cli.exits import Code
 from cli.launch import RUNS
+from cli.reading import Reader
 from cli.screen import put
 from orchestrator import embedded
 from orchestrator.settings import HOME, NAME, Settings
 from orchestrator.temporal import Target, connect
-from orchestrator.view import RunView
+from orchestrator.text import PLAIN_ID
 
 SCRIPTS = {
     "bash": """\
@@ -52,8 +55,7 @@ dot in it, which no shell can set.
 SECONDS = 1.0
 MOST = 50
 OPEN_RUNS = f"{RUNS} AND ExecutionStatus = 'Running'"
-Ids = list[tuple[str, str]]
-"""Ids with a word on each."""
+Ids = list[str]
 
 
 def prepare() -> None:
@@ -82,7 +84,7 @@ def open_run_ids(incomplete: str) -> Ids:
 
 
 def subtask_ids(context: typer.Context, incomplete: str) -> Ids:
-    """Ids of the subtasks of the run named before, with their status and title."""
+    """Ids of the subtasks of the run named before."""
     run_id = context.params.get("run_id")
     if not isinstance(run_id, str):
         return []
@@ -96,7 +98,7 @@ def _bounded(look: Callable[[Target], Awaitable[Ids]]) -> Ids:
 
     # Whatever is wrong is said by the command itself, once it is given.
     with suppress(Exception):
-        return asyncio.run(limited())
+        return [each for each in asyncio.run(limited()) if PLAIN_ID.fullmatch(each)]
     return []
 
 
@@ -114,15 +116,12 @@ async def _runs(target: Target, query: str, incomplete: str) -> Ids:
     found: Ids = []
     async for each in client.list_workflows(query, page_size=MOST, limit=MOST):
         if each.parent_id is None and each.id.startswith(incomplete):
-            found.append((each.id, each.status.name.lower() if each.status else ""))
+            found.append(each.id)
     return found
 
 
 async def _subtasks(target: Target, run_id: str, incomplete: str) -> Ids:
-    client = await connect(target, SECONDS)
-    limit = timedelta(seconds=SECONDS)
-    handle = client.get_workflow_handle(run_id)
-    view = await handle.query("view", result_type=RunView, rpc_timeout=limit)
-    return [
-        (row.id, f"{row.status}: {row.title}") for row in view.rows if row.id.startswith(incomplete)
-    ]
+    connection = Connection(Settings(), target, await connect(target, SECONDS))
+    view = (await Reader(connection, run_id).look()).view
+    rows = view.rows if view else ()
+    return [row.id for row in rows if row.id.startswith(incomplete)]

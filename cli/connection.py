@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from temporalio.api.enums.v1 import TaskQueueType
-from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client, WorkflowHandle
 from temporalio.envconfig import ClientConfig
 from temporalio.service import RPCError, RPCStatusCode
@@ -23,8 +20,10 @@ from temporalio.service import RPCError, RPCStatusCode
 from cli.exits import Code, Stop
 from cli.invocation import WORKER
 from cli.screen import say
-from orchestrator.contracts import Report
-from orchestrator.embedded import EmbeddedError, ensure_up, lease, probe_local
+from orchestrator.contracts import Report, Tier
+from orchestrator.embedded import EmbeddedError, Endpoint, ensure_up, lease, probe_local
+from orchestrator.pollers import pollers
+from orchestrator.served import unserved
 from orchestrator.settings import Settings
 from orchestrator.storage import BadStore, DirectoryStore
 from orchestrator.temporal import Target, Unreachable, connect
@@ -34,6 +33,8 @@ LOCAL_UI_OFFSET = 1000
 """`temporal server start-dev` puts its Web UI this many ports above its own."""
 CONNECT_SECONDS = 3.0
 """Short of the 5 s within which an unreachable server is reported, start-up of Python included."""
+SILENT_SECONDS = 3.0
+"""After which a wait for the embedded server is worth a line; a start takes about one."""
 EMBEDDED_SECONDS = 30.0
 """For our own server: it answered just now, and a busy machine is no reason to give up."""
 WORKER_SECONDS = 10.0
@@ -103,7 +104,7 @@ async def _own(settings: Settings, target: Target) -> AsyncIterator[Connection]:
 @asynccontextmanager
 async def _embedded(settings: Settings) -> AsyncIterator[Connection]:
     with lease(settings):
-        endpoint = await asyncio.to_thread(ensure_up, settings)
+        endpoint = await _up(settings)
         client = await connect(endpoint.target, EMBEDDED_SECONDS)
         connection = Connection(settings, endpoint.target, client)
         healing = asyncio.create_task(connection.heal())
@@ -112,6 +113,15 @@ async def _embedded(settings: Settings) -> AsyncIterator[Connection]:
         finally:
             healing.cancel()
             await asyncio.gather(healing, return_exceptions=True)
+
+
+async def _up(settings: Settings) -> Endpoint:
+    """The embedded server, started where it was not; what takes long is said."""
+    starting = asyncio.ensure_future(asyncio.to_thread(ensure_up, settings))
+    await asyncio.wait({starting}, timeout=SILENT_SECONDS)
+    if not starting.done():
+        say("Waiting for the embedded server: it starts, or another command stops it …", "dim")
+    return await starting
 
 
 def own_target(settings: Settings) -> Target | None:
@@ -173,25 +183,11 @@ def web_ui_of(address: str) -> str:
     return "https://cloud.temporal.io" if host.endswith(".tmprl.cloud") else ""
 
 
-async def pollers(client: Client, namespace: str, queue: str) -> tuple[str, ...]:
-    """Identities of the workers that poll a queue for workflows or activities."""
-    seen: dict[str, None] = {}
-    for kind in (
-        TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
-        TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
-    ):
-        answer = await client.workflow_service.describe_task_queue(
-            DescribeTaskQueueRequest(
-                namespace=namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind
-            )
-        )
-        seen |= {poller.identity: None for poller in answer.pollers}
-    return tuple(seen)
-
-
-async def require_worker(connection: Connection, wait: float = WORKER_SECONDS) -> None:
-    """Return once somebody polls the queue; Stop after `wait` seconds without. The embedded server
-    brings its own worker.
+async def require_worker(
+    connection: Connection, tiers: Sequence[Tier] = (), wait: float = WORKER_SECONDS
+) -> None:
+    """Return once a living worker polls the queue; Stop after `wait` seconds without. Says which of
+    the `tiers` that the run may ask nobody serves. The embedded server brings its own worker.
     """
     target = connection.target
     if target.embedded:
@@ -199,7 +195,7 @@ async def require_worker(connection: Connection, wait: float = WORKER_SECONDS) -
     loop = asyncio.get_running_loop()
     until = loop.time() + wait
     said = False
-    while not await pollers(connection.client, target.namespace, target.task_queue):
+    while not await _polled(connection.client, target.task_queue):
         if loop.time() >= until:
             raise Stop(
                 f"no worker polls task queue {target.task_queue!r} at {target.address};"
@@ -210,6 +206,13 @@ async def require_worker(connection: Connection, wait: float = WORKER_SECONDS) -
             said = True
             say(f"Waiting for a worker on task queue {target.task_queue!r} …", "dim")
         await asyncio.sleep(0.5)
+    if tiers:
+        for line in await unserved(connection.client, target.task_queue, tiers, embedded=False):
+            say(f"{line[0].upper()}{line[1:]}. The run starts, and its calls wait.", "yellow")
+
+
+async def _polled(client: Client, queue: str) -> bool:
+    return any(each.alive for each in (await pollers(client, [queue]))[queue])
 
 
 def told_by_server(error: RPCError, address: str) -> Stop:

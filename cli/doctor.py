@@ -7,16 +7,11 @@ import os
 import platform
 import re
 import shutil
-import socket
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
-from urllib.parse import urlsplit
+from typing import get_args
 
 from pydantic_settings import DotEnvSettingsSource, EnvSettingsSource
 from rich.table import Table
@@ -25,21 +20,26 @@ from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from cli.connection import CONNECT_SECONDS, configured_target, pollers
+from activities.catalogue import Catalogue
+from cli.amounts import seconds
+from cli.connection import CONNECT_SECONDS, configured_target
+from cli.diagnosis import Check, Mark
+from cli.endpoint import masked, models, worker_endpoint
 from cli.exits import Code, Stop
-from cli.goal import endpoint_of
-from cli.invocation import WORKER
+from cli.kept import kept
 from cli.launch import search_attributes_of
 from cli.options import Embedded
-from cli.screen import OUT, Safe, without_password
+from cli.screen import OUT, Safe
 from orchestrator import __version__, embedded
+from orchestrator.address import address_of
 from orchestrator.contracts import Tier
 from orchestrator.embedded.server import SEARCH_ATTRIBUTES, binary
+from orchestrator.pollers import Poller, pollers, waiting
 from orchestrator.rate_limits import can_set_rates, read_rate
+from orchestrator.served import in_words, queue_of
 from orchestrator.settings import Settings
 from orchestrator.temporal import Target, Unreachable, connect
 
-Mark = Literal["ok", "note", "bad", "fact"]
 _LOOK: dict[Mark, tuple[str, str]] = {
     "ok": ("✓", "green"),
     "note": ("·", "yellow"),
@@ -48,7 +48,8 @@ _LOOK: dict[Mark, tuple[str, str]] = {
 }
 TOOLS = ("git", "ruff", "bandit", "temporal")
 TOOL_SECONDS = 20
-REACH_SECONDS = 3.0
+MOST_DEAD = 3
+"""So many of a queue's dead workers are named; the server remembers them for some minutes."""
 _VERSION = re.compile(r"\d+\.\d+[\w.\-]*")
 _TEMPORAL_VARIABLES = (
     "TEMPORAL_ADDRESS",
@@ -57,16 +58,6 @@ _TEMPORAL_VARIABLES = (
     "TEMPORAL_CONFIG_FILE",
     "TEMPORAL_API_KEY",
 )
-
-
-@dataclass(frozen=True)
-class Check:
-    """One line of the diagnosis."""
-
-    section: str
-    name: str
-    mark: Mark
-    detail: str
 
 
 def command(only_embedded: Embedded = False) -> int:
@@ -78,10 +69,12 @@ async def run(settings: Settings, only_embedded: bool) -> int:
     """Print every check; 1 if something is in the way, else 0. Starts nothing."""
     checks = [
         Check("project", "version", "ok", f"{__version__} on Python {platform.python_version()}"),
-        state_directory(settings),
+        *[Check("project", *each) for each in await asyncio.to_thread(kept, settings)],
         *await server(settings, only_embedded),
-        *models(settings),
+        *await models(settings),
+        *worker_endpoint(settings, only_embedded),
         *await asyncio.to_thread(lambda: [tool(name) for name in TOOLS]),
+        *unusable(Catalogue.load()),
         *origins(settings),
     ]
     OUT.print(Safe(_table(checks)))
@@ -91,20 +84,7 @@ async def run(settings: Settings, only_embedded: bool) -> int:
     return Code.FAILED if bad else Code.COMPLETE
 
 
-# ---------------------------------------------------------------- state and server
-
-
-def state_directory(settings: Settings) -> Check:
-    """Whether the state directory, or the nearest folder above that exists, can be written."""
-    path = settings.state_dir.expanduser()
-    nearest = next(each for each in (path, *path.parents) if each.exists())
-    try:
-        with tempfile.TemporaryFile(dir=nearest):
-            free = shutil.disk_usage(nearest).free // 1_000_000
-        return Check("project", "state", "ok", f"{path} ({free:,} MB free)")
-    except OSError as error:
-        advice = f"{error.strerror}; set HOLDFAST_STATE_DIR to a folder that can be written"
-        return Check("project", "state", "bad", f"{path}: {advice}")
+# ---------------------------------------------------------------- server
 
 
 async def server(settings: Settings, only_embedded: bool) -> list[Check]:
@@ -115,7 +95,10 @@ async def server(settings: Settings, only_embedded: bool) -> list[Check]:
         except Stop as stop:
             return [Check("server", "own", "bad", str(stop))]
         return await _reached(target, "own")
-    status = embedded.status(settings)
+    try:
+        status = embedded.status(settings)
+    except embedded.EmbeddedError as error:
+        return [Check("server", "embedded", "bad", str(error))]
     if status.endpoint is None or status.server_pid is None:
         try:
             binary()
@@ -140,7 +123,7 @@ async def _reached(target: Target, name: str) -> list[Check]:
             Check("server", "Web UI", "ok" if target.ui_url else "note", _ui(target)),
             Check("server", "store", "ok", target.store_url),
             await _attributes(client, target),
-            *[await polled(client, target, queue) for queue in _queues(target)],
+            *await polled(client, target),
             *await rates(client, target),
         ]
     except (Unreachable, RPCError) as error:
@@ -151,22 +134,42 @@ def _ui(target: Target) -> str:
     return target.ui_url or "unknown; set HOLDFAST_WEB_UI for links"
 
 
-def _queues(target: Target) -> Iterator[str]:
-    yield target.task_queue
-    for tier in get_args(Tier):
-        yield f"{target.task_queue}-{tier}"
+async def polled(client: Client, target: Target) -> list[Check]:
+    """Who lives of those that poll each queue, and the tiers that nobody serves, with the cure."""
+    queues = {tier: queue_of(target.task_queue, tier) for tier in get_args(Tier)}
+    found = await pollers(client, (target.task_queue, *queues.values()))
+    served = {queue: any(each.alive for each in who) for queue, who in found.items()}
+    checks = [_queue(target, queue, who) for queue, who in found.items()]
+    lacking = [tier for tier, queue in queues.items() if not served[queue]]
+    if lacking and served[target.task_queue]:
+        line = in_words(target.task_queue, lacking, embedded=target.embedded)
+        calls = sum([await waiting(client, queues[tier]) for tier in lacking])
+        # Without models nobody needs to serve them; a call that waits for one needs it now.
+        line = f"{calls} call{'s wait' if calls != 1 else ' waits'}: {line}" if calls else line
+        checks.append(Check("workers", "tiers", "bad" if calls else "note", line))
+    elif not lacking:
+        checks.append(Check("workers", "tiers", "ok", f"served: {', '.join(queues)}"))
+    return checks
 
 
-async def polled(client: Client, target: Target, queue: str) -> Check:
+def _queue(target: Target, queue: str, found: tuple[Poller, ...]) -> Check:
     """A queue that nobody serves stops every run if it is the workflows', else those that ask for
     the tier.
     """
-    found = await pollers(client, target.namespace, queue)
-    if found:
-        return Check("workers", queue, "ok", f"polled by {', '.join(found)}")
-    own = queue == target.task_queue and not target.embedded
-    remedy = f"nobody polls it; start one: {WORKER}" if own else "nobody polls it"
-    return Check("workers", queue, "bad" if own else "note", remedy)
+    alive = ", ".join(each.identity for each in found if each.alive)
+    dead = ", ".join(
+        f"{each.identity} (last heard of {seconds(each.ago)} ago)"
+        for each in [each for each in found if not each.alive][:MOST_DEAD]
+    )
+    gone = f"dead: {dead}" if dead else ""
+    own = queue == target.task_queue
+    if alive:
+        # Every worker asks the main queue: there the dead are told once.
+        told = (f"polled by {alive}", gone if own else "")
+        return Check("workers", queue, "ok", "; ".join(filter(None, told)))
+    remedy = in_words(queue, (), embedded=target.embedded, any_worker=False) if own else ""
+    detail = "; ".join(filter(None, ("nobody polls it", gone, remedy)))
+    return Check("workers", queue, "bad" if own and not target.embedded else "note", detail)
 
 
 async def rates(client: Client, target: Target) -> list[Check]:
@@ -191,41 +194,7 @@ async def _attributes(client: Client, target: Target) -> Check:
     return Check("server", "search attributes", "note", f"runs go without {', '.join(missing)}")
 
 
-# ---------------------------------------------------------------- models and tools
-
-
-def models(settings: Settings) -> list[Check]:
-    """Whether a model can be asked; never the key itself."""
-    if not settings.has_endpoint:
-        return [
-            Check(
-                "models", "endpoint", "note",
-                "none; set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL for goals that need a model",
-            )
-        ]  # fmt: skip
-    address = endpoint_of(settings)
-    key = settings.anthropic_api_key
-    shown = f"key {masked(key.get_secret_value())}" if key else "no key"
-    named = ", ".join((settings.model_haiku, settings.model_sonnet, settings.model_opus))
-    return [
-        Check("models", "endpoint", *_reachable(address, shown)),
-        Check("models", "tiers", "ok", named),
-    ]
-
-
-def _reachable(address: str, shown: str) -> tuple[Mark, str]:
-    parts = urlsplit(address)
-    try:
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        with socket.create_connection((parts.hostname or "", port), REACH_SECONDS):
-            return "ok", f"{without_password(address)}, {shown}"
-    except (OSError, ValueError) as error:
-        return "bad", f"{without_password(address)}, {shown}: not reachable: {error}"
-
-
-def masked(secret: str) -> str:
-    """That a secret is there, and how long; of its letters only the last four of a long one."""
-    return f"…{secret[-4:]} ({len(secret)} characters)" if len(secret) >= 20 else "…"
+# ---------------------------------------------------------------- tools
 
 
 def tool(name: str) -> Check:
@@ -244,6 +213,14 @@ def tool(name: str) -> Check:
     return Check("tools", name, "ok", f"{version[0] if version else 'unknown version'} ({found})")
 
 
+def unusable(catalogue: Catalogue) -> list[Check]:
+    """Role and playbook files that no run can use; runs that do not need them go on."""
+    roles = [(f"role {each.name}", each.why) for each in catalogue.unusable_roles]
+    roles += [(f"playbook {each.name}", each.why) for each in catalogue.unusable_playbooks]
+    # Of one name that is defined twice each file says the same.
+    return [Check("files", name, "note", why) for name, why in dict.fromkeys(roles)]
+
+
 # ---------------------------------------------------------------- settings
 
 
@@ -258,7 +235,8 @@ def origins(settings: Settings) -> list[Check]:
         value = getattr(settings, name)
         secret = getattr(value, "get_secret_value", None)
         shown = masked(secret()) if secret else str(value if value not in (None, "", ()) else "-")
-        detail = f"{without_password(shown)}  ({origin})"
+        shown = address_of(shown) if "://" in shown or "@" in shown else shown
+        detail = f"{shown}  ({origin})"
         checks.append(Check("settings", Settings.variable(name), "fact", detail))
     for variable in _TEMPORAL_VARIABLES:
         if value := os.environ.get(variable):

@@ -15,7 +15,7 @@ def command() -> int:
 
 def run(settings: Settings) -> int:
     """Stop what runs; 0 also when nothing did."""
-    stopped = embedded.down(settings)
+    stopped = embedded.down(settings, say)
     if stopped:
         say(f"Stopped (pids {', '.join(map(str, stopped))}). Open runs go on at the next start.")
     else:

@@ -11,10 +11,10 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from cli.connection import Connection, connected
 from cli.exits import Code, Stop
-from cli.follow import no_such_run
-from cli.options import Embedded, RunId, check_out
+from cli.options import Embedded, RunId, check_file
+from cli.reading import no_such_run
 from cli.report import write_whole
-from cli.screen import put, say
+from cli.screen import put_json, say
 from orchestrator.replay import export
 from orchestrator.settings import Settings
 
@@ -27,7 +27,7 @@ def command(
     embedded: Embedded = False,
 ) -> int:
     """Write a run's history with every payload inside, for `replay` and for bug reports."""
-    return asyncio.run(_connected_run(Settings(), run_id, check_out(out), embedded))
+    return asyncio.run(_connected_run(Settings(), run_id, check_file(out), embedded))
 
 
 async def _connected_run(settings: Settings, run_id: str, out: Path | None, embedded: bool) -> int:
@@ -44,7 +44,7 @@ async def run(connection: Connection, run_id: str, out: Path | None) -> int:
             raise no_such_run(run_id) from error
         raise
     if out is None:
-        put(text)
+        put_json(text)
         return Code.COMPLETE
     try:
         write_whole(out, text)

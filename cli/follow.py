@@ -6,36 +6,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Protocol
 
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
-from temporalio.client import (
-    WorkflowExecutionDescription,
-    WorkflowExecutionStatus,
-    WorkflowQueryFailedError,
-)
-from temporalio.service import RPCError, RPCStatusCode
 
 from cli import outcome
 from cli.board import board, changes
 from cli.connection import Connection
-from cli.exits import Stop
+from cli.reading import Look, Reader
 from cli.screen import ERR, say_all
 from orchestrator.view import RunView
 
 POLL_SECONDS = 0.4
-LOOK_SECONDS = 3.0
-"""How long one request may take before the watcher says that nobody answers."""
+LOOK_AGAIN_SECONDS = 1.0
+"""How often the server is asked for what is not in the history, when that does not change."""
+SETTLE_SECONDS = 0.05
+"""Events come in groups: a little later the whole group is there."""
 FRAMES_PER_SECOND = 5
-UNTOUCHED_EVENTS = 4
-"""A history shorter than this has no finished workflow task: no worker has seen the run yet."""
-STUCK_ATTEMPTS = 3
-"""Failures of one workflow task after which its code, not the world, is at fault."""
 
 
 class Progress(Protocol):
@@ -107,67 +99,36 @@ def progress() -> Iterator[Progress]:
             ERR.print()
 
 
-@dataclass(frozen=True)
-class Look:
-    """What one look at a run found."""
-
-    closed: WorkflowExecutionStatus | None = None
-    view: RunView | None = None
-    notes: tuple[str, ...] = ()
-
-
 async def follow(connection: Connection, run_id: str, shown: Progress) -> outcome.Ended:
     """Show a run until it closes; how it ended. Stop if there is no such run."""
-    look = await watch(connection, run_id, shown, lambda _: False)
-    assert look.closed is not None
-    return await outcome.read(connection, run_id, look.closed)
+    return outcome.read(run_id, await watch(connection, run_id, shown, lambda _: False))
 
 
 async def watch(
-    connection: Connection, run_id: str, shown: Progress, until: Callable[[RunView], bool]
+    connection: Connection,
+    run_id: str,
+    shown: Progress,
+    until: Callable[[RunView], bool],
+    *,
+    while_stuck: bool = True,
 ) -> Look:
-    """Show a run until it closes or has come to a point; the last look at it."""
-    while True:
-        look = await look_at(connection, run_id)
-        shown.update(look.view, look.notes)
-        if look.closed or (look.view and until(look.view)):
-            return look
-        await asyncio.sleep(POLL_SECONDS)
+    """Show a run until it closes or has come to a point; the last look at it. With `while_stuck`
+    False also until nobody but a person can make it go on.
+    """
+    reader = Reader(connection, run_id)
+    async with reader.following():
+        while True:
+            reader.changed.clear()
+            look = await reader.look()
+            view = look.view
+            shown.update(view, look.notes)
+            if look.closed or (view and until(view)) or (look.stuck and not while_stuck):
+                return look
+            with suppress(TimeoutError):
+                await asyncio.wait_for(reader.changed.wait(), LOOK_AGAIN_SECONDS)
+            await asyncio.sleep(SETTLE_SECONDS)
 
 
 async def look_at(connection: Connection, run_id: str) -> Look:
-    """The state of a run now, as far as server and worker answer. Stop if there is no such run."""
-    handle = connection.handle(run_id)
-    limit = timedelta(seconds=LOOK_SECONDS)
-    trouble = (connection.trouble,) if connection.trouble else ()
-    try:
-        description = await handle.describe(rpc_timeout=limit)
-    except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND:
-            raise no_such_run(run_id) from error
-        return Look(notes=(f"server at {connection.target.address} gone, waiting", *trouble))
-    running = description.status is WorkflowExecutionStatus.RUNNING
-    closed = None if running else description.status
-    try:
-        view = await handle.query("view", result_type=RunView, rpc_timeout=limit)
-    except (RPCError, WorkflowQueryFailedError):
-        return Look(closed=closed, notes=(_unanswered(description), *trouble))
-    return Look(closed=closed, view=view, notes=trouble)
-
-
-def _unanswered(description: WorkflowExecutionDescription) -> str:
-    """Why the run does not answer, from what the server alone knows."""
-    raw = description.raw_description
-    if raw.pending_workflow_task.attempt > STUCK_ATTEMPTS:
-        return (
-            "the supervisor's code keeps failing; the Web UI shows the error, a fixed worker heals"
-        )
-    if description.history_length < UNTOUCHED_EVENTS:
-        return "waiting for a worker"
-    flying = sorted(each.activity_id for each in raw.pending_activities)
-    return "worker gone, waiting" + (f"; in flight: {', '.join(flying)}" if flying else "")
-
-
-def no_such_run(run_id: str) -> Stop:
-    """The refusal of an unknown id."""
-    return Stop(f"no run {run_id!r}; `list` shows the runs there are")
+    """The state of a run now, as far as the server answers. Stop if there is no such run."""
+    return await Reader(connection, run_id).look()

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -31,7 +31,7 @@ from cli.options import (
     Yes,
     check_out,
 )
-from cli.run import approval_when
+from cli.run import approval_when, endpoint_known, say_what_is_sent
 from cli.screen import at_terminal, say
 from cli.watch import to_the_end
 from orchestrator import graph
@@ -44,10 +44,9 @@ from orchestrator.contracts import (
     Plan,
     Report,
     Subtask,
+    Tier,
 )
 from orchestrator.settings import Settings
-
-PlannedTier = Literal["haiku", "sonnet"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Change:
 
     subtask_id: str = ""
     instruction: str = ""
-    tier: PlannedTier | None = None
+    tier: Tier | None = None
     role: str = ""
 
     def applied(self, subtask: Subtask) -> Subtask:
@@ -82,9 +81,7 @@ def command(
     instruction: Annotated[
         str, typer.Option("--instruction", metavar="TEXT", help="What the subtask is to do.")
     ] = "",
-    tier: Annotated[
-        PlannedTier | None, typer.Option("--tier", help="The tier of its model.")
-    ] = None,
+    tier: Annotated[Tier | None, typer.Option("--tier", help="The tier of its model.")] = None,
     role: Annotated[
         str, typer.Option("--role", metavar="NAME", help="The role that is to do it.")
     ] = "",
@@ -133,6 +130,7 @@ async def run(connection: Connection, run_id: str, change: Change, arguments: Ar
             "requester": "",
         }
     )
+    say_what_is_sent(wanted, endpoint_known(connection))
     fresh = await launch(connection, wanted, arguments.run_id)
     say(f"A fork of {run_id}. {_told(wanted)}")
     return await to_the_end(connection, fresh, as_json=arguments.as_json, out=arguments.out)
@@ -143,7 +141,7 @@ async def _finished(connection: Connection, run_id: str) -> tuple[Goal, Report]:
     look = await look_at(connection, run_id)
     if not look.closed:
         raise Stop(f"run {run_id} is not over; steer it instead, or cancel it first")
-    ended = await outcome.read(connection, run_id, look.closed)
+    ended = outcome.read(run_id, look)
     goal = await goal_of_run(connection, run_id)
     if ended.report is None or ended.report.plan is None or goal is None:
         raise Stop(f"run {run_id} has no plan to fork; {ended.reason or 'start it anew'}")
@@ -160,8 +158,9 @@ def forked(goal: Goal, report: Report, change: Change) -> Goal:
     """
     plan = _changed(_kept_plan(report), change)
     names = [each.name for each in goal.inputs]
-    roles = Catalogue.load().roles_for(goal.playbook)
-    wrong = plans.problems(plan, roles, names, HARD_SUBTASK_LIMIT)
+    catalogue = Catalogue.load()
+    roles, unusable = catalogue.roles_for(goal.playbook), catalogue.unusable_for(goal.playbook)
+    wrong = plans.problems(plan, roles, names, HARD_SUBTASK_LIMIT, unusable=unusable)
     if wrong:
         raise plans.invalid(f"the plan of {report.run_id} with this change", wrong)
     again = set(_again(plan, report, change.subtask_id))

@@ -15,7 +15,9 @@ from activities.catalogue import Catalogue, PlaybookFile
 from activities.preparation import INPUT_BYTES
 from cli import plans
 from cli.exits import Stop
+from cli.files import read_text
 from cli.repositories import check_repositories
+from orchestrator import graph
 from orchestrator.contracts import (
     HARD_SUBTASK_LIMIT,
     Approval,
@@ -59,19 +61,28 @@ async def goal_of(
     `embedded` says that the worker will have these settings too, so a missing endpoint is final.
     """
     playbook = _playbook(asked.playbook, catalogue)
-    text = asked.text.strip() or _words_of(playbook)
+    given = plans.read(asked.plan) if asked.plan else None
+    text = asked.text.strip() or _words_of(given, playbook)
     if not text:
-        raise Stop('the goal is empty; say what you want: run "a goal", or --playbook NAME')
+        raise Stop(
+            'the goal is empty; say what you want: run "a goal", --playbook NAME, or --plan FILE'
+        )
     _check_size("the goal", text)
     limits = limits_of(asked.limits)
     inputs = tuple(_input(each, playbook) for each in asked.inputs)
     _check_inputs(inputs, playbook)
-    plan = _plan(asked, catalogue, inputs, limits) if asked.plan else None
-    await check_repositories(inputs)
+    plan = _checked(given, asked, catalogue, inputs, limits) if given else None
+    await check_repositories(inputs, settings, embedded=embedded)
     ready = plan or (playbook.plan if playbook else None)
+    folders = [each.name for each in inputs if each.kind == "repository"]
+    problem = graph.folder_problem(ready, catalogue.roles_for(asked.playbook), folders)
+    if problem:
+        raise Stop(f"--input: {problem}")
     use_models = asked.models or not _works_without_models(ready, catalogue)
-    if use_models and embedded and not settings.has_endpoint:
-        raise no_endpoint(asked.playbook)
+    if use_models and embedded:
+        if not settings.has_endpoint:
+            raise no_endpoint(asked.playbook)
+        _check_prices(settings)
     return Goal(
         text=text,
         inputs=inputs,
@@ -86,38 +97,68 @@ async def goal_of(
     )
 
 
-def _plan(
-    asked: Asked, catalogue: Catalogue, inputs: tuple[GoalInput, ...], limits: Limits
+def _checked(
+    plan: Plan,
+    asked: Asked,
+    catalogue: Catalogue,
+    inputs: tuple[GoalInput, ...],
+    limits: Limits,
 ) -> Plan:
-    assert asked.plan is not None
-    plan = plans.read(asked.plan)
     # The default bounds what a planner may plan; a plan written by hand is as large as it says.
     most = limits.subtasks if "subtasks" in limits.model_fields_set else HARD_SUBTASK_LIMIT
     names = [each.name for each in inputs]
-    wrong = plans.problems(plan, catalogue.roles_for(asked.playbook), names, most)
+    unusable = catalogue.unusable_for(asked.playbook)
+    wrong = plans.problems(
+        plan, catalogue.roles_for(asked.playbook), names, most, unusable=unusable
+    )
     if wrong:
         raise plans.invalid(f"--plan {asked.plan}", wrong)
     return plan
 
 
 def _playbook(name: str, catalogue: Catalogue) -> PlaybookFile | None:
-    if name and name not in catalogue.playbooks:
+    if not name:
+        return None
+    why = catalogue.unusable_playbook(name)
+    if why:
+        raise Stop(f"playbook {name!r} cannot be used: {why}")
+    if name not in catalogue.playbooks:
         raise Stop(f"unknown playbook {name!r}; known: {', '.join(sorted(catalogue.playbooks))}")
-    return catalogue.playbooks.get(name)
+    playbook = catalogue.playbooks[name]
+    unusable = catalogue.unusable_for(name)
+    for subtask in playbook.plan.subtasks if playbook.plan else ():
+        if subtask.role in unusable:
+            needs = f"playbook {name!r}: {subtask.id} needs role {subtask.role!r}"
+            raise Stop(f"{needs}, which cannot be used: {unusable[subtask.role]}")
+    return playbook
 
 
-def _words_of(playbook: PlaybookFile | None) -> str:
-    """The goal of a playbook that is asked for without words."""
+def _words_of(plan: Plan | None, playbook: PlaybookFile | None) -> str:
+    """The goal where none was typed: the given plan's, else the playbook's."""
+    if plan is not None and plan.goal.strip():
+        return plan.goal.strip()
     if playbook is None:
         return ""
-    return playbook.plan.goal if playbook.plan else playbook.description
+    return playbook.words
 
 
 def _works_without_models(plan: Plan | None, catalogue: Catalogue) -> bool:
     """Whether a ready plan has work for tools alone; a model's part of it is then left out."""
-    return plan is not None and any(
-        catalogue.roles[subtask.role].card.tier == "none" for subtask in plan.subtasks
-    )
+    tools = [name for name, role in catalogue.roles.items() if role.card.tier == "none"]
+    return plan is not None and any(subtask.role in tools for subtask in plan.subtasks)
+
+
+def _check_prices(settings: Settings) -> None:
+    """A price file that no worker could start with is refused here."""
+    if settings.price_file is None:
+        return
+    # The library of prices takes a while to load, and few have a file of their own.
+    from activities.pricing import PriceFileError, read_price_file
+
+    try:
+        read_price_file(settings.price_file)
+    except PriceFileError as error:
+        raise Stop(f"HOLDFAST_PRICE_FILE: {error}") from error
 
 
 def endpoint_of(settings: Settings) -> str:
@@ -208,11 +249,12 @@ def _input(pair: str, playbook: PlaybookFile | None) -> GoalInput:
 
 
 def _path_input(name: str, value: str, kind: InputKind | None) -> GoalInput:
-    path = Path(value).expanduser().absolute()
-    if not path.exists():
+    try:
+        path = Path(value).expanduser().resolve(strict=True)
+    except (OSError, ValueError, RuntimeError) as error:
+        # ValueError: a NUL in it; RuntimeError: a link that leads to itself, a user there is not.
         hint = "" if kind else f"; for literal text write {name}={LITERAL}..."
-        raise Stop(f"--input {name}: there is no file or folder {value!r}{hint}")
-    path = path.resolve()
+        raise Stop(f"--input {name}: there is no file or folder {value!r}{hint}") from error
     found: InputKind = "repository" if path.is_dir() else "file"
     if kind and kind != found:
         raise Stop(f"--input {name}: {value!r} is a {_KINDS[found]}, a {_KINDS[kind]} is needed")
@@ -227,13 +269,7 @@ def _path_input(name: str, value: str, kind: InputKind | None) -> GoalInput:
 
 def _check_file(name: str, path: Path) -> None:
     """What `prepare` would refuse later is refused now."""
-    if path.stat().st_size > INPUT_BYTES:
-        most = INPUT_BYTES // (1024 * 1024)
-        raise Stop(f"--input {name}: {str(path)!r} is larger than {most} MiB; give a smaller one")
-    try:
-        path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise Stop(f"--input {name}: {str(path)!r} is no UTF-8 text; convert it first") from error
+    read_text(path, f"--input {name}", INPUT_BYTES)
 
 
 _KINDS: dict[InputKind, str] = {"text": "text", "file": "file", "repository": "folder"}

@@ -6,28 +6,23 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import timedelta
 
 from rich.text import Text
-from temporalio.client import WorkflowExecution, WorkflowQueryFailedError
-from temporalio.service import RPCError
+from temporalio.client import WorkflowExecution
 
 from cli.connection import Connection, connected
 from cli.exits import Code
 from cli.launch import RUNS, search_attributes_of
-from cli.list import goal_words
 from cli.options import AsJson, Embedded
-from cli.screen import OUT, put, say
+from cli.reading import Reader
+from cli.screen import OUT, put_json, say
 from cli.waiting import Question, questions
 from orchestrator.settings import Settings
 from orchestrator.text import for_terminal
-from orchestrator.view import RunView
 
 WAITING = "HoldfastWaiting"
-LOOK_SECONDS = 8.0
-"""Long enough for a worker that has just been started."""
 AT_ONCE = 10
-"""Runs that are looked at together; each look is a query that a worker answers."""
+"""Runs that are read together."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +49,17 @@ async def run(connection: Connection, as_json: bool) -> int:
     open_runs = [each async for each in _candidates(connection)]
     turn = asyncio.Semaphore(AT_ONCE)
     looks = await asyncio.gather(*(_asking(connection, each, turn) for each in open_runs))
-    silent = [each.id for each, look in zip(open_runs, looks, strict=True) if look is None]
     asking = [look for look in reversed(looks) if look and look.questions]
     if as_json:
-        put(json.dumps([_as_data(each) for each in asking], indent=2))
+        put_json(json.dumps([_as_data(each) for each in asking], indent=2))
     else:
         _show(asking)
-    if silent:
-        say(f"No worker answers for: {', '.join(silent)}", "yellow")
     return Code.COMPLETE
 
 
 async def _candidates(connection: Connection) -> AsyncIterator[WorkflowExecution]:
     """Open runs that may be waiting, newest first. Where the namespace has no word on it, or a run
-    has not yet said it, the run itself is asked.
+    has not yet said it, its history tells.
     """
     query = f"{RUNS} AND ExecutionStatus = 'Running'"
     namespace = connection.target.namespace
@@ -81,16 +73,10 @@ async def _candidates(connection: Connection) -> AsyncIterator[WorkflowExecution
 async def _asking(
     connection: Connection, run: WorkflowExecution, turn: asyncio.Semaphore
 ) -> Asking | None:
-    """What a run asks, which may be nothing; None when no worker answers for it."""
-    limit = timedelta(seconds=LOOK_SECONDS)
+    """What a run asks, which may be nothing; None when it has not begun."""
     async with turn:
-        try:
-            view = await connection.handle(run.id).query(
-                "view", result_type=RunView, rpc_timeout=limit
-            )
-        except (RPCError, WorkflowQueryFailedError):
-            return None
-    return Asking(run.id, await goal_words(run), questions(view))
+        view = (await Reader(connection, run.id).look()).view
+    return Asking(run.id, view.title, questions(view)) if view else None
 
 
 def _as_data(asking: Asking) -> dict[str, object]:

@@ -5,11 +5,12 @@ means.
 from __future__ import annotations
 
 import getpass
-import re
 import secrets
 import string
+import uuid
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.client import Client
@@ -17,29 +18,36 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
+from activities.catalogue import Catalogue
 from cli.amounts import money, seconds
 from cli.connection import Connection, require_worker
 from cli.exits import Stop
 from cli.invocation import STARTER
+from cli.repositories import about, roots_of
 from cli.screen import say
-from orchestrator.contracts import Approval, Goal
+from orchestrator.contracts import Approval, Goal, Tier
 from orchestrator.embedded import register_root
 from orchestrator.embedded.server import SEARCH_ATTRIBUTES
-from orchestrator.text import code_span, for_markdown
+from orchestrator.roots import Roots
+from orchestrator.text import PLAIN_ID, code_span, for_markdown
+from orchestrator.titles import title_of
 
 WORKFLOW = "SupervisorWorkflow"
 RUNS = f"WorkflowType = '{WORKFLOW}'"
 """Every run, as a query of the server."""
-PROBE = b"holdfast: worker and starter share this store"
-MEMO_GOAL = "goal"
+PROBE = "holdfast: worker and starter share this store, {}"
+MEMO_TITLE = "title"
+MEMO_DRY = "dry_run"
+"""Whether the run was only to show its plan."""
 _MEMO_CHARACTERS = 160
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_SUMMARY_CHARACTERS = 100
+_SUMMARY_BYTES = 400
 _RANDOM = string.ascii_lowercase + string.digits
 
 
 def check_id(run_id: str) -> str:
     """The caller's own id; Stop if it cannot name a run and its files."""
-    if run_id and not _ID.fullmatch(run_id):
+    if run_id and (not PLAIN_ID.fullmatch(run_id) or len(run_id) > 100):
         raise Stop(
             f"--id {run_id!r}: use up to 100 letters, digits, '.', '_' and '-', the first a letter"
             " or digit"
@@ -53,23 +61,28 @@ def new_id(goal: Goal) -> str:
     return f"{goal.playbook or 'goal'}-{datetime.now(UTC):%m%d}-{suffix}"
 
 
-async def launch(connection: Connection, goal: Goal, run_id: str) -> str:
+async def launch(connection: Connection, goal: Goal, run_id: str, *, dry: bool = False) -> str:
     """Start the run, or attach to the one of this id and goal; its id. An empty id: a new random
-    one. Stop if the id belongs to another goal.
+    one. `dry`: it is to show its plan alone. Stop if the id belongs to another goal.
     """
     target = connection.target
-    for each in goal.inputs:
-        if target.embedded and each.kind != "text":
-            register_root(connection.settings, Path(each.value))
-    await require_worker(connection)
+    if target.embedded:
+        named = [Path(each.value) for each in goal.inputs if each.kind != "text"]
+        # The worker may be older than this shell's settings.
+        for path in (*named, *connection.settings.allowed_roots):
+            register_root(connection.settings, path)
+    await require_worker(connection, get_args(Tier) if goal.use_models else ())
     goal = goal.model_copy(
         update={
-            "probe": await connection.store.put(PROBE),
+            # Random: a worker finds it in no other store, whatever was written there before.
+            "probe": await connection.store.put(PROBE.format(uuid.uuid4()).encode()),
             "search_attributes": await search_attributes_of(connection.client, target.namespace),
             "requester": goal.requester or login(),
         }
     )
     chosen = run_id or new_id(goal)
+    roots = roots_of(goal.inputs, connection.settings, embedded=target.embedded)
+    title = await title_before(goal, roots)
     try:
         await connection.client.start_workflow(
             WORKFLOW,
@@ -79,8 +92,8 @@ async def launch(connection: Connection, goal: Goal, run_id: str) -> str:
             # Closed runs count too: the same id and goal again gets that run's report.
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-            memo={MEMO_GOAL: goal.text[:_MEMO_CHARACTERS]},
-            static_summary=summary(goal),
+            memo={MEMO_TITLE: title[:_MEMO_CHARACTERS], MEMO_DRY: dry},
+            static_summary=summary(title),
             static_details=details(goal),
         )
     except WorkflowAlreadyStartedError as error:
@@ -112,9 +125,21 @@ def announce(connection: Connection, run_id: str) -> None:
         say(f"Web UI: {link}")
 
 
-def summary(goal: Goal) -> str:
-    """One line for the Web UI: which kind of run. The goal's own words are in its input."""
-    return f"{goal.playbook} playbook" if goal.playbook else "free-form goal"
+async def title_before(goal: Goal, roots: Roots) -> str:
+    """What a run is going to be about, on one line; its report says it by what it really read."""
+    playbook = Catalogue.load().playbooks.get(goal.playbook)
+    title = goal.text
+    if playbook is not None:
+        inputs = await about(goal.inputs, roots)
+        title = title_of(goal.text, playbook.words, playbook.title, inputs)
+    return " ".join(title.split())
+
+
+def summary(title: str) -> str:
+    """One line for the Web UI's lists, as Markdown: what the run is about."""
+    shown = for_markdown(title[:_SUMMARY_CHARACTERS])
+    # The server refuses more than 400 bytes, and an escaped sign has several.
+    return shown if len(shown.encode()) <= _SUMMARY_BYTES else for_markdown(title[:40])
 
 
 def details(goal: Goal) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -10,9 +11,9 @@ from collections.abc import Callable, Sequence
 import typer
 from pydantic import ValidationError
 
-from activities.catalogue import CatalogueError
 from cli import (
     cancel,
+    clean,
     completion,
     doctor,
     down,
@@ -23,6 +24,7 @@ from cli import (
     list,
     raising,
     replay,
+    reset,
     run,
     show,
     start,
@@ -33,10 +35,15 @@ from cli import (
 from cli.exits import Code, Stop
 from cli.screen import say
 from orchestrator.embedded import EmbeddedError
+from orchestrator.errors import BlobLost
 from orchestrator.settings import Settings
+from orchestrator.storage import PayloadLost
 from orchestrator.temporal import Unreachable
+from orchestrator.text import for_terminal
 
 PROGRAM = "starter.py"
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""All but tabs and line ends."""
 DEBUG = "HOLDFAST_DEBUG"
 
 _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
@@ -54,10 +61,12 @@ _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
         ("edit", edit.command),
         ("raise", raising.command),
         ("cancel", cancel.command),
+        ("reset", reset.command),
     ),
     "Embedded server": (("up", up.command), ("down", down.command)),
     "Care": (
         ("doctor", doctor.command),
+        ("clean", clean.command),
         ("export", export.command),
         ("replay", replay.command),
         ("completion", completion.command),
@@ -89,6 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else [*arguments]
     try:
         completion.prepare()
+        check_texts(given)
         return int(
             app(
                 args=given or ["--help"],
@@ -111,6 +121,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
 
 
+def check_texts(given: Sequence[str]) -> None:
+    """Stop for a value that is no text: nothing that a run, a file or a screen could carry."""
+    for value in given:
+        shown = for_terminal(value[:60])
+        if any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise Stop(f"'{shown}' is not UTF-8 text; write it in UTF-8")
+        if _CONTROL.search(value):
+            raise Stop(f"'{shown}' holds a control character; leave it out")
+
+
 def told(error: Exception) -> tuple[str, Code]:
     """What an error means to a person, and the exit code it ends the command with."""
     match error:
@@ -118,10 +138,10 @@ def told(error: Exception) -> tuple[str, Code]:
             return str(error), error.code
         case typer.TyperException():
             return _usage(error), Code.REFUSED
-        case CatalogueError():
-            return str(error), Code.REFUSED
         case ValidationError() if error.title == Settings.__name__:
             return _settings(error), Code.REFUSED
+        case PayloadLost() | BlobLost():
+            return str(error), Code.FAILED
         case EmbeddedError() | Unreachable():
             return str(error), Code.UNREACHABLE
         case OSError():

@@ -10,6 +10,7 @@ import typer
 
 from cli import completion
 from cli.exits import Stop
+from orchestrator.text import PLAIN_ID, for_terminal
 
 GoalText = Annotated[str, typer.Argument(metavar="GOAL", help="What you want, in your own words.")]
 Playbook = Annotated[
@@ -72,13 +73,31 @@ AsJson = Annotated[
 OutFile = Annotated[
     Path | None,
     typer.Option(
-        "--out", metavar="FILE", help="Write the report there too; JSON if it ends in .json."
+        "--out",
+        metavar="FILE",
+        help="Write the report there too, .md or .json.",
     ),
 ]
+
+
+def _known_form(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
+    """An id as it was typed; Stop for what cannot be one, before anything starts."""
+    given = context.get_parameter_source(str(parameter.name))
+    typed = given is not None and given.name == "COMMANDLINE"
+    if typed and not context.resilient_parsing and not PLAIN_ID.fullmatch(value):
+        what = "a run" if parameter.name == "run_id" else "a subtask"
+        shown = for_terminal(value[:80])
+        raise Stop(f"{shown!r} is no id of {what}; `list` shows the runs, `show ID` their subtasks")
+    return value
+
+
 RunId = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="The run's id, as `list` shows it.", autocompletion=completion.run_ids
+        metavar="ID",
+        help="The run's id, as `list` shows it.",
+        autocompletion=completion.run_ids,
+        callback=_known_form,
     ),
 ]
 OpenRunId = Annotated[
@@ -87,6 +106,7 @@ OpenRunId = Annotated[
         metavar="ID",
         help="The run's id, as `list` and `inbox` show it.",
         autocompletion=completion.open_run_ids,
+        callback=_known_form,
     ),
 ]
 SubtaskId = Annotated[
@@ -95,6 +115,7 @@ SubtaskId = Annotated[
         metavar="SUBTASK",
         help="The subtask's id, as `show` has it.",
         autocompletion=completion.subtask_ids,
+        callback=_known_form,
     ),
 ]
 Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the report.")]
@@ -117,19 +138,43 @@ WaitForRaise = Annotated[
         "--wait-for-raise", help="Out of budget, wait for a higher cap; else stop and sum up."
     ),
 ]
+Full = Annotated[
+    bool,
+    typer.Option(
+        "--full", help="Show of a plan also what each subtask is told: instruction, inputs, checks."
+    ),
+]
 Yes = Annotated[
     bool,
     typer.Option("--yes", help="Do not ask, whatever the plan is expected to cost."),
 ]
 
 
+REPORT_ENDINGS = ("", ".md", ".markdown", ".txt", ".json")
+"""Of the files that a report is written to."""
+
+
 def check_out(out: Path | None) -> Path | None:
+    """The file to write a report to, absolute; Stop if its ending is none of a report's, or its
+    folder cannot take it.
+    """
+    if out is not None and out.suffix.lower() not in REPORT_ENDINGS:
+        raise Stop(
+            f"--out {str(out)!r}: a report is written as Markdown or JSON; name a file that ends in"
+            " .md or .json"
+        )
+    return check_file(out)
+
+
+def check_file(out: Path | None) -> Path | None:
     """The file to write, absolute; Stop if its folder cannot take one."""
     if out is None:
         return None
     path = out.expanduser().absolute()
     if path.is_dir():
         raise Stop(f"--out {str(out)!r} is a folder; name a file in it")
+    if path.exists() and not path.is_file():
+        raise Stop(f"--out {str(out)!r} is no regular file; name one, or a new one")
     if not path.parent.is_dir():
         raise Stop(f"--out: there is no folder {str(path.parent)!r}; create it first")
     if not os.access(path.parent, os.W_OK):

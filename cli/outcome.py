@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 
-from temporalio.client import (
-    WorkflowExecutionStatus,
-    WorkflowFailureError,
-    WorkflowQueryFailedError,
-)
-from temporalio.exceptions import ApplicationError
-from temporalio.service import RPCError
+from temporalio.client import WorkflowExecutionStatus
 
 from cli import report as pages
 from cli.connection import Connection
 from cli.exits import Code, code_of
+from cli.reading import Look
 from cli.screen import say
 from orchestrator.contracts import Report
-from orchestrator.errors import BadGoal
+from orchestrator.embedded import StateDir
+from orchestrator.reporting import report
 
-REPORT_SECONDS = 20.0
-"""How long to wait for a worker to rebuild the report of a run that closed without returning it."""
-QUERY_SECONDS = 5.0
+CLOSED: dict[WorkflowExecutionStatus, str] = {
+    WorkflowExecutionStatus.COMPLETED: "completed",
+    WorkflowExecutionStatus.FAILED: "ended as failed",
+    WorkflowExecutionStatus.CANCELED: "cancelled",
+    WorkflowExecutionStatus.TERMINATED: "terminated",
+    WorkflowExecutionStatus.TIMED_OUT: "timed out",
+    WorkflowExecutionStatus.CONTINUED_AS_NEW: "continued",
+}
 
 
 @dataclass(frozen=True)
@@ -36,54 +35,24 @@ class Ended:
     reason: str = ""
 
 
-async def read(connection: Connection, run_id: str, status: WorkflowExecutionStatus) -> Ended:
-    """How a run that is closed with this status ended. A cancelled run's report needs a worker."""
-    if status is WorkflowExecutionStatus.COMPLETED:
-        report = await connection.handle(run_id).result()
-        return Ended(code_of(report.status), report)
-    if status is WorkflowExecutionStatus.FAILED:
-        return await _failed(connection, run_id)
-    cancelled = status is WorkflowExecutionStatus.CANCELED
-    code = Code.CANCELLED if cancelled else Code.FAILED
-    how = "cancelled" if cancelled else f"closed as {status.name.lower()} from outside"
-    rebuilt = await _rebuilt(connection, run_id)
-    if rebuilt:
-        # Who closed the run from outside left it no time to judge itself.
-        judged = rebuilt.model_copy(update={"status": "cancelled" if cancelled else "failed"})
-        return Ended(code, judged)
-    return Ended(code, reason=f"run {run_id} was {how}; its report needs a worker; none answers")
-
-
-async def _failed(connection: Connection, run_id: str) -> Ended:
-    try:
-        report = await connection.handle(run_id).result()
-        return Ended(code_of(report.status), report)
-    except WorkflowFailureError as error:
-        cause: BaseException | None = error.cause
-        while cause and cause.__cause__ and not isinstance(cause, ApplicationError):
-            cause = cause.__cause__
-        refused = isinstance(cause, ApplicationError) and cause.type == BadGoal.__name__
-        message = cause.message if isinstance(cause, ApplicationError) else str(cause or error)
-        if refused:
-            return Ended(Code.REFUSED, reason=message)
-        return Ended(Code.FAILED, reason=f"run {run_id} failed: {message}")
-
-
-async def _rebuilt(connection: Connection, run_id: str) -> Report | None:
-    """The report that a worker rebuilds from history; None if none does in time."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + REPORT_SECONDS
-    while loop.time() < until:
-        try:
-            report: Report = await connection.handle(run_id).query(
-                "report", result_type=Report, rpc_timeout=timedelta(seconds=QUERY_SECONDS)
-            )
-            return report
-        except WorkflowQueryFailedError:
-            return None
-        except RPCError:
-            await asyncio.sleep(0.5)
-    return None
+def read(run_id: str, look: Look) -> Ended:
+    """How a closed run ended, by its history."""
+    assert look.closed is not None, "only a closed run has ended"
+    if look.state is None:
+        return Ended(Code.FAILED, reason=f"run {run_id} was {CLOSED[look.closed]} before it began")
+    made = look.report or report(look.state)
+    if look.report is not None or look.closed is WorkflowExecutionStatus.COMPLETED:
+        return Ended(code_of(made.status), made)
+    if look.state.stop and look.state.stopped_by("refused"):
+        return Ended(Code.REFUSED, reason=look.state.stop.why)
+    if look.state.stop and look.state.stopped_by("unprepared"):
+        return Ended(Code.FAILED, reason=f"run {run_id} failed: {look.state.stop.why}")
+    if look.closed is WorkflowExecutionStatus.CANCELED:
+        return Ended(Code.CANCELLED, made.model_copy(update={"status": "cancelled"}))
+    # Who closed the run from outside left it no time to judge itself.
+    why = f"The run was {CLOSED[look.closed]} from outside."
+    judged = made.model_copy(update={"status": "failed", "notes": (*made.notes, why)})
+    return Ended(Code.FAILED, judged)
 
 
 def tell(
@@ -100,7 +69,7 @@ def tell(
         say(ended.reason, "bold red")
     else:
         pages.show(ended.report, as_json=as_json, subtasks=subtasks)
-        pages.deliver(ended.report, connection.settings.state_dir.expanduser() / "reports", out)
+        pages.deliver(ended.report, StateDir.of(connection.settings).reports, out)
     link = connection.link(run_id)
     if link:
         say(f"Web UI: {link}")

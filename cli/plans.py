@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -13,43 +13,49 @@ from pydantic_core import ErrorDetails
 
 from activities.checks import plan_problems
 from cli.exits import Stop
+from cli.files import read_text
 from orchestrator import graph
 from orchestrator.contracts import Plan, RoleCard
+from orchestrator.reading import NotPlain, from_json, from_yaml
+from orchestrator.unread import unread
 
 YAML = (".yaml", ".yml")
+PLAN_BYTES = 512 * 1024
+"""The largest plan, of texts as long as a model reads; reading one in YAML takes seconds."""
 
 
 def read(path: Path, option: str = "--plan") -> Plan:
     """The plan in a file: YAML if its name says so, else JSON. Stop lists every mistake of its
     shape.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise Stop(f"{option}: there is no file {str(path)!r}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise Stop(f"{option} {path}: cannot be read: {error}") from error
+    text = read_text(path, option, PLAN_BYTES)
     return parse(text, f"{option} {path}", as_yaml=path.suffix.lower() in YAML)
 
 
 def parse(text: str, where: str, *, as_yaml: bool) -> Plan:
     """The plan in a text; Stop, naming `where`, lists every mistake of its shape."""
     try:
-        return Plan.model_validate(yaml.safe_load(text) if as_yaml else json.loads(text))
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno} column {error.colno}"
-        raise Stop(f"{where}: not JSON: {place}: {error.msg}") from error
-    except yaml.YAMLError as error:
-        raise Stop(f"{where}: not YAML: {_yaml_mistake(error)}") from error
+        given = from_yaml(text) if as_yaml else from_json(text)
+        plan = Plan.model_validate(given)
+    except NotPlain as error:
+        raise Stop(f"{where}: {error}") from error
     except ValidationError as error:
         raise invalid(where, [_mistake(each) for each in error.errors()]) from error
+    idle = unread(Plan, given)
+    if idle:
+        raise invalid(where, [f"{place}: there is no such field; remove it" for place in idle])
+    return plan
 
 
 def problems(
-    plan: Plan, roles: Sequence[RoleCard], inputs: Collection[str], most: int
+    plan: Plan,
+    roles: Sequence[RoleCard],
+    inputs: Collection[str],
+    most: int,
+    unusable: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, ...]:
     """Everything that is wrong with a plan, its checks included; empty: it can run."""
-    return (*graph.problems(plan, roles, inputs, most), *plan_problems(plan))
+    return (*graph.problems(plan, roles, inputs, most, unusable=unusable), *plan_problems(plan))
 
 
 def invalid(where: str, mistakes: Sequence[str]) -> Stop:
@@ -79,12 +85,6 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 _Readable.add_representer(str, _text)
-
-
-def _yaml_mistake(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or "it cannot be read"
-    return f"line {mark.line + 1} column {mark.column + 1}: {problem}" if mark else str(problem)
 
 
 def _mistake(mistake: ErrorDetails) -> str:

@@ -13,7 +13,7 @@ from rich.tree import Tree
 
 from cli.amounts import money, seconds
 from cli.waiting import price
-from orchestrator.contracts import Money
+from orchestrator.contracts import Money, Plan
 from orchestrator.text import for_terminal
 from orchestrator.view import Preview, PreviewRow
 
@@ -26,39 +26,66 @@ TITLE_WIDTH = 24
 """Columns below which a title in the tree says too little."""
 
 
-def preview(plan: Preview, cap: Money, *, width: int) -> RenderableType:
-    """The plan as a table, as a graph with its critical path, and in total."""
+def preview(plan: Preview, cap: Money, *, width: int, full: bool = False) -> RenderableType:
+    """The plan as a table, as a graph with its critical path, and in total; `full` adds all that
+    each subtask is told.
+    """
     parts: list[RenderableType] = [_table(plan, wide=width >= WIDE), Text("")]
-    if any(row.depends_on for row in plan.rows):
+    if any(row.depends_on for row in plan.subtasks):
         parts += [_graph(plan, width), Text("")]
+    if full and plan.plan:
+        parts += [Text(line, style=style) for line, style in told(plan.plan)]
     parts += [Text(line) for line in totals(plan, cap)]
     return Group(*parts)
 
 
 def totals(plan: Preview, cap: Money) -> list[str]:
     """Price, time and what is sent where, in a line each."""
-    asking = [row for row in plan.rows if asks_model(row)]
-    cost = f"Expected: {price(plan)}, never above {money(cap)}" if asking else "Expected: free"
     path = " → ".join(plan.critical_path)
-    lines = [f"{cost} · about {seconds(plan.makespan)}"]
+    most = f", never above {money(cap)}" if plan.asks else ""
+    lines = [f"Expected: {price(plan)}{most} · about {seconds(plan.makespan)} of work"]
     if len(plan.critical_path) > 1:
         lines.append(f"Critical path: {path}")
-    if asking:
-        sent = ", ".join(("the goal", *map(_line, plan.leaves)))
-        lines.append(f"Sent to the models: {sent}")
+    for row in plan.subtasks:
+        if row.kind == "team":
+            what = f"{row.id} is a team: a run of its own, with its own plan and subtasks"
+            lines.append(f"{what}, for up to {exact(row.high)}")
+    if plan.asks:
+        lines.append("In no row: a subtask tried again, a changed plan, a revised answer.")
+        sent = ", ".join(map(_line, plan.leaves))
+        where = f" at {_line(plan.endpoint)}" if plan.endpoint else ""
+        lines.append(f"Sent to the models{where}: {sent}")
+    elif any(row.paid for row in plan.rows):
+        lines.append("No model is asked any more.")
     else:
         lines.append("No model is asked; nothing leaves this machine.")
     return lines
 
 
-def asks_model(row: PreviewRow) -> bool:
-    """Whether a subtask will be paid for: neither a tool's nor taken over from another run."""
-    return row.tier != "none" and not reused(row)
+def exact(amount: Money | None) -> str:
+    """To a hundredth of a cent, so that the rows of a table add up to its total."""
+    return "unpriced" if amount is None else f"${amount:.4f}"
 
 
-def reused(row: PreviewRow) -> bool:
-    """Whether the finding is there already: nothing else takes no time at all."""
-    return row.seconds == 0
+def told(plan: Plan) -> list[tuple[str, str]]:
+    """All that a plan says beyond its table: lines with their styles."""
+    lines: list[tuple[str, str]] = []
+    for each in plan.subtasks:
+        lines.append((f"{each.id} {_line(each.title)}", "bold"))
+        lines += _paragraph("", each.instruction)
+        lines += _paragraph("inputs: ", ", ".join(each.inputs))
+        lines += _paragraph("must meet: ", each.acceptance_criteria)
+        checks = "; ".join(f"{check.kind} {check.argument}".strip() for check in each.checks)
+        lines += [*_paragraph("checked by code: ", checks), ("", "")]
+    answer = f"by {plan.strategy}"
+    lines.append((f"The answer, {answer}", "bold"))
+    return [*lines, *_paragraph("", plan.synthesis_instruction or "as the goal asks"), ("", "")]
+
+
+def _paragraph(name: str, text: str) -> list[tuple[str, str]]:
+    """A text below its subtask, in its own lines; nothing of an empty one."""
+    first, *rest = for_terminal(text.strip(), lines=True).splitlines() or [""]
+    return [(f"  {name}{first}", ""), *((f"  {line}", "") for line in rest)] if first else []
 
 
 @dataclass(frozen=True)
@@ -74,24 +101,38 @@ class _Column:
 
 _RIGHT = {"justify": "right"}
 _COLUMNS = (
-    _Column("", lambda row: row.id, {"max_width": 14}),
+    _Column("", lambda row: row.id if row.of_plan else "", {"max_width": 14}),
     _Column("subtask", lambda row: row.title, {"ratio": 3}),
     _Column("role", lambda row: row.role, {"max_width": 20}, essential=False),
-    _Column("tier", lambda row: "tool" if row.tier == "none" else row.tier),
+    _Column("tier", lambda row: _tier(row)),
     _Column("needs", lambda row: ", ".join(row.depends_on), {"ratio": 1}, essential=False),
     _Column("low", lambda row: _price(row, row.low), _RIGHT, essential=False, priced=True),
     _Column("expected", lambda row: _price(row, row.expected), _RIGHT, priced=True),
     _Column("high", lambda row: _price(row, row.high), _RIGHT, essential=False, priced=True),
-    _Column("time", lambda row: "reused" if reused(row) else seconds(row.seconds), _RIGHT),
+    _Column("time", lambda row: _time(row), _RIGHT),
 )
 
 
+def _tier(row: PreviewRow) -> str:
+    if row.kind == "team":
+        return "team"
+    return "tool" if row.tier == "none" else row.tier
+
+
+def _time(row: PreviewRow) -> str:
+    if row.reused:
+        return "reused"
+    if row.paid:
+        return "paid"
+    return seconds(row.seconds) if row.of_plan else ""
+
+
 def _price(row: PreviewRow, amount: Money | None) -> str:
-    return money(amount) if asks_model(row) else ""
+    return exact(amount) if row.asks or row.paid else ""
 
 
 def _table(plan: Preview, *, wide: bool) -> Table:
-    priced = any(asks_model(row) for row in plan.rows)
+    priced = any(row.asks or row.paid for row in plan.rows)
     columns = [
         each for each in _COLUMNS if (wide or each.essential) and (priced or not each.priced)
     ]
@@ -99,8 +140,13 @@ def _table(plan: Preview, *, wide: bool) -> Table:
     for column in columns:
         table.add_column(column.title, no_wrap=True, overflow="ellipsis", **column.options)
     for row in plan.rows:
-        style = "dim" if reused(row) else ""
+        style = "dim" if row.reused or row.paid else ""
         table.add_row(*(Text(_line(each.cell(row)), style=style) for each in columns))
+    if priced:
+        whole = {"low": plan.low, "expected": plan.expected, "high": plan.high}
+        cells = [exact(whole[each.title]) if each.priced else "" for each in columns]
+        cells[1] = "together"
+        table.add_row(*(Text(cell, style="bold") for cell in cells))
     return table
 
 
@@ -122,7 +168,7 @@ def _tree(plan: Preview, late: dict[str, float]) -> Tree:
     """
     root = Tree(Text("start", style="dim"), guide_style="dim")
     branches = {"": root}
-    rows = {row.id: row for row in plan.rows}
+    rows = {row.id: row for row in plan.subtasks}
     for row in (rows[id] for id in sorted(late, key=lambda id: late[id])):
         known = [edge for edge in row.depends_on if edge in branches]
         latest = _latest(plan, known, late)
@@ -138,7 +184,7 @@ def _layers(plan: Preview, late: dict[str, float]) -> Table:
     table.add_column(overflow="fold")
     depths = _depths(plan, late)
     for depth in sorted(set(depths.values())):
-        ids = [row.id for row in plan.rows if depths[row.id] == depth]
+        ids = [row.id for row in plan.subtasks if depths[row.id] == depth]
         shown = [Text(id, style=CRITICAL if id in plan.critical_path else "") for id in ids]
         table.add_row(str(depth), Text(", ").join(shown))
     return table
@@ -146,7 +192,7 @@ def _layers(plan: Preview, late: dict[str, float]) -> Table:
 
 def _depths(plan: Preview, late: dict[str, float]) -> dict[str, int]:
     """For each subtask, how many the longest chain has that ends with it."""
-    needs = {row.id: row.depends_on for row in plan.rows}
+    needs = {row.id: row.depends_on for row in plan.subtasks}
     depths: dict[str, int] = {}
     for id in sorted(late, key=lambda each: late[each]):
         depths[id] = 1 + max((depths.get(edge, 0) for edge in needs[id]), default=0)
@@ -162,8 +208,9 @@ def _finishes(plan: Preview) -> dict[str, float]:
     """Seconds until each subtask has ended if none had to wait for a free slot; in an order in
     which every dependency ends before what needs it.
     """
-    seconds_of = {row.id: row.seconds for row in plan.rows}
-    needs = {row.id: [edge for edge in row.depends_on if edge in seconds_of] for row in plan.rows}
+    rows = plan.subtasks
+    seconds_of = {row.id: row.seconds for row in rows}
+    needs = {row.id: [edge for edge in row.depends_on if edge in seconds_of] for row in rows}
     late: dict[str, float] = {}
     while len(late) < len(needs):
         ready = [id for id in needs if id not in late and all(edge in late for edge in needs[id])]
@@ -180,7 +227,7 @@ def _node(row: PreviewRow, others: list[str], critical: tuple[str, ...]) -> Text
     on_path = len(critical) > 1 and row.id in critical
     node = Text(no_wrap=True, overflow="ellipsis")
     node.append(f"{row.id} ", style=CRITICAL if on_path else "bold")
-    node.append(_line(row.title), style="dim" if reused(row) else "")
+    node.append(_line(row.title), style="dim" if row.reused else "")
     if others:
         node.append(f"  + {_some(others)}", style="dim")
     return node

@@ -12,6 +12,7 @@ from cli.goal import limits_of
 from cli.options import Embedded, OpenRunId, RaisedLimits
 from cli.screen import say
 from orchestrator.contracts import Limits, Order
+from orchestrator.reporting import run_view
 from orchestrator.settings import Settings
 from orchestrator.steering import CAPS
 from orchestrator.view import RunView
@@ -33,7 +34,7 @@ async def _connected_run(settings: Settings, run_id: str, given: Limits, embedde
 
 async def run(connection: Connection, run_id: str, given: Limits) -> int:
     """Raise what was given; what was not stays as it is now."""
-    present = _caps(await steering.view_of(connection, run_id))
+    present = _caps(run_view(await steering.state_of(connection, run_id)))
     named = {name: getattr(given, name) for name in given.model_fields_set}
     wanted = present.model_copy(update=named)
     code = await steering.run(connection, run_id, "raise_cap", Order(limits=wanted))

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from rich.markdown import Markdown
 
+from cli import findings, orders
 from cli.amounts import calls, money, seconds
-from cli.screen import OUT, Safe, put, say
+from cli.invocation import STARTER
+from cli.screen import OUT, Safe, put, put_json, say
 from orchestrator.contracts import Finding, Report
-from orchestrator.text import for_markdown, for_terminal
+from orchestrator.harmless import harmless
+from orchestrator.text import code_span, for_json, for_markdown, sentence
 
+NAME_LETTERS = 200
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 _STATUS = {
     "complete": "Complete",
     "complete_with_gaps": "Complete, with gaps",
@@ -25,13 +31,13 @@ _STATUS = {
 }
 
 
-def as_markdown(report: Report, *, subtasks: bool = True) -> str:
-    """The whole report, honest parts included. `subtasks` False leaves out their table, for a
-    terminal that has just shown it.
+def as_markdown(report: Report, *, subtasks: bool = True, whole: bool = True) -> str:
+    """The report, honest parts included. `subtasks` False leaves out their table, for a terminal
+    that has just shown it; `whole` False the findings one by one, which `show ID SUBTASK` has.
     """
-    parts = [f"# {_inline(report.goal)}", _summary(report)]
+    parts = [f"# {_inline(report.title or report.goal)}", _summary(report)]
     if report.answer.strip():
-        parts.append(for_terminal(report.answer.strip(), lines=True))
+        parts.append(harmless(report.answer.strip()))
     parts += _listed("Gaps", _gaps(report))
     parts += _listed("Conflicts", map(_inline, report.conflicts))
     parts += _listed("Not supported by any finding", map(_inline, report.flags))
@@ -40,47 +46,108 @@ def as_markdown(report: Report, *, subtasks: bool = True) -> str:
     parts += _listed("Notes", map(_inline, report.notes))
     if subtasks and report.findings:
         parts += ["## Subtasks", _table(report)]
-    parts += _listed("Tries", _tries(report))
+    if not whole:
+        parts += _listed("Tries", _tries(report))
+    parts += _listed("Inputs", _inputs(report))
     parts += _listed("Changes of the plan", _revisions(report))
+    parts += _listed("Orders of people", orders.lines(report.orders))
     parts += ["## Price and time", *_price_and_time(report)]
+    sections = [*findings.sections(report)]
+    if sections and whole:
+        parts += ["## Findings", *sections]
+    elif sections:
+        parts.append(f"One finding with all it says: `{STARTER} show {report.run_id} SUBTASK`")
+    parts += _goes_on(report)
     return "\n\n".join(parts) + "\n"
 
 
 def _summary(report: Report) -> str:
     parts = [f"**{_STATUS[report.status]}**"]
-    if report.confidence:
+    if report.confidence is not None:
         parts.append(f"confidence {report.confidence} of 100")
-    parts.append(f"{len(report.findings) - len(report.gaps)} of {len(report.findings)} subtasks")
+    complete = [each for each in report.findings if each.status == "complete"]
+    parts.append(f"{len(complete)} of {len(report.findings)} subtasks")
     parts.append(seconds(report.timings.makespan))
+    if report.started:
+        parts.append(f"{report.started:%Y-%m-%d %H:%M} UTC")
     parts.append(f"run `{report.run_id}`")
     return " · ".join(parts)
 
 
+def _inputs(report: Report) -> Iterator[str]:
+    """What the run read: every input, a repository with its commit, base and what is not in it."""
+    for each in report.inputs:
+        parts = [f"**{_inline(each.name)}**, {each.kind}"]
+        if each.path:
+            parts.append(code_span(each.path))
+        if each.kind != "repository":
+            parts.append(f"{each.size:,} bytes")
+        elif each.commit:
+            parts.append(f"commit {code_span(each.commit)}")
+            parts.append(_uncommitted(each.changed))
+        else:
+            parts.append("nothing committed yet")
+        if each.base:
+            named = each.base_name not in ("", each.base)
+            name = f"{code_span(each.base_name)}, " if named else ""
+            parts.append(f"compared with {name}{code_span(each.base)}")
+        yield ", ".join(parts)
+
+
+def _uncommitted(changed: int | None) -> str:
+    match changed:
+        case None:
+            return "whether all files are as committed is not known"
+        case 0:
+            return "all files as committed"
+        case _:
+            return f"{changed} file{'s' * (changed != 1)} not as committed"
+
+
 def _gaps(report: Report) -> Iterator[str]:
     for gap in report.gaps:
-        line = f"**{_inline(gap.title)}** ({gap.subtask_id}) {gap.status}: {_inline(gap.why)}"
+        which = f" ({gap.subtask_id})" if gap.subtask_id else ""
+        line = f"**{_inline(gap.title)}**{which} {gap.status}: {_inline(gap.why)}"
         if gap.took_down:
-            line += f". Skipped because of it: {', '.join(gap.took_down)}"
+            line = f"{sentence(line)} Skipped because of it: {', '.join(gap.took_down)}"
         yield line
 
 
 def _table(report: Report) -> str:
-    titles = {each.id: each for each in report.plan.subtasks} if report.plan else {}
-    lines = ["| | subtask | role | status | seconds | price |", "|---|---|---|---|---:|---:|"]
-    for finding in report.findings:
-        subtask = titles.get(finding.subtask_id)
-        reused = bool(finding.reused_from)
-        free = reused or (not finding.model and finding.dollars == 0)
-        cells = (
-            finding.subtask_id,
-            _inline(subtask.title) if subtask else "",
-            _inline(subtask.role) if subtask else "",
-            "reused" if reused else finding.status,
-            "" if reused else f"{_seconds_of(finding):.1f}",
-            "" if free else money(finding.dollars),
-        )
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    """The subtasks; columns that say nothing of this run are left out."""
+    rows = [_cells(report, finding) for finding in report.findings]
+    said = [any(row[place] for row in rows) for place in range(len(COLUMNS))]
+    kept = [place for place, wanted in enumerate(said) if wanted]
+    lines = [
+        "| " + " | ".join(COLUMNS[place][0] for place in kept) + " |",
+        "|" + "|".join(COLUMNS[place][1] for place in kept) + "|",
+    ]
+    for row in rows:
+        cells = (row[place].replace("|", "\\|") for place in kept)
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+COLUMNS = (
+    ("", "---"), ("subtask", "---"), ("role", "---"), ("model", "---"), ("tries", "---:"),
+    ("status", "---"), ("seconds", "---:"), ("price", "---:"),
+)  # fmt: skip
+"""Of the table of subtasks: head and alignment."""
+
+
+def _cells(report: Report, finding: Finding) -> tuple[str, ...]:
+    subtask = findings.subtask_of(report, finding.subtask_id)
+    reused = bool(finding.reused_from)
+    return (
+        finding.subtask_id,
+        _inline(subtask.title),
+        _inline(subtask.role),
+        _inline(finding.model),
+        str(len(finding.tries)) if finding.model and finding.tries else "",
+        "reused" if reused else finding.status,
+        "" if reused else f"{findings.duration(finding):.1f}",
+        findings.price(finding),
+    )
 
 
 def _tries(report: Report) -> Iterator[str]:
@@ -106,33 +173,52 @@ def _revisions(report: Report) -> Iterator[str]:
         yield f"**{revision.number}**, {_inline(revision.why)}: {told or 'nothing changed'}"
 
 
-def _seconds_of(finding: Finding) -> float:
-    if finding.started is None or finding.finished is None:
-        return 0.0
-    return (finding.finished - finding.started).total_seconds()
-
-
 def _price_and_time(report: Report) -> Iterator[str]:
     usage = report.usage
     if report.model_calls:
         yield (
-            f"{money(report.dollars)} for {calls(report.model_calls)}:"
+            f"{money(report.dollars)} for {calls(report.model_calls)}{_assumed(report)}:"
             f" {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out,"
             f" {usage.cache_read_tokens:,} read from cache.{_against_estimate(report)}"
         )
     else:
         yield "No model was asked, so nothing was paid."
     times = report.timings
-    if times.subtasks:
-        path = f"critical path {seconds(times.critical_path)}."
-        together = f"Subtasks: {seconds(times.subtasks)} of work"
-        # Not where the run waited for a person meanwhile: that says nothing of the speed.
-        if times.speed_up >= 1:
-            together = (
-                f"Subtasks: {seconds(times.work)} in parallel instead of"
-                f" {seconds(times.subtasks)} one after another, a speed-up of {times.speed_up:.1f}"
-            )
-        yield f"{seconds(times.makespan)} from start to end. {together}; {path}"
+    waited = ""
+    if times.waited:
+        waited = f", {seconds(times.waited)} of it waiting for a person or the endpoint"
+    chain = ""
+    if times.critical_path:
+        chain = f" The longest chain of subtasks took {seconds(times.critical_path)}."
+    yield f"{seconds(times.makespan)} from start to end{waited}.{chain}"
+
+
+def _assumed(report: Report) -> str:
+    """What of the price is no fact."""
+    if report.dollars is None or not report.assumed:
+        return ""
+    return (
+        f", of which {money(report.assumed)} is assumed"
+        " (the worst case of calls whose answers were lost)"
+    )
+
+
+def _goes_on(report: Report) -> list[str]:
+    """The command that finishes what is missing, as the last line; nothing where nothing is."""
+    if report.status in ("complete", "declined"):
+        return []
+    if report.plan is None:
+        return [
+            "## To go on",
+            "There is no plan yet that a fork could take up: start the run anew, by another id.",
+        ]
+    done = [each for each in report.findings if each.status == "complete"]
+    kept = f", and takes over {len(done)} of {len(report.plan.subtasks)} unpaid" if done else ""
+    return [
+        "## To go on",
+        f"This does what is missing{kept}; the run's limits count anew, `--limits` changes them:",
+        f"    {STARTER} fork {report.run_id}",
+    ]
 
 
 def _against_estimate(report: Report) -> str:
@@ -159,19 +245,30 @@ def show(report: Report, *, as_json: bool, subtasks: bool) -> None:
     it is.
     """
     if as_json:
-        put(report.model_dump_json(indent=2))
+        put_json(report.model_dump_json(indent=2))
     elif OUT.is_terminal:
-        source = as_markdown(report, subtasks=subtasks)
+        source = as_markdown(report, subtasks=subtasks, whole=False)
         OUT.print(Safe(Markdown(source, hyperlinks=False)))
         OUT.print()
     else:
         put(as_markdown(report).rstrip("\n"))
 
 
+def show_finding(report: Report, finding: Finding, *, as_json: bool) -> None:
+    """One finding on stdout, as `show` does with a report."""
+    if as_json:
+        put_json(finding.model_dump_json(indent=2))
+    elif OUT.is_terminal:
+        OUT.print(Safe(Markdown(findings.alone(report, finding), hyperlinks=False)))
+    else:
+        put(findings.alone(report, finding).rstrip("\n"))
+
+
 def keep(report: Report, folder: Path) -> Path:
     """Write the report as `RUN.md` and `RUN.json` into a private folder; the Markdown's path."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    page = folder / f"{report.run_id}.md"
+    # Whoever reaches the server names runs as he likes.
+    page = folder / f"{_UNFIT.sub('_', report.run_id)[:NAME_LETTERS].lstrip('.') or '_'}.md"
     write(report, page)
     write(report, page.with_suffix(".json"))
     return page
@@ -180,7 +277,8 @@ def keep(report: Report, folder: Path) -> Path:
 def write(report: Report, path: Path) -> None:
     """Write a report as one file, JSON if its name says so. It appears whole or not at all."""
     as_json = path.suffix.lower() == ".json"
-    text = report.model_dump_json(indent=2) + "\n" if as_json else as_markdown(report)
+    document = for_json(report.model_dump_json(indent=2)) + "\n"
+    text = document if as_json else as_markdown(report)
     write_whole(path, text)
 
 

@@ -23,6 +23,7 @@ from cli.options import (
     AsJson,
     AskPeople,
     Embedded,
+    Full,
     GivenId,
     GoalText,
     Inputs,
@@ -36,8 +37,9 @@ from cli.options import (
     Yes,
     check_out,
 )
-from cli.screen import at_terminal, say, typed, without_password
+from cli.screen import at_terminal, say, typed
 from cli.watch import to_the_end
+from orchestrator.address import address_of
 from orchestrator.contracts import Approval, Goal
 from orchestrator.settings import Settings
 
@@ -54,6 +56,7 @@ class Arguments:
     out: Path | None
     stay: bool
     dry: bool = False
+    full: bool = False
 
 
 def command(
@@ -70,6 +73,7 @@ def command(
     dry: Annotated[
         bool, typer.Option("--dry-run", help="Show the plan with its price, and run none of it.")
     ] = False,
+    full: Full = False,
     approval: Approve = "",
     yes: Yes = False,
     ask_people: AskPeople = False,
@@ -94,12 +98,13 @@ def command(
     )  # fmt: skip
     if dry and run_id:
         raise Stop("--dry-run starts and closes a run of its own; leave out --id")
-    arguments = Arguments(check_id(run_id), as_json, check_out(out), stay, dry)
+    arguments = Arguments(check_id(run_id), as_json, check_out(out), stay, dry, full)
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)
     wanted = asyncio.run(goal_of(asked, Catalogue.load(), settings, embedded=ours))
-    say_what_is_sent(wanted, endpoint_of(settings) if ours else "the worker's endpoint")
+    where = address_of(endpoint_of(settings)) if ours else "the worker's endpoint"
+    say_what_is_sent(wanted, where)
     return asyncio.run(_connected_run(settings, wanted, arguments, embedded))
 
 
@@ -110,6 +115,13 @@ def approval_when(text: str, *, yes: bool, terminal: bool) -> Approval:
     return approval_of(text, ASK_ABOVE if terminal and not yes else Approval())
 
 
+def endpoint_known(connection: Connection) -> str:
+    """Where the models of a run are, as far as this shell knows."""
+    if connection.target.embedded:
+        return endpoint_of(connection.settings)
+    return "the worker's endpoint"
+
+
 def say_what_is_sent(goal: Goal, endpoint: str) -> None:
     """What a run that asks models may spend and send; nothing for one that does not."""
     if not goal.use_models:
@@ -118,7 +130,7 @@ def say_what_is_sent(goal: Goal, endpoint: str) -> None:
         each.name if each.kind == "text" else f"{each.name} ({each.value})" for each in goal.inputs
     )
     most = money(goal.limits.dollars)
-    say(f"Models at {without_password(endpoint)} are asked; at most {most} is spent.")
+    say(f"Models at {endpoint} are asked; at most {most} is spent.")
     say(f"Sent there: the goal{', and what they need of your inputs: ' + sent if sent else ''}.")
 
 
@@ -131,9 +143,11 @@ async def _connected_run(
 
 async def run(connection: Connection, goal: Goal, arguments: Arguments) -> int:
     """Start and follow to the end; the exit code of what came out."""
-    run_id = await launch(connection, goal, arguments.run_id)
+    run_id = await launch(connection, goal, arguments.run_id, dry=arguments.dry)
     if arguments.dry:
-        return await dry_run.finish(connection, run_id, as_json=arguments.as_json)
+        return await dry_run.finish(
+            connection, run_id, as_json=arguments.as_json, full=arguments.full
+        )
     code = await to_the_end(connection, run_id, as_json=arguments.as_json, out=arguments.out)
     if arguments.stay and connection.target.embedded:
         await stay_up(connection)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
 from collections.abc import Iterable
 
@@ -15,7 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
-from orchestrator.text import for_terminal
+from orchestrator.text import for_json, for_terminal
 
 # Markup and emoji codes are off: `[red]` in a file name is text, not an instruction.
 OUT = Console(markup=False, emoji=False, highlight=False)
@@ -80,10 +79,12 @@ def ask(question: str) -> None:
 
 
 def put(text: str) -> None:
-    """Text on stdout exactly as it is: for JSON, whose own escaping leaves no control character."""
+    """Text on stdout exactly as it is: what we wrote ourselves, or what is harmless already."""
     OUT.out(text, highlight=False)
 
 
-def without_password(text: str) -> str:
-    """An address without the user name and password that it may carry."""
-    return re.sub(r"(?<=://)[^/@\s]*@", "…@", text)
+def put_json(document: str) -> None:
+    """JSON on stdout. Its own escaping leaves C1 controls, DEL and what turns the reading
+    direction around; here they are escaped, too.
+    """
+    put(for_json(document))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from activities.catalogue import Catalogue
+from cli.amounts import money
 from cli.connection import Connection, configured_target, connected
 from cli.exits import Code
 from cli.goal import Asked, approval_of, goal_of
@@ -24,7 +25,8 @@ from cli.options import (
     Unpriced,
     WaitForRaise,
 )
-from cli.screen import put, say
+from cli.run import endpoint_known, say_what_is_sent
+from cli.screen import put, say, say_all
 from orchestrator.contracts import Approval, Goal
 from orchestrator.settings import Settings
 
@@ -64,7 +66,23 @@ async def _connected_run(settings: Settings, goal: Goal, run_id: str, embedded: 
 
 async def run(connection: Connection, goal: Goal, run_id: str) -> int:
     """Start and return; the id alone on stdout, for scripts."""
+    say_what_is_sent(goal, endpoint_known(connection))
     started = await launch(connection, goal, run_id)
     put(started)
+    say_all(_waits(goal, started))
     say(f"Watch it with: {STARTER} watch {started}", "dim")
     return Code.COMPLETE
+
+
+def _waits(goal: Goal, run_id: str) -> list[str]:
+    """That nothing happens before a person has decided about the plan, and how that is done."""
+    if goal.approval.when == "auto":
+        return []
+    which = "its plan"
+    if goal.approval.when == "above":
+        which = f"a plan that is expected to cost more than {money(goal.approval.dollars)}"
+    return [
+        f"It works on {which} only when somebody has approved it, and waits up to a week:",
+        f"  see it: {STARTER} show {run_id} --full",
+        f"  decide: {STARTER} approve {run_id}  (or: edit, reject)",
+    ]

@@ -20,17 +20,19 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from cli.connection import Connection, connected
 from cli.exits import Code, Stop
-from cli.follow import POLL_SECONDS, look_at, no_such_run
+from cli.files import read_text
 from cli.invocation import STARTER
 from cli.launch import login
 from cli.options import Embedded, OpenRunId, SubtaskId, Why
+from cli.reading import Reader, no_such_run
 from cli.screen import say
 from orchestrator.contracts import Order, Tier
 from orchestrator.settings import Settings
-from orchestrator.view import RunView
+from orchestrator.state import State
 
 PATIENCE_SECONDS = 3.0
 """After which the waiting itself is worth a line."""
+POLL_SECONDS = 0.4
 ANSWER_SECONDS = 60.0
 """How long a run may take to say what came of a command; ending a subtask waits for its call."""
 
@@ -97,6 +99,8 @@ def resume() -> Order:
     return Order()
 
 
+FILE_BYTES = 1024 * 1024
+"""The largest finding by hand: it travels inside an Update."""
 ROWS: tuple[Callable[..., Order], ...] = (
     approve, reject, answer, retry, skip, supply, pause, resume,
 )  # fmt: skip
@@ -104,12 +108,7 @@ ROWS: tuple[Callable[..., Order], ...] = (
 
 
 def _text_of(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise Stop(f"--file: there is no file {str(file)!r}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise Stop(f"--file {file}: cannot be read: {error}") from error
+    return read_text(file, "--file", FILE_BYTES)
 
 
 # ---------------------------------------------------------------- from a row to a command
@@ -155,10 +154,11 @@ async def tell(connection: Connection, run_id: str, update: str, order: Order) -
     handle = connection.handle(run_id)
     asking = asyncio.ensure_future(_asked(handle, update, order))
     try:
-        done, _ = await asyncio.wait({asking}, timeout=PATIENCE_SECONDS)
+        await asyncio.wait({asking}, timeout=PATIENCE_SECONDS)
+        done = asking.done()
         if not done:
             say(f"Waiting for {run_id} to answer …", "dim")
-            done, _ = await asyncio.wait({asking}, timeout=ANSWER_SECONDS)
+            done = await _answered(connection, run_id, asking)
         if not done:
             raise Stop(
                 f"{run_id}: no answer within {ANSWER_SECONDS:.0f} s;"
@@ -179,6 +179,18 @@ async def tell(connection: Connection, run_id: str, update: str, order: Order) -
         await asyncio.gather(asking, return_exceptions=True)
 
 
+async def _answered(connection: Connection, run_id: str, asking: asyncio.Future[str]) -> bool:
+    """Whether a run answers in time. Stop as soon as it is known that it cannot."""
+    reader = Reader(connection, run_id)
+    until = asyncio.get_running_loop().time() + ANSWER_SECONDS
+    while not asking.done() and asyncio.get_running_loop().time() < until:
+        stuck = (await reader.look()).stuck
+        if stuck:
+            raise Stop(f"{run_id}: {stuck}", Code.FAILED)
+        await asyncio.wait({asking}, timeout=PATIENCE_SECONDS)
+    return asking.done()
+
+
 async def _asked(handle: WorkflowHandle[Any, Any], update: str, order: Order) -> str:
     while True:
         try:
@@ -191,17 +203,18 @@ async def _asked(handle: WorkflowHandle[Any, Any], update: str, order: Order) ->
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def view_of(connection: Connection, run_id: str) -> RunView:
-    """How an open run stands now. Stop if it is closed, unknown or does not answer."""
+async def state_of(connection: Connection, run_id: str) -> State:
+    """How an open run stands now. Stop if it is closed, unknown, or has not begun in time."""
     loop = asyncio.get_running_loop()
     until = loop.time() + ANSWER_SECONDS
+    reader = Reader(connection, run_id)
     said = False
     while True:
-        look = await look_at(connection, run_id)
+        look = await reader.look()
         if look.closed:
             raise _over(run_id)
-        if look.view:
-            return look.view
+        if look.state:
+            return look.state
         if loop.time() > until:
             raise Stop(f"{run_id}: {'; '.join(look.notes)}", Code.UNREACHABLE)
         if not said:

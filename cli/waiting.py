@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cli.amounts import money, seconds
+from cli.amounts import seconds
 from cli.invocation import STARTER
 from orchestrator.view import Preview, RunView
 
@@ -53,20 +54,21 @@ def _twice(view: RunView) -> str:
 
 
 def _command(name: str, view: RunView) -> str:
-    return f"{STARTER} {name} {view.run_id}"
+    return f"{STARTER} {name} {shlex.quote(view.run_id)}"
 
 
 def _plan(preview: Preview | None) -> str:
     if preview is None:
         return "the plan waits for approval"
-    count = f"{len(preview.rows)} subtask{'s' * (len(preview.rows) != 1)}"
+    many = len(preview.subtasks)
+    count = f"{many} subtask{'s' * (many != 1)}"
     return f"the plan waits for approval: {count}, {price(preview)}, {seconds(preview.makespan)}"
 
 
 def price(preview: Preview) -> str:
     """What a plan is expected to cost, and between which bounds."""
-    if preview.expected is None:
+    if preview.expected is None or preview.low is None or preview.high is None:
         return "unpriced"
-    if not preview.high:
+    if not (preview.asks or any(row.paid for row in preview.rows)):
         return "free"
-    return f"{money(preview.expected)} ({money(preview.low)} to {money(preview.high)})"
+    return f"${preview.expected:.4f} (${preview.low:.4f} to ${preview.high:.4f})"

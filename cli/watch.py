@@ -8,10 +8,11 @@ from pathlib import Path
 from cli import approval, outcome
 from cli.connection import Connection, connected
 from cli.exits import Code
-from cli.follow import Look, look_at, progress, watch
+from cli.follow import look_at, progress, watch
 from cli.invocation import STARTER
 from cli.launch import announce
 from cli.options import AsJson, Embedded, OutFile, RunId, check_out
+from cli.reading import Look
 from cli.screen import ERR, at_terminal, say
 from orchestrator.settings import Settings
 
@@ -47,7 +48,7 @@ async def to_the_end(
         say(f"Left. The run goes on; come back with: {STARTER} watch {run_id}")
         raise
     assert look.closed is not None
-    ended = await outcome.read(connection, run_id, look.closed)
+    ended = outcome.read(run_id, look)
     return outcome.tell(
         connection, run_id, ended, as_json=as_json, out=out, subtasks=not ERR.is_terminal
     )

@@ -33,6 +33,8 @@ from orchestrator.materials import (
     Patch,
     Refined,
     Review,
+    Verdict,
+    Verdicts,
 )
 
 
@@ -114,6 +116,16 @@ class JudgeAnswer(Answer):
     why: str
 
 
+class VerdictAnswer(Answer):
+    remark: int
+    verdict: Annotated[Literal["confirmed", "refuted", "undecided"], AnyCase]
+    reason: str
+
+
+class VerifyAnswer(Answer):
+    verdicts: list[VerdictAnswer]
+
+
 class IssueAnswer(Answer):
     severity: Annotated[Severity, AnyCase]
     problem: str
@@ -185,6 +197,22 @@ def to_judgement(answer: JudgeAnswer) -> Judgement:
 
 def to_digest(answer: DigestAnswer) -> Digest:
     return Digest(text=answer.digest)
+
+
+def to_verdicts(answer: VerifyAnswer, count: int) -> Verdicts:
+    """The verdicts on so many remarks, which are numbered from 1. ValueError unless there is
+    exactly one for each, with a reason.
+    """
+    said = {each.remark: each for each in answer.verdicts}
+    numbers = range(1, count + 1)
+    if len(answer.verdicts) != count or list(numbers) != sorted(said):
+        raise ValueError(f"verdicts: exactly one is wanted for each of the remarks 1 to {count}")
+    if not all(each.reason.strip() for each in answer.verdicts):
+        raise ValueError("verdicts: each needs a reason")
+    found = (said[number] for number in numbers)
+    return Verdicts(
+        verdicts=tuple(Verdict(verdict=each.verdict, reason=each.reason) for each in found)
+    )
 
 
 def to_critique(answer: CritiqueAnswer) -> Critique:

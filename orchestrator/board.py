@@ -7,12 +7,13 @@ and keeps tags: hence the hard spaces at the end of cells, and that none of thes
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from decimal import Decimal
 
 from orchestrator.contracts import Call, CallKind, Subtask
+from orchestrator.harmless import harmless
 from orchestrator.text import for_markdown, visible
-from orchestrator.view import Row, RunView
+from orchestrator.view import Phase, Preview, PreviewRow, Row, RunView
 
 MARKS = {
     "waiting": "·",
@@ -27,13 +28,11 @@ CELL = 80
 PAD = "\N{NO-BREAK SPACE}" * 3
 ANSWER_CHARACTERS = 8_000
 """Of the answer, on the board; Temporal refuses details of more than 20,000 bytes."""
-_LOADED = re.compile(r"!(?=\[)|<(?=[A-Za-z/!?])")
-"""Where an image or a tag begins. A space ends both; a backslash would meet one that stands there.
-"""
 PURPOSES: Mapping[CallKind, str] = {
     "plan": "what to do, by whom",
     "replan": "what else to do",
     "judge": "which one holds",
+    "verify": "whether remarks hold",
     "synthesize": "one answer from all findings",
     "critique": "what the answer lacks",
 }
@@ -43,25 +42,91 @@ WITHOUT_MODEL: Mapping[CallKind, str] = {
 }
 
 
+PHASES: Mapping[Phase, str] = {
+    "preparing": "getting ready",
+    "planning": "making a plan",
+    "approval": "waiting for approval of the plan",
+    "working": "working",
+    "synthesizing": "writing the answer",
+    "closed": "closed",
+}
+"""Where a run stands, for somebody who has never seen one."""
+
+
 def board(view: RunView) -> str:
     """Phase and price in a line, the subtasks as a table, what a reader must know, the answer."""
-    lines = [f"**{(view.status or view.phase).replace('_', ' ')}** · {price(view)}", ""]
-    if view.rows:
+    lines = [f"**{_where(view)}** · {price(view)}", ""]
+    if view.preview and view.phase == "approval":
+        lines += _proposal(view, view.preview)
+    elif view.rows:
         priced = any(row.tier != "none" for row in view.rows)
         head = _cells("", "subtask", "role", "seconds", *(["price"] if priced else []), "")
         lines += [head, "|---|---|---|---:|" + ("---:|---|" if priced else "---|")]
         lines += [_line(row, priced) for row in view.rows]
         lines.append("")
+    if view.preview and view.preview.asks and view.phase == "working":
+        low, expected, high = (
+            _exact(each) for each in (view.preview.low, view.preview.expected, view.preview.high)
+        )
+        lines += [f"Expected: {expected} ({low} to {high}).", ""]
     lines += [f"- **waits for a person** {for_markdown(each[:300])}" for each in view.waiting]
     lines += [f"- {for_markdown(note[:300])}" for note in view.notes]
     return "\n".join(lines + _answer(view))
 
 
+def _where(view: RunView) -> str:
+    return view.status.replace("_", " ") if view.status else PHASES[view.phase]
+
+
+def _proposal(view: RunView, plan: Preview) -> list[str]:
+    """What a person approves: what each part is expected to cost and at most reserves, what needs
+    what, and what to type.
+    """
+    head = _cells("", "subtask", "role", "needs", "expected", "low", "at most")
+    lines = [head, "|---|---|---|---|---:|---:|---:|"]
+    lines += [_proposed(row) for row in plan.rows]
+    total = (plan.expected, plan.low, plan.high)
+    lines.append(_cells("", "**together**", "", "", *map(_exact, total)))
+    lines += ["", f"Never above \\${view.dollars_cap:.2f}, tries and changes of the plan included."]
+    path = " → ".join(plan.critical_path)
+    lines += ["", f"About {plan.makespan:.0f} s of work; the longest chain: {for_markdown(path)}."]
+    if plan.leaves:
+        sent = for_markdown(", ".join(plan.leaves)[:600])
+        where = for_markdown(plan.endpoint) or "their endpoint"
+        lines += ["", f"Sent to the models at {where}: {sent}."]
+    else:
+        lines += ["", "No model is asked; nothing leaves the machines of this deployment."]
+    told = [f"`starter.py {name} {view.run_id}`" for name in ("approve", "edit", "reject")]
+    return [*lines, "", f"To decide, type {told[0]}, {told[1]} or {told[2]}.", ""]
+
+
+def _proposed(row: PreviewRow) -> str:
+    """A line of what is to be approved; what was paid is said as paid."""
+    tier = f" · {row.tier}" if row.tier != "none" else ""
+    prices = [_exact(each) for each in (row.expected, row.low, row.high)]
+    if row.paid:
+        prices = [f"paid {prices[0]}", "", ""]
+    elif row.reused:
+        prices = ["taken over", "", ""]
+    elif row.tier == "none":
+        prices = ["free", "", ""]
+    team = ", a team: a run of its own" if row.kind == "team" else ""
+    name = f"**{row.id}** {for_markdown(row.title[:CELL])}" if row.of_plan else row.title
+    role = f"{for_markdown(row.role)}{tier}{team}"
+    return _cells("", name, role, ", ".join(row.depends_on), *prices)
+
+
+def _exact(dollars: Decimal | None) -> str:
+    return "unpriced" if dollars is None else f"\\${dollars:.4f}"
+
+
 def price(view: RunView) -> str:
     """`$0.0123 of $2.00 · 3 of 60 calls`, as Markdown; never $0 when the price is not known."""
-    if not view.model_calls and view.rows and all(row.tier == "none" for row in view.rows):
+    asked = view.use_models or view.model_calls
+    if not asked and view.rows and all(row.tier == "none" for row in view.rows):
         return "no model is asked"
     spent = "unpriced" if view.dollars_spent is None else f"\\${view.dollars_spent:.4f}"
+    spent = f"≤ {spent}" if view.assumed and view.dollars_spent is not None else spent
     calls = f"{view.model_calls} of {view.model_calls_cap} calls"
     return f"{spent} of \\${view.dollars_cap:.2f} · {calls}"
 
@@ -86,6 +151,7 @@ def _line(row: Row, priced: bool) -> str:
     tier = f" · {row.tier}" if row.tier != "none" else ""
     tried = f" · try {row.try_number}" if row.try_number > 1 else ""
     dollars = "unpriced" if row.dollars is None else f"\\${row.dollars:.4f}"
+    dollars = f"≤ {dollars}" if row.assumed else dollars
     # The board is written when something happens; a clock that stands still would mislead.
     settled = row.status not in ("waiting", "running")
     paid = dollars if row.tier != "none" and (settled or row.dollars) else ""
@@ -107,7 +173,6 @@ def _answer(view: RunView) -> list[str]:
     answer = view.answer.strip()
     if not answer:
         return []
-    shown = _LOADED.sub(lambda match: f"{match[0]} ", answer[:ANSWER_CHARACTERS])
     cut = answer[ANSWER_CHARACTERS:]
     rest = ["", f"… {len(cut):,} more characters are in the report."] if cut else []
-    return ["", "### Answer", "", visible(shown, keep="\n\t"), *rest]
+    return ["", "### Answer", "", harmless(answer[:ANSWER_CHARACTERS]), *rest]

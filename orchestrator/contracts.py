@@ -14,7 +14,7 @@ from datetime import datetime
 from decimal import ROUND_UP, Decimal
 from typing import Annotated, Generic, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 
 MICRODOLLAR = Decimal("0.000001")
 
@@ -30,11 +30,11 @@ Percent = Annotated[int, Field(ge=0, le=100)]
 Tier = Literal["haiku", "sonnet", "opus"]
 RoleTier = Literal["none", "haiku", "sonnet", "opus"]
 Effort = Literal["low", "medium", "high"]
-Strategy = Literal["merge", "select", "reduce"]
+Strategy = Literal["merge", "select"]
 InputKind = Literal["text", "file", "repository"]
 CallKind = Literal[
-    "plan", "work", "take_turn", "review", "refine", "replan", "judge", "digest", "synthesize",
-    "critique", "match"
+    "plan", "work", "review", "refine", "replan", "judge", "digest", "verify", "synthesize",
+    "critique", "reach"
 ]  # fmt: skip
 FindingStatus = Literal["complete", "failed", "escalated", "skipped", "cancelled"]
 EscalationReason = Literal["out_of_scope", "ambiguous_input", "confidence_too_low", "timeout"]
@@ -49,6 +49,8 @@ CheckKind = Literal[
 ]  # fmt: skip
 
 HARD_SUBTASK_LIMIT = 30
+LONGEST_CALL_SECONDS = 3_600
+"""No call of a model or a tool takes longer: so long may a worker that drains have to wait."""
 
 
 class Contract(BaseModel):
@@ -71,7 +73,6 @@ class Limits(Contract):
     """
     subtasks: int = Field(6, ge=1, le=HARD_SUBTASK_LIMIT)
     concurrency: int = Field(5, ge=1, le=100)
-    turns_per_agent: int = Field(10, ge=1, le=100)
     tries_per_subtask: int = Field(3, ge=1, le=5)
     replans: int = Field(2, ge=0, le=10)
     depth: int = Field(5, ge=1, le=10)
@@ -79,11 +80,20 @@ class Limits(Contract):
     """Working time, from the first paid call; it stands still while the run waits for a person or
     is paused.
     """
-    subtask_timeout_seconds: int = Field(300, ge=1, le=86_400)
-    """Start-to-close of one call; time in a queue is not in it."""
+    subtask_timeout_seconds: int = Field(300, ge=1, le=LONGEST_CALL_SECONDS)
+    """Start-to-close of one try at a subtask, by a tool or by one call of a model (twice that when
+    an answer gets twice the room); time in a queue is not in it.
+    """
+    outage_seconds: int = Field(3_600, ge=0, le=7 * 86_400)
+    """How long a run waits for an endpoint that cannot be reached; its deadline stands still
+    meanwhile. 0: it does not wait.
+    """
     supervisor_context_tokens: int = Field(50_000, ge=1_000)
     digest_above_tokens: int = Field(2_000, ge=100)
-    min_confidence: Percent = 60
+    min_confidence: Percent | None = None
+    """A finding below it is tried again, and a remark of a review below it is counted, not shown.
+    None: 60 for findings, and for remarks what the playbook says.
+    """
 
 
 class GoalInput(Contract):
@@ -105,6 +115,16 @@ class PinnedInput(Contract):
     """SHA-256 of the content; for a repository, of the snapshot's manifest."""
     preview: str = ""
     """The first 500 tokens, for the planner."""
+    path: str = ""
+    """Of a file or repository, as the worker found it; for people, no model sees it."""
+    commit: str = ""
+    """Of a repository: what is checked out; empty: nothing is committed yet."""
+    base: str = ""
+    """Of a repository: the commit that it is compared with; empty: none, the whole tree counts."""
+    base_name: str = ""
+    """The base as the caller named it."""
+    changed: int | None = None
+    """Of a repository: files that are not as the commit has them; None: that is not known."""
 
 
 class Approval(Contract):
@@ -166,7 +186,6 @@ class Goal(Contract):
     limits: Limits = Limits()
     approval: Approval = Approval()
     requester: str = ""
-    mode: Literal["interactive", "batch"] = "interactive"
     depth: int = 0
     use_models: bool = False
     ask_people: bool = False
@@ -186,6 +205,24 @@ class Goal(Contract):
     """Digest of a blob that the starter wrote to its store; `prepare` reads it back."""
     search_attributes: tuple[str, ...] = ()
     """The project's search attributes that the namespace has."""
+    heard: bool = False
+    """Whether the endpoint has answered this run's parent: then a name that is gone comes back."""
+    asked: tuple[str, ...] = ()
+    """Of a team's run: fingerprints of what the runs above it have planned; none is planned
+    again.
+    """
+
+
+# ---------------------------------------------------------------- when things happened
+
+
+class Span(Contract):
+    """When an activity ran: the last attempt's start by the server's clock, and its end, which is
+    that start plus what the worker measured, so that no two clocks are ever compared.
+    """
+
+    started: datetime
+    ended: datetime
 
 
 # ---------------------------------------------------------------- what the deployment knows
@@ -218,15 +255,12 @@ class RoleCard(Contract):
     description: str
     tier: RoleTier = "sonnet"
     tools: tuple[str, ...] = ()
-    turns: int = 10
     effort: Effort = "medium"
     fallback: str = ""
     team: bool = False
     """True: the role is itself a team; its subtask is a run of its own, one level deeper."""
     fixed_tier: bool = False
     """True: neither climbs to a stronger tier nor falls to a cheaper one."""
-    result: str = ""
-    """Empty: the result is text. Otherwise a closed JSON schema, as JSON text."""
     prompt_bytes: int = 0
 
 
@@ -236,9 +270,15 @@ class PlaybookCard(Contract):
     name: str
     description: str = ""
     guidance: str = ""
+    title: str = ""
+    """What a run is about where the caller says nothing else; `{name}` stands for an input."""
     template: str = "merge"
     """Which deterministic synthesis serves without a model."""
     min_confidence: Percent = 0
+    verify: int = 0
+    """So many of the first remarks by rank a model verifies, in a run with models; then the
+    template writes the answer, and no synthesis is paid.
+    """
     plan: Plan | None = None
 
 
@@ -254,7 +294,6 @@ class Capabilities(Contract):
 
     schema_mode: Literal["native", "prompt"] = "native"
     effort: bool = True
-    caching: bool = True
     token_counting: bool = True
 
 
@@ -268,6 +307,17 @@ class Briefing(Contract):
     capabilities: Capabilities = Capabilities()
     not_run: tuple[Omission, ...] = ()
     version: str = ""
+    span: Span | None = None
+    endpoint: str = ""
+    """The address that models are asked at; never user, password or query. Empty: none is asked."""
+    most_dollars: Money | None = None
+    """What this deployment lets a run spend, whatever its Goal says. None: what the Goal says."""
+
+    def within(self, limits: Limits) -> Limits:
+        """The limits of a goal, no higher than this deployment allows."""
+        if self.most_dollars is None or limits.dollars <= self.most_dollars:
+            return limits
+        return limits.model_copy(update={"dollars": self.most_dollars})
 
     def role(self, name: str) -> RoleCard:
         """The card of a role; KeyError if there is none."""
@@ -313,12 +363,39 @@ class Usage(Contract):
 
 
 class Bill(Contract):
-    """What one activity paid: 0 or 1 calls. `dollars` is None when the model has no known price."""
+    """What one activity paid: 0 or 1 calls. `dollars` is None when the model has no known price, or
+    when nobody knows what the call cost.
+    """
 
     model: str = ""
     calls: int = 0
     usage: Usage = Usage()
     dollars: Money | None = Decimal(0)
+    final: bool = True
+    """Whether the endpoint's own final count arrived and can be believed; else the call counts at
+    its full reservation, or at this bill where that is more.
+    """
+    note: str = ""
+    """What a reader of the report must know of this bill; empty: nothing."""
+    assumed: Money = Decimal(0)
+    """Of `dollars`, what is the worst case of a call whose answer was lost; 0: all is known."""
+    earlier: bool = False
+    """Whether it was paid before the run was reset: the journal had the answer, or had the call as
+    sent, before this activity did anything.
+    """
+
+
+class Unreached(Contract):
+    """An endpoint that could not be reached: nothing was sent, nothing was paid."""
+
+    address: str
+    """Scheme, host, port and path; never user, password or query."""
+    why: str
+    """One line, fit to be shown."""
+    unknown_host: bool = False
+    """The name does not exist at all; a resolver that does not answer, as in a lost network, is
+    False.
+    """
 
 
 class Call(Contract):
@@ -342,6 +419,8 @@ class Call(Contract):
     token_ceiling: int = 0
     """Tokens reserved; the bound that counts for an unpriced model."""
     capabilities: Capabilities = Capabilities()
+    run: str = ""
+    """Temporal's id of the run's first execution: what the journal knows the run by."""
 
 
 ProblemKind = Literal["refusal", "malformed", "truncated", "invalid", "failed_checks"]
@@ -365,6 +444,7 @@ class Reply(Contract, Generic[Value]):
     value: Value | None = None
     problem: Problem | None = None
     bill: Bill = Bill()
+    span: Span | None = None
 
 
 # ---------------------------------------------------------------- what a subtask produced
@@ -384,6 +464,10 @@ class Remark(Contract):
     lens: str = ""
     also: tuple[str, ...] = ()
     """Other lenses and rules that saw the same defect, as `lens:rule`."""
+    verdict: Literal["", "confirmed", "refuted", "undecided"] = ""
+    """Of a model that looked at the code around it; empty: none did."""
+    reason: str = ""
+    """Of the verdict."""
 
 
 class Escalation(Contract):
@@ -436,6 +520,8 @@ class Finding(Contract):
     model: str = ""
     usage: Usage = Usage()
     dollars: Money | None = Decimal(0)
+    assumed: Money = Decimal(0)
+    """Of `dollars`, what is the worst case of calls whose answers were lost."""
     started: datetime | None = None
     finished: datetime | None = None
     reused_from: str = ""
@@ -447,7 +533,8 @@ class Synthesis(Contract):
 
     answer: str
     data: dict[str, JsonValue] = {}
-    confidence: Percent = 0
+    confidence: Percent | None = None
+    """None: nobody judged the answer as a whole."""
     conflicts: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
     by_template: bool = False
@@ -457,9 +544,12 @@ class Synthesis(Contract):
 
 
 class Gap(Contract):
-    """A planned subtask without a complete finding."""
+    """A planned subtask without a complete finding; or the answer, where a template had to write
+    it.
+    """
 
-    subtask_id: str
+    subtask_id: str = ""
+    """Empty: the answer."""
     title: str
     status: FindingStatus
     why: str
@@ -468,15 +558,20 @@ class Gap(Contract):
 
 
 class Timings(Contract):
-    """Seconds. `speed_up` is the sum of the subtasks over the makespan of the work phase."""
+    """Seconds, by the recorded moments. None of them says what another order of the subtasks would
+    have taken: that was not measured.
+    """
 
     makespan: float = 0.0
+    """From the start of the run to its end."""
+    waited: float = 0.0
+    """Of the makespan, in which nothing but a person or a lost endpoint kept the run."""
     work: float = 0.0
     """From the first start to the last end of a subtask."""
     critical_path: float = 0.0
-    """The longest chain of dependent subtasks, by their measured durations."""
-    subtasks: float = 0.0
-    speed_up: float = 0.0
+    """The longest chain of dependent subtasks, each from its start to its end, with what it waited
+    in between.
+    """
 
 
 class Revision(Contract):
@@ -487,37 +582,6 @@ class Revision(Contract):
     added: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
-
-
-class Report(Contract):
-    """The run's final answer with its gaps, price and timings."""
-
-    status: ReportStatus
-    run_id: str
-    goal: str
-    plan: Plan | None = None
-    revisions: tuple[Revision, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    answer: str = ""
-    data: dict[str, JsonValue] = {}
-    gaps: tuple[Gap, ...] = ()
-    not_run: tuple[Omission, ...] = ()
-    inputs: tuple[PinnedInput, ...] = ()
-    conflicts: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    """What a reader must know of how the answer came about, for example that a template wrote
-    it.
-    """
-    flags: tuple[str, ...] = ()
-    """What the answer cites, counts or links without support in any finding."""
-    confidence: Percent = 0
-    usage: Usage = Usage()
-    model_calls: int = 0
-    dollars_estimated: Money | None = Decimal(0)
-    dollars: Money | None = Decimal(0)
-    """None: a model without a known price was used."""
-    timings: Timings = Timings()
-    version: str = ""
 
 
 # ---------------------------------------------------------------- what a person may say to a run
@@ -534,3 +598,98 @@ class Order(Contract):
     limits: Limits | None = None
     by: str = ""
     """Who gave it, for the record."""
+
+
+class Given(Contract):
+    """An order of a person whose turn has come, and whether the run could follow it."""
+
+    number: int
+    """Of the run's orders, from 1; 0: it was told to the server, as the cancel of a run is."""
+    command: str
+    order: Order
+    at: datetime
+    refused: str = ""
+    """Why it made no sense any more; empty: it was carried out."""
+    before: Plan | None = None
+    """Of an edit: the plan as it was."""
+
+
+# ---------------------------------------------------------------- how a run went
+
+
+class Report(Contract):
+    """The run's final answer with its gaps, price and timings."""
+
+    status: ReportStatus
+    run_id: str
+    goal: str
+    title: str = ""
+    """What the run is about, in a line: the goal's words, or of a playbook's own which input."""
+    plan: Plan | None = None
+    revisions: tuple[Revision, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    answer: str = ""
+    data: dict[str, JsonValue] = {}
+    gaps: tuple[Gap, ...] = ()
+    not_run: tuple[Omission, ...] = ()
+    inputs: tuple[PinnedInput, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a reader must know of how the answer came about, for example that a template wrote
+    it.
+    """
+    flags: tuple[str, ...] = ()
+    """What the answer cites, counts or links without support in any finding."""
+    confidence: Percent | None = None
+    """Of the answer; None: nobody judged it, as in a review without a model."""
+    usage: Usage = Usage()
+    model_calls: int = 0
+    dollars_estimated: Money | None = Decimal(0)
+    dollars: Money | None = Decimal(0)
+    """None: a model without a known price was used."""
+    assumed: Money = Decimal(0)
+    """Of `dollars`, what is the worst case of calls whose answers were lost."""
+    timings: Timings = Timings()
+    orders: tuple[Given, ...] = ()
+    """What people said to the run, in the order of their turns."""
+    version: str = ""
+    started: datetime | None = None
+    finished: datetime | None = None
+
+
+# ---------------------------------------------------------------- what a reset undid
+
+
+class Lost(Contract):
+    """A call that was paid, or may have been, and that the run knows nothing of since it was
+    reset.
+    """
+
+    id: str
+    """Of its activity."""
+    bill: Bill
+
+
+class Standstill(Contract):
+    """What a team tells the run above it: that it waits, or that it goes on."""
+
+    team: str
+    """The team's run."""
+    number: int
+    """Of what it tells, from 1: the latest counts."""
+    why: str = Field("", max_length=500)
+    """What it waits for; empty: it goes on."""
+    at: AwareDatetime
+
+
+class Undone(Contract):
+    """What a reset undid: told by whoever resets a run, to the run as it goes on."""
+
+    execution: str
+    """Temporal's id of the execution that was left."""
+    at: AwareDatetime
+    """When it was reset: until then, from the point it was reset to, the deadline stood still."""
+    lost: tuple[Lost, ...] = ()
+    withdrawn: bool = False
+    """Whether the server refused the reset after it was told: then nothing was undone."""
+    by: str = ""

@@ -3,6 +3,7 @@
     ApplicationError (Temporal's)
       BadGoal             the caller's mistake; the run is refused
       NotBilled           surely not paid: Temporal retries, no sooner than the server asked
+      EndpointUnreachable surely not paid: nobody is there; the run waits with the activity `reach`
       PossiblyBilled      may have been paid: never retried by Temporal; the ledger settles it
       OverReservation     the prompt could cost more than was reserved; nothing was sent
       CallRefused         the endpoint will never take this request (too large, unknown model, bad
@@ -11,6 +12,7 @@
         AuthenticationRefused
         SpendLimitReached
       ToolFailed          a tool could not do its work; permanent
+      BlobLost            the store does not have, or has damaged, what is needed; permanent
 
 Temporal's non-retryable list matches exact class names, so each error says itself whether a retry
 can help.
@@ -24,7 +26,7 @@ from datetime import timedelta
 from pydantic import BaseModel
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from orchestrator.contracts import Bill
+from orchestrator.contracts import Bill, Unreached
 
 
 class OrchestrationError(ApplicationError):
@@ -52,11 +54,11 @@ class BadGoal(OrchestrationError):
 
 
 class NotBilled(OrchestrationError):
-    """A throttle, an overload or a connection that never carried the request.
+    """A throttle, an overload, a fault of the endpoint that it does not charge, or no room here.
 
-    `throttled` tells the first two from the third: they slow the tier down for everyone and are
-    tried again for as long as the call may take, whereas a connection gets few tries: the last
-    of them is `final`.
+    `throttled` tells the first two from the rest: they slow the tier down for everyone and are
+    tried again for as long as the call may take, whereas a fault gets few tries: the last of them
+    is `final`.
     """
 
     retryable = True
@@ -72,6 +74,16 @@ class NotBilled(OrchestrationError):
         self.retryable = not final
         super().__init__(message, retry_after=retry_after)
         self.throttled = throttled
+
+
+class EndpointUnreachable(OrchestrationError):
+    """Nobody answers at the endpoint, also not after some seconds; nothing was sent. Not retried by
+    Temporal: the activity `reach` tells when asking makes sense again.
+    """
+
+    def __init__(self, unreached: Unreached) -> None:
+        super().__init__(f"{unreached.address} is not reachable: {unreached.why}", unreached)
+        self.unreached = unreached
 
 
 class PossiblyBilled(OrchestrationError):
@@ -101,8 +113,12 @@ class AuthenticationRefused(RunStopping):
 
 
 class SpendLimitReached(RunStopping):
-    """The organisation's or workspace's spend limit is reached."""
+    """The spend limit of the organisation, of the workspace or of this deployment is reached."""
 
 
 class ToolFailed(OrchestrationError):
     """A tool ran and could not do its work."""
+
+
+class BlobLost(OrchestrationError):
+    """What is needed is not in the store, or is there and is not what its name says."""

@@ -2,27 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from orchestrator.contracts import (
     Bill,
     Briefing,
     Call,
+    CallKind,
+    Contract,
     Draft,
     Goal,
     Order,
     Plan,
     Reply,
     Report,
+    Standstill,
     Synthesis,
+    Undone,
+    Unreached,
 )
 from orchestrator.ledger import Amount
-from orchestrator.materials import Critique, Digest, Judgement, Patch, Refined, Review
+from orchestrator.materials import (
+    Critique,
+    Digest,
+    Judgement,
+    Patch,
+    Reached,
+    Refined,
+    Review,
+    Verdicts,
+    WorkMaterial,
+)
 
-StopReason = Literal["budget", "deadline", "cancelled", "endpoint", "declined"]
+StopReason = Literal[
+    "budget", "deadline", "cancelled", "endpoint", "declined", "refused", "unprepared"
+]
+RUN_FAILED = "RunFailed"
+"""The type of the error that closes a run that failed; its detail is the Report."""
 TroubleKind = Literal[
-    "not_billed", "possibly_billed", "over_reservation", "refused", "stopping", "cancelled"
+    "not_billed",
+    "possibly_billed",
+    "over_reservation",
+    "refused",
+    "stopping",
+    "unreachable",
+    "lost",
+    "cancelled",
 ]
 
 
@@ -30,14 +58,32 @@ TroubleKind = Literal[
 
 
 @dataclass(frozen=True)
+class Prepare:
+    """Schedule `prepare`, the first activity of every run."""
+
+    id: str = "prepare"
+    subtask_id: str = ""
+
+
+@dataclass(frozen=True)
 class Ask:
     """Schedule one model activity."""
 
     call: Call
+    material: Contract
+    """What it works from."""
     amount: Amount
     """What the ledger reserves for it."""
     keep: bool = True
     """Whether what is kept for the synthesis stays untouched by it."""
+
+    @property
+    def id(self) -> str:
+        return self.call.id
+
+    @property
+    def subtask_id(self) -> str:
+        return self.call.subtask_id
 
 
 @dataclass(frozen=True)
@@ -46,7 +92,7 @@ class UseTool:
 
     id: str
     subtask_id: str
-    tool: str
+    material: WorkMaterial
 
 
 @dataclass(frozen=True)
@@ -58,6 +104,10 @@ class StartTeam:
     goal: Goal
     amount: Amount
     """Its slice: what the ledger reserves for it, and its whole cap."""
+
+    def run_of(self, parent: str) -> str:
+        """The workflow id of the team's run."""
+        return f"{parent}.{self.subtask_id}.{self.id.rpartition('-')[2]}"
 
 
 @dataclass(frozen=True)
@@ -90,8 +140,16 @@ class Cut:
     ids: tuple[str, ...]
 
 
-Move = Ask | UseTool | StartTeam | AskPerson | AskRaise | Stop | Cut
-Result = Plan | Draft | Synthesis | Review | Refined | Patch | Judgement | Digest | Critique
+@dataclass(frozen=True)
+class TellAbove:
+    """Tell the run above, if there is one, that this team waits, or that it goes on."""
+
+    word: Standstill
+
+
+Flying = Prepare | Ask | UseTool | StartTeam
+"""What is in flight until it returns."""
+Move = Flying | AskPerson | AskRaise | Stop | Cut | TellAbove
 AnyReply = (
     Reply[Plan]
     | Reply[Draft]
@@ -102,10 +160,29 @@ AnyReply = (
     | Reply[Judgement]
     | Reply[Digest]
     | Reply[Critique]
+    | Reply[Reached]
+    | Reply[Verdicts]
 )
+REPLIES: Mapping[CallKind, type[AnyReply]] = {
+    "plan": Reply[Plan],
+    "work": Reply[Draft],
+    "review": Reply[Review],
+    "refine": Reply[Refined],
+    "replan": Reply[Patch],
+    "judge": Reply[Judgement],
+    "digest": Reply[Digest],
+    "synthesize": Reply[Synthesis],
+    "critique": Reply[Critique],
+    "verify": Reply[Verdicts],
+    "reach": Reply[Reached],
+}
+"""What each kind of call returns."""
 
 
 # ---------------------------------------------------------------- what can happen
+#
+# Each event that has a recorded moment tells it as `at`: the end of an activity, the due time of a
+# timer, the moment at which an order was accepted. No decision is made by any other clock.
 
 
 @dataclass(frozen=True)
@@ -113,13 +190,33 @@ class Trouble:
     """An activity that ended without a result: what is known of it."""
 
     kind: TroubleKind
-    message: str
+    why: str
     bill: Bill = field(default_factory=Bill)
+    at: datetime | None = None
+    """When it ended; None: nobody recorded it."""
+    unreached: Unreached | None = None
+    """Of an endpoint that could not be reached."""
+    too_long: bool = False
+    """Whether a worker had it for all the time that one call may take."""
 
 
 @dataclass(frozen=True)
 class Prepared:
     briefing: Briefing
+
+    @property
+    def at(self) -> datetime | None:
+        return self.briefing.span.ended if self.briefing.span else None
+
+
+@dataclass(frozen=True)
+class NotPrepared:
+    """`prepare` refused the goal, or could not do its work: the run closes as failed."""
+
+    why: str
+    refused: bool = False
+    """Whether the goal is at fault."""
+    at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -127,6 +224,7 @@ class Started:
     """The executor carried out a move."""
 
     move: Move
+    at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -136,6 +234,10 @@ class Answered:
     call: Call
     reply: AnyReply
 
+    @property
+    def at(self) -> datetime | None:
+        return self.reply.span.ended if self.reply.span else None
+
 
 @dataclass(frozen=True)
 class Unanswered:
@@ -144,6 +246,10 @@ class Unanswered:
     call: Call
     trouble: Trouble
 
+    @property
+    def at(self) -> datetime | None:
+        return self.trouble.at
+
 
 @dataclass(frozen=True)
 class ToolEnded:
@@ -151,6 +257,7 @@ class ToolEnded:
 
     move: UseTool
     draft: Draft
+    at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -160,18 +267,28 @@ class TeamEnded:
     move: StartTeam
     report: Report | None
     why: str = ""
-    refused: bool = False
-    """Whether it was refused before it could spend anything."""
+    unpaid: bool = False
+    """Whether it ended before it could spend anything."""
+
+    @property
+    def at(self) -> datetime | None:
+        return self.report.finished if self.report else None
 
 
 @dataclass(frozen=True)
 class Steered:
-    """A person gave an order that was not refused."""
+    """A person gave an order, and its turn has come."""
 
     number: int
     """Tells two equal orders apart."""
     command: str
     order: Order
+    at: datetime | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the timer that gives it its turn."""
+        return f"order {self.number}: {self.command}"
 
 
 @dataclass(frozen=True)
@@ -181,11 +298,53 @@ class NobodyCame:
     """
 
     about: str
+    at: datetime | None = None
 
 
 @dataclass(frozen=True)
 class CancelAsked:
-    why: str = "the run was cancelled"
+    """Somebody asked the server to cancel the run."""
+
+    by: str = ""
+    """Whoever asked, as they named themselves; empty: they did not."""
+    at: datetime | None = None
+
+    @property
+    def why(self) -> str:
+        return f"the run was cancelled by {self.by}" if self.by else "the run was cancelled"
+
+
+LONGEST_NAME = 100
+"""Characters of who cancelled a run: anybody may write anything there."""
+
+
+def cancel_asked(reason: str, at: datetime) -> CancelAsked:
+    """A cancel of the run, taken in at this moment, which is recorded. The starter gives the login
+    name as the reason.
+    """
+    return CancelAsked(" ".join(reason.split())[:LONGEST_NAME], at)
+
+
+@dataclass(frozen=True)
+class WasReset:
+    """The run goes on from an earlier point of its history."""
+
+    undone: Undone
+
+    @property
+    def at(self) -> datetime:
+        return self.undone.at
+
+
+@dataclass(frozen=True)
+class TeamWaits:
+    """A team does nothing but wait, or it goes on again."""
+
+    word: Standstill
+
+    @property
+    def at(self) -> datetime:
+        return self.word.at
 
 
 @dataclass(frozen=True)
@@ -193,15 +352,19 @@ class Abandoned:
     """What was cut has not answered within the grace: it counts at its reservation."""
 
     ids: tuple[str, ...]
+    at: datetime | None = None
 
 
 @dataclass(frozen=True)
 class DeadlineReached:
-    """The deadline timer fired; what that means, `next_moves` reads from the clock."""
+    """A deadline has come; what that means, `next_moves` reads from its moment."""
+
+    at: datetime | None = None
 
 
 Event = (
     Prepared
+    | NotPrepared
     | Started
     | Answered
     | Unanswered
@@ -210,6 +373,8 @@ Event = (
     | Steered
     | NobodyCame
     | CancelAsked
+    | WasReset
+    | TeamWaits
     | Abandoned
     | DeadlineReached
 )

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from orchestrator import material
-from orchestrator.calls import free_call, paid_call, purpose_of
+from orchestrator import context, material, verifying
+from orchestrator.calls import fitting_call, free_call, purpose_of
 from orchestrator.contracts import Call, CallKind, Contract, Finding, Synthesis
 from orchestrator.events import Ask
-from orchestrator.materials import Critique, Digest, Judgement
+from orchestrator.materials import Critique, Digest, Judgement, Verdicts
 from orchestrator.settling import update
 from orchestrator.state import State
 
@@ -23,10 +23,18 @@ ROLL = "ROLL"
 """In the purpose of a batch's digest: a subtask's id has no capitals."""
 ROUNDS = 3
 """How often batches of findings are rolled up before the rest is cut."""
+NARROW_SHARE = 4
+"""A quarter of the context can always be paid: what is kept for the synthesis counts up to a token
+a byte, the context four bytes a token.
+"""
 
 
 def next_ask(state: State) -> Ask | None:
     """The next call on the way to the answer; None: wait for what is in flight, or done."""
+    if state.finishing.synthesis is None:
+        verification = _next_verification(state)
+        if verification is not None:
+            return verification
     if not state.finishing.by_template and state.finishing.synthesis is None:
         before = _next_digest(state) or _next_roll(state) or _next_selection(state)
         if before is not None:
@@ -62,6 +70,8 @@ def material_of(state: State, call: Call) -> Contract:
             return material.for_digest(state, _to_digest(state, purpose), purpose)
         case "judge":
             return material.for_judge(state, _question(state, purpose), purpose)
+        case "verify":
+            return verifying.material(state, purpose, material.broken(state, purpose))
         case "critique":
             return material.for_critique(state)
         case _:
@@ -71,10 +81,15 @@ def material_of(state: State, call: Call) -> Contract:
 # ---------------------------------------------------------------- before the synthesis
 
 
+def _next_verification(state: State) -> Ask | None:
+    asks = (_optional(state, "verify", purpose) for purpose in verifying.purposes(state))
+    return next((ask for ask in asks if ask is not None), None)
+
+
 def _next_digest(state: State) -> Ask | None:
-    limit = state.goal.limits.digest_above_tokens * material.CHARACTERS_PER_TOKEN
+    limit = state.goal.limits.digest_above_tokens * context.BYTES_PER_TOKEN
     for finding in state.usable:
-        long = len(finding.content) > limit and not finding.digest
+        long = len(finding.content.encode()) > limit and not finding.digest
         ask = _optional(state, "digest", f"digest-{finding.subtask_id}") if long else None
         if ask is not None:
             return ask
@@ -88,9 +103,9 @@ def _next_roll(state: State) -> Ask | None:
         for key in state.flights
         for each in state.usable
     )
-    if digesting or state.finishing.round >= ROUNDS or _fits_context(state):
+    if digesting or state.finishing.round >= ROUNDS or context.fits(state):
         return None
-    for place, batch in enumerate(_batches(state)):
+    for place, batch in enumerate(context.batches(state)):
         ask = _optional(state, "digest", _roll(state, place)) if len(batch) > 1 else None
         if ask is not None:
             return ask
@@ -103,37 +118,11 @@ def _roll(state: State, place: int) -> str:
 
 def _to_digest(state: State, purpose: str) -> tuple[Finding, ...]:
     """One finding that is too long, or a batch of them."""
-    batches = _batches(state)
-    for place, batch in enumerate(batches):
+    for place, batch in enumerate(context.batches(state)):
         if purpose == _roll(state, place):
             return batch
     subject = purpose.removeprefix("digest-")
     return tuple(each for each in state.usable if each.subtask_id == subject)
-
-
-def _context(state: State) -> int:
-    return state.goal.limits.supervisor_context_tokens * material.CHARACTERS_PER_TOKEN
-
-
-def _fits_context(state: State) -> bool:
-    return sum(map(_size, state.finishing.rolled or state.usable)) <= _context(state)
-
-
-def _size(finding: Finding) -> int:
-    return len(finding.digest or finding.content)
-
-
-def _batches(state: State) -> list[tuple[Finding, ...]]:
-    """The findings in order, in batches of at most half a context."""
-    batches: list[tuple[Finding, ...]] = []
-    batch: tuple[Finding, ...] = ()
-    for finding in state.finishing.rolled or state.usable:
-        # At least two: a batch of one could never get shorter.
-        if len(batch) > 1 and sum(map(_size, batch)) + _size(finding) > _context(state) // 2:
-            batches.append(batch)
-            batch = ()
-        batch = (*batch, finding)
-    return [*batches, batch] if batch else batches
 
 
 def _next_selection(state: State) -> Ask | None:
@@ -155,12 +144,14 @@ def _question(state: State, purpose: str) -> str:
 
 
 def _synthesis(state: State) -> Ask:
-    if state.finishing.by_template:
-        return free_call(state, "synthesize", "synthesize")
-    ask = paid_call(state, "synthesize", "synthesize", material.for_synthesis(state), keep=False)
-    if state.ledger.fits(ask.amount, keep=False):
-        return ask
-    return free_call(state, "synthesize", "synthesize")
+    over = state.deadline is not None and state.now >= state.deadline
+    if not (state.finishing.by_template or over):
+        for share in (1, NARROW_SHARE):
+            wanted = material.for_synthesis(state, context.room(state) // share)
+            ask = fitting_call(state, "synthesize", "synthesize", wanted, keep=False)
+            if state.ledger.fits(ask.amount, keep=False):
+                return ask
+    return free_call(state, "synthesize", "synthesize", material.for_synthesis(state))
 
 
 def _next_conflict(state: State) -> Ask | None:
@@ -184,7 +175,8 @@ def _revision(state: State) -> Ask | None:
     hopeless = finishing.revised or "revision" in finishing.given_up or _late(state)
     if hopeless or not (serious or finishing.conflicts):
         return None
-    ask = paid_call(state, "synthesize", "synthesize", material.for_synthesis(state), keep=False)
+    wanted = material.for_synthesis(state, context.room(state))
+    ask = fitting_call(state, "synthesize", "synthesize", wanted, keep=False)
     return ask if state.ledger.fits(ask.amount, keep=False) else None
 
 
@@ -197,7 +189,7 @@ def _optional(state: State, kind: CallKind, purpose: str) -> Ask | None:
         return None
     wanted = material_of(state, Call(id=f"{purpose}-0", kind=kind))
     keep = state.finishing.synthesis is None
-    ask = paid_call(state, kind, purpose, wanted, keep=keep)
+    ask = fitting_call(state, kind, purpose, wanted, keep=keep)
     return ask if state.ledger.fits(ask.amount, keep=keep) else None
 
 
@@ -205,10 +197,21 @@ def _late(state: State) -> bool:
     return state.stop is not None
 
 
+def asked(state: State, ask: Ask) -> State:
+    """Remember what had to be cut for a call, so that the report can say it."""
+    cut = getattr(ask.material, "cut", ())
+    if not cut:
+        return state
+    known = tuple(dict.fromkeys((*state.finishing.cut, *cut)))
+    return replace(state, finishing=replace(state.finishing, cut=known))
+
+
 # ---------------------------------------------------------------- what came back
 
 
-def take(state: State, call: Call, value: Digest | Judgement | Critique | None, why: str) -> State:
+def take(
+    state: State, call: Call, value: Digest | Judgement | Critique | Verdicts | None, why: str
+) -> State:
     """The reply to an optional call; None: it is left out, and the report says why."""
     purpose = purpose_of(call.id)
     finishing = replace(state.finishing, given_up=(*state.finishing.given_up, purpose))
@@ -218,6 +221,8 @@ def take(state: State, call: Call, value: Digest | Judgement | Critique | None, 
         return replace(state, notes=(*state.notes, note))
     if isinstance(value, Digest):
         return _take_digest(state, purpose.removeprefix("digest-"), value)
+    if isinstance(value, Verdicts):
+        return verifying.take(state, purpose, value)
     if isinstance(value, Judgement):
         return _take_judgement(state, purpose, value)
     return replace(state, finishing=replace(finishing, issues=value.issues))
@@ -235,7 +240,7 @@ def _take_digest(state: State, subject: str, digest: Digest) -> State:
 def _take_roll(state: State, subject: str, digest: Digest) -> State:
     """A batch was rolled up; the round is over when every batch of more than one has been."""
     finishing = state.finishing
-    batches = _batches(state)
+    batches = context.batches(state)
     rolled = Finding(subtask_id=subject, status="complete", content=digest.text, confidence=100)
     rolling = {**finishing.rolling, subject.rpartition("-")[2]: rolled}
     if any(len(batch) > 1 and str(place) not in rolling for place, batch in enumerate(batches)):
@@ -273,9 +278,9 @@ def no_synthesis(state: State, why: str) -> State:
         note = f"The answer could not be revised: {why}"
         finishing = replace(finishing, given_up=(*finishing.given_up, "revision"))
     elif finishing.by_template:
-        note = f"No synthesis could be made: {why}"
         finishing = replace(finishing, synthesis=Synthesis(answer="", by_template=True))
+        return replace(state, finishing=replace(finishing, unwritten=why))
     else:
-        note = f"The model's synthesis failed ({why}); a template merged the findings."
-        finishing = replace(finishing, by_template=True)
+        # What the gap says is in no note as well.
+        return replace(state, finishing=replace(finishing, by_template=True, unwritten=why))
     return replace(state, finishing=finishing, notes=(*state.notes, note))

@@ -1,5 +1,6 @@
 """How fast the calls of one tier may leave: shut while the endpoint asks for it, then a little less
-than it took before, then a climb until the limit is lifted. Pure; times are seconds of one clock.
+than it took before, then a climb until the limit is lifted; or so many in flight at once. Pure;
+times are seconds of one clock.
 
 The whole state fits into the reason that Temporal keeps with a task queue's rate, so that a person
 reads it in the Web UI, and any worker goes on from where another one died.
@@ -29,12 +30,19 @@ each step, until a refusal tells more.
 """
 SEARCHED_TO = 100.0
 """Calls per second: when this is reached without a refusal, the limit is lifted."""
+EXPECTED_STEPS = range(3, 6)
+"""Of the climb: where it is near the measured rate again, and a refusal comes as no surprise."""
 LIFTED = 10.0
-"""The limit is lifted when the climb has come to this many times the rate measured before."""
+"""The limit is lifted when the climb has come to this many times the rate measured before,"""
+FORGOTTEN = 45.0
+"""and any limit when nothing was refused for so many seconds."""
 CAUSE_CHARACTERS = 160
 
 _SHUT = re.compile(r"throttled ([\d.]+) s: (.*); then ([\d.]+)/s(?: of ([\d.]+)/s)?")
-_SLOWED = re.compile(r"slowed to ([\d.]+)/s: step (\d+) after a throttle(?: at ([\d.]+)/s)?")
+_IN_FLIGHT = re.compile(r"limited to (\d+) in flight, refused (\d+) s ago: (.*)")
+_SLOWED = re.compile(
+    r"slowed to ([\d.]+)/s: step (\d+), (\d+) s after a throttle(?: at ([\d.]+)/s)?"
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,10 @@ class Flow:
     """When that is."""
     cause: str = ""
     changed: float = 0.0
+    refused: float = 0.0
+    """When a call was refused last."""
+    most: int = 0
+    """Calls in flight at once that the endpoint takes, of all workers together; 0: any number."""
     burst: bool = False
     """Whether `measured` was seen while nothing limited the tier: calls on their way can still
     lower it, and the endpoint bears such a burst.
@@ -76,6 +88,8 @@ def next_rate(flow: Flow, event: Throttled | None, now: float) -> Flow:
         return _shut(flow, event, now)
     if flow.rate == 0:
         return _climbed(flow, 0, flow.after, now) if now >= flow.until else flow
+    if now >= flow.refused + FORGOTTEN:
+        return Flow()
     if flow.rate is None or now < flow.changed + _step_seconds(flow):
         return flow
     step = flow.step + 1
@@ -100,7 +114,8 @@ def _share(step: int) -> float:
 
 
 def _climbed(flow: Flow, step: int, rate: float, now: float) -> Flow:
-    return Flow(rate=_rounded(rate), measured=flow.measured, step=step, changed=now)
+    refused = max(flow.refused, flow.until)
+    return Flow(_rounded(rate), flow.measured, step, changed=now, refused=refused)
 
 
 def _shut(flow: Flow, event: Throttled, now: float) -> Flow:
@@ -116,10 +131,11 @@ def _shut(flow: Flow, event: Throttled, now: float) -> Flow:
         measured = max(event.measured, flow.rate / 2)
     else:
         # One bad second says little: no estimate falls by more than half.
-        lower = max(event.measured or 0.9 * flow.measured, flow.measured / 2)
+        lower = max(event.measured or 0.8 * flow.measured, flow.measured / 2)
         measured = min(lower, flow.rate)
     cause = " ".join(event.cause.split())[:CAUSE_CHARACTERS]
-    shut = Flow(rate=0.0, until=until, cause=cause, changed=now, burst=flow.rate is None)
+    burst = flow.rate is None and not flow.most
+    shut = Flow(rate=0.0, until=until, cause=cause, changed=now, refused=now, burst=burst)
     return _estimated(shut, measured)
 
 
@@ -145,6 +161,10 @@ def regained(shut: Flow) -> int:
 
 def described(tier: str, flow: Flow, now: float) -> str:
     """One readable line that says all of it."""
+    since = max(now - flow.refused, 0.0)
+    if flow.rate is None and flow.most:
+        most = f"{tier} limited to {flow.most} in flight"
+        return f"{most}, refused {since:.0f} s ago: {flow.cause}"
     if flow.rate is None:
         return f"{tier} at full speed"
     known = f"{flow.measured:.2f}/s" if flow.measured else ""
@@ -152,12 +172,14 @@ def described(tier: str, flow: Flow, now: float) -> str:
         left = math.ceil(max(flow.until - now, 0.0) * 10) / 10
         then = f"then {flow.after:.2f}/s" + (f" of {known}" if known else "")
         return f"{tier} throttled {left:g} s: {flow.cause}; {then}"
-    after = "after a throttle" + (f" at {known}" if known else "")
-    return f"{tier} slowed to {flow.rate:.2f}/s: step {flow.step} {after}"
+    after = f"{since:.0f} s after a throttle" + (f" at {known}" if known else "")
+    return f"{tier} slowed to {flow.rate:.2f}/s: step {flow.step}, {after}"
 
 
 def plainly(tier: str, flow: Flow) -> str:
     """The same for somebody who watches a run; it stays the same while the cause does."""
+    if flow.rate is None and flow.most:
+        return f"{tier} limited to {flow.most} in flight: {flow.cause}"
     if flow.rate is None:
         return f"{tier} at full speed"
     if flow.rate == 0:
@@ -172,14 +194,18 @@ def understood(tier: str, rate: float | None, text: str, written: float, now: fl
 
     A shut tier opens no later than its wait from now, whatever the writer's clock said.
     """
+    said, when = text.removeprefix(f"{tier} "), min(written, now)
     if rate is None:
-        return Flow()
-    said = text.removeprefix(f"{tier} ")
+        many = _IN_FLIGHT.fullmatch(said)
+        if not many:
+            return Flow()
+        return Flow(most=int(many[1]), cause=many[3], changed=when, refused=when - int(many[2]))
     if shut := _SHUT.fullmatch(said):
         seconds, after, measured = (float(shut[number] or 0) for number in (1, 3, 4))
-        until = min(written, now) + min(seconds, LONGEST_SHUT)
-        return Flow(0.0, measured, 0, after, until, shut[2], min(written, now))
+        until = when + min(seconds, LONGEST_SHUT)
+        return Flow(0.0, measured, 0, after, until, shut[2], when, refused=when)
     if slowed := _SLOWED.fullmatch(said):
-        allowed, measured = float(slowed[1]), float(slowed[3] or 0)
-        return Flow(allowed, measured, int(slowed[2]), changed=min(written, now))
+        allowed, measured = float(slowed[1]), float(slowed[4] or 0)
+        refused = when - int(slowed[3])
+        return Flow(allowed, measured, int(slowed[2]), changed=when, refused=refused)
     return None

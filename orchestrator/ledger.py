@@ -1,8 +1,9 @@
 """What a run has reserved and spent: pure, driven by the workflow, so that it survives crashes and
 has no race.
 
-Invariant, always: spent + reserved <= cap, for dollars, calls and tokens. Work may not touch what
-is kept for the
+Invariant, always: spent + reserved <= cap, for dollars, calls and tokens. What a reset has lost
+counts like what was spent, except that it can be more than the cap left room for: then nothing is
+reserved any more. Work may not touch what is kept for the
 synthesis. A reservation covers the worst case of exactly one paid call; the worker refuses to send
 what could cost
 more than was reserved, so settling never exceeds a reservation.
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from orchestrator.contracts import Bill, Limits, Usage
+from orchestrator.contracts import Bill, Limits, Lost, Usage
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,14 @@ class Ledger:
     spent: Amount = Amount()
     reserved: Mapping[str, Amount] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
+    assumed: Decimal = Decimal(0)
+    """Of `spent.dollars`, what is the worst case of calls whose answers were lost."""
     unpriced: bool = False
     """Whether a call was settled whose price nobody knows: then `spent.dollars` is only a part."""
+    lost: tuple[Lost, ...] = ()
+    """What was paid before the run was reset and is not in `spent`, because no answer was found
+    again.
+    """
 
     @classmethod
     def under(cls, limits: Limits) -> Ledger:
@@ -64,10 +71,30 @@ class Ledger:
         """All open reservations together."""
         return sum(self.reserved.values(), Amount())
 
+    @property
+    def paid(self) -> Amount:
+        """All that is gone: what was spent, and what was lost by a reset."""
+        return sum((_amount(each.bill) for each in self.lost), self.spent)
+
+    @property
+    def all_usage(self) -> Usage:
+        """Of all that is gone."""
+        return sum((each.bill.usage for each in self.lost), self.usage)
+
+    @property
+    def all_assumed(self) -> Decimal:
+        """Of all that is gone, what is the worst case of calls whose answers were lost."""
+        return sum((each.bill.assumed for each in self.lost), self.assumed)
+
+    @property
+    def all_priced(self) -> bool:
+        """Whether the price of all that is gone is known."""
+        return not (self.unpriced or any(each.bill.dollars is None for each in self.lost))
+
     def fits(self, amount: Amount, *, keep: bool = True) -> bool:
         """Whether a reservation can be made; `keep` False for the synthesis alone."""
         kept = self.kept if keep else Amount()
-        return self.spent + self.held + amount + kept <= self.cap
+        return self.paid + self.held + amount + kept <= self.cap
 
     def reserve(self, call_id: str, amount: Amount, *, keep: bool = True) -> Ledger:
         """Set aside the worst case of a call. DoesNotFit if the caller did not ask first."""
@@ -76,12 +103,18 @@ class Ledger:
         return replace(self, reserved={**self.reserved, call_id: amount})
 
     def settle(self, call_id: str, bill: Bill) -> Ledger:
-        """Replace a reservation by what was paid."""
-        paid = Amount(bill.dollars or Decimal(0), bill.calls, bill.usage.total)
+        """Replace a reservation by what was paid. Of a bill that is not final only the dollars are
+        right: it counts at the calls and tokens that were reserved, if those are more.
+        """
+        reserved, tokens = self.reserved[call_id], bill.usage.total
+        if not bill.final:
+            tokens = max(tokens, reserved.tokens)
+        paid = Amount(bill.dollars or Decimal(0), bill.calls, tokens)
         return replace(
-            self._without(call_id),
+            self._without(call_id, bill),
             spent=self.spent + paid,
             usage=self.usage + bill.usage,
+            assumed=self.assumed + bill.assumed,
             unpriced=self.unpriced or (bill.calls > 0 and bill.dollars is None),
         )
 
@@ -91,9 +124,10 @@ class Ledger:
         """
         amount = self.reserved[call_id]
         return replace(
-            self._without(call_id),
+            self._without(call_id, bill),
             spent=self.spent + amount,
             usage=self.usage + bill.usage,
+            assumed=self.assumed + amount.dollars,
             unpriced=self.unpriced or (bill.calls > 0 and bill.dollars is None),
         )
 
@@ -106,10 +140,29 @@ class Ledger:
         reserved.
         """
         cap = Amount(limits.dollars, limits.model_calls, limits.tokens)
-        if not (self.cap <= cap or self.spent + self.held + self.kept <= cap):
+        if not (self.cap <= cap or self.paid + self.held + self.kept <= cap):
             raise DoesNotFit("the new cap is below what is already spent, reserved and kept")
         return replace(self, cap=cap)
 
-    def _without(self, call_id: str) -> Ledger:
+    def reset(self, lost: tuple[Lost, ...], instead: tuple[Lost, ...]) -> Ledger:
+        """Count what a reset has lost, in place of what was said of the same reset before."""
+        others = tuple(each for each in self.lost if each not in instead)
+        return replace(self, lost=(*others, *lost))
+
+    def _without(self, call_id: str, bill: Bill = Bill()) -> Ledger:  # noqa: B008
         rest = {key: amount for key, amount in self.reserved.items() if key != call_id}
-        return replace(self, reserved=rest)
+        return replace(self, reserved=rest, lost=_found_again(self.lost, call_id, bill))
+
+
+def _amount(bill: Bill) -> Amount:
+    return Amount(bill.dollars or Decimal(0), bill.calls, bill.usage.total)
+
+
+def _found_again(lost: tuple[Lost, ...], call_id: str, bill: Bill) -> tuple[Lost, ...]:
+    """What stays lost when a bill of before the reset comes in: it is one of those of its call, if
+    it can be told which, the same or else an unknown one.
+    """
+    own = [each for each in lost if each.id == call_id] if bill.earlier else []
+    same = [each for each in own if each.bill.dollars == bill.dollars and bill.usage.total]
+    found = next(iter((*same, *(each for each in own if each.bill.assumed))), None)
+    return tuple(each for each in lost if each is not found)

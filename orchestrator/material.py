@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from orchestrator import context, verifying
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Contract, Finding, Problem
 from orchestrator.materials import (
     CritiqueMaterial,
@@ -17,11 +18,13 @@ from orchestrator.materials import (
     SynthesisMaterial,
     WorkMaterial,
 )
-from orchestrator.state import Progress, State
+from orchestrator.state import Progress, State, passes_on
 
 DIGEST_WORDS = 400
-CHARACTERS_PER_TOKEN = 4
-"""Of plain English text; for sizes that decide what is shortened, never for what is paid."""
+LEAST_SHARE = 4
+"""Of the context, the findings keep at least a quarter, however long the answer is that is read
+beside them.
+"""
 
 
 def for_plan(state: State) -> PlanMaterial:
@@ -35,6 +38,7 @@ def for_plan(state: State) -> PlanMaterial:
         guidance=brief.playbook.guidance if brief.playbook else "",
         subtask_limit=state.goal.limits.subtasks,
         errors=state.plan_errors,
+        asked=state.goal.asked,
     )
 
 
@@ -60,21 +64,21 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
         timeout_seconds=state.goal.limits.subtask_timeout_seconds,
         number=len(progress.tries) + 1,
         reason=progress.reason,
-        broken=_broken(state, f"work-{subtask.id}"),
+        broken=broken(state, f"work-{subtask.id}"),
     )
 
 
 def for_review(state: State, progress: Progress) -> ReviewMaterial:
     assert progress.last is not None, "only a draft is reviewed"
-    broken = _broken(state, f"review-{progress.subtask.id}")
-    return ReviewMaterial(subtask=progress.subtask, draft=progress.last, broken=broken)
+    wrong = broken(state, f"review-{progress.subtask.id}")
+    return ReviewMaterial(subtask=progress.subtask, draft=progress.last, broken=wrong)
 
 
 def for_refine(state: State, progress: Progress) -> RefineMaterial:
     return RefineMaterial(
         subtask=progress.subtask,
         reasons=tuple(each.why for each in progress.tries),
-        broken=_broken(state, f"refine-{progress.subtask.id}"),
+        broken=broken(state, f"refine-{progress.subtask.id}"),
     )
 
 
@@ -99,6 +103,7 @@ def for_replan(state: State) -> ReplanMaterial:
         used_ids=state.replanning.used_ids,
         addable=min(state.goal.limits.subtasks, HARD_SUBTASK_LIMIT - len(state.work)),
         errors=state.replanning.errors,
+        asked=state.goal.asked,
     )
 
 
@@ -107,39 +112,52 @@ def _standing(progress: Progress) -> Literal["waiting", "running"]:
 
 
 def for_digest(state: State, findings: tuple[Finding, ...], purpose: str) -> DigestMaterial:
+    """One finding, whole; or a batch of them, within the context."""
+    cut: tuple[str, ...] = ()
+    if len(findings) > 1:
+        findings, cut = context.within(findings, context.room(state))
     return DigestMaterial(
         goal=state.goal.text,
         findings=findings,
+        cut=cut,
         words=DIGEST_WORDS,
-        broken=_broken(state, purpose),
+        broken=broken(state, purpose),
     )
 
 
 def for_judge(state: State, question: str, purpose: str) -> JudgeMaterial:
-    return JudgeMaterial(question=question, findings=state.usable, broken=_broken(state, purpose))
+    findings, cut = context.within(state.usable, context.room(state))
+    said = broken(state, purpose)
+    return JudgeMaterial(question=question, findings=findings, cut=cut, broken=said)
 
 
-def for_synthesis(state: State) -> SynthesisMaterial:
-    """Every finding, failures included; in a revision also what is to change."""
+def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
+    """Every finding, failures included; in a revision also what is to change. `room`: the bytes
+    that a model may read of them; None: all of them, for a template.
+    """
     assert state.plan is not None, "only a plan's findings are synthesized"
     playbook = state.brief.playbook
     finishing = state.finishing
     serious = [each for each in finishing.issues or () if each.severity != "info"]
+    previous = finishing.synthesis.answer if finishing.synthesis else ""
+    findings, cut = (_whole(state), ()) if room is None else _beside(previous, state, room)
     return SynthesisMaterial(
         goal=state.goal.text,
-        strategy=state.plan.strategy,
         instruction=state.plan.synthesis_instruction,
         template=playbook.template if playbook else "merge",
-        min_confidence=playbook.min_confidence if playbook else 0,
+        min_confidence=verifying.shown_from(state),
         subtasks=state.plan.subtasks,
-        findings=for_answer(state),
+        findings=findings,
+        cut=cut,
         inputs=state.brief.inputs,
         not_run=state.brief.not_run,
-        context_tokens=state.goal.limits.supervisor_context_tokens,
-        previous=finishing.synthesis.answer if finishing.synthesis else "",
+        citable=tuple(each.subtask_id for each in _whole(state) if passes_on(each)),
+        previous=previous,
         issues=tuple(f"{each.severity}: {each.problem} {each.fix}".strip() for each in serious),
         judged=finishing.conflicts,
-        broken=_broken(state, "synthesize"),
+        to_verify=len(finishing.to_verify),
+        verified=verifying.verified(state),
+        broken=broken(state, "synthesize"),
     )
 
 
@@ -148,24 +166,47 @@ def for_answer(state: State) -> tuple[Finding, ...]:
     all.
     """
     finishing = state.finishing
-    gone = tuple(finding for finding in state.findings if finding not in state.usable)
-    if finishing.judgement is not None and finishing.judgement.winner:
-        winner = state.work[finishing.judgement.winner].finding
-        return (winner, *gone) if winner else state.findings
-    return (*finishing.rolled, *gone) if finishing.rolled else state.findings
+    if _winner(state) is None and (finishing.rolled or finishing.rolling):
+        return (*context.rolled_up(state), *_gone(state))
+    return _whole(state)
+
+
+def _whole(state: State) -> tuple[Finding, ...]:
+    """The winner of a selection and what failed; without a selection, all findings."""
+    winner = _winner(state)
+    return (winner, *_gone(state)) if winner else state.findings
+
+
+def _winner(state: State) -> Finding | None:
+    judgement = state.finishing.judgement
+    return state.work[judgement.winner].finding if judgement and judgement.winner else None
+
+
+def _gone(state: State) -> tuple[Finding, ...]:
+    return tuple(finding for finding in state.findings if finding not in state.usable)
+
+
+def _beside(answer: str, state: State, room: int) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """The findings, cut so that they and an answer can be read together."""
+    left = max(room - len(answer.encode()), room // LEAST_SHARE)
+    return context.within(for_answer(state), left)
 
 
 def for_critique(state: State) -> CritiqueMaterial:
     assert state.plan is not None and state.finishing.synthesis is not None
+    answer = state.finishing.synthesis.answer
+    findings, cut = _beside(answer, state, context.room(state))
     return CritiqueMaterial(
         goal=state.goal.text,
         instruction=state.plan.synthesis_instruction,
         synthesis=state.finishing.synthesis,
-        findings=for_answer(state),
-        broken=_broken(state, "critique"),
+        findings=findings,
+        cut=cut,
+        broken=broken(state, "critique"),
     )
 
 
-def _broken(state: State, purpose: str) -> Problem | None:
+def broken(state: State, purpose: str) -> Problem | None:
+    """The last malformed answer of a purpose that is to be mended."""
     problems = state.broken.get(purpose, ())
     return problems[-1] if problems else None

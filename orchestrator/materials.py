@@ -16,8 +16,8 @@ from orchestrator.contracts import (
     PinnedInput,
     Plan,
     Problem,
+    Remark,
     RoleCard,
-    Strategy,
     Subtask,
     Synthesis,
 )
@@ -34,6 +34,8 @@ class PlanMaterial(Contract):
     subtask_limit: int = 6
     errors: tuple[str, ...] = ()
     """What was wrong with the previous plan; empty at the first go."""
+    asked: tuple[str, ...] = ()
+    """Fingerprints of what the runs above have planned."""
 
 
 class WorkMaterial(Contract):
@@ -58,7 +60,6 @@ class SynthesisMaterial(Contract):
     """What `synthesize` works from."""
 
     goal: str
-    strategy: Strategy = "merge"
     instruction: str = ""
     template: str = "merge"
     min_confidence: Percent = 0
@@ -66,13 +67,20 @@ class SynthesisMaterial(Contract):
     findings: tuple[Finding, ...] = ()
     inputs: tuple[PinnedInput, ...] = ()
     not_run: tuple[Omission, ...] = ()
-    context_tokens: int = 50_000
+    citable: tuple[str, ...] = ()
+    """Ids of the subtasks that found something for this answer: none else may be cited."""
+    cut: tuple[str, ...] = ()
+    """Ids of the findings that had to be cut to fit the supervisor's context."""
     previous: str = ""
     """In a revision: the answer that is to be revised."""
     issues: tuple[str, ...] = ()
     """In a revision: what the critic wants changed."""
     judged: tuple[str, ...] = ()
     """In a revision: contradictions and how they were judged."""
+    to_verify: int = 0
+    """How many remarks a model was to verify."""
+    verified: tuple[Remark, ...] = ()
+    """Those of them that one did, each with its verdict."""
     broken: Problem | None = None
     """The malformed answer that this call is to mend."""
 
@@ -127,7 +135,8 @@ class ReplanMaterial(Contract):
     addable: int = 0
     """How many subtasks may be added."""
     errors: tuple[str, ...] = ()
-    broken: Problem | None = None
+    asked: tuple[str, ...] = ()
+    """Fingerprints of what the runs above have planned."""
 
 
 class Change(Contract):
@@ -147,6 +156,8 @@ class JudgeMaterial(Contract):
 
     question: str
     findings: tuple[Finding, ...]
+    cut: tuple[str, ...] = ()
+    """Ids of the findings that had to be cut to fit the supervisor's context."""
     broken: Problem | None = None
 
 
@@ -162,11 +173,43 @@ class DigestMaterial(Contract):
     goal: str
     findings: tuple[Finding, ...]
     words: int = Field(300, ge=1)
+    cut: tuple[str, ...] = ()
+    """Ids of the findings that had to be cut to fit the supervisor's context."""
     broken: Problem | None = None
 
 
 class Digest(Contract):
     text: str
+
+
+class VerifyMaterial(Contract):
+    """What `verify` looks at: remarks, each with the code around its line."""
+
+    repository: PinnedInput
+    remarks: tuple[Remark, ...]
+    withheld: tuple[Place, ...] = ()
+    """Lines of their files in which a credential was seen: they stay here."""
+    broken: Problem | None = None
+
+
+class Place(Contract):
+    """A line of a file, 1-based."""
+
+    file: str
+    line: int
+
+
+class Verdict(Contract):
+    """What a model says of one remark, once it has seen the code."""
+
+    verdict: Literal["confirmed", "refuted", "undecided"]
+    reason: str
+
+
+class Verdicts(Contract):
+    """One for each remark of the material, in its order."""
+
+    verdicts: tuple[Verdict, ...]
 
 
 class CritiqueMaterial(Contract):
@@ -176,7 +219,23 @@ class CritiqueMaterial(Contract):
     instruction: str
     synthesis: Synthesis
     findings: tuple[Finding, ...]
+    cut: tuple[str, ...] = ()
+    """Ids of the findings that had to be cut to fit the supervisor's context."""
     broken: Problem | None = None
+
+
+class ReachMaterial(Contract):
+    """What `reach` waits for: that the endpoint can be reached again."""
+
+    after_seconds: float = Field(0.0, ge=0)
+    """How long it waits before it looks for the first time."""
+    address: str = ""
+    """As in `Unreached`, for whoever reads the history."""
+
+
+class Reached(Contract):
+    waited_seconds: float
+    """In all, as the worker that saw it measured; a worker that took over counts from there."""
 
 
 class Issue(Contract):

@@ -1,45 +1,48 @@
-"""What the supervisor does next: `moves = next_moves(state, now)`, pure."""
+"""What the supervisor does next: `moves = next_moves(state)`, pure; its clock is `state.now`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from orchestrator import finishing, graph, material, teams
-from orchestrator.calls import free_call, paid_call
-from orchestrator.contracts import RoleTier, Tier
+from orchestrator import finishing, graph, keeping, material, outages, teams
+from orchestrator.calls import fitting_call, free_call
+from orchestrator.contracts import CallKind
 from orchestrator.events import (
     Ask,
     AskPerson,
     AskRaise,
     Cut,
     Move,
+    Prepare,
     Started,
-    StartTeam,
     Stop,
     UseTool,
 )
+from orchestrator.policies import POLICIES
 from orchestrator.reducer import apply
 from orchestrator.settling import held_back
 from orchestrator.state import Progress, State
+from orchestrator.work_calls import work_call
 
-DOWNGRADE: dict[RoleTier, Tier] = {"opus": "sonnet", "sonnet": "haiku"}
 
-
-def next_moves(state: State, now: datetime) -> tuple[Move, ...]:
+def next_moves(state: State) -> tuple[Move, ...]:
     """Everything that can start now, in order; each move takes the ones before it into account."""
-    return tuple(_moves(state, now))
+    return tuple(_moves(state))
 
 
-def _moves(state: State, now: datetime) -> Iterator[Move]:
-    while (move := _next(state, now)) is not None:
+def _moves(state: State) -> Iterator[Move]:
+    while (move := _next(state) or teams.word_above(state)) is not None:
         yield move
-        state = apply(state, Started(move), now)
+        state = apply(state, Started(move))
 
 
-def _next(state: State, now: datetime) -> Move | None:
+def _next(state: State) -> Move | None:
+    now = state.now
     if state.stopped_by("cancelled"):
         return _cut(state)
+    if state.phase == "preparing":
+        return Prepare() if not state.flights and not state.stop else None
     ending = _cut_ending(state)
     if ending is not None:
         return ending
@@ -48,13 +51,19 @@ def _next(state: State, now: datetime) -> Move | None:
     deadline = state.work_deadline
     if state.phase in ("planning", "working") and deadline and now >= deadline:
         return _cut(state) if state.stop else Stop("deadline", "the deadline was reached")
-    if state.phase == "planning":
-        return _plan(state)
-    if state.phase == "working":
-        return _work(state, now)
-    if state.phase == "synthesizing":
-        return _overdue(state, now) or finishing.next_ask(state)
-    return None
+    match state.phase:
+        case "planning":
+            return outages.next_reach(state) or _plan(state)
+        case "working":
+            return outages.needless_look(state) or outages.next_reach(state) or _work(state, now)
+        case "synthesizing":
+            return _overdue(state, now) or outages.next_reach(state) or _finish(state)
+        case _:
+            return None
+
+
+def _finish(state: State) -> Move | None:
+    return None if state.out_of_reach else finishing.next_ask(state)
 
 
 def _overdue(state: State, now: datetime) -> Move | None:
@@ -72,12 +81,13 @@ def _plan(state: State) -> Move | None:
         return None
     wanted = material.for_plan(state)
     if wanted.ready is not None or not state.goal.use_models:
-        return free_call(state, "plan", "plan")
-    ask = paid_call(state, "plan", "plan", wanted)
+        return free_call(state, "plan", "plan", wanted)
+    ask = fitting_call(state, "plan", "plan", wanted)
     if not state.ledger.fits(ask.amount):
         if state.short:
             return None
-        return _out_of_money(state, "the cap does not cover a plan and a synthesis")
+        why = keeping.why_short(state.goal, state.brief, state.ledger.cap)
+        return _out_of_money(state, why)
     return ask
 
 
@@ -97,26 +107,24 @@ def _cut_ending(state: State) -> Move | None:
     ids = tuple(
         key
         for key, flight in state.flights.items()
-        if not flight.cut and (each := _owner(state, flight.move)) is not None and each.ending
+        if not flight.cut
+        and (owner := state.work.get(flight.move.subtask_id)) is not None
+        and owner.ending
     )
     return Cut(ids) if ids else None
 
 
-def _owner(state: State, move: Ask | UseTool | StartTeam) -> Progress | None:
-    return state.work.get(move.call.subtask_id if isinstance(move, Ask) else move.subtask_id)
-
-
 def _replan(state: State) -> Move | None:
     flying = any(key.startswith("replan-") for key in state.flights)
-    if not state.replanning.setbacks or flying:
+    if not state.replanning.setbacks or flying or state.out_of_reach:
         return None
-    ask = paid_call(state, "replan", "replan", material.for_replan(state))
+    ask = fitting_call(state, "replan", "replan", material.for_replan(state))
     return ask if state.ledger.fits(ask.amount) else None
 
 
 def _without_replan(state: State) -> Move | None:
     """What failed takes down what needs it, but only once everything else has been done."""
-    if state.flights or state.waiting_since or not state.replanning.setbacks:
+    if state.flights or state.waiting_since or state.out_of_reach or not state.replanning.setbacks:
         return None
     return _out_of_money(state, "the rest of the budget does not cover changing the plan")
 
@@ -176,20 +184,19 @@ def _start(state: State, progress: Progress) -> Move | None:
     role = state.brief.role(subtask.role)
     if progress.tier == "none":
         number = state.numbers.get(f"use_tool-{subtask.id}", 0) + 1
-        return UseTool(f"use_tool-{subtask.id}-{number}", subtask.id, role.tools[0])
+        wanted = material.for_work(state, progress)
+        return UseTool(f"use_tool-{subtask.id}-{number}", subtask.id, wanted)
+    if state.out_of_reach:
+        return None
     if role.team and progress.stage == "work":
         return teams.start(state, progress) or _wait_or_stop(state)
     if progress.stage != "work":
         return _affordable(state, _ask(state, progress))
-    ask = _ask(state, progress, progress.tier)
-    if state.ledger.fits(ask.amount) or state.ledger.reserved or role.fixed_tier:
-        return _affordable(state, ask)
-    cheaper = DOWNGRADE.get(progress.tier)
-    while cheaper is not None:
-        ask = _ask(state, progress, cheaper)
-        if state.ledger.fits(ask.amount):
-            return ask
-        cheaper = DOWNGRADE.get(cheaper)
+    ask = work_call(state, progress)
+    less = ask.call.tier != progress.tier or ask.call.max_output < POLICIES["work"].max_output
+    if less and state.ledger.reserved:
+        # What is in flight may give back enough to ask as was planned.
+        return None
     return _affordable(state, ask)
 
 
@@ -209,16 +216,8 @@ def _out_of_money(state: State, why: str) -> Move:
     return AskRaise(why) if state.goal.wait_for_raise else Stop("budget", why)
 
 
-def _ask(state: State, progress: Progress, tier: RoleTier | None = None) -> Ask:
-    subtask_id = progress.subtask.id
-    role = state.brief.role(progress.subtask.role)
+def _ask(state: State, progress: Progress) -> Ask:
+    """A review of a draft, or a better instruction."""
+    kind: CallKind = "review" if progress.stage == "review" else "refine"
     wanted = material.for_subtask(state, progress)
-    if progress.stage == "review":
-        return paid_call(state, "review", f"review-{subtask_id}", wanted, progress=progress)
-    if progress.stage == "refine":
-        return paid_call(state, "refine", f"refine-{subtask_id}", wanted, progress=progress)
-    what = "repair" if f"work-{subtask_id}" in state.broken else "work"
-    assert tier is not None and tier != "none", "work without a model is a tool's"
-    return paid_call(
-        state, "work", f"{what}-{subtask_id}", wanted, tier=tier, progress=progress, role=role
-    )
+    return fitting_call(state, kind, f"{kind}-{progress.subtask.id}", wanted, progress=progress)

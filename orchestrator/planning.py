@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
-from orchestrator import policies
+from orchestrator import graph, policies
 from orchestrator.contracts import Plan, Revision, RoleTier, Subtask, Usage
 from orchestrator.events import Stop
 from orchestrator.materials import Change, Patch
@@ -43,6 +43,10 @@ def fall_back(state: State) -> State:
         inputs=tuple(pinned.name for pinned in state.brief.inputs),
         role=role.name,
     )
+    if role.team and graph.fingerprint(subtask) in state.goal.asked:
+        return replace(
+            state, stop=Stop("endpoint", f"no valid plan, and {role.name} was asked above")
+        )
     note = (
         f"The planner gave no valid plan ({'; '.join(state.plan_errors)}): one agent took it all."
     )
@@ -54,7 +58,9 @@ def _propose(state: State, plan: Plan) -> State:
     """A plan with its price; it waits for a person if the goal says so."""
     state = adopt(state, plan)
     state = replace(state, estimate=predict(state))
-    return replace(state, phase="approval") if needs_approval(state) else state
+    if not needs_approval(state):
+        return state
+    return replace(state, phase="approval", proposed=state.now)
 
 
 def needs_approval(state: State) -> bool:

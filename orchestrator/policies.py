@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 from typing import TypedDict
 
 from temporalio.common import RetryPolicy
@@ -18,6 +19,8 @@ from orchestrator.contracts import Effort, Tier
 
 CANCEL_GRACE = timedelta(seconds=10)
 """What has not answered this long after a cut counts at its reservation."""
+HAND_UP = timedelta(seconds=5)
+"""How much longer, for each level of teams below, a run waits for the report of a team it cut."""
 OUTPUT_TOKENS = {"low": 200, "expected": 800}
 """What a call is taken to write when a plan is priced; the worst case is its max_output."""
 TOOL_SECONDS = 5.0
@@ -30,15 +33,55 @@ REPAIRS = 2
 """How often an answer of the wrong shape, or an invalid plan, is sent back to be mended."""
 TRANSPORT_TRIES = 3
 """How often a call that may have been billed is scheduled again."""
+TOO_LONG_TRIES = 2
+"""How often the work of a subtask may take longer than a call may: then it is too big for one."""
+FAULT_TRIES = 6
+"""How often a call is sent that the endpoint fails at without charging it: half a minute."""
+CALL_SECONDS = 300
+"""Start-to-close of a call that is no work on a subtask, for which the caller's Limits say it."""
 OUTPUT_TOKENS_PER_SECOND = 40
-"""A call's start-to-close is at least max_output over this."""
+"""What such a call may write in its time: else its start-to-close is max_output over this."""
 FREE_ATTEMPTS = 3
+"""Of what asks no model: no throttle is waited out, and a fault would repeat itself."""
+PREPARE_SECONDS = 300
+PREPARE_PATIENCE = 3_600
+"""How long a run that asks models waits for a worker that can prepare it."""
+PREPARE_TIER: Tier = "sonnet"
+"""On whose queue such a run is prepared: whoever serves it knows the endpoint."""
+REACH_SECONDS = 300
+"""How long one attempt waits for an endpoint; how long the run does is its limit's business."""
+SHORTEST_SLEEP = timedelta(milliseconds=1)
+"""The shortest timer that Temporal keeps: shorter ones are none."""
 TOOL_MARGIN_SECONDS = 15
 """How much longer than its own limit a tool may take to clean up after itself."""
 BYTES_PER_TOKEN = 2
-"""The worst case for counting tokens of text without a tokenizer: UTF-8 bytes over this."""
-PROMPT_OVERHEAD_TOKENS = 1_500
-"""Schema, envelopes and tool preamble around the material of a call."""
+"""What long text is reserved at: UTF-8 bytes over this. It is no bound: text of rare scripts, or of
+no language, may have as many tokens as bytes, and never more, because tokenizers work on bytes.
+"""
+UNCOUNTED_BYTES = 8_000
+"""Of a call's material that are reserved at a token a byte: so most calls surely fit, and only one
+whose prompt is longer is counted by its endpoint before it leaves.
+"""
+PROMPT_OVERHEAD_TOKENS = 4_500
+"""Instructions, schema, envelopes and tool preamble around the material of a call, at a token a
+byte; the planner's, the longest, have 3,700.
+"""
+EXPECTED_OVERHEAD_TOKENS = 750
+"""What these usually are."""
+MIN_CONFIDENCE = 60
+"""Of a finding that is accepted, where the run's limits say nothing."""
+LEAST_OUTPUT = 2_000
+"""Tokens: no call is given less room for its answer, however small the cap. What plans and
+syntheses need that are short; twice what an answer is taken to have.
+"""
+KEPT_SHARE = Decimal("0.25")
+"""Of the cap, the most that is kept for the synthesis, if a smaller one can still be made of it."""
+TEAM_SUBTASKS = 3
+"""How many subtasks a team is taken to plan when its price is predicted."""
+VERIFIED_AT_ONCE = 10
+"""Remarks that one call verifies."""
+EXCERPT_BYTES = 3_000
+"""Of the code around a remark: about 25 lines before and after."""
 FALLBACK_ROLE = "analyst"
 """Takes the whole goal when the planner gives no valid plan."""
 MIN_SYNTHESIS_SECONDS = 60
@@ -60,29 +103,26 @@ class Options(TypedDict):
 
 @dataclass(frozen=True)
 class Policy:
-    """One row; `seconds` is start-to-close. What asks a model runs on the queue of its tier."""
+    """One row. What asks a model runs on the queue of its tier; how long one call may take follows
+    from its room for output and the caller's Limits.
+    """
 
-    seconds: int
-    schedule_to_close: int | None = None
-    attempts: int = 0
-    """Temporal's attempts; 0: bounded by schedule-to-close alone."""
     tier: Tier = "sonnet"
     max_output: int = 0
     effort: Effort = "medium"
+    schedule_to_close: int | None = None
+    attempts: int = 0
+    """Temporal's attempts; 0: bounded by schedule-to-close alone."""
     heartbeat: int = 10
 
-    def options(self, seconds: int = 0, attempts: int = 0) -> Options:
-        """Temporal's options; `seconds`, if given, is the start-to-close of this one call, and
-        `attempts` its bound.
+    def options(self, seconds: float, *, attempts: int = 0, total: float = 0.0) -> Options:
+        """Temporal's options for one call that may take this many seconds; `attempts` and `total`,
+        the schedule-to-close, replace those of the row where they are given.
         """
-        longest = seconds or self.seconds
+        until = total or (max(self.schedule_to_close, 3 * seconds) if self.schedule_to_close else 0)
         return Options(
-            start_to_close_timeout=timedelta(seconds=longest),
-            schedule_to_close_timeout=(
-                timedelta(seconds=max(self.schedule_to_close, 3 * longest))
-                if self.schedule_to_close
-                else None
-            ),
+            start_to_close_timeout=timedelta(seconds=seconds),
+            schedule_to_close_timeout=timedelta(seconds=until) if until else None,
             heartbeat_timeout=timedelta(seconds=self.heartbeat),
             retry_policy=RetryPolicy(
                 initial_interval=timedelta(seconds=1),
@@ -97,19 +137,13 @@ class Policy:
         )
 
 
-def _model(tier: Tier, max_output: int, effort: Effort, seconds: int = 300) -> Policy:
-    return Policy(
-        seconds,
-        schedule_to_close=3_600,
-        tier=tier,
-        max_output=max_output,
-        effort=effort,
-    )
+def _model(tier: Tier, max_output: int, effort: Effort) -> Policy:
+    return Policy(tier, max_output, effort, schedule_to_close=3_600)
 
 
 POLICIES: dict[str, Policy] = {
-    "prepare": Policy(300, attempts=3),
-    "use_tool": Policy(300, attempts=3),
+    "prepare": Policy(attempts=3),
+    "use_tool": Policy(attempts=3),
     "plan": _model("sonnet", 8_000, "medium"),
     "work": _model("haiku", 8_000, "medium"),
     "review": _model("haiku", 4_000, "low"),
@@ -119,6 +153,10 @@ POLICIES: dict[str, Policy] = {
     "digest": _model("haiku", 4_000, "low"),
     "synthesize": _model("sonnet", 16_000, "medium"),
     "critique": _model("sonnet", 8_000, "high"),
+    "verify": _model("sonnet", 4_000, "medium"),
+    # Each attempt hands itself back in time, so that the Web UI shows what it last saw; how long a
+    # run waits in all is its limit's business, by schedule-to-close.
+    "reach": Policy(),
 }
 
 
@@ -127,9 +165,8 @@ def patience(about: str) -> timedelta:
     return APPROVAL_PATIENCE if about == "approval" else PERSON_PATIENCE
 
 
-def options(kind: str, seconds: int = 0, *, free: bool = False) -> Options:
-    """Temporal's options for an activity type; `seconds`, if given, is its start-to-close.
+# ---------------------------------------------------------------- the deployment's own caps
 
-    `free`: it asks no model, so no throttle can be waited out, and a fault would repeat itself.
-    """
-    return POLICIES[kind].options(seconds, FREE_ATTEMPTS if free else 0)
+MOST_RUN = "HOLDFAST_MOST_DOLLARS_RUN"
+MOST_DAY = "HOLDFAST_MOST_DOLLARS_DAY"
+"""The settings, as refusals name them; their values reach a run through its Briefing alone."""

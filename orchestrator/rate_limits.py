@@ -18,11 +18,10 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from orchestrator.gate import plainly, understood
+from orchestrator.pollers import POLL_SECONDS
 
 ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
 RPC_SECONDS = 5.0
-POLL_SECONDS = 70.0
-"""A worker that lives asks for work at least this often."""
 CANNOT = (
     RPCStatusCode.UNIMPLEMENTED,
     RPCStatusCode.PERMISSION_DENIED,

@@ -8,12 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from orchestrator.contracts import Draft, Problem, RoleTier
+from orchestrator import graph, policies
+from orchestrator.contracts import Draft, Escalation, Problem, RoleCard, RoleTier
 from orchestrator.materials import Refined, Review
 from orchestrator.settling import accept, settle, tried, update
 from orchestrator.state import Progress, State
+from orchestrator.text import sentence
 
 CLIMB: dict[RoleTier, RoleTier] = {"haiku": "sonnet", "sonnet": "opus"}
+STRENGTH: tuple[RoleTier, ...] = ("none", "haiku", "sonnet", "opus")
 REFINE_FROM_TRY = 3
 BEST_GUESS = (
     "Nobody can be asked. Give your best guess, and state the assumption that you make as such."
@@ -25,8 +28,6 @@ def judge_work(
 ) -> State:
     """The verdict on what `work` returned, and what follows from it."""
     progress = state.work[subtask_id]
-    if problem and problem.kind == "truncated" and not progress.doubled:
-        return update(state, subtask_id, lambda each: replace(each, doubled=True))
     progress = replace(progress, last=draft or progress.last)
     state = update(state, subtask_id, lambda _: progress)
     verdict, why = _verdict(state, draft, problem)
@@ -52,7 +53,8 @@ def _verdict(state: State, draft: Draft | None, problem: Problem | None) -> tupl
         return kind, f"{reason}: {draft.escalation.message}"
     if draft.verdicts:
         return "failed_checks", "; ".join(draft.verdicts)
-    least = state.goal.limits.min_confidence
+    said = state.goal.limits.min_confidence
+    least = policies.MIN_CONFIDENCE if said is None else said
     if draft.confidence < least:
         return "confidence_too_low", f"confidence {draft.confidence} is below {least}"
     return "accepted", ""
@@ -65,7 +67,7 @@ def try_again(state: State, subtask_id: str, verdict: str, why: str, now: dateti
     state = update(state, subtask_id, lambda each: tried(each, verdict, why))
     progress = state.work[subtask_id]
     if len(progress.tries) >= state.goal.limits.tries_per_subtask:
-        return settle(state, subtask_id, "failed", why, now)
+        return give_up(state, subtask_id, why, now)
     fixed = state.brief.role(progress.subtask.role).fixed_tier
     tier = progress.tier if fixed else CLIMB.get(progress.tier, progress.tier)
     refine = len(progress.tries) + 1 >= REFINE_FROM_TRY
@@ -76,43 +78,86 @@ def try_again(state: State, subtask_id: str, verdict: str, why: str, now: dateti
     )
 
 
+def give_up(state: State, subtask_id: str, why: str, now: datetime) -> State:
+    """After its last try a subtask goes to the role's fallback, for one try; then it has failed
+    for good.
+    """
+    progress = state.work[subtask_id]
+    fallback = None if progress.relieved or state.stop else _fallback(state, progress)
+    if fallback is None:
+        return settle(state, subtask_id, "failed", why, now)
+    state = _hand_over(state, subtask_id, fallback, why)
+    # What the tries before have climbed to is kept: a weaker model would not do better.
+    tier = state.work[subtask_id].tier
+    if not fallback.fixed_tier and STRENGTH.index(tier) < STRENGTH.index(progress.tier):
+        tier = progress.tier
+    return update(state, subtask_id, lambda each: replace(each, relieved=True, tier=tier))
+
+
+def _fallback(state: State, progress: Progress) -> RoleCard | None:
+    """The role that a subtask is handed to; None: there is none, or it has had it, or a run above
+    has asked it the same.
+    """
+    name = state.brief.role(progress.subtask.role).fallback
+    card = next((each for each in state.brief.roles if each.name == name), None)
+    if card is None or card.tier == "none" or name in progress.former:
+        return None
+    handed = progress.subtask.model_copy(update={"role": name})
+    return None if graph.fingerprint(handed) in state.goal.asked else card
+
+
 def _afresh(progress: Progress, reason: str) -> Progress:
-    return replace(progress, stage="work", reason=reason, doubled=False)
+    return replace(progress, stage="work", reason=reason)
 
 
 def _escalated(state: State, subtask_id: str, reason: str, why: str, now: datetime) -> State:
     progress = state.work[subtask_id]
     state = update(state, subtask_id, lambda each: tried(each, "escalated", why))
     spent = len(progress.tries) + 1 >= state.goal.limits.tries_per_subtask
-    if reason == "out_of_scope" and not spent:
-        role = state.brief.role(progress.subtask.role)
-        known = [card.name for card in state.brief.roles if card.tier != "none"]
-        if role.fallback in known:
-            return _hand_over(state, subtask_id, role.fallback, why)
+    fallback = _fallback(state, progress) if reason == "out_of_scope" else None
+    if fallback is not None and not (spent and progress.relieved):
+        state = _hand_over(state, subtask_id, fallback, why)
+        return update(
+            state, subtask_id, lambda each: replace(each, relieved=spent or each.relieved)
+        )
     if reason == "ambiguous_input" and not progress.asked and not spent:
         if state.goal.ask_people:
             return update(state, subtask_id, lambda each: replace(each, stage="person", reason=why))
-        guess = f"{why}. {BEST_GUESS}"
-        return update(state, subtask_id, lambda each: replace(_afresh(each, guess), asked=True))
+        guess = f"{sentence(why)} {BEST_GUESS}"
+        return update(state, subtask_id, lambda each: replace(_afresh(each, guess), asked=now))
     return settle(state, subtask_id, "escalated", why, now)
 
 
-def _hand_over(state: State, subtask_id: str, role_name: str, why: str) -> State:
-    role = state.brief.role(role_name)
+def too_long(state: State, subtask_id: str, why: str, now: datetime) -> State:
+    """No call is long enough for the subtask: it is given back, to be split."""
+    message = f"one call is too short for it: {why}"
+    given_back = Escalation(reason="timeout", message=message)
+    last = Draft(status="escalated", reason=message, escalation=given_back)
+    state = update(state, subtask_id, lambda each: replace(each, last=last))
+    return _escalated(state, subtask_id, "timeout", f"timeout: {message}", now)
 
+
+def _hand_over(state: State, subtask_id: str, role: RoleCard, why: str) -> State:
     def handed(progress: Progress) -> Progress:
         subtask = progress.subtask.model_copy(update={"role": role.name})
         tier = role.tier if role.fixed_tier else progress.subtask.tier or role.tier
-        return replace(_afresh(progress, why), subtask=subtask, tier=tier)
+        former = (*progress.former, progress.subtask.role)
+        return replace(_afresh(progress, why), subtask=subtask, tier=tier, former=former)
 
     return update(state, subtask_id, handed)
 
 
-def answered_by_person(state: State, subtask_id: str, answer: str) -> State:
+def answered_by_person(state: State, subtask_id: str, answer: str, by: str = "") -> State:
     """Go on with what a person said; nobody said anything in time: with the best guess."""
     said = f"A person was asked and answered: {answer}" if answer else BEST_GUESS
-    reason = f"{state.work[subtask_id].reason}. {said}"
-    return update(state, subtask_id, lambda each: replace(_afresh(each, reason), asked=True))
+    reason = f"{sentence(state.work[subtask_id].reason)} {said}"
+    source = f"answered by {by or 'a person'}: {answer}"
+
+    def answered(progress: Progress) -> Progress:
+        answers = (*progress.answers, source) if answer else progress.answers
+        return replace(_afresh(progress, reason), asked=state.now, answers=answers)
+
+    return update(state, subtask_id, answered)
 
 
 def judge_review(

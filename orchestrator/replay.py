@@ -19,6 +19,7 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHistory
 from temporalio.converter import DataConverter
 from temporalio.worker import (
+    ExecuteWorkflowInput,
     Interceptor,
     Replayer,
     StartActivityInput,
@@ -27,6 +28,7 @@ from temporalio.worker import (
     WorkflowOutboundInterceptor,
 )
 
+from orchestrator.state import State
 from orchestrator.storage import DirectoryStore, inline
 from orchestrator.temporal import data_converter, plugin
 from workflows import WORKFLOWS
@@ -37,9 +39,11 @@ class _Produced:
     """The activities that today's code schedules, by id."""
 
     arguments: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    runs: list[Any] = field(default_factory=list)
+    """The workflow's own object."""
 
     def interceptor(self) -> Interceptor:
-        produced = self.arguments
+        produced, runs = self.arguments, self.runs
 
         class Outbound(WorkflowOutboundInterceptor):
             def start_activity(self, input: StartActivityInput) -> workflow.ActivityHandle[Any]:
@@ -50,6 +54,10 @@ class _Produced:
             def init(self, outbound: WorkflowOutboundInterceptor) -> None:
                 super().init(Outbound(outbound))
 
+            async def execute_workflow(self, input: ExecuteWorkflowInput) -> Any:
+                runs.append(workflow.instance())
+                return await super().execute_workflow(input)
+
         class Capture(Interceptor):
             def workflow_interceptor_class(
                 self, _input: WorkflowInterceptorClassInput
@@ -59,22 +67,50 @@ class _Produced:
         return Capture()
 
 
+@dataclass(frozen=True)
+class Played:
+    """A history that today's code was led through."""
+
+    differences: tuple[str, ...]
+    """What today's code does otherwise, one line each."""
+    state: State | None
+    """The run's, as the workflow itself has it at the end of the history."""
+
+
 async def replay(history: WorkflowHistory, store: DirectoryStore | None = None) -> tuple[str, ...]:
     """What differs between a history and what today's code does, one line each; empty: nothing.
 
     Without a store the history must have every payload inlined, as `export` writes it.
     """
+    return (await played(history, store)).differences
+
+
+async def played(history: WorkflowHistory, store: DirectoryStore | None = None) -> Played:
+    """The same, with the state that the run came to."""
     produced = _Produced()
     replayer = Replayer(
         workflows=WORKFLOWS, plugins=[plugin(store)], interceptors=[produced.interceptor()]
     )
     result = await replayer.replay_workflow(history, raise_on_replay_failure=False)
+    state = getattr(produced.runs[-1], "_state", None) if produced.runs else None
     if result.replay_failure is not None:
-        return (" ".join(str(result.replay_failure).split()),)
+        return Played((" ".join(str(result.replay_failure).split()),), state)
+    if not produced.runs:
+        return Played(("not one step of it was taken: there is nothing to compare",), None)
     if store is not None:
         for event in history.events:
             await inline(event, store)
-    return await _differences(history, produced.arguments, data_converter(None, None))
+    differences = await _differences(history, produced.arguments, data_converter(None))
+    return Played(differences, state)
+
+
+async def unfollowed(history: WorkflowHistory, store: DirectoryStore | None = None) -> str:
+    """Why Temporal itself cannot lead today's code through a history; empty: it can. Arguments are
+    not compared: a run goes on when only they differ.
+    """
+    replayer = Replayer(workflows=WORKFLOWS, plugins=[plugin(store)])
+    result = await replayer.replay_workflow(history, raise_on_replay_failure=False)
+    return " ".join(str(result.replay_failure or "").split())
 
 
 async def _differences(

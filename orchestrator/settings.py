@@ -11,12 +11,15 @@ Temporal's client library; `uses_own_server` only asks whether any of them is se
 from __future__ import annotations
 
 import os
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
-from platformdirs import user_state_path
-from pydantic import AliasChoices, BeforeValidator, Field, SecretStr
+from platformdirs.unix import Unix
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from orchestrator.address import withheld_of
 
 NAME = "holdfast"
 HOME = Path(__file__).resolve().parent.parent
@@ -25,12 +28,21 @@ the caller's.
 """
 
 
+_PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy")
+
+
 def _default_state() -> Path:
-    return user_state_path(NAME)
+    # The same place on macOS, so that what the pages say of it holds there, too.
+    return Unix(NAME).user_state_path
 
 
 def _split_paths(value: object) -> object:
     return tuple(value.split(os.pathsep)) if isinstance(value, str) else value
+
+
+def _below_home(path: Path) -> Path:
+    # A worker has another working directory than the starter that hands its settings on.
+    return HOME / path.expanduser()
 
 
 class Settings(BaseSettings):
@@ -67,15 +79,26 @@ class Settings(BaseSettings):
     model_haiku: str = Field("claude-haiku-5-5", description="Model id of the haiku tier.")
     model_sonnet: str = Field("claude-sonnet-5-5", description="Model id of the sonnet tier.")
     model_opus: str = Field("claude-opus-5-5", description="Model id of the opus tier.")
-    price_file: Path | None = Field(
-        None, description="YAML with prices that override the library's."
+    price_file: Annotated[Path, AfterValidator(_below_home)] | None = Field(
+        None,
+        description="YAML with prices that override the library's; relative to worker.py.",
     )
     capabilities: str = Field(
         "auto",
-        description="Of the endpoint: auto, full, or a list of schemas,effort,caching,counting.",
+        description="Of the endpoint: auto, full, or a list of schemas,effort,counting.",
     )
     idle_seconds: int = Field(
         60, ge=1, description="The embedded server stops after this long without use."
+    )
+    keep_megabytes: int = Field(
+        2_000, ge=50,
+        description="So many MB are kept of store, journal, reports and snapshots each.",
+    )  # fmt: skip
+    most_dollars_run: Annotated[Decimal, Field(ge=0, le=1_000_000)] | None = Field(
+        None, description="Dollars that no run may go above, whatever its Goal says."
+    )
+    most_dollars_day: Annotated[Decimal, Field(ge=0, le=1_000_000)] | None = Field(
+        None, description="Dollars that all calls of a day (UTC) may cost together."
     )
     log_level: str = Field("INFO", description="Level of the JSON log files.")
     web_ui: str = Field(
@@ -90,6 +113,16 @@ class Settings(BaseSettings):
         if isinstance(alias, AliasChoices):
             return str(alias.choices[0])
         return f"{cls.model_config['env_prefix']}{name.upper()}"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values that no log, screen or history may show: keys, and what addresses carry."""
+        key = self.anthropic_api_key
+        found = [key.get_secret_value()] if key else []
+        found.append(os.environ.get("TEMPORAL_API_KEY", ""))
+        addresses = [self.anthropic_base_url, *(os.environ.get(name, "") for name in _PROXIES)]
+        found += [value for url in addresses for value in withheld_of(url)]
+        return tuple(dict.fromkeys(value for value in found if value))
 
     @property
     def uses_own_server(self) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 from typing import TypeVar
 
-from orchestrator import graph
-from orchestrator.contracts import Bill, Draft, Finding, FindingStatus, Try
-from orchestrator.events import Ask, Stop
+from orchestrator import graph, verifying
+from orchestrator.contracts import Bill, Call, Draft, Finding, FindingStatus, Try
+from orchestrator.events import Stop
 from orchestrator.state import Progress, Setback, State, passes_on
 
 Held = TypeVar("Held")
@@ -25,13 +26,14 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
         content=draft.content,
         data=draft.data,
         confidence=draft.confidence if status in ("complete", "escalated") else 0,
-        sources=draft.sources,
+        sources=(*draft.sources, *progress.answers),
         reason=why,
         escalation=draft.escalation if status == "escalated" else None,
         tries=progress.tries,
         model=progress.model,
         usage=progress.usage,
         dollars=progress.paid.dollars,
+        assumed=progress.paid.assumed,
         started=progress.started,
         finished=now,
     )
@@ -133,26 +135,31 @@ def _end_of_work(state: State, now: datetime) -> State:
     complete = any(finding.status == "complete" for finding in state.findings)
     # Nothing complete: what there is is shown, and nothing is paid for it.
     free = not complete or not state.goal.use_models or state.stopped_by("endpoint")
-    return replace(
-        state,
-        phase="synthesizing",
-        finishing=replace(state.finishing, by_template=state.finishing.by_template or free),
-    )
+    # A template's answer that a model verifies is not written anew by one.
+    free = free or verifying.wanted(state)
+    finishing = replace(state.finishing, by_template=state.finishing.by_template or free)
+    return verifying.chosen(replace(state, phase="synthesizing", finishing=finishing))
 
 
 def _clock(state: State, now: datetime) -> State:
-    """The deadline stands still while nothing but a person keeps the run."""
-    if state.first_paid is None:
-        return state
+    """The deadline stands still while nothing but a person or a lost endpoint keeps the run, or a
+    team that says so of itself.
+    """
     asked = any(each.stage == "person" and not each.finding for each in state.work.values())
-    kept = state.phase == "approval" or state.paused or state.short or asked
-    waits = bool(kept) and not state.flights and state.phase != "closed"
+    kept = state.phase == "approval" or state.paused or state.short or asked or state.out_of_reach
+    waits = bool(kept or state.waiting_teams) and not state.at_work and state.phase != "closed"
     if waits and state.waiting_since is None:
         return replace(state, waiting_since=now)
     if not waits and state.waiting_since is not None:
-        waited = state.waited + (now - state.waiting_since).total_seconds()
-        return replace(state, waiting_since=None, waited=waited)
+        return replace(_waited(state, state.waiting_since, now), waiting_since=None)
     return state
+
+
+def _waited(state: State, since: datetime, now: datetime) -> State:
+    """The state with a wait that is over; before the first paid call no deadline runs."""
+    paid = max(since, min(state.first_paid or now, now))
+    before = state.waited_before + (paid - since).total_seconds()
+    return replace(state, waited=state.waited + (now - paid).total_seconds(), waited_before=before)
 
 
 def leave_undone(state: State, stop: Stop, now: datetime) -> State:
@@ -169,6 +176,14 @@ def leave_undone(state: State, stop: Stop, now: datetime) -> State:
         else:
             state = skip(state, key, f"not started: {stop.why}", now)
     return state
+
+
+def ended_by_person(state: State, subtask_id: str, now: datetime) -> State:
+    """A subtask that a person ended, and that nothing completed meanwhile."""
+    progress = state.work.get(subtask_id)
+    if progress is None or not progress.ending or progress.finding is not None:
+        return state
+    return settle(state, subtask_id, "cancelled", progress.ending, now)
 
 
 def accept(state: State, subtask_id: str, why: str, now: datetime) -> State:
@@ -189,19 +204,54 @@ def update(state: State, subtask_id: str, change: Callable[[Progress], Progress]
 
 def landed(state: State, flight_id: str) -> State:
     """An activity is no longer in flight."""
-    move = state.flights[flight_id].move
-    subtask_id = move.call.subtask_id if isinstance(move, Ask) else move.subtask_id
-    state = replace(state, flights=without(state.flights, flight_id))
+    subtask_id = state.flights[flight_id].move.subtask_id
+    state = replace(
+        state,
+        flights=without(state.flights, flight_id),
+        standing=without(state.standing, flight_id),
+    )
     if subtask_id:
         return update(state, subtask_id, lambda each: replace(each, flight=""))
     return state
+
+
+def pay(state: State, call: Call, bill: Bill) -> State:
+    """Settle a call in the ledger and with its subtask. A bill that is not final counts at the
+    reservation, or at itself where that is more; what the endpoint billed above the reservation,
+    and what else is to be known of the bill, is noted.
+    """
+    assert call.model is not None, "what asks no model is not paid"
+    reserved = state.ledger.reserved[call.id].dollars
+    paid = bill
+    if not bill.final:
+        known = bill.dollars or Decimal(0)
+        # A model without a price reserves no dollars: that it may have cost some stays known.
+        price = max(reserved, known) if call.model.prices else None
+        assumed = max(reserved - known, Decimal(0))
+        paid = bill.model_copy(update={"dollars": price, "assumed": assumed})
+    noted = [f"{call.id}: {bill.note}"] if bill.note else []
+    if call.model.prices and bill.dollars is not None and bill.dollars > reserved:
+        noted.append(
+            f"{call.id}: the endpoint billed ${bill.dollars}, more than the ${reserved} that were"
+            " reserved for the call."
+        )
+    ledger = state.ledger.settle(call.id, paid)
+    state = replace(state, ledger=ledger, notes=(*state.notes, *noted))
+    if not call.subtask_id:
+        return state
+    return update(state, call.subtask_id, lambda each: add_bill(each, paid))
 
 
 def add_bill(progress: Progress, bill: Bill) -> Progress:
     before = progress.paid
     unknown = bill.dollars is None or before.dollars is None
     total = None if unknown else (before.dollars or 0) + (bill.dollars or 0)
-    paid = Bill(model=bill.model, calls=before.calls + bill.calls, dollars=total)
+    paid = Bill(
+        model=bill.model,
+        calls=before.calls + bill.calls,
+        dollars=total,
+        assumed=before.assumed + bill.assumed,
+    )
     return replace(
         progress, paid=paid, model=bill.model or progress.model, usage=progress.usage + bill.usage
     )

@@ -1,8 +1,7 @@
 """What a person may tell a run: one row a command. Pure: a refusal with its reason, and an effect.
 
 `refusal` is asked twice, when the Update arrives and when its turn comes, so that of two that
-exclude each other
-one wins and the other is told.
+exclude each other one wins and the other is told.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from orchestrator import graph, planning
-from orchestrator.contracts import HARD_SUBTASK_LIMIT, Draft, Limits, Order
-from orchestrator.events import Stop
-from orchestrator.ledger import DoesNotFit
+from orchestrator import graph, keeping, planning, policies
+from orchestrator.contracts import HARD_SUBTASK_LIMIT, Draft, Given, Limits, Order
+from orchestrator.events import Steered, Stop
+from orchestrator.ledger import Amount, DoesNotFit
 from orchestrator.preview import predict
 from orchestrator.repair import answered_by_person
 from orchestrator.settling import settle, skip, update
@@ -41,9 +40,20 @@ def refusal(state: State, name: str, order: Order) -> str:
     return COMMANDS[name].refusal(state, order)
 
 
-def steer(state: State, name: str, order: Order, now: datetime) -> State:
-    """The state after a command that was not refused."""
-    return COMMANDS[name].effect(state, order, now)
+def steer(state: State, event: Steered, now: datetime) -> State:
+    """The state after a command, with what became of it."""
+    why = refusal(state, event.command, event.order)
+    given = Given(
+        number=event.number,
+        command=event.command,
+        order=event.order,
+        at=event.at or now,
+        refused=why,
+        before=state.plan if event.command == "edit" and not why else None,
+    )
+    if not why:
+        state = COMMANDS[event.command].effect(state, event.order, now)
+    return replace(state, orders=(*state.orders, given))
 
 
 # ---------------------------------------------------------------- plans
@@ -100,7 +110,7 @@ def _not_asked(state: State, order: Order) -> str:
 
 
 def _answer(state: State, order: Order, _now: datetime) -> State:
-    return answered_by_person(state, order.subtask_id, order.text)
+    return answered_by_person(state, order.subtask_id, order.text, order.by)
 
 
 def _not_retryable(state: State, order: Order) -> str:
@@ -220,6 +230,9 @@ def _bad_cap(state: State, order: Order) -> str:
     ]
     if lower:
         return f"{', '.join(lower)}: below the present cap; a cap can only be raised"
+    if state.briefing is not None and state.briefing.within(wanted) != wanted:
+        most = state.briefing.most_dollars
+        return f"this deployment allows at most ${most:f} a run ({policies.MOST_RUN})"
     same = all(getattr(wanted, name) == getattr(cap, name) for name in CAPS)
     return "that is the present cap; name a higher one" if same else ""
 
@@ -233,7 +246,9 @@ def _raise_cap(state: State, order: Order, _now: datetime) -> State:
     except DoesNotFit:
         return state
     goal = state.goal.model_copy(update={"limits": limits})
-    return replace(state, goal=goal, ledger=ledger, short="")
+    if state.ledger.kept != Amount() and state.briefing and state.phase != "synthesizing":
+        ledger = keeping.grown(ledger, limits, state.briefing)
+    return replace(state, goal=goal, ledger=ledger, short="", short_since=None)
 
 
 CAPS = ("dollars", "model_calls", "tokens")

@@ -30,9 +30,13 @@ from temporalio.worker import (
     Interceptor,
 )
 
+from orchestrator.known_secrets import KnownSecrets
+from orchestrator.pollers import BEAT
+
 LOG_BYTES = 5_000_000
 LOG_FILES = 3
-_HIDDEN = "[hidden]"
+CHATTY = ("httpx", "httpx2", "httpcore", "httpcore2", "anthropic")
+"""Libraries whose informative lines repeat addresses with all that stands in them."""
 _TEMPORAL = {
     "workflow_id": "workflow_id",
     "run_id": "run_id",
@@ -56,8 +60,10 @@ def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()
     else:
         path.touch(mode=0o600)
         handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1)
-    handler.setFormatter(_formatter([secret for secret in secrets if secret]))
+    handler.setFormatter(_formatter(secrets))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
     # Its sentence repeats as text what the record carries as fields.
     workflow.logger.workflow_info_on_message = False
     activity.logger.activity_info_on_message = False
@@ -70,14 +76,17 @@ def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()
 
 
 def runtime() -> Runtime:
-    """The SDK's native part, with its own messages in the same log; by default it prints them."""
+    """The SDK's native part, with its own messages in the same log; by default it prints them. It
+    tells the server that this worker lives.
+    """
     return Runtime(
         telemetry=TelemetryConfig(
             logging=LoggingConfig(
                 filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
                 forwarding=LogForwardingConfig(logger=logging.getLogger("temporalio.core")),
             )
-        )
+        ),
+        worker_heartbeat_interval=BEAT,
     )
 
 
@@ -93,17 +102,25 @@ def _shared() -> list[Processor]:
     ]
 
 
-def _formatter(secrets: list[str]) -> logging.Formatter:
+def _formatter(secrets: Iterable[str]) -> logging.Formatter:
+    known = KnownSecrets(secrets)
+
     def rendered(logger: WrappedLogger, name: str, event: EventDict) -> str:
-        line = str(structlog.processors.JSONRenderer(default=str)(logger, name, event))
-        for secret in secrets:
-            line = line.replace(secret, _HIDDEN)
-        return line
+        # Before it is JSON: in a line, what is blotted out could be a part of its form.
+        said = {key: _plain(value) for key, value in event.items()}
+        render = structlog.processors.JSONRenderer(default=str)
+        return str(render(logger, name, known.blot_all(said)))
 
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[*_shared(), structlog.stdlib.ExtraAdder(), _flattened],
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, rendered],
     )
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has a form for as it is, anything else as text."""
+    known = isinstance(value, str | int | float | dict | list | tuple) or value is None
+    return value if known else str(value)
 
 
 def _flattened(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:

@@ -8,28 +8,32 @@ cannot differ between them.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload
+from temporalio.api.failure.v1 import Failure
 from temporalio.client import Client
 from temporalio.contrib.pydantic import PydanticJSONPlainPayloadConverter
 from temporalio.converter import (
     CompositePayloadConverter,
     DataConverter,
+    DefaultFailureConverter,
     DefaultPayloadConverter,
     ExternalStorage,
     JSONPlainPayloadConverter,
-    PayloadCodec,
+    PayloadConverter,
 )
 from temporalio.envconfig import ClientConfig
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
+from orchestrator.activations import OneAtATime
 from orchestrator.contracts import Goal, Report
-from orchestrator.storage import READABLE, DirectoryStore, external_storage
+from orchestrator.spans import NoteSpans
+from orchestrator.storage import READABLE, DirectoryStore, PayloadLost, external_storage
 
 PURE_MODULES = ("orchestrator", "activities", "workflows")
 """Passed through the sandbox: re-importing the contracts for each run costs 30 ms of CPU. A test
@@ -76,31 +80,46 @@ class _PayloadConverter(CompositePayloadConverter):
         )
 
 
+class _FailureConverter(DefaultFailureConverter):
+    """What the SDK says of an activity whose arguments it cannot have is told to try again; that
+    the blob is lost is permanent.
+    """
+
+    def to_failure(
+        self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure
+    ) -> None:
+        if isinstance(exception.__cause__, PayloadLost):
+            exception = exception.__cause__.lost
+        super().to_failure(exception, payload_converter, failure)
+
+
 def _runner(existing: WorkflowRunner | None) -> WorkflowRunner:
     if not isinstance(existing, SandboxedWorkflowRunner):
         raise TypeError("workflows run in the sandbox only")
-    return replace(
-        existing, restrictions=existing.restrictions.with_passthrough_modules(*PURE_MODULES)
-    )
+    pure = existing.restrictions.with_passthrough_modules(*PURE_MODULES)
+    return OneAtATime(restrictions=pure, runner_class=existing.runner_class)
 
 
-def data_converter(storage: ExternalStorage | None, codec: PayloadCodec | None) -> DataConverter:
-    """Contracts as JSON; `codec` is the slot for encryption, applied before payloads are stored."""
+def data_converter(storage: ExternalStorage | None) -> DataConverter:
+    """Contracts as JSON."""
     return DataConverter(
-        payload_converter_class=_PayloadConverter, payload_codec=codec, external_storage=storage
+        payload_converter_class=_PayloadConverter,
+        failure_converter_class=_FailureConverter,
+        external_storage=storage,
     )
 
 
-def plugin(store: DirectoryStore | None, codec: PayloadCodec | None = None) -> SimplePlugin:
+def plugin(store: DirectoryStore | None) -> SimplePlugin:
     """The one object that client, worker, replayer and tests share. No store: everything stays
     inline.
     """
     storage = external_storage(store) if store else None
     return SimplePlugin(
         "holdfast",
-        data_converter=data_converter(storage, codec),
+        data_converter=data_converter(storage),
         workflow_runner=_runner,
         workflow_failure_exception_types=[ValidationError],
+        interceptors=[NoteSpans()],
     )
 
 

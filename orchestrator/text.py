@@ -6,6 +6,7 @@ cursor, turn the reading direction around, or become links and HTML.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 
@@ -13,9 +14,13 @@ HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 """Control, format (bidi, zero width), surrogate, private, unassigned, line and paragraph
 separators.
 """
+PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+"""Ids of runs and subtasks that mean nothing to a shell or a file system, wherever they are put."""
 _PLAIN = re.compile(r"[ -~]*\Z")
 _SPECIAL = re.compile(r"[\\`*\[\]|~$^]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|!(?=\[)")
 _LEADING = re.compile(r"\A(\s*)([#+\-=]|\d+(?=[.)]))")
+_PLAIN_LINES = re.compile(r"[ -~\n]*\Z")
+_UNSEEN = re.compile(r"[^ -~]")
 _ADDRESS = re.compile(r"(?i)(://|\bwww\.|(?<=\S)@(?=\S))")
 
 
@@ -68,6 +73,12 @@ def _broken_start(match: re.Match[str]) -> str:
     return f"{space}\\{mark}" if not mark.isdigit() else f"{space}&#{ord(mark[0])};{mark[1:]}"
 
 
+def sentence(text: str) -> str:
+    """The text with one full stop at its end, unless it ends a sentence already."""
+    trimmed = text.strip()
+    return trimmed if trimmed.endswith((".", "!", "?", "…", ":")) else f"{trimmed}."
+
+
 def code_span(text: str) -> str:
     """Markdown for the text in code letters, whatever backticks it holds."""
     shown = visible(text).replace("|", "\u2502") or " "
@@ -76,3 +87,19 @@ def code_span(text: str) -> str:
     # A space at both ends is taken off again, unless there is nothing else.
     pad = " " if longest or (shown.strip() and shown.strip() != shown) else ""
     return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def for_json(text: str) -> str:
+    """JSON with every character that is not seen as an escape of JSON: `\\u009b`. Line ends of the
+    document stay; its meaning, too.
+    """
+    if _PLAIN_LINES.match(text):
+        return text
+    return _UNSEEN.sub(_json_escaped, text)
+
+
+def _json_escaped(match: re.Match[str]) -> str:
+    letter = match[0]
+    if letter == "\n" or unicodedata.category(letter) not in HIDDEN_CATEGORIES:
+        return letter
+    return json.dumps(letter)[1:-1] if letter > "\x7e" else f"\\u{ord(letter):04x}"

@@ -1,7 +1,8 @@
-"""Shows whoever looks at a run which of the tiers that it waits for are slowed just now.
+"""Shows whoever looks at a run which of the tiers that it waits for are slowed just now, or served
+by nobody.
 
-A throttle belongs to the deployment and passes; it is in no run's history. So the worker that
-answers a query adds it to the answer: to the view, and to the board that the Web UI asks for.
+Both belong to the deployment and pass; they are in no run's history. So the worker that answers a
+query adds them to the answer: to the view, and to the board that the Web UI asks for.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from orchestrator.board import board
 from orchestrator.view import RunView
 
 Slowed = Callable[[], Mapping[str, str]]
-"""() -> tier -> a line that says how fast it goes and why, of the tiers not at full speed."""
+"""() -> tier -> a line that says how fast it goes and why, of the tiers not at full speed; one line
+may be that of several.
+"""
 
 
 class _Run(Protocol):
@@ -61,5 +64,5 @@ class ShowThrottles(Interceptor):
 
 def with_throttles(view: RunView, slowed: Mapping[str, str]) -> RunView:
     """The view with a note for each slowed tier that a call in flight belongs to."""
-    notes = tuple(slowed[tier] for tier in view.tiers if tier in slowed)
+    notes = tuple(dict.fromkeys(slowed[tier] for tier in view.tiers if tier in slowed))
     return view.model_copy(update={"notes": (*notes, *view.notes)}) if notes else view

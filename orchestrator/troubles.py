@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 from temporalio.exceptions import (
     ActivityError,
     ApplicationError,
     CancelledError,
     ChildWorkflowError,
+    TerminatedError,
+    TimeoutError,
+    TimeoutType,
 )
 
-from orchestrator.contracts import Bill
+from orchestrator.contracts import Bill, Contract, Report, Span, Unreached
 from orchestrator.events import Trouble, TroubleKind
+from orchestrator.policies import Options
 
+Detail = TypeVar("Detail", bound=Contract)
+FIXED: dict[type[BaseException], str] = {CancelledError: "cancelled", TerminatedError: "terminated"}
+"""What the SDK words in its own way where a history has no words at all."""
 KINDS: dict[str, TroubleKind] = {
     "NotBilled": "not_billed",
     "PossiblyBilled": "possibly_billed",
@@ -19,34 +31,90 @@ KINDS: dict[str, TroubleKind] = {
     "CallRefused": "refused",
     "AuthenticationRefused": "stopping",
     "SpendLimitReached": "stopping",
+    "EndpointUnreachable": "unreachable",
+    "BlobLost": "lost",
 }
 
 
-def trouble(error: ActivityError, *, cut: bool) -> Trouble:
-    """What is known of a model call without a result. `cut`: the supervisor had cancelled it."""
-    cause = error.cause
+def trouble(error: ActivityError, started: datetime, options: Options) -> Trouble:
+    """What is known of a model call without a result, scheduled at `started` with `options`."""
+    cause, at = error.cause, ended_at(error, started, options)
     if isinstance(cause, CancelledError):
         # Had the request left, the seam would have said PossiblyBilled.
-        return Trouble("cancelled", "cut before it was sent")
+        return Trouble("cancelled", "cut before it was sent", at=at)
+    if isinstance(cause, TimeoutError) and _never_left(error, cause):
+        return Trouble("not_billed", f"nobody took it: {words(error)}", at=at)
     if not isinstance(cause, ApplicationError):
         # A timeout: nobody knows how far the call came.
-        return Trouble("cancelled" if cut else "possibly_billed", words(error), Bill(calls=1))
+        late = isinstance(cause, TimeoutError) and cause.type == TimeoutType.START_TO_CLOSE
+        return Trouble("possibly_billed", words(error), Bill(calls=1), at, too_long=late)
+    bill = detail(cause.details, Bill) or Bill()
     kind = KINDS.get(cause.type or "", "refused")
-    bill = Bill.model_validate(cause.details[0]) if cause.details else Bill()
-    return Trouble("cancelled" if cut else kind, words(error), bill)
+    return Trouble(kind, words(error), bill, at, detail(cause.details, Unreached))
+
+
+def _never_left(error: ActivityError, cause: TimeoutError) -> bool:
+    """Whether a call ended in its queue: no attempt at it runs, and none that ran was paid."""
+    if error.started_event_id > 0:
+        return False
+    last = cause.__cause__
+    return last is None or (isinstance(last, ApplicationError) and last.type == "NotBilled")
+
+
+def ended_at(error: ActivityError, started: datetime, options: Options) -> datetime | None:
+    """When an activity ended without a result: as it said itself, or as its timeouts tell."""
+    cause = error.cause
+    if isinstance(cause, ApplicationError):
+        span = detail(cause.details, Span)
+        return span.ended if span else None
+    if not isinstance(cause, TimeoutError):
+        return None
+    limit = {
+        TimeoutType.HEARTBEAT: options["heartbeat_timeout"],
+        TimeoutType.START_TO_CLOSE: options["start_to_close_timeout"],
+    }.get(cause.type or TimeoutType.SCHEDULE_TO_CLOSE, options["schedule_to_close_timeout"])
+    return started + limit if limit else None
+
+
+def detail(details: Sequence[Any], kind: type[Detail]) -> Detail | None:
+    """The detail of this shape; None if there is none. Details arrive as plain JSON; an old one may
+    lack fields, and no two shapes share one.
+    """
+    for each in details:
+        if isinstance(each, dict) and not set(each).isdisjoint(kind.model_fields):
+            try:
+                return kind.model_validate(each)
+            except ValidationError:
+                continue
+    return None
 
 
 def words(error: ActivityError | ChildWorkflowError) -> str:
     """The innermost reason, as one line."""
     cause = _innermost(error)
+    for kind, said in FIXED.items():
+        if isinstance(cause, kind):
+            return said
     text = cause.message if isinstance(cause, ApplicationError) else str(cause)
     return " ".join(text.split())[:500] or type(cause).__name__
 
 
-def refused(error: ChildWorkflowError) -> bool:
-    """Whether a child was refused by `prepare`, before it could spend anything."""
+def refused(error: ActivityError) -> bool:
+    """Whether `prepare` refused the goal."""
     cause = _innermost(error)
     return isinstance(cause, ApplicationError) and cause.type == "BadGoal"
+
+
+def report_in(cause: BaseException | None) -> Report | None:
+    """The Report of a run that failed, from the error that closed its workflow."""
+    return detail(cause.details, Report) if isinstance(cause, ApplicationError) else None
+
+
+def spent_nothing(error: ChildWorkflowError) -> bool:
+    """Whether a team ended before it could ask anything: an activity's error closes a run only when
+    `prepare` failed, and as cancelled it closes only when that came before its first step.
+    """
+    return isinstance(error.cause, ActivityError | CancelledError)
 
 
 def _innermost(error: BaseException) -> BaseException:

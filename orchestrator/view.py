@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from orchestrator.contracts import Contract, Money, ReportStatus
+from orchestrator.contracts import Contract, Money, Plan, ReportStatus
 
 Phase = Literal["preparing", "planning", "approval", "working", "synthesizing", "closed"]
 RowStatus = Literal["waiting", "running", "complete", "failed", "escalated", "skipped", "cancelled"]
@@ -26,41 +26,86 @@ class Row(Contract):
     seconds: float = 0.0
     """Running time so far, or the whole of it."""
     dollars: Money | None = Decimal(0)
+    assumed: Money = Decimal(0)
+    """Of `dollars`, what is the worst case of calls whose answers were lost."""
     depends_on: tuple[str, ...] = ()
     note: str = ""
     """Why it is not complete, or how many remarks it made."""
 
 
+RowKind = Literal[
+    "planning", "subtask", "team", "verification", "digest", "judge", "synthesis", "critique"
+]
+
+
 class PreviewRow(Contract):
-    """What one subtask is expected to cost and take. Dollars are None for a model without a
-    price.
+    """What one part of a run is expected to cost and take. Dollars are whole hundredths of a cent,
+    so that rows add up as they are shown; None for a model without a price.
     """
 
     id: str
+    """Of the subtask; for what the supervisor itself asks, the kind."""
     title: str
     role: str
     tier: str
+    """Of the model that is asked first; `none`: a tool."""
+    kind: RowKind = "subtask"
     depends_on: tuple[str, ...] = ()
     low: Money | None = Decimal(0)
     expected: Money | None = Decimal(0)
     high: Money | None = Decimal(0)
-    """The worst case of one call: what is reserved for it."""
+    """What is reserved for it: the worst case of one try. Of a team: its slice of the money."""
     seconds: float = 0.0
+    paid: bool = False
+    """Whether the three prices are what was paid already."""
+    reused: bool = False
+    """Whether its finding is taken over from another run: nothing is asked for it."""
+
+    @property
+    def of_plan(self) -> bool:
+        """Whether it is a subtask of the plan, and no part of the supervisor's own work."""
+        return self.kind in ("subtask", "team")
+
+    @property
+    def asks(self) -> bool:
+        """Whether a model will be asked for it."""
+        return not (self.paid or self.reused or self.tier == "none")
 
 
 class Preview(Contract):
-    """A plan before it is paid: an estimate, never a promise; the cap is the promise."""
+    """A plan before it is paid: an estimate, never a promise; the cap is the promise.
+
+    Tries that are not accepted, changes of the plan and a revision of the answer are in no row.
+    """
 
     rows: tuple[PreviewRow, ...]
+    """Planning as it was paid, the subtasks in plan order, and what makes the answer of them."""
     low: Money | None = Decimal(0)
     expected: Money | None = Decimal(0)
     high: Money | None = Decimal(0)
-    """One call per subtask at its worst, planning and finishing included; never above the cap."""
+    """Each of these is the sum of its rows; `high` may be above the cap, which holds all the same.
+    """
     critical_path: tuple[str, ...] = ()
     makespan: float = 0.0
     """Seconds of the work under the concurrency limit, at the expected speed."""
     leaves: tuple[str, ...] = ()
-    """Inputs whose content is sent to a model endpoint, with their sizes."""
+    """What is sent to the model endpoint from here on; of inputs, with their sizes. Empty: no model
+    is asked any more.
+    """
+    endpoint: str = ""
+    """Where to: the address of the worker's endpoint."""
+    plan: Plan | None = None
+    """All that is asked: instructions, criteria, checks and inputs of each subtask."""
+
+    @property
+    def subtasks(self) -> tuple[PreviewRow, ...]:
+        """The rows of the plan."""
+        return tuple(row for row in self.rows if row.of_plan)
+
+    @property
+    def asks(self) -> bool:
+        """Whether any model will be asked."""
+        return any(row.asks for row in self.rows)
 
 
 class RunView(Contract):
@@ -68,24 +113,30 @@ class RunView(Contract):
 
     run_id: str
     goal: str
+    title: str = ""
+    """What the run is about, in a line."""
     phase: Phase
     status: ReportStatus | None = None
     rows: tuple[Row, ...] = ()
     dollars_spent: Money | None = Decimal(0)
+    assumed: Money = Decimal(0)
+    """Of the dollars spent, what is the worst case of calls whose answers were lost."""
     dollars_reserved: Money = Decimal(0)
     dollars_cap: Money = Decimal(0)
+    use_models: bool = False
+    """Whether any model may be asked."""
     model_calls: int = 0
     model_calls_cap: int = 0
     tokens_cap: int = 0
     started: datetime
     now: datetime
-    deadline: datetime | None = None
     tiers: tuple[str, ...] = ()
     """Of the model calls in flight."""
     waiting: tuple[str, ...] = ()
     """What a person is asked, one `what: question` each."""
     preview: Preview | None = None
-    """The plan's price and time, while it waits for approval."""
+    """The plan with its price and time as they were expected; None before there is one.
+    """
     notes: tuple[str, ...] = ()
     """What a reader must know now: waiting for a person, throttled, paused, cutting."""
     answer: str = ""

@@ -17,22 +17,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m simulator", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0: any free one")
     parser.add_argument("--script", type=Path, help="YAML; without it every call succeeds at once")
+    parser.add_argument(
+        "--memory", type=Path, help="file that keeps what was charged, should this be killed"
+    )
     arguments = parser.parse_args()
     try:
         script = read_script(arguments.script) if arguments.script else Script()
-        asyncio.run(_serve(script, arguments.port))
+        asyncio.run(_serve(script, arguments.port, arguments.memory))
     except (ScriptError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
     return 0
 
 
-async def _serve(script: Script, port: int) -> None:
+async def _serve(script: Script, port: int, memory: Path | None) -> None:
     left = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, left.set)
-    async with Simulator(script, port=port) as simulator:
+    async with Simulator(script, port=port, memory=memory) as simulator:
         lines = (
             f"export ANTHROPIC_BASE_URL={simulator.url}",
             f"export ANTHROPIC_API_KEY={script.key or 'scripted-key'}",

@@ -13,6 +13,7 @@ ROLE = re.compile(r"^- ([\w-]+) \((?:haiku|sonnet|opus)\):", re.MULTILINE)
 INPUT = re.compile(r"^- ([\w.-]+): (?:text|file|repository), \d+ bytes", re.MULTILINE)
 LIMIT = re.compile(r"At most (\d+) subtasks")
 FINDING = re.compile(r'<material source="(?:finding of )?subtask ([\w.-]+)')
+REMARK = re.compile(r'<material source="remark (\d+)">')
 GOAL = re.compile(r"<goal>\n(.*?)\n</goal>", re.DOTALL)
 INSTRUCTION = re.compile(r"<instruction>\n(.*?)\n</instruction>", re.DOTALL)
 CONFIDENCE = 90
@@ -76,12 +77,15 @@ def _special(call: str, prompt: str, script: Script) -> dict[str, Any]:
             return _work(prompt)
         case "review":
             return {"verdict": "pass"}
+        case "refine":
+            asked = _excerpt(_first(INSTRUCTION, prompt).removeprefix(MARK).strip())
+            return {"instruction": f"{MARK} In other words: {asked}"}
         case "judge":
             return {"winner": next(iter(_findings(prompt)), "none")}
-        case "match":
-            return {"template_id": "no_match"}
         case "synthesize":
             return _synthesis(prompt)
+        case "verify":
+            return _verdicts(prompt)
     return {}
 
 
@@ -124,6 +128,21 @@ def _work(prompt: str) -> dict[str, Any]:
     done = {"status": "complete", "confidence": CONFIDENCE, "reason": "", "message": ""}
     asked = _excerpt(_first(INSTRUCTION, prompt).removeprefix(MARK).strip())
     return {**done, "result": f"{MARK} Result for: {asked}", "sources": []}
+
+
+def _verdicts(prompt: str) -> dict[str, Any]:
+    """All confirmed but the last of several, so that both outcomes are seen."""
+    numbers = [int(number) for number in REMARK.findall(prompt)]
+    return {
+        "verdicts": [
+            {
+                "remark": number,
+                "verdict": "refuted" if number == len(numbers) > 1 else "confirmed",
+                "reason": f"{MARK} what the code around remark {number} shows",
+            }
+            for number in numbers
+        ]
+    }
 
 
 def _synthesis(prompt: str) -> dict[str, Any]:

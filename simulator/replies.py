@@ -46,6 +46,11 @@ class Reply:
     ping_seconds: float
 
     @property
+    def arrives(self) -> bool:
+        """Whether the whole answer leaves, in time or late."""
+        return self.fault in (None, "slow_pings", "json_not_stream")
+
+    @property
     def pause(self) -> float:
         """Between two of the stream's deltas."""
         if not self.tokens_per_second:

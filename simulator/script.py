@@ -3,6 +3,7 @@
 seed: 7                     # of everything random; the same requests get the same fates
 latency: [0.2, 0.6]         # seconds to the first token, a number or a range
 rate: 5                     # calls of a model admitted per second; beyond: 429 with retry-after
+in_flight: 4                # calls of a model answered at once; beyond: 429 (`refusal: 529`)
 rules:                      # the first rule that applies decides
   - {call: work, first: 2, status: 529}
   - {text: "compare", nth: [3], fault: drop_mid_stream}
@@ -12,11 +13,20 @@ rules:                      # the first rule that applies decides
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 CALLS = {
     "subtasks": "plan",
@@ -28,7 +38,7 @@ CALLS = {
     "winner": "judge",
     "answer": "synthesize",
     "issues": "critique",
-    "template_id": "match",
+    "verdicts": "verify",
 }
 """Property of the requested schema → call, so that any request can be told from its body."""
 
@@ -102,13 +112,30 @@ class Script(BaseModel):
     """Calls admitted per second of each model, as the API counts; 0: any number."""
     burst: int = Field(1, ge=1)
     """Calls admitted at once after a rest."""
+    in_flight: int = Field(0, ge=0)
+    """Calls of each model that are answered at once; beyond: `refusal`. 0: any number."""
+    refusal: Literal[429, 529] = 429
+    """What a call beyond `in_flight` is refused with, and `retry-after: 1`."""
     subtasks: int = Field(3, ge=1)
     """Of a scripted plan; the request's own limit holds too."""
     plan: Literal["parallel", "chain", "fan_in"] = "fan_in"
     key: str = ""
     """The only key accepted; empty: any."""
+    mark: str = ""
+    """A regular expression for what tells the prompts of one run from another's; the log counts
+    charges by what it finds.
+    """
     models: tuple[str, ...] = ("claude-haiku-5-5", "claude-sonnet-5-5", "claude-opus-5-5")
     rules: tuple[Rule, ...] = ()
+
+    @field_validator("mark")
+    @classmethod
+    def _compiles(cls, mark: str) -> str:
+        try:
+            re.compile(mark)
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from error
+        return mark
 
     @model_validator(mode="after")
     def _known_calls(self) -> Script:

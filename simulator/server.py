@@ -6,9 +6,11 @@ import hashlib
 import itertools
 import json
 import random
+import re
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -38,6 +40,7 @@ class _Asked:
     prompt: str
     schema: dict[str, Any]
     call: str
+    mark: str
 
 
 class Simulator:
@@ -47,18 +50,26 @@ class Simulator:
     while it runs.
     """
 
-    def __init__(self, script: Script | None = None, *, port: int = 0) -> None:
+    def __init__(
+        self, script: Script | None = None, *, port: int = 0, memory: Path | None = None
+    ) -> None:
         self.script = script or Script()
         self.url = ""
         self._port = port
         self._runner: web.AppRunner | None = None
-        self.reset()
+        self.log = RequestLog(memory)
+        self._start_afresh()
 
     def reset(self) -> None:
         """Forget everything that was asked: log, counts of rules, caches, the rate's past."""
-        self.log = RequestLog()
+        self.log.forget()
+        self.log = RequestLog(self.log.memory)
+        self._start_afresh()
+
+    def _start_afresh(self) -> None:
         self._limiters: defaultdict[str, Limiter] = defaultdict(Limiter)
         self._met: Counter[tuple[int, str]] = Counter()
+        self._answering: Counter[str] = Counter()
         self._cache = PromptCache()
         self._ids = itertools.count(1)
 
@@ -115,7 +126,7 @@ class Simulator:
         if asked is None:
             self.log.statuses[refusal.status] += 1
             return refusal
-        record = self.log.received(asked.digest, asked.call, str(asked.body["model"]))
+        record = self.log.received(asked.digest, asked.call, str(asked.body["model"]), asked.mark)
         self.log.began()
         if request.transport is not None:
             self.log.connections.add(request.transport.get_extra_info("peername"))
@@ -138,11 +149,24 @@ class Simulator:
             text = "This request would exceed your rate limit."
             headers = {"retry-after": str(wait)}
             return refuse(429, "rate_limit_error", text, request, headers=headers)
-        reply = self._reply(request, asked, rule, chance)
-        self.log.charged(record, usage_of(reply.message))
-        if rule and rule.status:
-            return _scripted_status(rule, request)
-        return await send(request, reply)
+        model, most = str(asked.body["model"]), self.script.in_flight
+        if most and self._answering[model] >= most:
+            self.log.refused(record, self.script.refusal)
+            return _beyond(self.script.refusal, request)
+        self._answering[model] += 1
+        began = time.monotonic()
+        try:
+            reply = self._reply(request, asked, rule, chance)
+            self.log.charged(asked.digest, usage_of(reply.message))
+            if rule and rule.status:
+                return _scripted_status(rule, request)
+            response = await send(request, reply)
+        finally:
+            self._answering[model] -= 1
+            record.seconds += time.monotonic() - began
+        if reply.arrives:
+            self.log.delivered(asked.digest)
+        return response
 
     def _read(
         self, request: web.Request, raw: bytes, *, counting: bool = False
@@ -166,7 +190,9 @@ class Simulator:
         prompt = "\n".join(wire.text_of(each.get("content")) for each in body["messages"])
         schema = schema_of(body, system)
         digest = hashlib.sha256(raw).hexdigest()
-        return _Asked(body, digest, system, prompt, schema, call_of(schema)), web.Response()
+        found = re.search(self.script.mark, prompt) if self.script.mark else None
+        mark = found.group() if found else ""
+        return _Asked(body, digest, system, prompt, schema, call_of(schema), mark), web.Response()
 
     def _rule(self, asked: _Asked, chance: random.Random) -> Rule | None:
         for number, rule in enumerate(self.script.rules):
@@ -264,6 +290,12 @@ class Simulator:
     async def _reset(self, request: web.Request) -> web.Response:
         self.reset()
         return web.json_response({}, headers=headers_of(request))
+
+
+def _beyond(status: int, request: web.Request) -> web.Response:
+    """The refusal of a call for which there is no room."""
+    text = "Too many requests are being answered at once."
+    return refuse(status, STATUS_TYPES[status], text, request, headers={"retry-after": "1"})
 
 
 def _scripted_status(rule: Rule, request: web.Request) -> web.Response:

@@ -195,12 +195,15 @@ def message(id: str, model: str, text: str, stop_reason: str, usage: Json) -> Js
 
 def opening(complete: Json) -> bytes:
     """The events that a stream begins with, before there is any text."""
+    usage = complete["usage"]
+    # A count that arrived is never taken back.
+    first = min(1, usage["output_tokens"])
     start = {
         **complete,
         "content": [],
         "stop_reason": None,
         "stop_details": None,
-        "usage": {**complete["usage"], "output_tokens": 1},
+        "usage": {**usage, "output_tokens": first},
     }
     return event({"type": "message_start", "message": start}) + event({"type": "ping"})
 

@@ -18,29 +18,40 @@ import hypothesis
 import pytest
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.runtime import Runtime
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
-from activities import activities_of
+from activities import activities_of, asking
 from activities.agents import Agents
 from activities.catalogue import Catalogue
+from activities.excerpts import Excerpts
 from activities.journal import FileJournal
 from activities.preparation import Preparation
 from activities.pricing import Prices
 from activities.seam import Model, Tool
+from activities.snapshots import Snapshots
 from activities.templates import TEMPLATES
 from activities.use_tool import Tools
 from orchestrator.contracts import Capabilities, Goal, PinnedInput, Report
-from orchestrator.replay import replay
+from orchestrator.history import Fold
+from orchestrator.replay import played
+from orchestrator.reporting import run_view
+from orchestrator.roots import Root
 from orchestrator.settings import Settings
+from orchestrator.state import State
 from orchestrator.storage import DirectoryStore
+from orchestrator.telemetry import runtime
 from orchestrator.temporal import plugin
+from orchestrator.troubles import report_in
 from orchestrator.view import RunView
 from workflows import WORKFLOWS
 from workflows.supervisor import SupervisorWorkflow
 
+# Workers of tests say that they live as often as those of a deployment.
+Runtime.set_default(runtime())
 # Several test processes share two cores: slow is no defect of a strategy.
 hypothesis.settings.register_profile(
     "shared", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
@@ -52,8 +63,30 @@ SEARCH_ATTRIBUTES = {
     "HoldfastStatus": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
     "HoldfastDollars": IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
 }
+LONGEST = (
+    "test_docs_run",
+    "test_survival",
+    "test_journal_survival",
+    "test_takeover",
+    "test_outage_survival",
+    "test_served",
+    # Its cost grows with the runs that a server already has.
+    "test_cleaning",
+    "test_never_left",
+    "test_reset",
+    "test_embedded",
+)
+"""Files that mostly wait, in this order before all others: so that none is left at the end, when
+nothing else can be done meanwhile.
+"""
 Handle = WorkflowHandle[SupervisorWorkflow, Report]
 TIERS = ("haiku", "sonnet", "opus")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first."""
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(LONGEST)))
 
 
 @pytest.fixture(scope="session")
@@ -67,6 +100,9 @@ async def env(anyio_backend: str) -> AsyncIterator[WorkflowEnvironment]:
     flags = [
         "frontend.WorkflowTimeSkippingEnabled=true",
         'history.timerProcessorMaxTimeShift="1ms"',
+        # A run is deleted once its last tasks are noted as done, by default every 30 s.
+        'history.transferProcessorUpdateAckInterval="1s"',
+        'history.visibilityProcessorUpdateAckInterval="1s"',
     ]
     environment = await WorkflowEnvironment.start_time_skipping_v2(
         dev_server_existing_path=str(TEMPORAL),
@@ -87,6 +123,10 @@ class Runs:
     env: WorkflowEnvironment
     folder: Path
     handles: list[Handle] = field(default_factory=list)
+    kept: int = 100
+    """Runs that a worker keeps in memory. At 0 each workflow task replays its run from the start:
+    twice the CPU, for tests of what only a replay in the middle of a run meets.
+    """
 
     def __post_init__(self) -> None:
         self.store = DirectoryStore(self.folder / "store")
@@ -104,18 +144,19 @@ class Runs:
         catalogue: Catalogue | None = None,
         **more: Any,
     ) -> AsyncIterator[None]:
-        """Workers for the main queue and each tier; no workflow is cached, so each task replays."""
+        """Workers for the main queue and each tier."""
         catalogue = catalogue or Catalogue.load()
         prices = Prices.of(Settings(_env_file=None))
         roles = {name: role.prompt for name, role in catalogue.roles.items()}
-        agents = Agents(model, self.journal, self.store, roles, TEMPLATES, prices.price)
+        code = Excerpts(Snapshots(self.store, self.folder / "snapshots")).around
+        agents = Agents(model, self.journal, self.store, roles, TEMPLATES, prices.price, code=code)
         preparation = Preparation(
             catalogue=catalogue,
             store=self.store,
             pricing=prices,
             tools=tuple(tools or {}),
             take_snapshot=more.get("take_snapshot", _no_snapshot),
-            allowed_roots=lambda: (self.folder,),
+            allowed_roots=lambda: (Root.of(self.folder),),
             capabilities=_full,
             has_endpoint=model is not None,
             version="test",
@@ -136,18 +177,18 @@ class Runs:
                 Worker(
                     self.client,
                     task_queue=self.queue,
-                    workflows=WORKFLOWS,
+                    workflows=more.get("workflows", WORKFLOWS),
                     activities=[*free, *asking],
-                    max_cached_workflows=0,
+                    max_cached_workflows=self.kept,
                     **options,
                 )
             )
-            for tier in TIERS if model else ():
+            for tier in more.get("tiers", TIERS) if model else ():
                 await stack.enter_async_context(
                     Worker(
                         self.client,
                         task_queue=f"{self.queue}-{tier}",
-                        activities=asking,
+                        activities=[preparation.prepare, *asking],
                         **options,
                     )
                 )
@@ -168,7 +209,7 @@ class Runs:
 
     async def run(self, goal: Goal, model: Model | None = None, **worker: Any) -> Report:
         async with self.worker(model, **worker), asyncio.timeout(60):
-            report = await (await self.start(goal)).result()
+            report = await outcome(await self.start(goal))
         assert getattr(model, "missed", []) == []
         return report
 
@@ -191,16 +232,33 @@ class Runs:
         ]
 
 
+async def outcome(handle: Handle) -> Report:
+    """The report of a run, also of one that failed: then it is in the failure's details."""
+    try:
+        return await handle.result()
+    except WorkflowFailureError as error:
+        report = report_in(error.cause)
+        if report is None:
+            raise
+        return report
+
+
 async def seen(handle: Handle, condition: Callable[[RunView], object]) -> RunView:
-    """Poll a run until a reader would see what the test waits for."""
+    """Follow a run until a reader would see what the test waits for."""
     async with asyncio.timeout(60):
         while True:
-            # "No poller seen recently": a worker that has just started is not known yet.
-            with suppress(RPCError):
-                view = await handle.query(SupervisorWorkflow.view, rpc_timeout=timedelta(seconds=5))
-                if condition(view):
-                    return view
+            state = await folded(handle)
+            if state is not None and condition(view := run_view(state)):
+                return view
             await asyncio.sleep(0.02)
+
+
+async def folded(handle: Handle) -> State | None:
+    """The state of a run, as its history tells it."""
+    fold = Fold(handle.id, handle._client.data_converter)
+    async for event in handle.fetch_history_events():
+        await fold.take(event)
+    return fold.state
 
 
 async def _full() -> Capabilities:
@@ -212,10 +270,16 @@ async def _no_snapshot(name: str, *_: object) -> PinnedInput:
 
 
 @pytest.fixture
-async def runs(env: WorkflowEnvironment, tmp_path: Path) -> AsyncIterator[Runs]:
+async def runs(
+    env: WorkflowEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Runs]:
     """Behaviour under test; on the way out every run's history is replayed, arguments compared."""
+    # What a call does by itself for some seconds is tried by its own tests.
+    monkeypatch.setattr(asking, "BLIP_SECONDS", 0.0)
     started = Runs(env, tmp_path)
     yield started
     for handle in started.handles:
         history = await handle.fetch_history()
-        assert await replay(history, started.store) == ()
+        replayed = await played(history, started.store)
+        assert replayed.differences == ()
+        assert await folded(handle) == replayed.state, "a reader's state is the workflow's own"

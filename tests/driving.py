@@ -5,12 +5,12 @@ decide what comes back and when, and checks after every step what must always ho
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 
-from orchestrator import graph, material, policies, steering
+from orchestrator import graph, material, steering
 from orchestrator.contracts import (
     Bill,
     Briefing,
@@ -34,24 +34,27 @@ from orchestrator.events import (
     AskRaise,
     CancelAsked,
     Cut,
-    DeadlineReached,
     Event,
+    Flying,
     Move,
     NobodyCame,
+    Prepare,
     Prepared,
     Started,
     StartTeam,
     Steered,
     Stop,
+    TeamEnded,
     ToolEnded,
     Unanswered,
     UseTool,
 )
-from orchestrator.ledger import Amount, Ledger
+from orchestrator.ledger import Amount
 from orchestrator.materials import ReplanMaterial
 from orchestrator.moves import next_moves
 from orchestrator.reducer import apply
-from orchestrator.state import State, passes_on
+from orchestrator.state import State, first_state, passes_on
+from orchestrator.timers import timers
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STRENGTH: Mapping[RoleTier, int] = {"none": 0, "haiku": 1, "sonnet": 2, "opus": 3}
@@ -70,8 +73,13 @@ def model(tier: Tier, dollars_per_million: int) -> ModelCard:
     return ModelCard(tier=tier, id=f"a-{tier}", prices=(step,))
 
 
+TEAM = RoleCard(name="department", description="a whole team", team=True, fallback="analyst")
+
+
 BRIEFING = Briefing(
-    roles=ROLES, models=(model("haiku", 1), model("sonnet", 3), model("opus", 5)), version="test"
+    roles=(*ROLES, TEAM),
+    models=(model("haiku", 1), model("sonnet", 3), model("opus", 5)),
+    version="test",
 )
 
 
@@ -102,27 +110,26 @@ class Drive:
         goal = Goal(text="Compare", plan=self.plan, limits=self.limits, use_models=True)
         goal = goal.model_copy(update={"ask_people": self.people})
         self.now = START
-        self.state = State("run", goal, START, Ledger.under(self.limits))
+        self.state = first_state("run", goal, START, "first")
         self.started: list[str] = []
         self.asks: dict[str, list[Ask]] = {}
         """Every paid call of a subtask, in order."""
-        self.graces: list[tuple[datetime, tuple[str, ...]]] = []
-        self.patience: list[tuple[datetime, str]] = []
-        """Until when a person may answer for a subtask."""
         self.late: list[Ask | UseTool] = []
         """What was abandoned and may still answer."""
-        self.deadline_told = False
+        self.abandoned: list[StartTeam] = []
         self.replanned_from: ReplanMaterial | None = None
         """What the replan in flight works from."""
+        self._carry_out(Prepare())
         self.put(Prepared(self.briefing))
 
     # ------------------------------------------------------------ as the executor does it
 
     def put(self, event: Event) -> None:
-        """Take in one event, then carry out what follows."""
+        """Take in one event at the present time, then carry out what follows."""
+        self.state = replace(self.state, now=max(self.state.now, self.now))
         self._apply(event)
         while self.state.phase != "closed":
-            moves = next_moves(self.state, self.now)
+            moves = next_moves(self.state)
             for move in moves:
                 self._carry_out(move)
             if not moves:
@@ -138,11 +145,8 @@ class Drive:
         self.now = until
 
     def next_timer(self) -> datetime | None:
-        """When the deadline or a grace is over; None when nothing is set."""
-        deadline = None if self.deadline_told else self.state.work_deadline
-        times = [due for due, _ in (*self.graces, *self.patience)]
-        times += [deadline] if deadline else []
-        return min(times, default=None)
+        """When the next timer fires; None when nothing is set."""
+        return min((each.due for each in timers(self.state).values()), default=None)
 
     def cancel(self) -> None:
         self.put(CancelAsked())
@@ -162,10 +166,14 @@ class Drive:
 
     @property
     def in_flight(self) -> list[Ask | UseTool]:
-        return [each for each in self._flying() if not isinstance(each, StartTeam)]
+        moves = (flight.move for flight in self.state.flights.values())
+        return [each for each in moves if isinstance(each, Ask | UseTool)]
 
-    def _flying(self) -> list[Ask | UseTool | StartTeam]:
-        return [flight.move for flight in self.state.flights.values()]
+    @property
+    def teams(self) -> list[StartTeam]:
+        """In flight."""
+        moves = (flight.move for flight in self.state.flights.values())
+        return [each for each in moves if isinstance(each, StartTeam)]
 
     def finding(self, subtask_id: str) -> Finding:
         finding = self.state.work[subtask_id].finding
@@ -173,35 +181,26 @@ class Drive:
         return finding
 
     def _fire(self) -> None:
-        for due in [grace for grace in self.graces if grace[0] <= self.now]:
-            self.graces.remove(due)
-            flights = self.state.flights
-            cut = [flights[each].move for each in due[1] if each in flights]
-            self.late += [each for each in cut if not isinstance(each, StartTeam)]
-            self.put(Abandoned(due[1]))
-        for over in [each for each in self.patience if each[0] <= self.now]:
-            self.patience.remove(over)
-            if self.state.work[over[1]].stage == "person":
-                self.person_answers(over[1])
-        deadline = self.state.work_deadline
-        if not self.deadline_told and deadline and deadline <= self.now:
-            self.deadline_told = True
-            self.put(DeadlineReached())
+        for timer in [each for each in timers(self.state).values() if each.due <= self.now]:
+            if isinstance(timer.then, Abandoned):
+                flights = self.state.flights
+                cut = [flights[each].move for each in timer.then.ids if each in flights]
+                self.late += [each for each in cut if isinstance(each, Ask | UseTool)]
+                self.abandoned += [each for each in cut if isinstance(each, StartTeam)]
+            self.put(timer.then)
 
     def _carry_out(self, move: Move) -> None:
         before = self.state
         self._apply(Started(move))
         match move:
-            case Ask() | UseTool():
+            case Ask() | UseTool() | StartTeam():
                 self._check_start(before, move)
                 if isinstance(move, Ask) and move.call.kind == "replan":
                     self.replanned_from = material.for_replan(self.state)
             case Cut():
                 assert set(move.ids) <= set(before.flights), "only what is in flight is cut"
-                self.graces.append((self.now + policies.CANCEL_GRACE, move.ids))
             case AskPerson():
                 assert self.people, "nobody is asked who was not offered"
-                self.patience.append((self.now + policies.PERSON_PATIENCE, move.subtask_id))
             case AskRaise():
                 raise AssertionError("this goal does not wait for money")
             case Stop():
@@ -211,7 +210,7 @@ class Drive:
 
     def _apply(self, event: Event) -> None:
         before = self.state
-        self.state = apply(before, event, self.now)
+        self.state = apply(before, event)
         after = self.state
         self._check_ledger()
         if not after.work:
@@ -222,7 +221,7 @@ class Drive:
                 assert now is not None
                 frozen = now.model_copy(update={"digest": progress.finding.digest})
                 assert frozen == progress.finding, "findings are frozen, but for their digest"
-        if isinstance(event, Answered | Unanswered | ToolEnded) and not after.stop:
+        if isinstance(event, Answered | Unanswered | ToolEnded | TeamEnded) and not after.stop:
             self._check_isolation(before, event)
 
     def _check_ledger(self) -> None:
@@ -244,8 +243,10 @@ class Drive:
         if cancelled or late:
             assert all(flight.cut for flight in state.flights.values())
 
-    def _check_isolation(self, before: State, event: Answered | Unanswered | ToolEnded) -> None:
-        ended = event.move.subtask_id if isinstance(event, ToolEnded) else event.call.subtask_id
+    def _check_isolation(
+        self, before: State, event: Answered | Unanswered | ToolEnded | TeamEnded
+    ) -> None:
+        ended = (event.move if isinstance(event, ToolEnded | TeamEnded) else event.call).subtask_id
         if not ended:
             return
         assert self.state.plan is not None
@@ -254,12 +255,18 @@ class Drive:
             if subtask_id not in touched:
                 assert self.state.work[subtask_id] == progress, "siblings are left alone"
 
-    def _check_start(self, before: State, move: Ask | UseTool) -> None:
-        flight_id = move.call.id if isinstance(move, Ask) else move.id
-        assert flight_id not in self.started, "an id is never used twice"
-        self.started.append(flight_id)
+    def _check_start(self, before: State, move: Ask | UseTool | StartTeam) -> None:
+        assert move.id not in self.started, "an id is never used twice"
+        self.started.append(move.id)
         assert len(self.state.flights) <= self.limits.concurrency
-        subtask_id = move.call.subtask_id if isinstance(move, Ask) else move.subtask_id
+        subtask_id = move.subtask_id
+        if isinstance(move, StartTeam):
+            slice_, limits = move.amount, move.goal.limits
+            own = Amount(limits.dollars, limits.model_calls, limits.tokens)
+            assert own <= slice_, "a team's cap is its slice"
+            most = before.work_deadline
+            left = (most - self.now).total_seconds() if most else self.limits.deadline_seconds
+            assert limits.deadline_seconds <= max(left, 1), "and its time is what is left"
         if isinstance(move, Ask) and move.call.model is not None:
             assert move.call.ceiling == move.amount.dollars
             self.asks.setdefault(subtask_id, []).append(move)
@@ -305,8 +312,8 @@ def longest_chains(plan: Plan | None) -> dict[str, int]:
     return {each.id: chain(each.id) for each in subtasks}
 
 
-def _is_paid(move: Ask | UseTool | StartTeam) -> bool:
-    return isinstance(move, Ask) and move.call.model is not None
+def _is_paid(move: Flying) -> bool:
+    return isinstance(move, StartTeam) or (isinstance(move, Ask) and move.call.model is not None)
 
 
 def bill_of(ask: Ask, share: Decimal = Decimal(1)) -> Bill:

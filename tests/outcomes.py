@@ -105,7 +105,8 @@ def trouble(ask: Ask, kind: str) -> Trouble:
     if kind == "possibly_billed":
         bill = Bill(model="m", calls=1, dollars=None)
     if kind == "over_reservation":
-        usage = Usage(input_tokens=ask.amount.tokens + 100)
+        room = ask.call.max_output
+        usage = Usage(input_tokens=ask.amount.tokens - room + 100, output_tokens=room)
         bill = Bill(model="m", dollars=ask.amount.dollars * 2, usage=usage)
     return Trouble(kind, f"it was {kind}", bill)  # type: ignore[arg-type]
 

@@ -25,7 +25,12 @@ class PlainEndpoint:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request, then the connection is closed."""
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        except asyncio.IncompleteReadError:
+            # Somebody only looked whether anybody listens.
+            writer.close()
+            return
         first, *lines = head.strip().split("\r\n")
         headers = {
             name.lower(): value for name, _, value in (each.partition(": ") for each in lines)

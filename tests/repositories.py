@@ -13,6 +13,7 @@ from activities.snapshot import take
 from activities.snapshots import Snapshot, Snapshots
 from orchestrator.contracts import Draft, PinnedInput, Remark, Subtask
 from orchestrator.materials import WorkMaterial
+from orchestrator.roots import Root
 from orchestrator.storage import DirectoryStore
 
 GIT = shutil.which("git") or "git"
@@ -44,6 +45,13 @@ class Repository:
             check=True, capture_output=True,
         )  # fmt: skip
         return done.stdout.decode().strip()
+
+    @classmethod
+    def with_a_file(cls, path: Path) -> Repository:
+        """One with one commit of one small file."""
+        repository = cls.at(path)
+        repository.commit({"a.txt": "a\n"})
+        return repository
 
     def write(self, name: str, content: str | bytes) -> Path:
         """Write a file of the working tree."""
@@ -77,7 +85,8 @@ class Bench:
 
     async def pin(self, repository: Repository, base: str = "") -> PinnedInput:
         """The repository as `prepare` pins it."""
-        return await take("repo", repository.path, base, self.store)
+        roots = (Root.of(repository.path),)
+        return await take("repo", repository.path, roots, base, self.store)
 
     async def snapshot(self, repository: Repository, base: str = "") -> Snapshot:
         """A snapshot, on disk."""

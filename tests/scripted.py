@@ -7,12 +7,13 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from activities.seam import ModelAnswer, ModelRequest
 from orchestrator.answers import PlanAnswer, to_plan
-from orchestrator.contracts import Plan, Usage
-from orchestrator.errors import CallRefused
+from orchestrator.contracts import Plan, Unreached, Usage
+from orchestrator.errors import CallRefused, EndpointUnreachable, NotBilled
 
 Line = str | dict[str, Any] | Exception | ModelAnswer | asyncio.Event
 """An answer's text or JSON, an error to raise, a whole answer, or an event to wait for first."""
@@ -26,6 +27,7 @@ CALLS = {
     "digest": "digest",
     "answer": "synthesize",
     "issues": "critique",
+    "verdicts": "verify",
 }
 """What the top-level property of a schema asks for; anything else is work on a subtask."""
 USAGE = Usage(input_tokens=1_000, output_tokens=100)
@@ -127,9 +129,57 @@ class ScriptedModel:
     async def count_tokens(self, request: ModelRequest) -> int:
         return len(request.prompt) // 4
 
+    async def reach(self) -> str:
+        """Says what the lines of `reach` say, then that it is there."""
+        left = self._left.get("reach")
+        line = left.popleft() if left else ""
+        return line if isinstance(line, str) else ""
+
     def _what(self, request: ModelRequest) -> str:
         asked = [CALLS[key] for key in request.schema["properties"] if key in CALLS]
         if asked:
             return asked[0]
         known = [key for key in self._left if f"part {key} of the goal" in request.prompt]
         return known[0] if known else "the whole goal"
+
+
+# ---------------------------------------------------------------- an endpoint that is lost
+
+ADDRESS = "http://127.0.0.1:9/v1"
+
+
+def lost(*, unknown_host: bool = False) -> EndpointUnreachable:
+    why = "no such name" if unknown_host else "Connection refused"
+    return EndpointUnreachable(Unreached(address=ADDRESS, why=why, unknown_host=unknown_host))
+
+
+@dataclass
+class Lost(ScriptedModel):
+    """An endpoint that is found again when the test says so; it may be gone for an hour, too."""
+
+    back: asyncio.Event = field(default_factory=asyncio.Event)
+    away: list[timedelta] = field(default_factory=list)
+    """How long it stays away at each look, in the run's time."""
+    looks: int = 0
+    looking: int = 0
+    most_looking: int = 0
+
+    async def reach(self) -> str:
+        """Its looks are counted, and how many are made at the same time."""
+        self.looks += 1
+        self.looking += 1
+        self.most_looking = max(self.most_looking, self.looking)
+        try:
+            if self.away:
+                raise NotBilled("nobody there", retry_after=self.away.pop(0))
+            await self.back.wait()
+            return ""
+        finally:
+            self.looking -= 1
+
+
+def found(lines: dict[str, list[Line]], **fields: Any) -> Lost:
+    """The same, with an endpoint that is found at the first look."""
+    model = Lost(lines, **fields)
+    model.back.set()
+    return model

@@ -17,9 +17,10 @@ import psutil
 import pytest
 
 from activities.analysers import bugs, security, tables
-from activities.analysers.examination import Examination
+from activities.analysers.examination import PORTION_FILES, Examination
+from activities.analysers.findings import MOST_REMARKS
 from activities.analysers.lens import Analyser, Command, Grade, Parsed, Sighting
-from activities.analysers.lenses import MOST_REMARKS, analysers, lens_tools
+from activities.analysers.lenses import analysers, lens_tools
 from activities.process import ProgramStopped, run
 from activities.redact import redact
 from orchestrator.contracts import Draft, Subtask
@@ -239,15 +240,18 @@ async def test_file_names_of_any_kind_are_reported_as_they_are(
     assert draft.data["files_read"] == len(NAMES)
 
 
-async def test_five_thousand_files_are_looked_at(repository: Repository, bench: Bench) -> None:
-    for n in range(5_000):
+async def test_more_files_than_one_command_takes_are_all_looked_at(
+    repository: Repository, bench: Bench
+) -> None:
+    many = 3 * PORTION_FILES
+    for n in range(many):
         repository.write(f"package{n // 100}/module_with_a_rather_long_name_{n:05}.py", "x = 1\n")
     repository.write("last.py", "x = missing\n")
     pinned = await bench.pin(repository)
     drafts = await asyncio.gather(*(bench.look_at(lens, pinned) for lens in LENSES))
     assert [draft.confidence for draft in drafts] == [100] * len(LENSES)
     read = {lens: draft.data["files_read"] for lens, draft in zip(LENSES, drafts, strict=True)}
-    assert read == {**dict.fromkeys(LENSES, 5_001), "history": 0}
+    assert read == {**dict.fromkeys(LENSES, many + 1), "history": 0}
     assert found(drafts[0]) == [("last.py", 1, "F821")]
 
 
@@ -260,7 +264,7 @@ async def test_the_most_severe_remarks_are_handed_on_and_the_cut_is_said(
     assert (len(remarks), remarks[0].rule) == (MOST_REMARKS, "F821")
     total = draft.data["remarks_in_all"]
     assert isinstance(total, int) and total > 2_100
-    assert f"Only the first {MOST_REMARKS} of {total}" in draft.content
+    assert f"Of {total} remarks {MOST_REMARKS} are handed on" in draft.content
 
 
 async def test_a_subtask_without_a_repository_fails_in_one_line(bench: Bench) -> None:

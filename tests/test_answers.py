@@ -30,6 +30,7 @@ TOP_LEVEL = {
     "JudgeAnswer": "winner",
     "SynthesisAnswer": "answer",
     "CritiqueAnswer": "issues",
+    "VerifyAnswer": "verdicts",
 }
 """The property by which a server that answers any call tells them apart."""
 ANSWERS = {name: getattr(answers, name) for name in TOP_LEVEL}
@@ -51,7 +52,7 @@ def test_every_shape_that_a_model_fills_is_checked_here() -> None:
         for name, each in vars(answers).items()
         if isinstance(each, type) and issubclass(each, Answer) and each is not Answer
     }
-    inner = {"CheckAnswer", "SubtaskAnswer", "ChangeAnswer", "IssueAnswer"}
+    inner = {"CheckAnswer", "SubtaskAnswer", "ChangeAnswer", "IssueAnswer", "VerdictAnswer"}
     assert shapes == set(TOP_LEVEL) | inner
 
 

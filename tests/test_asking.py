@@ -12,14 +12,16 @@ from pathlib import Path
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.asking import SPREAD, Asking, Past, Shape
+from activities.asking import SPREAD, Asking
 from activities.journal import FileJournal
+from activities.past import Past
+from activities.replies import Shape
 from activities.seam import ModelAnswer, ModelRequest
 from orchestrator.answers import DigestAnswer
 from orchestrator.contracts import Bill, Call, ModelCard, Reply, Usage
 from orchestrator.errors import NotBilled, OrchestrationError, PossiblyBilled
 from orchestrator.materials import Digest, DigestMaterial
-from orchestrator.policies import TRANSPORT_TRIES
+from orchestrator.policies import FAULT_TRIES
 
 pytestmark = pytest.mark.anyio
 
@@ -35,8 +37,9 @@ CALL = Call(
 MATERIAL = DigestMaterial(goal="Compare the offers", findings=())
 SHAPE = Shape(DigestAnswer, lambda answer: Digest(text=answer.digest))
 ANSWER = ModelAnswer('{"digest": "short"}', "end_turn", "claude-haiku-5-5", Usage())
+UNKNOWN = Bill(model="claude-haiku-5-5", calls=1, dollars=None, final=False)
 THROTTLE = NotBilled("429", retry_after=timedelta(seconds=12), throttled=True)
-UNREACHED = NotBilled("ConnectError: refused")
+FAULT = NotBilled("500 api_error")
 
 
 @dataclass
@@ -56,6 +59,9 @@ class Lines:
     async def count_tokens(self, request: ModelRequest) -> int:
         return 100
 
+    async def reach(self) -> str:
+        return ""
+
 
 @dataclass
 class Watched:
@@ -69,6 +75,9 @@ class Watched:
     async def turn(self, tier: str) -> None:
         if self.shut:
             raise self.shut
+
+    def ended(self) -> None:
+        """Nothing is counted."""
 
     async def throttled(self, tier: str, seconds: float, reason: str) -> None:
         self.heard.append((tier, seconds, reason))
@@ -95,29 +104,29 @@ async def test_a_throttle_slows_its_tier_for_as_long_as_the_server_asks(tmp_path
     assert not refusal.value.non_retryable, "however often it was throttled already"
 
 
-async def test_an_endpoint_that_is_not_reached_slows_nobody(tmp_path: Path) -> None:
+async def test_a_fault_of_the_endpoint_slows_nobody(tmp_path: Path) -> None:
     gate = Watched()
     with pytest.raises(NotBilled):
-        await ask(tmp_path, Lines([UNREACHED]), gate)
+        await ask(tmp_path, Lines([FAULT]), gate)
     assert gate.heard == []
 
 
-async def test_an_endpoint_that_is_not_reached_is_tried_three_times(tmp_path: Path) -> None:
+async def test_a_fault_of_the_endpoint_is_tried_a_few_times(tmp_path: Path) -> None:
     gate, final = Watched(), []
-    for _ in range(TRANSPORT_TRIES):
+    for _ in range(FAULT_TRIES):
         past = Past(*gate.remembered[-1]) if gate.remembered else None
         with pytest.raises(NotBilled) as refusal:
-            await ask(tmp_path, Lines([UNREACHED]), gate, past=past)
+            await ask(tmp_path, Lines([FAULT]), gate, past=past)
         final.append(refusal.value.non_retryable)
-    assert final == [False, False, True]
+    assert final == [False] * (FAULT_TRIES - 1) + [True]
 
 
-async def test_waiting_and_being_throttled_are_no_failures_to_reach_the_endpoint(
+async def test_waiting_and_being_throttled_are_no_faults(
     tmp_path: Path,
 ) -> None:
-    past = Past(throttled=30, unreached=1)
+    past = Past(throttled=30, faults=1)
     with pytest.raises(NotBilled) as refusal:
-        await ask(tmp_path, Lines([UNREACHED]), Watched(), attempt=50, past=past)
+        await ask(tmp_path, Lines([FAULT]), Watched(), attempt=50, past=past)
     assert not refusal.value.non_retryable
 
 
@@ -127,7 +136,7 @@ async def test_what_happened_to_a_call_is_not_forgotten_while_its_tier_is_shut(
     gate = Watched(shut=THROTTLE)
     with pytest.raises(NotBilled):
         await ask(tmp_path, Lines([]), gate, past=Past(2, 1))
-    assert gate.remembered[-1] == (2, 1, 0)
+    assert gate.remembered[-1] == (2, 1, 0, 0, 0)
 
 
 async def test_a_call_that_the_journal_has_as_sent_is_not_sent_again(tmp_path: Path) -> None:
@@ -135,9 +144,25 @@ async def test_a_call_that_the_journal_has_as_sent_is_not_sent_again(tmp_path: P
     with pytest.raises(PossiblyBilled, match="lost"):
         await ask(tmp_path, model, gate)
     with pytest.raises(PossiblyBilled, match="its worker died") as unknown:
-        await ask(tmp_path, model, Watched(), past=None)
+        await ask(tmp_path, model, Watched(), attempt=2)
     assert len(model.requests) == 1
-    assert unknown.value.details[0] == Bill(model="claude-haiku-5-5", calls=1, dollars=None)
+    assert unknown.value.details[0] == Bill(
+        model="claude-haiku-5-5", calls=1, dollars=None, final=False
+    )
+
+
+async def test_what_the_journal_has_before_the_first_attempt_was_paid_before_a_reset(
+    tmp_path: Path,
+) -> None:
+    model = Lines([ANSWER, PossiblyBilled("lost", Bill(calls=1))])
+    first, again = [await ask(tmp_path / "a", model, Watched()) for _ in range(2)]
+    assert (first.bill.earlier, again.bill.earlier) == (False, True)
+    assert (await ask(tmp_path / "a", model, Watched(), attempt=2)).bill == first.bill
+    with pytest.raises(PossiblyBilled, match="lost"):
+        await ask(tmp_path / "b", model, Watched())
+    with pytest.raises(PossiblyBilled) as unknown:
+        await ask(tmp_path / "b", model, Watched())
+    assert unknown.value.details[0].earlier
 
 
 async def test_a_call_that_left_from_another_machine_is_not_sent_again(tmp_path: Path) -> None:
@@ -146,12 +171,14 @@ async def test_a_call_that_left_from_another_machine_is_not_sent_again(tmp_path:
     left = Past(*there.remembered[-1])
     assert left.sent
     with pytest.raises(PossiblyBilled) as unknown:
-        await ask(tmp_path / "here", here, Watched(), past=left)
+        await ask(tmp_path / "here", here, Watched(), attempt=2, past=left)
     assert here.requests == []
-    assert unknown.value.details[0] == Bill(model="claude-haiku-5-5", calls=1, dollars=None)
+    assert unknown.value.details[0] == Bill(
+        model="claude-haiku-5-5", calls=1, dollars=None, final=False
+    )
 
 
-@pytest.mark.parametrize("refusal", [THROTTLE, UNREACHED])
+@pytest.mark.parametrize("refusal", [THROTTLE, FAULT])
 async def test_a_call_that_was_refused_may_be_sent_from_another_machine(
     refusal: NotBilled, tmp_path: Path
 ) -> None:

@@ -34,6 +34,12 @@ def test_a_dollar_sign_does_not_begin_mathematics() -> None:
     assert shown.count("\\$") == shown.count("$") == 3
 
 
+def test_a_price_that_is_partly_assumed_is_an_upper_bound_on_the_board() -> None:
+    lost = row(dollars=Decimal("0.0873"), assumed=Decimal("0.0855"))
+    assert "≤ \\$0.0873" in board(view(lost))
+    assert "≤" not in board(view(row(dollars=Decimal("0.0873"))))
+
+
 def test_what_runs_shows_no_clock_that_stands_still() -> None:
     assert "4.2" in board(view(row(seconds=4.2)))
     assert "4.2" not in board(view(row(seconds=4.2, status="running")))

@@ -8,7 +8,7 @@ import pytest
 
 from activities import checks
 from activities.analysers.lenses import analysers
-from activities.catalogue import Catalogue, CatalogueError
+from activities.catalogue import Catalogue
 from activities.templates import TEMPLATES
 from orchestrator import graph, policies
 from orchestrator.contracts import HARD_SUBTASK_LIMIT
@@ -88,28 +88,62 @@ def role(front: str = "", body: str = "You review code.") -> str:
     return f"---\nname: code-reviewer\ndescription: Reviews code\n{front}---\n{body}\n"
 
 
-def test_a_subagent_file_of_claude_code_works_as_it_is(tmp_path: Path) -> None:
-    text = role(
-        "tools: Read, Grep\nmodel: inherit\ncolor: blue\n", "You review.\n\n---\n\nBe brief."
-    )
+def why(home: Path, name: str = "code-reviewer", playbook: str = "") -> str:
+    catalogue = Catalogue.load(home)
+    assert name not in catalogue.roles
+    return catalogue.unusable_for(playbook)[name]
+
+
+def test_a_subagent_file_of_claude_code_without_tools_works_as_it_is(tmp_path: Path) -> None:
+    text = role("model: inherit\ncolor: blue\n", "You review.\n\n---\n\nBe brief.")
     loaded = Catalogue.load(write(tmp_path, text)).roles["code-reviewer"]
-    assert loaded.card.tools == ("read_file", "search_files")
     assert loaded.card.tier == "sonnet"
     assert loaded.prompt == "You review.\n\n---\n\nBe brief."
 
 
-@pytest.mark.parametrize("front", ["tools: [Read, Glob]\n", "tools:\n  - Read\n  - Glob\n"])
-def test_tools_may_be_a_list(tmp_path: Path, front: str) -> None:
-    loaded = Catalogue.load(write(tmp_path, role(front))).roles["code-reviewer"]
-    assert loaded.card.tools == ("read_file", "list_files")
+@pytest.mark.parametrize("tools", ["Read, Grep", "Bash", "[bugs]", "\n  - Read", "mcp__x__y"])
+def test_a_role_with_a_model_and_tools_cannot_be_used_and_says_so(
+    tmp_path: Path, tools: str
+) -> None:
+    assert "one.md: tools: " in why(write(tmp_path, role(f"tools: {tools}\n")))
+    assert "agents cannot use tools yet" in why(tmp_path)
 
 
-@pytest.mark.parametrize("tool", ["Bash", "Write", "Bash(git log)", "mcp__github__search", "Task"])
-def test_a_tool_without_a_counterpart_is_refused_by_name(tmp_path: Path, tool: str) -> None:
-    with pytest.raises(CatalogueError) as refused:
-        Catalogue.load(write(tmp_path, role(f"tools: Read, {tool}\n")))
-    assert f"one.md: tools: {tool!r} cannot be given" in str(refused.value)
-    assert "Read, Grep, Glob" in str(refused.value)
+@pytest.mark.parametrize(
+    ("front", "named"),
+    [
+        ("turns: 4\n", "turns"),
+        ("result: {type: object}\n", "result"),
+        ("teir: opus\npermissionMode: plan\n", "teir, permissionMode"),
+        ("model: none\ntools: [bugs]\neffort: high\nfallback: x\n", "effort, fallback"),
+        ("team: true\nfixed_tier: true\n", "fixed_tier"),
+    ],
+)
+def test_a_field_without_effect_makes_a_role_unusable_and_is_named(
+    tmp_path: Path, front: str, named: str
+) -> None:
+    assert f"one.md: front matter: {named}: no effect" in why(write(tmp_path, role(front)))
+
+
+@pytest.mark.parametrize("tools", ["", "tools: [bugs, security]\n"])
+def test_a_role_without_a_model_is_exactly_one_tool(tmp_path: Path, tools: str) -> None:
+    assert "exactly one tool" in why(write(tmp_path, role(f"model: none\n{tools}")))
+
+
+def test_a_fallback_that_cannot_be_used_takes_along_who_needs_it(tmp_path: Path) -> None:
+    write(tmp_path, role("fallback: reader\n"))
+    write(tmp_path, role("tools: Read\n").replace("code-reviewer", "reader"), "roles/two.md")
+    assert "fallback 'reader' is no usable role" in why(tmp_path)
+
+
+def test_a_file_that_cannot_be_used_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+    write(tmp_path, role("tools: Bash\n"))
+    write(tmp_path, role().replace("code-reviewer", "sound"), "roles/two.md")
+    write(tmp_path, "name: other\n", "playbooks/other/playbook.yaml")
+    catalogue = Catalogue.load(tmp_path)
+    assert list(catalogue.roles) == ["sound"]
+    assert [card.name for card in catalogue.roles_for("")] == ["sound"]
+    assert "description" in catalogue.unusable_playbook("other")
 
 
 def test_line_ends_and_a_byte_order_mark_of_another_system_do_not_matter(tmp_path: Path) -> None:
@@ -120,8 +154,9 @@ def test_line_ends_and_a_byte_order_mark_of_another_system_do_not_matter(tmp_pat
 
 
 def test_three_dashes_within_a_line_do_not_end_the_front_matter(tmp_path: Path) -> None:
-    loaded = Catalogue.load(write(tmp_path, role("fallback: a---\n"))).roles["code-reviewer"]
-    assert loaded.card.fallback == "a---"
+    write(tmp_path, role("fallback: a---\n"))
+    write(tmp_path, role().replace("code-reviewer", "a---"), "roles/two.md")
+    assert Catalogue.load(tmp_path).roles["code-reviewer"].card.fallback == "a---"
 
 
 @pytest.mark.parametrize(
@@ -133,31 +168,27 @@ def test_three_dashes_within_a_line_do_not_end_the_front_matter(tmp_path: Path) 
         ("---\n---\nBody\n", "one.md: front matter: "),
         ("---\nname: x\n---\nBody\n", "one.md: front matter: description: Field required"),
         (role("model: gpt\n"), "one.md: front matter: model"),
-        (role("turns: 0\n"), "one.md: front matter: turns"),
         (role(body=""), "one.md: there is no system prompt"),
     ],
 )
-def test_a_role_file_with_a_mistake_is_refused_with_its_place(
+def test_a_role_file_with_a_mistake_cannot_be_used_and_its_place_is_said(
     tmp_path: Path, text: str, said: str
 ) -> None:
-    with pytest.raises(CatalogueError) as refused:
-        Catalogue.load(write(tmp_path, text))
-    assert said in str(refused.value)
+    (unusable,) = Catalogue.load(write(tmp_path, text)).unusable_roles
+    assert said in unusable.why
 
 
 def test_a_role_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "") / "roles" / "one.md"
     path.write_bytes(b"---\nname: \xff\n---\nBody\n")
-    with pytest.raises(CatalogueError, match=r"one\.md: not UTF-8 text"):
-        Catalogue.load(tmp_path)
+    assert why(tmp_path, "one") == "one.md: not UTF-8 text"
 
 
 def test_role_names_are_unique_over_all_playbooks(tmp_path: Path) -> None:
     write(tmp_path, role())
     write(tmp_path, "name: other\ndescription: d\n", "playbooks/other/playbook.yaml")
     write(tmp_path, role(), "playbooks/other/roles/same.md")
-    with pytest.raises(CatalogueError, match="'code-reviewer' is defined twice"):
-        Catalogue.load(tmp_path)
+    assert "'code-reviewer' is defined twice" in why(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -168,14 +199,24 @@ def test_role_names_are_unique_over_all_playbooks(tmp_path: Path) -> None:
         ("name: other\ndescription: d\nroels: []\n", "roels: Extra inputs are not permitted"),
         ("name: [", "other/playbook.yaml: "),
         ("name: other\ndescription: d\nplan: {goal: g}\n", "plan.subtasks: Field required"),
+        ("name: other\ndescription: d\ntemplate: revue\n", "unknown template 'revue'"),
+        ("name: other\ndescription: d\nmin_confidence: 5\n", "min_confidence: no effect"),
+        (
+            "name: other\ndescription: d\nguidance: x\nplan: {goal: g, subtasks: []}\n",
+            "guidance: no effect",
+        ),
+        (
+            "name: other\ndescription: d\nplan:\n  goal: g\n  subtasks:\n"
+            "    - {id: a, title: t, instruction: i, role: r, depend_on: [b]}\n",
+            "plan.subtasks[0].depend_on: no effect",
+        ),
     ],
 )
-def test_a_playbook_file_with_a_mistake_is_refused_with_its_place(
+def test_a_playbook_file_with_a_mistake_cannot_be_used_and_its_place_is_said(
     tmp_path: Path, text: str, said: str
 ) -> None:
-    with pytest.raises(CatalogueError) as refused:
-        Catalogue.load(write(tmp_path, text, "playbooks/other/playbook.yaml"))
-    assert said in str(refused.value)
+    loaded = Catalogue.load(write(tmp_path, text, "playbooks/other/playbook.yaml"))
+    assert said in loaded.unusable_playbook("other")
 
 
 def test_a_role_of_one_playbook_is_out_of_reach_for_another(tmp_path: Path) -> None:

@@ -32,9 +32,15 @@ NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
         (500, "not_billed", None),
         (501, "refused", None),
         (502, "possibly_billed", None),
-        (503, "not_billed", None),
+        (503, "unreachable", None),
         (504, "possibly_billed", None),
         (520, "possibly_billed", None),
+        (521, "unreachable", None),
+        (522, "possibly_billed", None),
+        (523, "unreachable", None),
+        (525, "unreachable", None),
+        (526, "unreachable", None),
+        (530, "unreachable", None),
         (524, "possibly_billed", None),
         (529, "not_billed", 15.0),
     ],
@@ -48,7 +54,7 @@ def test_a_status_before_the_first_event_has_one_verdict(
 
 @pytest.mark.parametrize(
     ("phase", "kind"),
-    [("connect", "not_billed"), ("sent", "possibly_billed"), ("stream", "possibly_billed")],
+    [("connect", "unreachable"), ("sent", "possibly_billed"), ("stream", "possibly_billed")],
 )
 def test_only_a_connection_that_was_never_made_is_surely_not_billed(
     phase: Phase, kind: Kind
@@ -95,7 +101,14 @@ def test_a_body_that_never_arrived_was_not_billed(status: int) -> None:
     assert verdict == Verdict("not_billed", 2.0)
 
 
-@pytest.mark.parametrize("status", [429, 500, 503, 529])
+def test_who_names_a_wait_or_an_overload_is_at_home() -> None:
+    asked = classify("status", 503, "", {"retry-after": "9"})
+    assert asked == Verdict("not_billed", 9.0, throttled=True)
+    overloaded = classify("status", 503, "overloaded_error", {})
+    assert overloaded == Verdict("not_billed", 15.0, throttled=True)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503, 521, 529])
 def test_a_server_that_forbids_retries_is_obeyed(status: int) -> None:
     assert classify("status", status, "", {"x-should-retry": "false"}).kind == "refused"
 
@@ -120,6 +133,13 @@ def test_waits_that_the_server_does_not_name_double_with_each_attempt() -> None:
     assert waits == [15.0, 30.0, 60.0, 300.0]
 
 
+AHEAD = {
+    "retry-after": "Sat, 21 Nov 2026 14:00:40 GMT",
+    "date": "Sat, 21 Nov 2026 14:00:00 GMT",
+}
+"""Of an endpoint whose clock is two hours fast."""
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
@@ -128,6 +148,9 @@ def test_waits_that_the_server_does_not_name_double_with_each_attempt() -> None:
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
         ({"retry-after": "Sat, 21 Nov 2026 12:00:40 GMT"}, 40.0),
         ({"retry-after": "Sat, 21 Nov 2026 11:00:00 GMT"}, None),
+        (AHEAD, 40.0),
+        ({"retry-after": "Sat, 21 Nov 2026 12:00:40 GMT", "date": "yesterday"}, 40.0),
+        ({"retry-after": "Sat, 21 Nov 99999999999 12:00:40 GMT"}, None),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "0"}, None),
         ({"retry-after": "-3"}, None),
@@ -161,8 +184,9 @@ def test_nothing_that_a_server_sends_escapes_the_table(
 
 
 @given(st.integers(100, 999), st.text(max_size=20))
-def test_no_status_but_the_four_is_taken_for_free_without_being_asked_to(
+def test_only_known_statuses_are_taken_for_free_without_being_asked_to(
     status: int, type: str
 ) -> None:
-    if classify("status", status, type, {}).kind == "not_billed":
-        assert status in (429, 500, 503, 529) or type == "request_body_timeout"
+    if classify("status", status, type, {}).kind in ("not_billed", "unreachable"):
+        free = (429, 500, 503, 521, 523, 525, 526, 529, 530)
+        assert status in free or type == "request_body_timeout"

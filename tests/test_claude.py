@@ -18,14 +18,15 @@ import pytest
 from activities.claude import Claude
 from activities.claude_endpoint import find_capabilities
 from activities.claude_stream import StreamError, Transcript
-from activities.claude_wire import extract_json, shape
+from activities.claude_wire import extract_json, most_tokens, shape
 from activities.pricing import Prices
 from activities.seam import ModelRequest
 from orchestrator.answers import PlanAnswer, SynthesisAnswer, WorkAnswer
-from orchestrator.contracts import Bill, Capabilities, Usage
+from orchestrator.contracts import Bill, Capabilities, Unreached, Usage
 from orchestrator.errors import (
     AuthenticationRefused,
     CallRefused,
+    EndpointUnreachable,
     NotBilled,
     OrchestrationError,
     PossiblyBilled,
@@ -39,7 +40,7 @@ pytestmark = pytest.mark.anyio
 
 KEY = "sk-ant-0123456789"
 SPEND_TEXT = "You have reached your specified API usage limits."
-PLAIN = Capabilities(schema_mode="prompt", effort=False, caching=False, token_counting=False)
+PLAIN = Capabilities(schema_mode="prompt", effort=False, token_counting=False)
 REQUEST = ModelRequest(
     model="claude-sonnet-5-5",
     system="You are an analyst. " + "You weigh evidence. " * 150,
@@ -87,10 +88,10 @@ def test_a_request_carries_nothing_that_a_current_model_refuses() -> None:
     assert body["output_config"]["effort"] == "medium"
 
 
-def test_the_static_prefix_is_marked_for_the_cache_and_the_material_is_not() -> None:
+def test_no_prompt_is_marked_for_a_cache_that_would_not_take_it() -> None:
     body = shape(REQUEST, Capabilities())
-    assert body["system"][-1]["cache_control"] == {"type": "ephemeral"}
-    assert "cache_control" not in json.dumps(body["messages"])
+    assert body["system"] == REQUEST.system
+    assert "cache_control" not in json.dumps(body)
 
 
 def test_an_endpoint_that_understands_nothing_gets_text_and_the_schema_in_it() -> None:
@@ -100,12 +101,10 @@ def test_an_endpoint_that_understands_nothing_gets_text_and_the_schema_in_it() -
     assert '"additionalProperties": false' in body["system"]
 
 
-@pytest.mark.parametrize("capability", ["effort", "caching"])
-def test_each_capability_is_left_out_by_itself(capability: str) -> None:
-    body = json.dumps(shape(REQUEST, Capabilities(**{capability: False})))
-    sent = {"effort": '"effort": "medium"', "caching": "cache_control"}
-    assert sent.pop(capability) not in body
-    assert all(text in body for text in sent.values())
+def test_effort_is_left_out_by_itself() -> None:
+    body = shape(REQUEST, Capabilities(effort=False))
+    assert "effort" not in body["output_config"]
+    assert "format" in body["output_config"]
 
 
 def test_constraints_that_structured_outputs_refuse_are_words_in_the_schema() -> None:
@@ -167,14 +166,6 @@ async def test_an_answer_carries_its_text_model_stop_reason_usage_and_raw_messag
     assert price(answer.model, answer.usage) == simulator.log.dollars
 
 
-async def test_the_second_call_of_a_role_reads_its_prefix_from_the_cache() -> None:
-    async with Simulator() as simulator, claude(simulator.url) as model:
-        first = await model.ask(REQUEST)
-        second = await model.ask(replace(REQUEST, prompt="Another subtask."))
-    assert first.usage.cache_write_tokens > 0
-    assert second.usage.cache_read_tokens == first.usage.cache_write_tokens
-
-
 @pytest.mark.parametrize(
     ("flaw", "stop_reason"),
     [
@@ -192,7 +183,7 @@ async def test_what_is_wrong_with_a_complete_answer_is_returned_with_its_usage(
         answer = await model.ask(REQUEST)
     assert answer.stop_reason == stop_reason
     assert answer.usage == simulator.log.usage
-    assert answer.usage.input_tokens + answer.usage.cache_write_tokens > 0
+    assert answer.usage.input_tokens > 0
     assert bool(answer.detail) == (flaw == "refusal")
 
 
@@ -214,7 +205,8 @@ async def test_connections_are_used_again() -> None:
     async with Simulator() as simulator, claude(simulator.url) as model:
         for _ in range(5):
             await model.ask(REQUEST)
-        assert len(simulator.log.connections) == 1
+        # The next call may come before the end of an answer was read.
+        assert len(simulator.log.connections) <= 2
 
 
 async def test_one_instance_serves_one_event_loop_after_another() -> None:
@@ -304,7 +296,7 @@ async def test_what_is_no_message_is_no_answer(raw: bytes, content_type: str) ->
         (Rule(status=429, headers={"retry-after-ms": "1500"}), NotBilled, 1.5),
         (Rule(status=429, error_code="enforced_spend_limit_reached"), SpendLimitReached, None),
         (Rule(status=500), NotBilled, None),
-        (Rule(status=503), NotBilled, None),
+        (Rule(status=503, headers={"retry-after": "3"}), NotBilled, 3.0),
         (Rule(status=529), NotBilled, 15.0),
     ],
 )  # fmt: skip
@@ -348,16 +340,18 @@ async def test_an_answer_lost_before_it_began_may_be_billed_and_its_usage_is_unk
         "slow_pings",
     ],
 )
-async def test_an_answer_lost_in_its_middle_is_billed_for_what_was_seen(fault: Any) -> None:
+async def test_an_answer_lost_in_its_middle_says_what_was_seen_and_not_the_price(
+    fault: Any,
+) -> None:
     request = replace(REQUEST, deadline_seconds=1.0)
     raised, simulator = await failure(Rule(fault=fault), request, stall_seconds=0.3)
     assert type(raised) is PossiblyBilled
     bill = bill_of(raised)
     charged = simulator.log.usage
     assert bill.calls == 1
-    assert bill.usage.cache_write_tokens == charged.cache_write_tokens > 0
+    assert bill.usage.input_tokens == charged.input_tokens > 0
     assert 0 < bill.usage.output_tokens < REQUEST.max_output
-    assert bill.dollars == price(REQUEST.model, bill.usage)
+    assert (bill.dollars, bill.final) == (None, False)
     assert simulator.log.report()["requests"] == 1
 
 
@@ -371,9 +365,10 @@ async def test_a_connection_that_cannot_be_made_was_not_billed() -> None:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with claude(url) as model:
-        with pytest.raises(NotBilled) as raised:
+        with pytest.raises(EndpointUnreachable) as raised:
             await model.ask(REQUEST)
-    assert not raised.value.throttled
+    assert raised.value.unreached == Unreached(address=url, why="Connection refused")
+    assert raised.value.non_retryable
 
 
 async def test_waiting_for_a_free_connection_in_vain_was_not_billed() -> None:
@@ -398,7 +393,7 @@ async def test_an_address_that_is_none_is_refused_for_good() -> None:
 async def test_an_error_tells_what_to_do_and_never_the_key() -> None:
     raised, _ = await failure(Rule(status=401, message=f"invalid key {KEY}"))
     assert "ANTHROPIC_API_KEY" in str(raised)
-    assert "invalid key [key]" in str(raised)
+    assert "invalid key [redacted]" in str(raised)
     assert KEY not in str(raised)
     assert raised.__cause__ is None
 
@@ -426,7 +421,7 @@ async def test_a_cancelled_call_closes_its_connection_and_returns_the_usage_so_f
         with pytest.raises(PossiblyBilled, match="cancellation") as raised:
             await call
         await until(lambda: simulator.log.now == 0)
-    assert bill_of(raised.value).usage.cache_write_tokens > 0
+    assert bill_of(raised.value).usage.input_tokens > 0
 
 
 async def test_the_deadline_ends_a_stream_that_never_stalls() -> None:
@@ -443,7 +438,7 @@ async def test_tokens_are_counted_by_the_endpoint_where_it_can() -> None:
         counted = await model.count_tokens(REQUEST)
         answer = await model.ask(REQUEST)
     used = answer.usage
-    assert counted == used.input_tokens + used.cache_write_tokens
+    assert counted == used.input_tokens
     assert simulator.log.report()["requests"] == 1
 
 
@@ -482,7 +477,7 @@ async def test_an_endpoint_that_does_not_answer_understands_text() -> None:
         ("full", Capabilities()),
         ("none", PLAIN),
         ("effort,counting", PLAIN.model_copy(update={"effort": True, "token_counting": True})),
-        ("schemas, caching", Capabilities(effort=False, token_counting=False)),
+        ("schemas", Capabilities(effort=False, token_counting=False)),
     ],
 )
 async def test_capabilities_can_be_configured(configured: str, expected: Capabilities) -> None:
@@ -538,42 +533,8 @@ def adds(index: int, delta: dict[str, Any]) -> dict[str, Any]:
     return {"type": "content_block_delta", "index": index, "delta": delta}
 
 
-TOOL = starts(0, {"type": "tool_use", "id": "toolu_1", "name": "grep", "input": {}})
-
-
-def tool_json(text: str) -> dict[str, Any]:
-    return adds(0, {"type": "input_json_delta", "partial_json": text})
-
-
 def ends(reason: str, **usage: int | None) -> dict[str, Any]:
     return {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": usage}
-
-
-def test_a_whole_tool_call_may_be_run() -> None:
-    transcript = events(
-        START, TOOL, tool_json('{"pattern": '), tool_json('"x"}'), ends("tool_use"), STOP
-    )
-    assert transcript.tool_calls == (
-        {"type": "tool_use", "id": "toolu_1", "name": "grep", "input": {"pattern": "x"}},
-    )
-
-
-def test_a_tool_call_without_arguments_is_whole() -> None:
-    (call,) = events(START, TOOL, ends("tool_use"), STOP).tool_calls
-    assert call["input"] == {}
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ('{"pattern": "x"}', "max_tokens"),
-        ('{"pattern": "x', "tool_use"),
-        ('"x"', "tool_use"),
-        ("{}", "refusal"),
-    ],
-)
-def test_a_tool_call_that_was_cut_off_is_never_run(text: str, reason: str) -> None:
-    assert events(START, TOOL, tool_json(text), ends(reason), STOP).tool_calls == ()
 
 
 def test_a_message_without_its_end_is_not_complete() -> None:
@@ -621,3 +582,12 @@ def test_an_error_event_is_an_error_whatever_carries_it() -> None:
 def test_a_bill_of_nothing_known_has_no_tokens() -> None:
     assert Transcript().usage(prompt_tokens=99, max_output=500) == Usage()
     assert price("claude-sonnet-5-5", Usage()) == Decimal(0)
+
+
+@pytest.mark.parametrize(
+    "text", ["plain words " * 50, "\U00010384\U000131be" * 300, "§±¶" * 400, "#!%?*" * 300]
+)
+def test_no_script_has_more_tokens_than_the_bound_of_its_bytes(text: str) -> None:
+    body = {"messages": [{"role": "user", "content": text}]}
+    # A tokenizer that knows no word of it makes a token of each byte.
+    assert most_tokens(body) >= len(text.encode())

@@ -4,22 +4,42 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import shutil
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
-from activities.analysers.lens import Analyser
-from activities.catalogue import Catalogue
 from cli.main import app
-from orchestrator.settings import HOME
+from orchestrator.settings import HOME, Settings
+from pages import FIGURE, snippets
 
 PAGES = sorted([*HOME.glob("*.md"), *HOME.glob("docs/*.md")])
 README = (HOME / "README.md").read_text(encoding="utf-8")
 REPAIR = (HOME / "docs" / "repair.md").read_text(encoding="utf-8")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+FIGURES = (HOME / "docs" / "figures.md").read_text(encoding="utf-8")
+SPAN = re.compile(r"`([^`\n]+)`")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+REPEATED = re.compile(r"<!-- figures of: ([^\n]+) -->\n(.*?)(?:\n\n|\Z)", re.DOTALL)
+SAMPLES = {"COMMAND": "list", "TIER": "sonnet", "SHELL": "bash"}
+"""What a placeholder stands for where not anything would do."""
+FOLDERS = "activities|bench|cli|docs|orchestrator|playbooks|roles|simulator|tests|workflows"
+ADDED = {name for page in PAGES for each in snippets(page) if (name := each.name)}
+"""Files that a page has its reader write."""
+COMMANDS = getattr(typer.main.get_command(app), "commands")  # noqa: B009
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-EXAMPLE = re.compile(r"`((?:roles|playbooks|activities)/\S+)`[^\n]*\n\n```\w+\n(.*?)```", re.DOTALL)
+
+
+def spans(page: Path) -> Iterator[tuple[int, str]]:
+    """What stands in backticks outside of fences, with its line."""
+    fenced = False
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if line.strip().startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield from ((number, span) for span in SPAN.findall(line))
 
 
 def test_there_are_pages() -> None:
@@ -55,17 +75,129 @@ def test_every_make_target_of_the_readme_exists() -> None:
     assert {"demo", "test"} <= named <= targets
 
 
-def test_every_command_of_the_readme_exists() -> None:
-    commands = {each.name for each in app.registered_commands}
-    named = set(re.findall(r"starter\.py ([a-z]+)", README))
-    # A row of the table may name further commands without repeating the program.
-    named |= set(
-        re.findall(
-            r", `([a-z]+)(?: ID[^`]*)?`", README.partition("## Steering")[2].partition("\n## ")[0]
-        )
+def test_every_command_that_a_page_names_is_one_that_the_starter_takes() -> None:
+    parsed = 0
+    for page in PAGES:
+        for line, span in spans(page):
+            words = shlex.split(span.partition("starter.py ")[2].partition(" | ")[0])
+            if words:
+                parsed += 1
+                wrong = refusal([SAMPLES.get(word, word) for word in words if word != "…"])
+                assert not wrong, f"{page.name} line {line}: `{span}`: {wrong}"
+    assert parsed > 20
+
+
+def test_a_row_of_the_readme_may_leave_out_the_program() -> None:
+    rows = README.partition("## Steering")[2].partition("\n## ")[0]
+    named = [
+        (row, span) for row in rows.splitlines() for span in SPAN.findall(row) if row[0:1] == "|"
+    ]
+    assert len(named) > 10
+    for row, span in named:
+        words = shlex.split(span.removeprefix("starter.py "))
+        wrong = refusal([SAMPLES.get(word, word) for word in words])
+        assert not wrong, f"README.md: {row}: `{span}`: {wrong}"
+
+
+def refusal(words: list[str]) -> str:
+    """Why the starter refuses a command line; empty if it would run it. A bare name is a name."""
+    command = COMMANDS.get(words[0])
+    if command is None:
+        return f"no such command: {words[0]}"
+    if words[1:]:
+        try:
+            command.make_context(words[0], words[1:])
+        except typer.TyperException as error:
+            return error.format_message()
+    return ""
+
+
+def test_the_page_of_commands_has_every_command_with_every_option_and_no_other() -> None:
+    text = (HOME / "docs" / "commands.md").read_text(encoding="utf-8")
+    sections = dict(
+        re.findall(r"^## `(\w+)[^`]*`$(.*?)(?=^##? |\Z)", text, re.MULTILINE | re.DOTALL)
     )
-    assert {"run", "watch", "approve", "skip"} <= named
-    assert named <= commands, f"unknown: {sorted(named - commands)}"
+    assert set(sections) == set(COMMANDS)
+    for name, section in sections.items():
+        options = {each for item in COMMANDS[name].params for each in item.opts}
+        told = {span for each in SPAN.findall(section) for span in OPTION.findall(each)}
+        others = {"--help", "--embedded", "--ask"}
+        assert told <= options | others, f"{name}: {sorted(told - options)} is no option of it"
+        mine = {each for each in options if each.startswith("--")} - others
+        if name != "start":
+            assert mine <= told, f"{name}: {sorted(mine - told)} is not in docs/commands.md"
+
+
+def test_every_variable_that_a_page_names_is_read() -> None:
+    known = {Settings.variable(name) for name in Settings.model_fields} | {"HOLDFAST_DEBUG"}
+    known |= set(re.findall(r"HOLDFAST_\w+", (HOME / "docker-compose.yml").read_text("utf-8")))
+    for page in PAGES:
+        named = set(re.findall(r"\bHOLDFAST_[A-Z_]*[A-Z]\b", page.read_text(encoding="utf-8")))
+        assert named <= known, f"{page.name}: {sorted(named - known)}"
+
+
+def test_every_file_and_module_that_a_page_names_exists() -> None:
+    for page in PAGES:
+        for line, span in spans(page):
+            for path in re.findall(rf"(?:^|\s)((?:{FOLDERS})/[\w./*-]*)(?:$|\s)", span):
+                shown = path in ADDED or re.search(r"[A-Z]{3}", path)
+                assert shown or list(HOME.glob(path.rstrip("/"))), (
+                    f"{page.name} line {line}: {path}"
+                )
+            for module in re.findall(r"python -m ([\w.]+)", span):
+                found = importlib.util.find_spec(module)
+                assert found is not None, f"{page.name} line {line}: {module}"
+
+
+def test_every_name_that_a_page_places_in_a_file_is_there() -> None:
+    """As in "`COMMANDS` in `orchestrator/steering.py`"."""
+    seen = 0
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for name, path in re.findall(r"`(\w+)`\s+(?:of|in)\s+`([\w/-]+\.(?:py|yaml))`", text):
+            file = HOME / path
+            assert file.exists(), f"{page.name}: {path}"
+            found = re.search(rf"\b{name}\b", file.read_text(encoding="utf-8"))
+            assert found, f"{page.name}: {path} has no {name}"
+            seen += 1
+    assert seen > 5
+
+
+# ---------------------------------------------------------------- figures
+
+
+def test_each_section_of_figures_has_its_command_and_the_columns_that_it_prints() -> None:
+    for title, section in sections_of(FIGURES).items():
+        modules = re.findall(r"`python -m (bench\.\w+)", section)
+        assert modules, f"docs/figures.md, {title}: which command prints this?"
+        printed = [
+            columns for module in modules for columns in importlib.import_module(module).COLUMNS
+        ]
+        shown = [tuple(cells(head)) for head in re.findall(r"^(\|.*)\n\|[-:|]+$", section, re.M)]
+        assert shown == printed, f"docs/figures.md, {title}"
+
+
+def test_a_figure_that_is_said_twice_is_the_same() -> None:
+    """`<!-- figures of: TITLE -->` stands above a paragraph or a table whose figures are there."""
+    seen = 0
+    for page in PAGES:
+        for title, after in REPEATED.findall(page.read_text(encoding="utf-8")):
+            source = set(re.findall(FIGURE, sections_of(FIGURES)[title]))
+            here = set(re.findall(FIGURE, SPAN.sub("", after)))
+            wrong = sorted(here - source)
+            assert here and not wrong, f"{page.name}: not in docs/figures.md, {title}: {wrong}"
+            seen += 1
+    assert seen >= 2
+
+
+def sections_of(text: str) -> dict[str, str]:
+    """title -> text of the sections of a page."""
+    section = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+    return dict(section.findall(text))
+
+
+def cells(line: str) -> list[str]:
+    return [each.strip() for each in line.strip().strip("|").split("|")]
 
 
 def test_every_test_that_repair_names_exists_and_each_row_names_one() -> None:
@@ -87,29 +219,3 @@ def test_every_behaviour_of_repair_has_its_row() -> None:
     text = (HOME / "tests" / "test_repair.py").read_text(encoding="utf-8")
     shown = {name for name in re.findall(r"^async def (test_\w+)", text, re.MULTILINE)}
     assert sorted(shown - set(re.findall(r"`(test_\w+)`", REPAIR))) == []
-
-
-def test_the_role_and_the_playbook_of_the_readme_load(tmp_path: Path) -> None:
-    for folder in ("roles", "playbooks"):
-        shutil.copytree(HOME / folder, tmp_path / folder)
-    examples = {path: text for path, text in EXAMPLE.findall(README) if not path.endswith(".py")}
-    assert {Path(path).suffix for path in examples} == {".md", ".yaml"}
-    for path, text in examples.items():
-        assert not (tmp_path / path).exists(), "an example shows how to add something new"
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text, encoding="utf-8")
-    catalogue, before = Catalogue.load(tmp_path), Catalogue.load()
-    assert len(catalogue.roles) == len(before.roles) + 1
-    assert len(catalogue.playbooks) == len(before.playbooks) + 1
-
-
-def test_the_analyser_of_the_readme_is_one(tmp_path: Path) -> None:
-    [(path, code)] = [each for each in EXAMPLE.findall(README) if each[0].endswith(".py")]
-    file = tmp_path / Path(path).name
-    file.write_text(code, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("example", file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert isinstance(module.ANALYSER, Analyser)
-    assert module.ANALYSER.name == file.stem

@@ -5,6 +5,8 @@ never stays shut.
 from __future__ import annotations
 
 import asyncio
+import re
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -29,6 +31,7 @@ from conftest import Handle, Runs
 from orchestrator.contracts import Goal
 from orchestrator.errors import NotBilled
 from orchestrator.gate import (
+    FORGOTTEN,
     LEAST,
     LONGEST_SHUT,
     LONGEST_STEP,
@@ -101,7 +104,7 @@ def test_a_rate_changes_at_most_once_a_second_and_only_climbs_by_itself(
     history: list[tuple[float, Throttled | None]],
 ) -> None:
     flow, now = after(history)
-    if flow.rate:
+    if flow.rate and now < flow.refused + FORGOTTEN - LONGEST_STEP:
         assert next_rate(flow, None, flow.changed + STEP_SECONDS * 0.99) == flow
         later = next_rate(flow, None, now + LONGEST_STEP)
         assert later.rate is None or later.rate >= flow.rate >= LEAST
@@ -112,6 +115,16 @@ def test_a_tier_opens_just_below_what_it_took_before(measured: float, wait: floa
     shut = next_rate(Flow(), Throttled(wait, CAUSE, measured), 0.0)
     opened = next_rate(shut, None, shut.until)
     assert opened.rate == pytest.approx(REOPENED * measured, abs=0.02)
+
+
+def test_any_limit_is_forgotten_when_nothing_was_refused_for_a_while() -> None:
+    shut = next_rate(Flow(), Throttled(1.0, CAUSE, 0.2), 0.0)
+    slow = next_rate(shut, None, 1.0)
+    assert next_rate(slow, None, FORGOTTEN).rate is not None
+    assert next_rate(slow, None, 1.0 + FORGOTTEN) == Flow()
+    in_flight = Flow(most=4, refused=1.0)
+    assert next_rate(in_flight, None, FORGOTTEN) == in_flight
+    assert next_rate(in_flight, None, 1.0 + FORGOTTEN) == Flow()
 
 
 def test_a_tier_that_is_refused_before_it_took_anything_doubles_its_rate_until_it_is_again() -> (
@@ -144,7 +157,7 @@ def test_an_endpoint_that_bore_a_burst_is_given_what_its_limit_regained() -> Non
 
 
 def test_a_limit_that_was_measured_while_it_held_is_met_again_from_just_below() -> None:
-    flow = replace(Flow(), rate=10.2, measured=10.0, step=4)
+    flow = replace(Flow(), rate=10.2, measured=10.0, step=4, refused=99.0)
     shut = next_rate(flow, Throttled(1.0, CAUSE, 10.0), 100.0)
     assert next_rate(shut, None, 101.0).rate == 9.5
 
@@ -168,6 +181,16 @@ def test_any_worker_reads_what_another_one_decided(
         assert read.after == flow.after
         assert read.until >= min(flow.until, now + LONGEST_SHUT)
         assert read.until <= max(flow.until, now) + 0.11
+
+
+@given(st.integers(1, 500), st.text(max_size=50), st.floats(0, FORGOTTEN - 1))
+def test_any_worker_reads_a_limit_in_flight(most: int, cause: str, since: float) -> None:
+    flow = Flow(most=most, cause=" ".join(cause.split()), refused=1_000.0)
+    now = 1_000.0 + since
+    read = understood("haiku", None, described("haiku", flow, now), now, now)
+    assert read is not None
+    assert (read.rate, read.most, read.cause) == (None, most, flow.cause)
+    assert abs(read.refused - flow.refused) <= 0.51
 
 
 @given(seconds, st.floats(-1e6, 1e6))
@@ -199,10 +222,16 @@ def test_what_a_person_reads_says_how_long_and_why() -> None:
 # ---------------------------------------------------------------- inside one worker
 
 
+async def refuse_twice(gate: RateGate, seconds: float) -> None:
+    """Let an endpoint refuse the next call, too, as a limit does."""
+    for _ in range(2):
+        await gate.turn("haiku")
+        await gate.throttled("haiku", seconds, CAUSE)
+
+
 async def test_a_call_that_would_wait_too_long_goes_back_to_its_queue() -> None:
     gate = RateGate()
-    await gate.turn("haiku")
-    await gate.throttled("haiku", 60.0, CAUSE)
+    await refuse_twice(gate, 60.0)
     with pytest.raises(NotBilled) as refusal:
         await gate.turn("haiku")
     assert refusal.value.throttled
@@ -219,13 +248,40 @@ async def test_a_tier_that_is_throttled_does_not_slow_another() -> None:
 
 async def test_calls_that_wait_for_their_turn_wait_again_when_the_tier_is_shut() -> None:
     gate = RateGate()
-    await gate.turn("haiku")
-    await gate.throttled("haiku", 0.2, CAUSE)
+    await refuse_twice(gate, 0.2)
     waiting = [asyncio.create_task(gate.turn("haiku")) for _ in range(3)]
     await asyncio.sleep(0)
     await gate.throttled("haiku", 60.0, CAUSE)
     ends = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(end) for end in ends] == [NotBilled] * 3
+
+
+async def test_one_refusal_is_looked_into_by_one_call_that_leaves_at_once() -> None:
+    gate = RateGate()
+    await gate.turn("haiku")
+    await gate.throttled("haiku", 60.0, CAUSE)
+    await gate.turn("haiku")
+    with pytest.raises(NotBilled):
+        await gate.turn("haiku")
+
+
+async def test_a_call_taken_right_after_a_refused_one_opens_the_tier_again() -> None:
+    gate, go_on = RateGate(), asyncio.Event()
+    await gate.turn("haiku")
+    await gate.throttled("haiku", 60.0, CAUSE)
+
+    async def taken() -> None:
+        await gate.turn("haiku")
+        await go_on.wait()
+        gate.ended()
+
+    taking = asyncio.create_task(taken())
+    await asyncio.sleep(0)
+    assert "throttled" in gate.slowed()["haiku"]
+    go_on.set()
+    await taking
+    assert gate.slowed() == {}
+    await gate.turn("haiku")
 
 
 async def test_waiting_calls_leave_one_after_another() -> None:
@@ -311,7 +367,37 @@ async def test_what_a_dead_worker_left_shut_is_opened_by_the_next(
     await write_rate(env.client, f"{queue}-haiku", 0.0, described("haiku", shut, 0.0))
     async with keeping(env.client, queue, RateGate()):
         opened = await until(env.client, queue, lambda found: "throttled" not in found.reason)
-    assert opened.reason == "haiku slowed to 7.60/s: step 0 after a throttle at 8.00/s"
+    line = r"haiku slowed to 7\.60/s: step 0, \d s after a throttle at 8\.00/s"
+    assert re.fullmatch(line, opened.reason)
+
+
+async def test_a_limit_in_flight_holds_on_every_worker_until_a_call_is_over(
+    env: WorkflowEnvironment, queue: str
+) -> None:
+    gate, now = RateGate(), time.time()
+    limit = Flow(most=1, cause=CAUSE, refused=now)
+    await write_rate(env.client, f"{queue}-haiku", None, described("haiku", limit, now))
+    async with keeping(env.client, queue, gate):
+        while not gate.slowed():  # noqa: ASYNC110 - it is polled by users, too
+            await asyncio.sleep(0.05)
+        assert gate.slowed() == {"haiku": f"haiku limited to 1 in flight: {CAUSE}"}
+        left: list[int] = []
+
+        async def call(number: int) -> None:
+            await gate.turn("haiku")
+            left.append(number)
+            await asyncio.Event().wait()
+
+        calls = [asyncio.create_task(call(number)) for number in range(2)]
+        await asyncio.sleep(0.3)
+        assert left == [0]
+        # However it ends: nothing else says that this one is over.
+        calls[0].cancel()
+        async with asyncio.timeout(5):
+            while len(left) < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        calls[1].cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
 
 
 async def test_a_queue_opens_a_little_before_its_tier_because_it_is_slow_to_feel_it(

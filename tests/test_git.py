@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
 from activities import git
+from activities.git import Git
 from orchestrator.errors import BadGoal
+from orchestrator.roots import roots_at
 from repositories import Repository
 
 pytestmark = pytest.mark.anyio
+
+
+def opened(path: Path, *more: Path) -> AbstractAsyncContextManager[Git]:
+    """Git over a repository, where it and the others named may be read."""
+    roots, _ = roots_at([path, *more])
+    return git.opened(path, roots)
 
 
 @pytest.fixture
@@ -29,7 +38,7 @@ async def test_branches_tags_hashes_and_ancestors_name_commits(
     repository.git("branch", "topic/one", first)
     if packed:
         repository.git("pack-refs", "--all")
-    async with git.opened(repository.path) as view:
+    async with opened(repository.path) as view:
         names = ("HEAD~1", "v1.0", "topic/one", first, first[:8], "main^", "refs/heads/main~1")
         assert [await view.commit(name) for name in names] == [first] * len(names)
         assert await view.commit("main") == await view.head() == second
@@ -42,7 +51,7 @@ async def test_a_revision_that_names_no_commit_is_refused_in_one_line(
     repository: Repository, revision: str
 ) -> None:
     repository.commit({"a.txt": "a\n"})
-    async with git.opened(repository.path) as view:
+    async with opened(repository.path) as view:
         with pytest.raises(BadGoal, match=r"does not exist in .*; name a branch") as refusal:
             await view.commit(revision)
     assert "\n" not in refusal.value.message
@@ -67,7 +76,7 @@ async def test_what_is_no_repository_is_refused_with_what_to_do(tmp_path: Path) 
     }
     for path, why in cases.items():
         with pytest.raises(BadGoal, match=why) as refusal:
-            async with git.opened(path):
+            async with opened(path, tmp_path):
                 pass
         assert "\n" not in refusal.value.message
 
@@ -75,14 +84,14 @@ async def test_what_is_no_repository_is_refused_with_what_to_do(tmp_path: Path) 
 async def test_refs_as_reftable_are_refused_in_one_line(repository: Repository) -> None:
     (repository.path / ".git" / "reftable").mkdir()
     with pytest.raises(BadGoal, match="reftable"):
-        async with git.opened(repository.path):
+        async with opened(repository.path):
             pass
 
 
 async def test_a_repository_with_sha256_hashes_works(tmp_path: Path) -> None:
     repository = Repository.at(tmp_path / "repo", "--object-format=sha256")
     commit = repository.commit({"a.txt": "a\n"})
-    async with git.opened(repository.path) as view:
+    async with opened(repository.path) as view:
         assert len(commit) == 64
         assert await view.commit("main") == commit
         assert list(await view.index()) == [b"a.txt"]
@@ -98,7 +107,7 @@ async def test_another_working_tree_of_a_repository_has_its_own_head(
     repository.git("worktree", "add", "-q", "-b", "other", str(tmp_path / "other"))
     other = Repository(tmp_path / "other")
     second = other.commit({"b.txt": "b\n"})
-    async with git.opened(other.path) as view:
+    async with opened(other.path) as view:
         assert await view.head() == second
         assert await view.commit("main") == first
         assert sorted(await view.index()) == [b"a.txt", b"b.txt"]
@@ -110,21 +119,21 @@ async def test_a_shallow_clone_has_the_history_that_it_has(
     repository.commit({"a.txt": "a\n"})
     last = repository.commit({"a.txt": "b\n"})
     repository.git("clone", "-q", "--depth=1", f"file://{repository.path}", str(tmp_path / "c"))
-    async with git.opened(tmp_path / "c") as view:
-        assert [entry.hash for entry in await view.history(last, 10)] == [last]
+    async with opened(tmp_path / "c") as view:
+        assert [entry.hash for entry in (await view.history(last, 10))[0]] == [last]
 
 
 async def test_a_split_index_is_read(repository: Repository) -> None:
     repository.commit({"a.txt": "a\n", "b.txt": "b\n"})
     repository.git("update-index", "--split-index")
-    async with git.opened(repository.path) as view:
+    async with opened(repository.path) as view:
         assert sorted(await view.index()) == [b"a.txt", b"b.txt"]
 
 
 async def test_a_folder_with_quotes_and_colons_in_its_name_works(tmp_path: Path) -> None:
     repository = Repository.at(tmp_path / 'a "b": c\\')
     commit = repository.commit({"a.txt": "a\n"})
-    async with git.opened(repository.path) as view:
+    async with opened(repository.path) as view:
         assert await view.commit("HEAD") == commit
 
 
@@ -133,8 +142,9 @@ async def test_the_history_has_authors_and_lines_whatever_they_are_called(
 ) -> None:
     first = repository.commit({"old name\n.py": "a\nb\n"}, author="1 2\t\x02 Eve")
     second = repository.commit({"old name\n.py": "a\n", "blob": b"\0\1"}, author="Bob")
-    async with git.opened(repository.path) as view:
-        entries = await view.history(second, 10)
+    async with opened(repository.path) as view:
+        entries, cut = await view.history(second, 10)
+    assert not cut
     assert [(each.hash, each.author) for each in entries] == [
         (second, "Bob"),
         (first, "1 2\t\x02 Eve"),
@@ -149,7 +159,7 @@ async def test_lines_of_a_file_cannot_pass_for_the_headers_of_a_diff(
     old = "".join(f"{n}\n" for n in range(1, 10))
     forged = old.replace("5\n", "@@ -1 +1,900 @@\n++ b/00000000\ndiff --git a/1 b/0\n")
     repository.commit({"a.txt": old})
-    async with git.opened(repository.path) as view:
+    async with opened(repository.path) as view:
         tree = await view.tree(await view.head())
         blob = [(b"a.txt", tree[b"a.txt"].hash)]
         touched = await view.touched(blob, [(b"a.txt", forged.encode())])
@@ -164,7 +174,7 @@ async def test_refs_that_git_would_not_write_are_left_out(repository: Repository
     os.mkfifo(heads / "pipe")
     (heads / "link").symlink_to("/etc/passwd")
     (heads / "self").write_text("ref: refs/heads/self\n")
-    async with git.opened(repository.path) as view:
+    async with opened(repository.path) as view:
         assert await view.commit("main") == commit
         for name in ("a..b", "bad", "pipe", "link", "self"):
             with pytest.raises(BadGoal):
@@ -174,6 +184,6 @@ async def test_refs_that_git_would_not_write_are_left_out(repository: Repository
 async def test_a_listing_that_takes_too_long_ends(repository: Repository) -> None:
     repository.commit({"a.txt": "a\n"})
     os.mkfifo(repository.path / ".gitignore")
-    async with git.opened(repository.path) as view:
+    async with opened(repository.path) as view:
         with pytest.raises(git.GitFailed, match="took longer than"):
             await view.untracked(seconds=0.5)

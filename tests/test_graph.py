@@ -98,7 +98,6 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_place() -> None:
         "subtasks: 3 are planned, the limit is 2",
         "subtasks[1] 'Not An Id': an id is 1 to 32 of a-z",
         "subtasks[1] 'Not An Id': unknown role 'wizard'; known: analyst, expert",
-        "subtasks[1] 'Not An Id': tier: a plan may not assign opus",
         "subtasks[1] 'Not An Id': instruction: not concrete",
         "subtasks[1] 'Not An Id': unknown input 'report'; the goal's inputs: table",
         "subtasks[1] 'Not An Id': depends_on: unknown subtask 'nobody'",

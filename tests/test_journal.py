@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import stat
 import subprocess
 import sys
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -95,19 +93,60 @@ async def test_an_answer_that_cannot_be_recorded_is_not_lost_to_the_caller(
     assert "could not be recorded" in caplog.text
 
 
-async def test_pruning_removes_what_is_older_than_the_retention(tmp_path: Path) -> None:
+def harmed(how: str, content: bytes) -> bytes:
+    """What a disk, an editor or a full file system make of a recorded answer."""
+    middle = len(content) // 2
+    return {
+        "empty": b"",
+        "truncated": content[:middle],
+        "one bit flipped": content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
+        "not UTF-8": b"\xff" + content[1:],
+        "text after a line end": content + b"\n{}",
+        "zeros": bytes(len(content)),
+        "another answer below the same digest": content[:65] + b'{"text": "never said"}',
+        "only the digest": content[:64],
+        "an answer without a digest": content[65:],
+    }[how]
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "empty", "truncated", "one bit flipped", "not UTF-8", "text after a line end", "zeros",
+        "another answer below the same digest", "only the digest", "an answer without a digest",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("marked", [True, False], ids=["", "without its mark"])
+async def test_a_damaged_answer_is_a_call_that_was_sent(
+    tmp_path: Path, how: str, marked: bool
+) -> None:
     journal = FileJournal(tmp_path)
-    await journal.mark_sent("old")
-    await journal.record("old", ANSWER)
-    for path in tmp_path.iterdir():
-        os.utime(path, (1.0, 1.0))
-    await journal.mark_sent("young")
-    (tmp_path / "note.txt").write_text("not ours")
-    os.utime(tmp_path / "note.txt", (1.0, 1.0))
-    assert await journal.prune(timedelta(days=30)) == 2
-    assert await journal.sent("young")
-    assert await journal.answer("old") is None
-    assert (tmp_path / "note.txt").exists()
+    await journal.mark_sent(KEY)
+    await journal.record(KEY, ANSWER)
+    [recorded] = tmp_path.glob("*.answer")
+    recorded.write_bytes(harmed(how, recorded.read_bytes()))
+    if not marked:
+        recorded.with_suffix(".sent").unlink()
+    assert await journal.answer(KEY) is None
+    assert await journal.sent(KEY)
+    with pytest.raises(PossiblyBilled):
+        await journal.mark_sent(KEY)
+
+
+async def test_an_entry_that_is_no_file_is_a_call_that_was_sent(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path)
+    await journal.record(KEY, ANSWER)
+    [recorded] = tmp_path.glob("*.answer")
+    recorded.unlink()
+    recorded.mkdir()
+    assert (await journal.sent(KEY), await journal.answer(KEY)) == (True, None)
+
+
+@pytest.mark.parametrize("answer", ["", "\r\n", "line\rline\u2028", "half \ud83d", "x" * 1_000_000])
+async def test_an_answer_is_read_exactly_as_it_was_recorded(tmp_path: Path, answer: str) -> None:
+    journal = FileJournal(tmp_path)
+    await journal.record(KEY, answer)
+    assert await journal.answer(KEY) == answer
 
 
 WRITER = """

@@ -20,6 +20,8 @@ import pytest
 from bench.deployment import Deployment, deployed, parallel
 from orchestrator.contracts import Report
 
+pytestmark = pytest.mark.xdist_group("journal survival")
+
 SUBTASKS = 3
 SCRIPT = {
     "latencies": {"work": [3, 3]},
@@ -43,7 +45,7 @@ async def until(holds: Callable[[], bool]) -> None:
     while True:
         if await asyncio.to_thread(holds):
             return
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.2)
 
 
 def asked(deployment: Deployment) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 
 import pytest
 from hypothesis import settings
@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from orchestrator.contracts import Bill, Limits, Usage
+from orchestrator.contracts import MICRODOLLAR, Bill, Limits, Usage
 from orchestrator.ledger import Amount, DoesNotFit, Ledger
 
 AMOUNTS = st.builds(
@@ -34,6 +34,7 @@ class Books(RuleBasedStateMachine):
     """
 
     calls = Bundle("calls")
+    teams = Bundle("teams")
 
     @initialize(
         dollars=st.decimals(0, 10, places=2), calls=st.integers(0, 8), tokens=st.integers(0, 20_000)
@@ -41,7 +42,10 @@ class Books(RuleBasedStateMachine):
     def open(self, dollars: Decimal, calls: int, tokens: int) -> None:
         self.ledger = Ledger.under(Limits(dollars=dollars, model_calls=calls, tokens=tokens))
         self.spent = Amount()
+        self.assumed = Decimal(0)
         self.open_calls: dict[str, Amount] = {}
+        self.below: dict[str, Ledger] = {}
+        """Of the teams at work."""
         self.number = 0
         self.synthesizing = False
 
@@ -87,13 +91,80 @@ class Books(RuleBasedStateMachine):
 
     @rule(call_id=consumes(calls))
     def settle_unknown(self, call_id: str) -> None:
-        self.spent += self.open_calls.pop(call_id)
+        amount = self.open_calls.pop(call_id)
+        self.spent += amount
+        self.assumed += amount.dollars
         self.ledger = self.ledger.settle_unknown(call_id)
 
     @rule(call_id=consumes(calls))
     def release(self, call_id: str) -> None:
         self.open_calls.pop(call_id)
         self.ledger = self.ledger.release(call_id)
+
+    @rule(target=teams, part=st.sampled_from((1, 2)))
+    def start_team(self, part: int) -> object:
+        """A team gets a part of what is free as its own cap."""
+        taken = sum(self.open_calls.values(), self.spent) + self.ledger.kept
+        free = self.ledger.cap
+        dollars = (free.dollars - taken.dollars) / part
+        slice_ = Amount(
+            dollars.quantize(MICRODOLLAR, rounding=ROUND_DOWN),
+            (free.calls - taken.calls) // part,
+            (free.tokens - taken.tokens) // part,
+        )
+        if not Amount() <= slice_:
+            return multiple()
+        self.number += 1
+        team_id = f"team-{self.number}"
+        self.ledger = self.ledger.reserve(team_id, slice_)
+        self.open_calls[team_id] = slice_
+        self.below[team_id] = Ledger.under(
+            Limits(dollars=slice_.dollars, model_calls=slice_.calls, tokens=slice_.tokens)
+        )
+        assert self.below[team_id].cap == slice_
+        return team_id
+
+    @rule(team_id=teams, amount=AMOUNTS, share=st.sampled_from((0, 2, 4, None)))
+    def team_asks(self, team_id: str, amount: Amount, share: int | None) -> None:
+        """A call of the team comes back, or stays open (None)."""
+        below = self.below[team_id]
+        self.number += 1
+        call_id = f"call-{self.number}"
+        if not below.fits(amount):
+            return
+        below = below.reserve(call_id, amount)
+        if share is not None:
+            dollars = (amount.dollars * share / 4).quantize(MICRODOLLAR)
+            usage = Usage(input_tokens=amount.tokens * share // 4)
+            below = below.settle(call_id, Bill(calls=1, usage=usage, dollars=dollars))
+        self.below[team_id] = below
+
+    @rule(team_id=consumes(teams))
+    def team_ends(self, team_id: str) -> None:
+        """It closes, or is cut: its open calls count in full, and its report settles the slice."""
+        below = self.below.pop(team_id)
+        for call_id in tuple(below.reserved):
+            open_call = below.reserved[call_id]
+            usage = Usage(input_tokens=open_call.tokens)
+            bill = Bill(calls=1, dollars=open_call.dollars, assumed=open_call.dollars, usage=usage)
+            below = below.settle(call_id, bill)
+        bill = Bill(
+            calls=below.paid.calls,
+            usage=below.all_usage,
+            dollars=below.paid.dollars,
+            assumed=below.all_assumed,
+        )
+        slice_ = self.open_calls.pop(team_id)
+        self.ledger = self.ledger.settle(team_id, bill)
+        assert below.paid <= slice_, "a team never spends more than its slice"
+        self.spent += below.paid
+        self.assumed += below.all_assumed
+
+    @rule(team_id=consumes(teams))
+    def team_is_lost(self, team_id: str) -> None:
+        """It closed without a report: its whole slice counts."""
+        self.below.pop(team_id)
+        self.settle_unknown(team_id)
 
     @rule(dollars=st.decimals(0, 20, places=2), calls=st.integers(0, 16))
     def raise_cap(self, dollars: Decimal, calls: int) -> None:
@@ -121,6 +192,7 @@ class Books(RuleBasedStateMachine):
             return
         assert dict(self.ledger.reserved) == self.open_calls
         assert self.ledger.spent == self.spent
+        assert self.ledger.assumed == self.assumed
 
 
 TestBooks = Books.TestCase

@@ -25,7 +25,7 @@ FAULTS = (
 )
 
 
-@pytest.mark.parametrize("limits", [{"dollars": "0.32"}, {"model_calls": 14}, {"tokens": 100_000}])
+@pytest.mark.parametrize("limits", [{"dollars": "0.20"}, {"model_calls": 14}, {"tokens": 100_000}])
 async def test_twenty_parallel_subtasks_never_overshoot_together(
     runs: Runs, limits: dict[str, object]
 ) -> None:
@@ -39,7 +39,7 @@ async def test_twenty_parallel_subtasks_never_overshoot_together(
         await model.aclose()
         log = simulator.log
     admitted = sum(body.admitted for body in log.bodies.values())
-    assert report.status == "budget_stopped"
+    assert report.status in ("budget_stopped", "complete_with_gaps")
     assert 0 < log.dollars <= bounds.dollars
     assert admitted <= bounds.model_calls and log.usage.total <= bounds.tokens
     # What the report says is never less than what was charged.

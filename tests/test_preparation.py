@@ -28,6 +28,7 @@ from orchestrator.contracts import (
     Usage,
 )
 from orchestrator.errors import BadGoal
+from orchestrator.roots import Root, Roots
 from orchestrator.storage import DirectoryStore
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +49,9 @@ class Cards:
         raise AssertionError("nothing is paid in preparing")
 
 
-async def take_snapshot(name: str, path: Path, base: str, store: Store) -> PinnedInput:
+async def take_snapshot(
+    name: str, path: Path, _roots: Roots, base: str, _store: Store
+) -> PinnedInput:
     return PinnedInput(name=name, kind="repository", size=1, preview=f"{path.name} {base}")
 
 
@@ -73,13 +76,14 @@ def allowed(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def preparation(store: DirectoryStore, allowed: Path) -> Preparation:
+    root = Root.of(allowed)
     return Preparation(
         catalogue=Catalogue.load(),
         store=store,
         pricing=Cards(),
         tools=REVIEW_TOOLS,
         take_snapshot=take_snapshot,
-        allowed_roots=lambda: (allowed,),
+        allowed_roots=lambda: (root,),
         capabilities=capabilities,
         has_endpoint=True,
         version="9",
@@ -199,6 +203,16 @@ async def test_a_playbooks_missing_input_is_refused_by_name(preparation: Prepara
     assert said == "playbook 'code-review' needs the input 'repo'"
 
 
+async def test_an_input_that_the_playbook_does_not_declare_is_refused_and_not_read(
+    preparation: Preparation, allowed: Path
+) -> None:
+    (allowed / "id_rsa").write_text("key")
+    inputs = (*given(allowed, "repository", "repo"), *given(allowed / "id_rsa", name="steal"))
+    asked = goal(playbook="code-review", use_models=False, inputs=inputs)
+    said = await refusal(preparation, asked)
+    assert said == "playbook 'code-review' has no input 'steal'; it has: base, repo"
+
+
 async def test_an_input_of_another_kind_is_refused(preparation: Preparation) -> None:
     review = goal(playbook="code-review", use_models=False, inputs=given("x", "text", "repo"))
     assert await refusal(preparation, review) == "input 'repo' must be a repository, not a text"
@@ -245,9 +259,8 @@ async def test_a_folder_and_a_pipe_are_no_files(preparation: Preparation, allowe
         assert "not a regular file" in await refusal(preparation, goal(inputs=given(path)))
 
 
-@pytest.mark.parametrize("kind", ["file", "repository"])
 async def test_a_path_outside_the_allowed_roots_is_refused_also_through_a_link(
-    preparation: Preparation, allowed: Path, tmp_path: Path, kind: str
+    preparation: Preparation, allowed: Path, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside.txt"
     outside.write_text("secret")
@@ -255,7 +268,7 @@ async def test_a_path_outside_the_allowed_roots_is_refused_also_through_a_link(
     beside = tmp_path / "allowed-not"
     beside.mkdir()
     for path in (outside, allowed / "link", allowed / ".." / "outside.txt", beside):
-        said = await refusal(preparation, goal(inputs=given(path, kind)))
+        said = await refusal(preparation, goal(inputs=given(path)))
         assert "is below no allowed root" in said, path
 
 
@@ -315,4 +328,18 @@ async def test_a_plan_whose_role_needs_a_model_is_refused_in_a_run_without_one(
 ) -> None:
     plan = Plan(goal="Compare", subtasks=(subtask("a", role="analyst"),))
     said = await refusal(preparation, goal(plan=plan, use_models=False))
-    assert "unknown role 'analyst'" in said
+    assert "role 'analyst' cannot be used: needs a model, and this run uses none" in said
+
+
+async def test_a_cap_that_is_too_small_is_refused_before_anything_is_paid(
+    preparation: Preparation,
+) -> None:
+    small = goal(limits={"dollars": "0.0001"})
+    said = await refusal(preparation, small)
+    assert "a cap of $0.0001 does not cover" in said
+    enough = said.rsplit("--limits ", 1)[1]
+    name, dollars = enough.split("=")
+    assert name == "dollars"
+    await prepare(preparation, goal(limits={"dollars": dollars}))
+    # Who waits for a higher cap is asked for one by the run.
+    await prepare(preparation, small.model_copy(update={"wait_for_raise": True}))

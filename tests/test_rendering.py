@@ -9,29 +9,39 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 from rich.console import Console, RenderableType
 from rich.markdown import Markdown
 
+from cli import findings
 from cli import report as pages
 from cli.amounts import money, seconds
 from cli.board import board, changes
-from cli.doctor import masked
+from cli.endpoint import masked
 from cli.exits import Code, code_of
 from cli.invocation import STARTER
 from cli.preview import preview
-from cli.screen import Safe, without_password
+from cli.screen import Safe
 from cli.waiting import questions
+from orchestrator.address import address_of
+from orchestrator.board import board as details
 from orchestrator.contracts import (
+    Check,
     Finding,
     Gap,
+    Given,
+    Limits,
     Omission,
+    Order,
     Plan,
+    Remark,
     Report,
     Revision,
     Subtask,
     Timings,
     Try,
 )
+from orchestrator.harmless import quoted
 from orchestrator.view import Preview, Row, RunView
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -131,6 +141,7 @@ DIAMOND = planned(
     {"id": "t4", "depends_on": ["t2", "t3"]},
     critical_path=["t1", "t3", "t4"],
     leaves=["notes (120 bytes)"],
+    endpoint="http://models",
 )
 
 
@@ -138,10 +149,10 @@ def test_a_plan_shows_its_prices_its_graph_its_critical_path_and_what_is_sent() 
     waits = view(phase="approval", preview=DIAMOND, waiting=("plan: approve, edit or reject it",))
     shown = OUR_STYLES.sub("", drawn(board(waits, width=110), width=110))
     for part in (
-        "$0.01     $0.02  $0.10  20 s",
-        "Expected: $0.30 ($0.10 to $1.20), never above $2.00 · about 1 min 20 s",
+        "$0.0100   $0.0200  $0.1000  20 s",
+        "Expected: $0.3000 ($0.1000 to $1.2000), never above $2.00 · about 1 min 20 s of work",
         "Critical path: t1 → t3 → t4",
-        "Sent to the models: the goal, notes (120 bytes)",
+        "Sent to the models at http://models: notes (120 bytes)",
         f"{STARTER} approve run-1",
     ):
         assert part in shown
@@ -154,7 +165,9 @@ def test_a_plan_shows_its_prices_its_graph_its_critical_path_and_what_is_sent() 
 
 
 def test_a_finding_that_is_there_already_has_neither_price_nor_time() -> None:
-    reused = planned({"id": "t1", "seconds": 0.0}, {"id": "t2", "depends_on": ["t1"]})
+    reused = planned(
+        {"id": "t1", "seconds": 0.0, "reused": True}, {"id": "t2", "depends_on": ["t1"]}
+    )
     first = drawn(preview(reused, Decimal(2), width=110), width=110).splitlines()[1]
     assert "reused" in first and "$" not in first
 
@@ -163,6 +176,50 @@ def test_a_plan_for_tools_alone_speaks_of_no_money() -> None:
     free = planned({"id": "bugs", "tier": "none"}, low="0", expected="0", high="0")
     shown = drawn(preview(free, Decimal(2), width=110), width=110)
     assert "nothing leaves this machine" in shown and "$" not in shown
+
+
+def test_what_each_subtask_is_told_is_shown_on_demand() -> None:
+    told = Plan(
+        goal="g",
+        synthesis_instruction="Answer in a table.",
+        subtasks=(
+            Subtask(
+                id="t1", title="Look", role="analyst", instruction="Read it.\nThen say so.",
+                inputs=("notes",), acceptance_criteria="It is short.",
+                checks=(Check(kind="max_words", argument="50"),),
+            ),
+        ),
+    )  # fmt: skip
+    plan = planned({"id": "t1"}).model_copy(update={"plan": told})
+    first = ("Read it.", "Then say so.", "inputs: notes", "must meet: It is short.")
+    parts = (*first, "checked by code: max_words 50", "Answer in a table.")
+    shown = drawn(preview(plan, Decimal(2), width=110, full=True), width=110)
+    assert all(part in shown for part in parts)
+    assert "Read it." not in drawn(preview(plan, Decimal(2), width=110), width=110)
+
+
+@pytest.mark.parametrize("kind", ["synthesis", "critique", "judge", "digest"])
+def test_a_preview_with_any_call_to_come_is_neither_free_nor_private(kind: str) -> None:
+    rows: tuple[dict[str, object], ...] = (
+        {"id": "bugs", "tier": "none"},
+        {"id": kind, "kind": kind},
+    )
+    plan = planned(*rows, leaves=["the goal", "the findings"], endpoint="http://models")
+    shown = drawn(preview(plan, Decimal(2), width=110), width=110)
+    assert "free" not in shown and "nothing leaves" not in shown
+    assert "Sent to the models at http://models: the goal, the findings" in shown
+
+
+def test_what_was_paid_and_what_is_a_team_are_said_as_what_they_are() -> None:
+    rows: tuple[dict[str, object], ...] = (
+        {"id": "planning", "kind": "planning", "title": "making this plan", "paid": True},
+        {"id": "t1", "kind": "team", "high": "0.80"},
+    )
+    shown = OUR_STYLES.sub("", drawn(preview(planned(*rows), Decimal(2), width=110), width=110))
+    assert re.search(r"making this plan .* paid", shown)
+    assert "t1 is a team: a run of its own, with its own plan and subtasks, for up to $0.8000" in (
+        shown
+    )
 
 
 def test_a_plan_without_known_prices_says_so() -> None:
@@ -303,7 +360,7 @@ def report(**fields: object) -> Report:
         "plan": plan, "findings": findings, "gaps": gaps, "answer": "Engine *A* wins.",
         "not_run": (Omission(what="Accessibility", why="needs a model"),),
         "notes": ("a template wrote this",), "model_calls": 3, "dollars": "0.012345",
-        "timings": Timings(makespan=65, work=50, critical_path=48, subtasks=150, speed_up=3.0),
+        "timings": Timings(makespan=65, work=50, critical_path=48),
     }  # fmt: skip
     return Report.model_validate({**base, **fields})
 
@@ -318,10 +375,9 @@ def test_a_report_says_answer_gaps_what_was_not_run_price_and_time() -> None:
         "no answer. Skipped because of it: t3",
         "**Accessibility**: needs a model",
         "a template wrote this",
-        "| t1 | Subtask t1 | analyst | complete | 4.0 | $0.01 |",
+        "| t1 | Subtask t1 | analyst | claude | complete | 4.0 | $0.01 |",
         "$0.0124 for 3 model calls",
-        "1 min 05 s from start to end",
-        "speed-up of 3.0",
+        "1 min 05 s from start to end. The longest chain of subtasks took 48 s.",
     ):
         assert part in page
 
@@ -346,18 +402,117 @@ def test_a_report_says_what_was_tried_changed_reused_unsupported_and_estimated()
     )
     for part in (
         "## Not supported by any finding",
-        "**t1**: try 1 on haiku failed checks (too short); try 2 on sonnet accepted",
+        "- try 1 on haiku, failed checks: too short\n- try 2 on sonnet, accepted",
         "**1**, t2 failed: added t4; dropped t3",
-        "| t2 | Subtask t2 | analyst | reused |  |  |",
+        "| t2 | Subtask t2 | analyst | claude |  | reused |  |  |",
         "The plan was estimated at $0.0247: it took 50% of that.",
     ):
         assert part in page
 
 
-def test_time_spent_waiting_for_a_person_is_no_speed() -> None:
-    slow = Timings(makespan=900, work=880, critical_path=20, subtasks=40, speed_up=0.05)
+def test_each_finding_stands_behind_its_id_with_model_tries_price_and_sources() -> None:
+    found = Finding(
+        subtask_id="t1", status="complete", content="# Gaps: none\n\nIt is *blue*.", confidence=85,
+        sources=("answered by ana: The sky.",), model="claude-x", dollars=Decimal("0.02"),
+        assumed=Decimal("0.01"), started=START, finished=START + timedelta(seconds=4),
+        tries=(Try(number=1, tier="haiku", verdict="failed_checks", why="too short"),),
+    )  # fmt: skip
+    page = pages.as_markdown(report(findings=(found,), gaps=()))
+    assert page.split("## Findings\n\n")[1].startswith(
+        "### t1 · Subtask t1\n\n"
+        "**complete** · analyst · claude-x · confidence 85 of 100 · ≤ $0.02 · 4.0 s\n\n"
+        "- try 1 on haiku, failed checks: too short\n- source: answered by ana: The sky.\n\n"
+        "> # Gaps: none\n>\n> It is *blue*.\n\n"
+    )
+    pasted = pages.as_markdown(report(findings=(found,), gaps=(), answer=f"A: {found.content}"))
+    assert pasted.count("It is *blue*.") == 1, "said once"
+    assert "It is *blue*." not in pages.as_markdown(report(findings=(found,)), whole=False)
+
+
+def test_what_a_finding_says_stays_a_quotation_that_loads_and_runs_nothing() -> None:
+    text = "![x](http://e.example/l)\n<script>alert(1)</script>\n[a](javascript:x)"
+    text += " [b](java&#115;c:x)\n[c][d]\n\n[d]: data:text/html,x\n# Report\n\u202egnp.exe \x1b[2J"
+    found = Finding(subtask_id="t1", status="complete", content=text, sources=(HOSTILE,))
+    page = pages.as_markdown(report(findings=(found,), goal="G", gaps=()))
+    assert UNSEEN.search(page) is None
+    renderer = MarkdownIt("commonmark", {"html": True, "linkify": False}).enable("table")
+    blocks = renderer.parse(page.split("## Findings")[1])
+    tokens = [each for block in blocks for each in (block, *(block.children or []))]
+    assert not {each.type for each in tokens} & {"html_inline", "html_block", "image"}
+    assert [each.attrs["href"] for each in tokens if each.attrs] == ["http://e.example/l"]
+    assert "](" not in quoted("[a](javascript:x) [b](java&#115;c:x) [c](<data:x>)")
+    assert "]:" not in quoted("[d]: data:text/html,x\n[e]:\n  javascript:x")
+    assert [line for line in page.splitlines() if line.startswith("# ")] == ["# G"]
+
+
+def test_a_finding_alone_lists_every_remark_whatever_its_confidence() -> None:
+    remark = Remark(severity="info", file="a.py", line=3, message="odd", rule="R1", confidence=20)
+    found = Finding(
+        subtask_id="t1", status="complete", content="1 file looked at: 1 info.",
+        data={"remarks": [remark.model_dump(mode="json")]},
+    )  # fmt: skip
+    assert "- **info** `a.py:3` odd (`R1`, 20 %)" in findings.alone(report(), found)
+
+
+def test_orders_are_told_in_full_with_who_when_and_what_became_of_them() -> None:
+    before = Plan(
+        goal="g",
+        subtasks=tuple(
+            Subtask(id=id, title=id, instruction="i", role="analyst", tier="haiku")
+            for id in ("t1", "t2")
+        ),
+    )
+    changed = before.subtasks[0].model_copy(update={"tier": "sonnet", "instruction": "do more"})
+    added = Subtask(id="t3", title="New", instruction="i", role="analyst")
+    after = before.model_copy(update={"subtasks": (changed, added)})
+    said = (
+        ("edit", Order(plan=after, by="ana"), "", before),
+        ("answer", Order(subtask_id="t1", text="The *fiscal*\nyear", by="ana"), "", None),
+        ("raise_cap", Order(limits=Limits(dollars=Decimal(5)), by="ben"), "", None),
+        ("retry", Order(subtask_id="t1", tier="opus", by="ben"), "t1 is complete", None),
+    )
+    given = tuple(
+        Given(number=n, command=name, order=order, at=START, refused=why, before=plan)
+        for n, (name, order, why, plan) in enumerate(said, 1)
+    )
+    page = pages.as_markdown(report(orders=given))
+    stamp = f"{START:%Y-%m-%d %H:%M:%S} UTC"
+    for line in (
+        f"- {stamp}, **ana** edited the plan: changed t1 (instruction “do more”, tier haiku →"
+        " sonnet); added t3 (“New”); took out t2",
+        f"- {stamp}, **ana** answered t1: “The \\*fiscal\\* year”",
+        f"- {stamp}, **ben** raised the cap: \\$5.00, 60 model calls, 5,000,000 tokens",
+        f"- {stamp}, **ben** had tried again t1: on opus. Refused: t1 is complete",
+    ):
+        assert line in page
+
+
+def test_no_sentence_ends_twice() -> None:
+    gap = Gap(subtask_id="t2", title="T", status="failed", why="start it again.", took_down=("t3",))
+    assert "start it again. Skipped because of it: t3" in pages.as_markdown(report(gaps=(gap,)))
+
+
+def test_time_spent_waiting_is_told_apart() -> None:
+    slow = Timings(makespan=900, waited=840, work=880, critical_path=20)
     page = pages.as_markdown(report(timings=slow))
-    assert "40 s of work; critical path 20 s" in page and "speed-up" not in page
+    assert "15 min 00 s from start to end, 14 min 00 s of it waiting for a person" in page
+
+
+def test_a_price_that_is_partly_assumed_does_not_look_like_a_fact() -> None:
+    lost = Finding(
+        subtask_id="t1", status="complete", model="claude", dollars=Decimal("0.0873"),
+        assumed=Decimal("0.0855"),
+    )  # fmt: skip
+    page = pages.as_markdown(report(findings=(lost,), dollars="0.0891", assumed="0.0855"))
+    assert "| ≤ $0.0873 |" in page
+    assert "$0.0891 for 3 model calls, of which $0.0855 is assumed" in page
+    assert "≤ $0.0873" in drawn(board(view(row(dollars="0.0873", assumed="0.0855"))))
+    paid = view(row(), dollars_spent="0.0873", dollars_cap="2", model_calls=1, assumed="0.0855")
+    assert "≤ $0.0873 of $2.00" in drawn(board(paid))
+    assert "≤ \\$0.0873 of" in details(paid)
+    fact = view(row(dollars="0.0873"), dollars_spent="0.0873", dollars_cap="2", model_calls=1)
+    known = pages.as_markdown(report()) + drawn(board(fact))
+    assert "≤" not in known and "assumed" not in known
 
 
 def test_an_unpriced_report_never_says_zero() -> None:
@@ -444,4 +599,4 @@ def test_a_secret_is_never_shown() -> None:
     assert masked("sk-ant-0123456789abcdef") == "…cdef (23 characters)"
     assert masked("hunter2") == "…"
     address = "http://user:pass@proxy:8080/v1"  # pragma: allowlist secret
-    assert without_password(address) == "http://…@proxy:8080/v1"
+    assert address_of(address) == "http://proxy:8080/v1"

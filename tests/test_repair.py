@@ -398,7 +398,7 @@ async def test_a_long_finding_is_digested_for_the_synthesis_and_its_full_text_is
 
 async def test_findings_beyond_the_context_are_reduced_in_rounds(runs: Runs) -> None:
     ids = [f"t{number}" for number in range(1, 7)]
-    plan = ready(*(subtask(each) for each in ids)).model_copy(update={"strategy": "reduce"})
+    plan = ready(*(subtask(each) for each in ids))
     model = ScriptedModel(
         {
             **{each: [works(f"{each} " + "fact " * 400)] for each in ids},
@@ -484,6 +484,28 @@ async def test_what_no_finding_supports_is_flagged(runs: Runs) -> None:
         "cites [t9], and there is no such subtask",
         "gives the address https://example.com/made-up, which no finding contains",
         "gives the number 77, which no finding contains",
+    )
+
+
+async def test_only_what_found_something_may_be_cited(runs: Runs) -> None:
+    fails = works("", status="failed", message="closed")
+    answer = (
+        "One [t1], both [t1, T2], the rest [t3; see the note and t9], a [1] and [an aside] stay."
+    )
+    model = ScriptedModel(
+        {
+            "t1": [works("one")],
+            "t2": [fails],
+            "synthesize": [synthesizes(answer)],
+        }
+    )
+    plan = ready(subtask("t1"), subtask("t2"), subtask("t3", "t2"))
+    limits = {"tries_per_subtask": 1, "replans": 0}
+    report = await runs.run(goal(plan=plan, limits=limits), model)
+    assert report.flags == (
+        "cites [t2], which has no finding: it failed",
+        "cites [t3], which has no finding: it was skipped",
+        "cites [t9], and there is no such subtask",
     )
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from temporalio.client import WorkflowHistory
 
+from cli import replay as command
+from cli import replayed
+from cli.exits import Stop
 from conftest import Runs
 from orchestrator.contracts import Goal, GoalInput
 from orchestrator.replay import export, replay
+from orchestrator.storage import DirectoryStore
 from record import nameless
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
 
@@ -91,3 +96,96 @@ async def test_a_changed_order_of_activities_is_named(runs: Runs) -> None:
             attributes.activity_id = "work-t9-1"
     [problem] = await replay(history)
     assert "work-t9-1" in problem
+
+
+@pytest.fixture
+async def raw(runs: Runs, tmp_path: Path) -> Path:
+    """A history as the Web UI and other tools hand it out: big payloads are only referred to."""
+    await recorded(runs)
+    path = tmp_path / "raw.json"
+    path.write_text((await runs.handles[-1].fetch_history()).to_json())
+    return path
+
+
+async def test_a_raw_history_is_refused_in_a_line_that_says_what_to_do(raw: Path) -> None:
+    found = await replayed.verdict(raw, None)
+    assert re.search(r"is a raw history: \d+ of its payloads.*export.*STORE_URL", found.refused)
+
+
+async def test_a_raw_history_replays_with_the_store_that_has_its_payloads(
+    runs: Runs, raw: Path
+) -> None:
+    assert await replayed.verdict(raw, runs.store) == replayed.Verdict(problems=())
+
+
+async def test_a_raw_history_with_another_store_names_the_blob_that_is_not_there(
+    raw: Path, tmp_path: Path
+) -> None:
+    found = await replayed.verdict(raw, DirectoryStore(tmp_path / "other"))
+    assert re.search(r"cannot be replayed: blob [0-9a-f]{64} of the store", found.refused)
+
+
+# ---------------------------------------------------------------- what is no history of ours
+
+STARTED = {
+    "eventId": "1",
+    "eventType": "EVENT_TYPE_WORKFLOW_EXECUTION_STARTED",
+    "workflowExecutionStartedEventAttributes": {"workflowType": {"name": "SupervisorWorkflow"}},
+}
+ALIEN = STARTED | {
+    "workflowExecutionStartedEventAttributes": {"workflowType": {"name": "Nobody's"}}
+}
+TASK = {"eventId": "2", "eventType": "EVENT_TYPE_WORKFLOW_TASK_COMPLETED"}
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "is no history"),
+        ("{}", "is no history"),
+        ("[]", "is no history"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"events": ' + "9" * 6_000 + "}", "is no history"),
+        (json.dumps({"events": []}), "it has no events"),
+        (json.dumps({"events": [{"eventId": "1", "eventType": 9999}]}), "unknown type 9999"),
+        (json.dumps({"events": [{"eventId": "1", "eventType": "X"}]}), "is no history"),
+        (json.dumps({"events": [{"eventId": "1"}]}), "unknown type 0"),
+        (json.dumps({"events": [TASK]}), "does not begin with the start"),
+        (json.dumps({"events": [STARTED]}), "has not taken a step"),
+        (json.dumps({"events": [ALIEN, TASK]}), 'its workflow is "Nobody\'s"'),
+    ],
+)
+def test_what_is_no_history_of_ours_is_refused_in_one_line(
+    tmp_path: Path, content: str, why: str
+) -> None:
+    path = tmp_path / "history.json"
+    path.write_text(content)
+    with pytest.raises(Stop) as refused:
+        replayed.read(path)
+    assert why in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_run_has_its_own_id_whatever_its_file_is_called(tmp_path: Path) -> None:
+    """Its teams' names begin with it: with another they would not be those that it started."""
+    path = tmp_path / "run.json"
+    path.write_text(HISTORIES[0].read_text())
+    assert replayed.read(path).workflow_id.startswith("run-")
+    path.write_text(json.dumps({"events": [STARTED, TASK]}))
+    assert replayed.read(path).workflow_id == "run"
+
+
+async def test_a_history_that_holds_or_ends_its_process_is_no_yes(tmp_path: Path) -> None:
+    # The start and one task, without what must stand between: nothing replays it.
+    path = tmp_path / "torn.json"
+    path.write_text(json.dumps({"events": [STARTED, TASK]}))
+    verdict = await command.judged(path, 5)
+    assert verdict.problems and not verdict.refused
+    late = await command.judged(HISTORIES[0], 0.05)
+    assert late.problems == ("it could not be replayed: that took longer than 0 s",)
+
+
+async def test_a_recorded_history_is_judged_in_a_process_of_its_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert await command.run([HISTORIES[0]]) == 0
+    assert "the same decisions" in capsys.readouterr().err

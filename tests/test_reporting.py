@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 
 from driving import BRIEFING, Drive, subtask
-from orchestrator import reporting
-from orchestrator.contracts import Finding, Plan, Report, Synthesis
+from orchestrator import material, reporting, steering
+from orchestrator.contracts import Finding, Order, Plan, PlaybookCard, Report, Synthesis
+from orchestrator.events import CancelAsked, Steered
 from outcomes import AMPLE, DRAFTS, begun, end, in_flight, wait_until_cut
 
 
@@ -17,7 +20,7 @@ def closed(run: Drive) -> Report:
     while run.in_flight:
         end(run, in_flight(run)[0])
     assert run.closed
-    return reporting.report(run.state, run.now)
+    return reporting.report(run.state)
 
 
 def test_a_run_with_every_subtask_complete_is_complete() -> None:
@@ -78,7 +81,7 @@ def test_a_cancelled_run_is_cancelled_whatever_it_had() -> None:
     end(run, "work-a-1")
     run.cancel()
     end(run, "work-b-1", "cut")
-    report = reporting.report(run.state, run.now)
+    report = reporting.report(run.state)
     assert (run.closed, report.status, report.answer) == (True, "cancelled", "")
     assert report.findings[0].content == "found by work-a-1"
 
@@ -97,10 +100,88 @@ def test_an_answer_that_a_template_made_says_so() -> None:
     end(run, "work-a-1")
     end(run, "synthesize-1", "refused")
     end(run, "synthesize-2", value=Synthesis(answer="found", by_template=True, notes=("Short.",)))
-    report = reporting.report(run.state, run.now)
+    report = reporting.report(run.state)
     assert report.answer == "found"
-    assert any("The model's synthesis failed (it was refused)" in note for note in report.notes)
-    assert {"Short.", "The answer was merged by a template, without a model."} <= {*report.notes}
+    assert "because the synthesis failed: it was refused" in report.gaps[0].why
+    assert report.status == "complete_with_gaps" and "Short." in report.notes
+    assert not any("template" in note for note in report.notes), "said once, by the gap"
+
+
+def test_a_template_s_answer_is_no_warning_where_no_model_was_to_be_asked() -> None:
+    run = begun(subtask("a"))
+    end(run, "work-a-1")
+    done = replace(run.state.finishing, synthesis=Synthesis(answer="found", by_template=True))
+    free = run.state.goal.model_copy(update={"use_models": False})
+    assert reporting.notes(replace(run.state, finishing=done, goal=free)) == ()
+
+
+def test_what_a_template_misses_is_said_by_the_gaps_alone() -> None:
+    run = begun(subtask("a"), subtask("b"))
+    end(run, "work-a-1")
+    end(run, "work-b-1", "refused")
+    end(run, "synthesize-1", "refused")
+    merged = Synthesis(answer="found", by_template=True, gaps=("b: it was refused",))
+    end(run, "synthesize-2", value=merged)
+    report = reporting.report(run.state)
+    assert "it was refused" in [gap.why for gap in report.gaps]
+    assert not any(note.startswith("b:") for note in report.notes)
+
+
+def test_the_orders_of_people_are_in_the_report_with_who_when_and_what() -> None:
+    run = begun(subtask("a"), subtask("b"))
+    run.wait(5)
+    run.put(Steered(1, "skip", Order(subtask_id="b", text="not needed", by="ana")))
+    end(run, "work-b-1", "cut")
+    run.put(Steered(2, "resume", Order(by="ben")))
+    given = closed(run).orders
+    assert [(each.command, each.order.by, each.order.text) for each in given] == [
+        ("skip", "ana", "not needed"),
+        ("resume", "ben", ""),
+    ]
+    assert given[0].at == run.state.started + timedelta(seconds=5)
+    assert [each.refused for each in given] == ["", "the run is not paused"]
+
+
+def test_an_edit_keeps_the_plan_that_it_changed() -> None:
+    run = begun(subtask("a"))
+    asked = replace(run.state, phase="approval", work={}, flights={})
+    other = Plan(goal="another", subtasks=(subtask("b"),))
+    edited = steering.steer(asked, Steered(1, "edit", Order(plan=other, by="ana")), run.now)
+    (given,) = edited.orders
+    assert given.before is not None and [each.id for each in given.before.subtasks] == ["a"]
+    assert given.order.plan == other
+
+
+def test_what_a_person_answered_is_a_source_of_the_finding() -> None:
+    run = Drive(Plan(goal="g", subtasks=(subtask("a"),)), AMPLE, people=True)
+    end(run, "plan-1")
+    end(run, "work-a-1", "with a partial")
+    run.put(Steered(1, "answer", Order(subtask_id="a", text="The fiscal year.", by="ana")))
+    end(run, "work-a-2")
+    (finding,) = closed(run).findings
+    assert finding.sources == ("answered by ana: The fiscal year.",)
+
+
+@pytest.mark.parametrize(("said", "least"), [(None, 80), (50, 50), (0, 0)])
+def test_the_least_confidence_of_the_limits_is_that_of_a_reviews_remarks(
+    said: int | None, least: int
+) -> None:
+    playbook = PlaybookCard(name="review", min_confidence=80)
+    briefing = BRIEFING.model_copy(update={"playbook": playbook})
+    limits = AMPLE.model_copy(update={"min_confidence": said})
+    run = Drive(Plan(goal="g", subtasks=(subtask("a"),)), limits, briefing)
+    end(run, "plan-1")
+    end(run, "work-a-1")
+    assert material.for_synthesis(run.state).min_confidence == least
+
+
+def test_who_cancelled_a_run_is_said() -> None:
+    run = begun(subtask("a"))
+    run.put(CancelAsked("ana", run.state.now))
+    end(run, "work-a-1", "cut")
+    report = reporting.report(run.state)
+    assert "Work was stopped: the run was cancelled by ana." in report.notes
+    assert [(each.command, each.order.by) for each in report.orders] == [("cancel", "ana")]
 
 
 def test_durations_are_measured_from_when_things_happened() -> None:
@@ -115,8 +196,24 @@ def test_durations_are_measured_from_when_things_happened() -> None:
     timings = closed(run).timings
     assert (timings.makespan, timings.work) == (19.0, 16.0)
     assert timings.critical_path == 16.0
-    assert timings.subtasks == 18.0
-    assert timings.speed_up == pytest.approx(18 / 16, abs=0.01)
+    assert timings.waited == 0.0
+
+
+def test_the_time_that_a_run_waited_for_people_is_told_before_and_after_the_first_payment() -> None:
+    run = Drive(Plan(goal="g", subtasks=(subtask("a"),)), AMPLE, BRIEFING)
+    run.put(Steered(1, "pause", Order()))
+    end(run, "plan-1")
+    run.wait(30)
+    run.put(Steered(2, "resume", Order()))
+    run.wait(4)
+    run.put(Steered(3, "pause", Order()))
+    run.wait(2)
+    end(run, "work-a-1")
+    run.wait(50)
+    run.put(Steered(4, "resume", Order()))
+    timings = closed(run).timings
+    assert (timings.makespan, timings.waited) == (86.0, 80.0)
+    assert run.state.deadline is None or run.state.waited == 50.0
 
 
 def test_what_was_never_started_takes_no_time() -> None:
@@ -124,17 +221,17 @@ def test_what_was_never_started_takes_no_time() -> None:
     run.wait(2)
     end(run, "work-a-1", "refused")
     timings = closed(run).timings
-    assert (timings.work, timings.subtasks, timings.critical_path) == (2.0, 2.0, 2.0)
+    assert (timings.work, timings.critical_path) == (2.0, 2.0)
 
 
 def test_the_price_is_what_was_paid_and_what_is_still_reserved() -> None:
     run = begun(subtask("a"), subtask("b"))
     end(run, "work-a-1")
     asks = [run.asks["a"][0], run.asks["b"][0]]
-    report = reporting.report(run.state, run.now)
+    report = reporting.report(run.state)
     assert report.dollars == sum(ask.amount.dollars for ask in asks)
     assert report.model_calls == 2
-    view = reporting.run_view(run.state, run.now)
+    view = reporting.run_view(run.state)
     assert (view.dollars_spent, view.dollars_reserved) == tuple(ask.amount.dollars for ask in asks)
 
 
@@ -144,8 +241,8 @@ def test_a_run_of_unpriced_models_shows_no_price_at_all() -> None:
     run = Drive(plan, AMPLE, BRIEFING.model_copy(update={"models": models}))
     end(run, "plan-1")
     end(run, "work-a-1", "possibly_billed")
-    assert reporting.report(run.state, run.now).dollars is None
-    view = reporting.run_view(run.state, run.now)
+    assert reporting.report(run.state).dollars is None
+    view = reporting.run_view(run.state)
     assert view.dollars_spent is None
     assert view.rows[0].dollars is None
 
@@ -160,7 +257,8 @@ def test_the_view_shows_each_subtask_as_it_stands() -> None:
     end(run, "use_tool-b-1", value=found)
     end(run, "work-d-1", "refused")
     run.wait(5)
-    view = reporting.run_view(run.state, run.now)
+    run.put(Steered(1, "pause", Order()))
+    view = reporting.run_view(run.state)
     rows = {row.id: row for row in view.rows}
     assert {id: row.status for id, row in rows.items()} == {
         "a": "running",
@@ -176,12 +274,21 @@ def test_the_view_shows_each_subtask_as_it_stands() -> None:
     assert (view.phase, view.status) == ("working", None)
 
 
+def test_a_row_has_the_tier_that_is_asked_when_a_small_cap_lets_no_dearer_one() -> None:
+    run = begun(subtask("a", tier="sonnet"), subtask("b", "a"), dollars=Decimal("0.2"))
+    (ask,) = run.asks["a"]
+    rows = {row.id: row for row in reporting.run_view(run.state).rows}
+    assert (ask.call.tier, rows["a"].tier, rows["b"].tier) == ("haiku", "haiku", "sonnet")
+    end(run, "work-a-1")
+    assert reporting.run_view(run.state).rows[0].tier == "haiku"
+
+
 def test_the_status_is_shown_only_when_the_run_is_over() -> None:
     run = begun(subtask("a"))
-    assert reporting.run_view(run.state, run.now).status is None
+    assert reporting.run_view(run.state).status is None
     closed(run)
     run.wait(60)
-    view = reporting.run_view(run.state, run.now)
+    view = reporting.run_view(run.state)
     assert (view.phase, view.status) == ("closed", "complete")
     assert view.now == run.state.finished, "the clock stops with the run"
 

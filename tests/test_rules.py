@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from driving import BRIEFING, Drive, model, subtask
+from driving import BRIEFING, ROLES, Drive, model, subtask
 from orchestrator import policies, reporting, revision
 from orchestrator.contracts import Plan, Tier
+from orchestrator.events import Ask
 from orchestrator.materials import Change, Patch
 from outcomes import AMPLE, begun, end, in_flight, wait_until_cut
 
+LEAST = AMPLE.model_copy(update={"dollars": Decimal(0)})
+"""Of which the smallest synthesis would be kept."""
 TIERS: tuple[Tier, ...] = ("haiku", "sonnet", "opus")
 
 
@@ -23,7 +26,7 @@ def test_a_failure_skips_what_needs_it_and_says_so_and_leaves_the_rest_alone() -
     end(run, "work-d-1")
     assert in_flight(run) == ["synthesize-1"]
     end(run, "synthesize-1")
-    assert reporting.report(run.state, run.now).gaps[0].took_down == ("b", "c")
+    assert reporting.report(run.state).gaps[0].took_down == ("b", "c")
 
 
 def test_a_partial_is_passed_on_and_an_empty_escalation_is_not() -> None:
@@ -35,11 +38,65 @@ def test_a_partial_is_passed_on_and_an_empty_escalation_is_not() -> None:
 
 
 def test_each_rejected_try_climbs_one_tier_and_never_above_opus() -> None:
-    run = begun(subtask("a", role="researcher"), tries_per_subtask=4)
+    run = begun(subtask("a", tier="haiku"), tries_per_subtask=4)
     for flight_id in ("work-a-1", "work-a-2", "refine-a-1", "work-a-3", "refine-a-2", "work-a-4"):
         end(run, flight_id, "unsure" if flight_id.startswith("work") else "complete")
     assert [each.tier for each in run.finding("a").tries] == ["haiku", "sonnet", "opus", "opus"]
     assert run.finding("a").status == "failed"
+
+
+TRIED = ("work-a-1", "work-a-2", "refine-a-1", "work-a-3")
+
+
+def tried_in_vain(role: str = "researcher", **limits: object) -> Drive:
+    """Three tries that nobody is sure of."""
+    run = begun(subtask("a", role=role), subtask("b"), **limits)
+    for flight_id in TRIED:
+        end(run, flight_id, "unsure" if flight_id.startswith("work") else "complete")
+    return run
+
+
+def test_after_the_last_try_the_roles_fallback_has_one_and_then_it_has_failed_for_good() -> None:
+    run = tried_in_vain()
+    fallback = run.asks["a"][-1].call
+    assert (fallback.role, fallback.tier) == ("analyst", "opus")
+    end(run, "work-a-4", "unsure")
+    assert run.finding("a").status == "failed"
+    assert [each.tier for each in run.finding("a").tries] == ["haiku", "sonnet", "opus", "opus"]
+    saved = tried_in_vain()
+    end(saved, "work-a-4")
+    assert saved.finding("a").status == "complete"
+    assert tried_in_vain("analyst").finding("a").status == "failed", "it has no fallback"
+
+
+def test_a_role_that_had_a_subtask_never_gets_it_again() -> None:
+    roles = (
+        ROLES[0],
+        ROLES[1].model_copy(update={"fallback": "researcher"}),
+    )
+    plan = Plan(goal="Compare", subtasks=(subtask("a", role="researcher"), subtask("b")))
+    run = Drive(plan, AMPLE, BRIEFING.model_copy(update={"roles": roles}))
+    end(run, "plan-1")
+    end(run, "work-a-1", "out of scope")
+    assert run.asks["a"][-1].call.role == "analyst"
+    end(run, "work-a-2", "out of scope")
+    assert run.finding("a").status == "escalated"
+
+
+def test_what_is_out_of_scope_at_the_last_try_goes_to_the_fallback_all_the_same() -> None:
+    run = begun(subtask("a", role="researcher"), subtask("b"), tries_per_subtask=1)
+    end(run, "work-a-1", "out of scope")
+    assert run.asks["a"][-1].call.role == "analyst"
+    end(run, "work-a-2", "unsure")
+    assert run.finding("a").status == "failed"
+
+
+def test_an_agent_in_doubt_is_followed_by_a_stronger_one() -> None:
+    run = begun(subtask("a", tier="haiku"))
+    end(run, "work-a-1", "in doubt")
+    assert run.asks["a"][-1].call.tier == "sonnet"
+    end(run, "work-a-2")
+    assert [each.verdict for each in run.finding("a").tries] == ["confidence_too_low", "accepted"]
 
 
 def test_a_fixed_tier_does_not_climb() -> None:
@@ -62,7 +119,7 @@ def test_a_refused_reservation_is_made_again_as_large_as_the_worker_said() -> No
     run = begun(subtask("a"))
     end(run, "work-a-1", "over_reservation")
     first, second = run.asks["a"]
-    assert second.amount.dollars == first.amount.dollars * 2
+    assert second.amount.dollars > first.amount.dollars
     assert second.amount.tokens == first.amount.tokens + 100
 
 
@@ -76,13 +133,48 @@ def test_a_call_that_may_have_been_billed_is_asked_again_in_a_call_of_its_own() 
 
 
 def test_when_the_cap_is_near_a_role_falls_to_a_cheaper_tier_and_a_fixed_one_stops() -> None:
-    kept = Drive(None).state.ledger.kept.dollars
+    kept = Drive(None, LEAST).state.ledger.kept.dollars
     cheap = begun(subtask("a", role="expert"), dollars=kept + Decimal("0.05"))
     assert [ask.call.tier for ask in cheap.asks["a"]] == ["haiku"]
     end(cheap, "work-a-1")
     assert [each.tier for each in cheap.finding("a").tries] == ["haiku"]
     fixed = begun(subtask("a", role="sorter"), dollars=kept + Decimal("0.01"))
     assert fixed.finding("a").reason.startswith("not started: the rest of the budget")
+
+
+def test_a_small_cap_keeps_a_smaller_synthesis_and_at_last_one_by_a_cheaper_model() -> None:
+    def kept(dollars: str) -> Decimal:
+        limits = AMPLE.model_copy(update={"dollars": Decimal(dollars)})
+        return Drive(None, limits).state.ledger.kept.dollars
+
+    sizes = [kept(dollars) for dollars in ("10", "1.5", "1.1", "1", "0.5", "0.05")]
+    assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) == len(sizes)
+    assert all(
+        size <= Decimal(cap) / 4
+        for size, cap in zip(sizes[:-1], ("10", "1.5", "1.1", "1", "0.5"), strict=True)
+    )
+
+
+def test_the_synthesis_takes_the_most_room_that_is_left() -> None:
+    run = begun(subtask("a", role="sorter"), dollars=Decimal("0.35"))
+    end(run, "work-a-1")
+    (ask,) = run.in_flight
+    assert isinstance(ask, Ask) and ask.call.kind == "synthesize"
+    assert (ask.call.tier, ask.call.max_output) == ("sonnet", 16_000)
+    small = begun(subtask("a", role="sorter"), dollars=Decimal("0.125"))
+    end(small, "work-a-1")
+    (ask,) = small.in_flight
+    assert isinstance(ask, Ask)
+    assert (ask.call.tier, ask.call.max_output) == ("sonnet", 4_000)
+
+
+def test_a_plan_that_a_cheaper_model_makes_because_of_the_cap_is_noted() -> None:
+    kept = Drive(None, LEAST).state.ledger.kept.dollars
+    run = Drive(None, AMPLE.model_copy(update={"dollars": kept + Decimal("0.02")}))
+    (ask,) = run.in_flight
+    assert isinstance(ask, Ask) and ask.call.tier == "haiku"
+    (note,) = run.state.notes
+    assert note == "The plan was asked of haiku instead of sonnet: the cap left no more."
 
 
 def test_what_was_abandoned_counts_at_its_reservation_and_changes_nothing_later() -> None:
@@ -119,7 +211,7 @@ def test_without_a_complete_finding_a_partial_is_shown_but_no_synthesis_is_paid(
     end(run, "work-a-1", "too slow")
     assert in_flight(run) == ["synthesize-1"]
     end(run, "synthesize-1")
-    assert reporting.report(run.state, run.now).status == "failed"
+    assert reporting.report(run.state).status == "failed"
     assert "" not in run.asks
 
 
@@ -134,18 +226,18 @@ def test_a_call_without_a_price_that_may_have_been_billed_never_counts_as_free()
     for number in range(1, policies.TRANSPORT_TRIES + 1):
         end(run, f"work-a-{number}", "possibly_billed")
     assert run.finding("a").dollars is None
-    assert reporting.report(run.state, run.now).dollars is None
+    assert reporting.report(run.state).dollars is None
 
 
 def test_when_a_replan_is_not_affordable_what_does_not_need_it_still_runs() -> None:
-    kept = Drive(None).state.ledger.kept.dollars
-    work = (subtask(each, role="sorter") for each in ("a", "c", "d"))
-    run = begun(*work, subtask("b", "a"), dollars=kept + Decimal("0.1"), concurrency=1, replans=2)
+    kept = Drive(None, LEAST).state.ledger.kept.dollars
+    work = (subtask(each, role="sorter") for each in ("a", "c"))
+    room = kept + Decimal("0.016")
+    run = begun(*work, subtask("b", "a"), dollars=room, concurrency=1, replans=2)
     end(run, "work-a-1", "refused")
     assert in_flight(run) == ["work-c-1"]
     end(run, "work-c-1")
-    end(run, "work-d-1")
-    assert run.finding("d").status == "complete"
+    assert run.finding("c").status == "complete"
     assert run.finding("b").status == "skipped"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import aiohttp
 import anyio
@@ -215,7 +216,15 @@ def test_every_call_is_told_by_its_property_and_answered_in_its_schema(
     assert set(answer(schema, "x", Script(), None)) == {property}
 
 
-ASKED = [each for each in Answer.__subclasses__() if call_of(each.model_json_schema())]
+PARTS = {
+    part for each in Answer.__subclasses__() for part in each.model_json_schema().get("$defs", ())
+}
+"""What only stands within another answer."""
+ASKED = [
+    each
+    for each in Answer.__subclasses__()
+    if call_of(each.model_json_schema()) and each.__name__ not in PARTS
+]
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.__name__)
@@ -342,6 +351,21 @@ async def test_beyond_its_rate_the_server_says_when_to_come_back() -> None:
             assert response.status == 429
             assert response.headers["retry-after"] == "2"
     assert simulator.log.report()["statuses"] == {"200": 1, "429": 1}
+
+
+@pytest.mark.parametrize("refusal", [429, 529])
+async def test_a_server_answers_so_many_calls_of_a_model_at_once(
+    refusal: Literal[429, 529],
+) -> None:
+    script = Script(in_flight=2, refusal=refusal, latency=(0.3, 0.3))
+    async with serving(script) as (simulator, session):
+        other = body(model="claude-opus-5-5")
+        calls = [post(session, each) for each in (body(), body(), body(), other)]
+        ends = sorted(status for status, *_ in await asyncio.gather(*calls))
+        assert ends == [200, 200, 200, refusal]
+        # A place is free again when its answer has left.
+        assert (await post(session, body()))[0] == 200
+    assert simulator.log.report()["refused"] == 1
 
 
 @given(st.lists(st.floats(0, 5), min_size=1, max_size=50), st.floats(0.1, 20), st.integers(1, 5))

@@ -12,7 +12,8 @@ import pytest
 from activities.snapshot import COMMIT_LIMIT, SnapshotFile
 from activities.snapshots import Snapshot
 from activities.working_tree import Comparison, collect
-from orchestrator.errors import ToolFailed
+from orchestrator.errors import BlobLost
+from orchestrator.folders import Folder
 from repositories import Bench, Repository
 
 pytestmark = pytest.mark.anyio
@@ -88,6 +89,7 @@ async def test_what_is_not_read_is_listed_with_the_reason(
         "d": "a link",
         "d/in.txt": "behind a link",
         "ok.txt": "a FIFO",
+        "ok.fifo": "a FIFO",
         "nested/": "a submodule or nested repository",
         "caf\\xe9.txt": "its name is not UTF-8",
     }
@@ -97,7 +99,8 @@ def test_files_beyond_the_total_are_listed(repository: Repository) -> None:
     for name in "ab":
         repository.write(f"{name}.txt", b"x" * 600_000)
     paths = (b"a.txt", b"b.txt")
-    collected = collect(repository.path, paths, Comparison({}, None), limit=1 << 20)
+    with Folder.at(repository.path) as tree:
+        collected = collect(tree, paths, Comparison({}, None), limit=1 << 20)
     assert list(collected.files) == [b"a.txt"]
     assert collected.unread == [(b"b.txt", "beyond 1 MiB in all")]
 
@@ -223,5 +226,57 @@ async def test_what_a_killed_worker_left_half_written_is_passed_over_and_later_r
 
 
 async def test_a_snapshot_that_the_store_does_not_have_is_said_in_one_line(bench: Bench) -> None:
-    with pytest.raises(ToolFailed, match="must share one store"):
+    with pytest.raises(BlobLost, match=r"is lost.*give all workers and starters the STORE_URL"):
         await bench.snapshots.open("0" * 64)
+
+
+@pytest.mark.parametrize("left", ["", "b"], ids=["taken away", "cut"])
+async def test_a_snapshot_that_lost_a_file_on_disk_is_put_there_anew(
+    repository: Repository, bench: Bench, left: str
+) -> None:
+    repository.commit({"d/a.txt": "a\n", "b.txt": "bbb\n"})
+    snapshot = await bench.snapshot(repository)
+    snapshot.path("b.txt").unlink()
+    if left:
+        snapshot.path("b.txt").write_text(left)
+    assert (await bench.snapshot(repository)).path("b.txt").read_text() == "bbb\n"
+
+
+async def test_an_archive_that_is_damaged_is_not_looked_at(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"a.txt": "a\n"})
+    digest = (await bench.pin(repository)).digest
+    for path in bench.store.root.glob("??/*"):
+        if path.name != digest:
+            path.write_bytes(path.read_bytes().replace(b"a\n", b"b\n"))
+    with pytest.raises(BlobLost, match="is damaged"):
+        await bench.snapshots.open(digest)
+    assert not (bench.folder / "scratch").exists()
+
+
+async def test_a_pinned_repository_says_its_commit_its_base_and_what_is_not_committed(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"a.txt": "a\n", "b.txt": "b\n", "c.txt": "c\n"})
+    first = repository.git("rev-parse", "HEAD")
+    repository.commit({"d.txt": "d\n"})
+    head = repository.git("rev-parse", "HEAD")
+    clean = await bench.pin(repository)
+    assert (clean.path, clean.commit, clean.changed) == (str(repository.path), head, 0)
+    repository.write("a.txt", "edited\n")
+    (repository.path / "b.txt").unlink()
+    repository.write("c.txt", "staged\n")
+    repository.git("add", "c.txt")
+    repository.write("new.txt", "new\n")
+    dirty = await bench.pin(repository, "HEAD~1")
+    assert (dirty.commit, dirty.changed) == (head, 4)
+    assert (dirty.base, dirty.base_name) == (first, "HEAD~1")
+
+
+async def test_a_repository_without_a_commit_does_not_say_how_much_is_uncommitted(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.write("a.txt", "a\n")
+    pinned = await bench.pin(repository)
+    assert (pinned.commit, pinned.changed) == ("", None)

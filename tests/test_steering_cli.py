@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
+import re
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,13 +15,26 @@ from pathlib import Path
 
 import pytest
 
-from cli import approval, completion, edit, fork, inbox, plans, raising, run, start, steering, watch
+from cli import (
+    approval,
+    cancel,
+    completion,
+    edit,
+    fork,
+    inbox,
+    plans,
+    raising,
+    run,
+    start,
+    steering,
+    watch,
+)
 from cli.connection import Connection
 from cli.exits import Code, Stop
 from cli.goal import limits_of
 from cli.invocation import STARTER
 from cli.launch import goal_of_run
-from conftest import Runs, seen
+from conftest import Runs, outcome, seen
 from orchestrator import steering as core
 from orchestrator.contracts import (
     Approval,
@@ -33,6 +47,7 @@ from orchestrator.contracts import (
     Revision,
     Subtask,
 )
+from orchestrator.errors import AuthenticationRefused
 from orchestrator.settings import Settings
 from orchestrator.temporal import Target
 from orchestrator.view import Preview
@@ -79,7 +94,7 @@ async def waiting(runs: Runs, connection: Connection, run_id: str, goal: Goal = 
 
 
 async def report_of(connection: Connection, run_id: str) -> Report:
-    return await connection.handle(run_id).result()
+    return await outcome(connection.handle(run_id))
 
 
 # ---------------------------------------------------------------- the rows
@@ -106,6 +121,7 @@ async def test_a_plan_is_approved_from_elsewhere_with_the_command_that_the_run_n
 ) -> None:
     async with runs.worker(script()):
         await waiting(runs, connection, "cli-approve")
+        assert f"decide: {STARTER} approve cli-approve" in capsys.readouterr().err
         watching = asyncio.create_task(watch.run(connection, "cli-approve", True, None))
         said = ""
         while "python starter.py approve cli-approve" not in said:
@@ -237,13 +253,20 @@ async def test_an_edited_plan_from_a_file_runs_and_its_mistakes_are_listed_befor
             assert mistake in str(refused.value)
         same = ready(subtask("t1"), subtask("t2", "t1"))
         file.write_text(same.model_copy(update={"synthesis_instruction": "x"}).model_dump_json())
-        file.write_text(plans.as_yaml(ready(subtask("t7"))))
-        assert await edit.run(connection, "cli-edit", file) == Code.COMPLETE
+        file.write_text(plans.as_yaml(ready(subtask("t7", tier="haiku"))).replace("haiku", "opus"))
+        capsys.readouterr()
+        with pytest.raises(Stop, match="nothing was sent; to run the changed plan, say --yes"):
+            await edit.run(connection, "cli-edit", file)
+        said = capsys.readouterr().err
+        assert "+- id: t7" in said and "-- id: t1" in said
+        assert re.search(r"Expected before the change: \$0\.\d{4} .*; now: \$0\.\d{4} ", said)
+        assert await edit.run(connection, "cli-edit", file, yes=True) == Code.COMPLETE
         assert "the edited plan runs" in capsys.readouterr().err
         report = await report_of(connection, "cli-edit")
         with pytest.raises(Stop, match="is over"):
             await edit.run(connection, "cli-edit", file)
     assert [each.subtask_id for each in report.findings] == ["t7"]
+    assert report.findings[0].tries[0].tier == "opus", "a person may choose any tier"
 
 
 @pytest.mark.parametrize(
@@ -262,7 +285,8 @@ async def test_the_editor_gets_the_plan_and_what_is_unchanged_is_not_sent(
     model = script(t1=[works("one")], **{"the whole goal": [works("two")]})
     async with runs.worker(model):
         await waiting(runs, connection, run_id)
-        assert await edit.run(connection, run_id, None) == Code.COMPLETE
+        assert await edit.run(connection, run_id, None, yes=True) == Code.COMPLETE
+        assert list((connection.settings.state_dir / "edits").iterdir()) == []
         if not change:
             await steering.tell(connection, run_id, "reject", Order())
         report = await report_of(connection, run_id)
@@ -278,10 +302,52 @@ async def test_an_editor_that_leaves_a_broken_plan_sends_nothing_and_keeps_the_t
         await waiting(runs, connection, "cli-broken")
         with pytest.raises(Stop, match="unknown role 'wizard'") as refused:
             await edit.run(connection, "cli-broken", None)
-        kept = Path(str(refused.value).rsplit(" ", 1)[1])
-        assert "role: wizard" in kept.read_text()
-        shutil.rmtree(kept.parent)
+        kept = connection.settings.state_dir / "edits" / "of-cli-broken" / "plan.yaml"
+        assert str(kept) in str(refused.value) and "role: wizard" in kept.read_text()
+        # The next edit opens it again.
+        monkeypatch.setenv("VISUAL", "sed -i -e 's/role: wizard/role: writer/'")
+        with pytest.raises(Stop, match="say --yes"):
+            await edit.run(connection, "cli-broken", None)
+        assert "role: writer" in kept.read_text()
         await steering.tell(connection, "cli-broken", "reject", Order())
+
+
+@pytest.mark.parametrize(
+    ("typed", "heard"),
+    [(("e", "y"), "opened twice and sent"), (("perhaps", "n"), "opened once and kept")],
+)
+async def test_a_changed_plan_is_shown_with_its_price_and_asked_about_before_it_runs(
+    runs: Runs,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    typed: tuple[str, str],
+    heard: str,
+) -> None:
+    run_id = f"cli-asks-{typed[1]}"
+    sent = heard.endswith("sent")
+    monkeypatch.setenv("VISUAL", "sed -i -e 's/role: analyst/role: writer/; s/part t/piece t/'")
+    monkeypatch.setattr(edit, "at_terminal", lambda: True)
+    lines = iter(typed)
+
+    async def types() -> str:
+        return next(lines)
+
+    monkeypatch.setattr(edit, "typed", types)
+    async with runs.worker(script(**{"the whole goal": [works("one"), works("two")]})):
+        await waiting(runs, connection, run_id)
+        capsys.readouterr()
+        if sent:
+            assert await edit.run(connection, run_id, None) == Code.COMPLETE
+        else:
+            with pytest.raises(Stop, match="nothing was sent; its plan waits as it was"):
+                await edit.run(connection, run_id, None)
+            assert (connection.settings.state_dir / "edits" / f"of-{run_id}" / "plan.yaml").exists()
+            await steering.tell(connection, run_id, "reject", Order())
+        said = capsys.readouterr().err
+        report = await report_of(connection, run_id)
+    assert said.count("+  role: writer") == (4 if sent else 2)
+    assert report.status == ("complete" if sent else "declined")
 
 
 def test_a_plan_survives_being_written_and_read_as_yaml(tmp_path: Path) -> None:
@@ -358,7 +424,8 @@ async def test_a_dry_run_shows_the_price_pays_the_planning_alone_and_leaves_noth
     said = capsys.readouterr()
     preview = Preview.model_validate_json(said.out)
     assert preview.critical_path == ("t1", "t2")
-    assert "Planning was paid: $" in said.err
+    assert preview.plan is not None and "part t2" in preview.plan.subtasks[1].instruction
+    assert "Paid, for planning: $" in said.err
     assert model.heard == ["plan"]
     assert report.status == "declined"
 
@@ -391,6 +458,61 @@ async def test_a_fork_pays_for_its_change_alone_and_says_what_it_takes_over(
     assert model.heard.count("plan") == model.heard.count("t1") == 1
     assert first.dollars is not None and second.dollars is not None
     assert second.dollars < first.dollars
+
+
+LOST = AuthenticationRefused("401: set ANTHROPIC_API_KEY")
+
+
+@pytest.mark.parametrize(
+    ("status", "limits", "lines"),
+    [
+        ("failed", {}, {"t1": [LOST, works("one")], "t2": [works("two")]}),
+        ("complete_with_gaps", {}, {"t1": [works("one")], "t2": [LOST, works("two")]}),
+        (
+            "budget_stopped",
+            {"model_calls": 3, "concurrency": 1},
+            {"t1": [works("one")], "t2": [works("two")], "t3": [works("three")]},
+        ),
+        (
+            "deadline_partial",
+            {"deadline_seconds": 3},
+            {"t1": [works("one")], "t2": [asyncio.Event(), works("two")]},
+        ),
+        ("cancelled", {}, {"t1": [works("one")], "t2": [asyncio.Event(), works("two")]}),
+    ],
+)
+async def test_what_a_partial_report_says_at_its_end_finishes_the_run(
+    status: str,
+    limits: dict[str, object],
+    lines: dict[str, list[object]],
+    runs: Runs,
+    connection: Connection,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # One after the other: what is done when the run ends is the same each time.
+    chain = zip(lines, ([], *([before] for before in lines)), strict=False)
+    plan = ready(*(subtask(id, *before, tier="haiku") for id, before in chain))
+    endings = [synthesizes("a"), synthesizes("b")]
+    model = ScriptedModel({**lines, "synthesize": endings})  # type: ignore[dict-item]
+    goal = Goal(text="g", use_models=True, plan=plan, limits=Limits.model_validate(limits))
+    async with runs.worker(model):
+        await start.run(connection, goal, f"cut-{status}")
+        if status == "cancelled":
+            await model.asked("t2")
+            await seen(connection.handle(f"cut-{status}"), lambda view: view.rows[0].dollars)
+            await cancel.run(connection, f"cut-{status}")
+        capsys.readouterr()
+        await watch.run(connection, f"cut-{status}", False, None)
+        said = capsys.readouterr().out.rstrip().splitlines()
+        assert said[0] == "# g" and f"cut-{status}" in said[2]
+        *_, command, run_id = shlex.split(said[-1])
+        assert said[-1].strip() == f"{STARTER} fork cut-{status}" and command == "fork"
+        # As another call of the program would: the fork alone pays for what is missing.
+        code = await fork.run(connection, run_id, fork.Change(), arguments(f"then-{status}"))
+    second = Report.model_validate_json(capsys.readouterr().out)
+    assert (code, second.status) == (Code.COMPLETE, "complete")
+    reused = [each.subtask_id for each in second.findings if each.reused_from]
+    assert reused == {"failed": [], "budget_stopped": ["t1", "t2"]}.get(status, ["t1"])
 
 
 async def test_only_what_is_over_can_be_forked_and_only_in_what_it_has(
@@ -496,11 +618,11 @@ async def test_completion_knows_runs_and_their_subtasks(
     async with runs.worker(script()):
         await waiting(runs, connection, "cli-tab")
         found: completion.Ids = []
-        while ("cli-tab", "running") not in found:
+        while "cli-tab" not in found:
             found = await asyncio.to_thread(completion.open_run_ids, "cli-t")
         context = type("Context", (), {"params": {"run_id": "cli-tab"}})()
         subtasks = await asyncio.to_thread(completion.subtask_ids, context, "")
-        assert subtasks == [("t1", "waiting: Subtask t1"), ("t2", "waiting: Subtask t2")]
+        assert subtasks == ["t1", "t2"], "plain ids, and no words of a model's"
         await steering.tell(connection, "cli-tab", "reject", Order())
 
 

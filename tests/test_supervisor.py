@@ -302,9 +302,12 @@ async def test_a_failed_synthesis_is_replaced_by_a_template_and_the_report_says_
         {"plan": [plans(subtask("t1"))], "t1": [works("one")], "synthesize": ["garbage"] * 3}
     )
     report = await runs.run(goal(), model)
-    assert report.status == "complete"
+    assert report.status == "complete_with_gaps"
     assert "one" in report.answer
-    assert any("template" in note for note in report.notes)
+    [gap] = report.gaps
+    assert (gap.subtask_id, gap.title, gap.status) == ("", "The answer", "failed")
+    assert gap.why.startswith("a template merged the findings, because the synthesis failed: ")
+    assert gap.why.endswith(f"starter.py fork {report.run_id}")
 
 
 # ---------------------------------------------------------------- plans
@@ -395,6 +398,10 @@ async def test_what_may_have_been_billed_counts_in_full_and_is_a_new_call(runs: 
     [finding] = report.findings
     # The whole reservation of the lost call: 8,000 tokens of output at least.
     assert finding.dollars is not None and finding.dollars > Decimal("0.004")
+    # And no more than what was lost is called assumed: the answered calls are known.
+    assert Decimal("0.004") < finding.assumed < finding.dollars
+    assert report.assumed == finding.assumed
+    assert [note for note in report.notes if "assumed" in note and "(t1)" in note]
 
 
 async def test_a_lost_call_whose_usage_is_known_counts_at_that(runs: Runs) -> None:
@@ -410,6 +417,8 @@ async def test_a_lost_call_whose_usage_is_known_counts_at_that(runs: Runs) -> No
     [finding] = report.findings
     assert finding.dollars is not None
     assert Decimal("0.001") < finding.dollars < Decimal("0.002")
+    assert finding.assumed == report.assumed == 0
+    assert not [note for note in report.notes if "assumed" in note]
 
 
 async def test_a_synthesis_that_does_not_come_in_time_is_a_template_s(runs: Runs) -> None:
@@ -588,5 +597,5 @@ async def test_a_finished_tool_is_not_run_again_when_its_completion_was_lost(run
     material = WorkMaterial(subtask=plan.subtasks[0], tool="looks")
     first = await ActivityEnvironment().run(tools.use_tool, material)
     second = await ActivityEnvironment().run(tools.use_tool, material)
-    assert first == second == Draft(content="looked")
+    assert first.value == second.value == Draft(content="looked")
     assert ran == ["looks"]

@@ -27,6 +27,8 @@ from orchestrator.embedded import down, status
 from orchestrator.settings import HOME, Settings
 from orchestrator.temporal import Unreachable, connect
 
+pytestmark = pytest.mark.xdist_group("survival")
+
 VICTIMS = {
     "worker": ("worker",),
     "server": ("server",),

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from activities.review import merged_remarks
 from activities.review_answer import MOST_PER_FILE, MOST_SHOWN
 from activities.templates import TEMPLATES
 from orchestrator.contracts import Escalation, Finding, Omission, Remark, Subtask, Synthesis
 from orchestrator.materials import SynthesisMaterial
-from orchestrator.text import code_span, for_markdown, for_terminal
+from orchestrator.remarks import merged_remarks
+from orchestrator.text import code_span, for_terminal
 
 
 def remark(**fields: Any) -> Remark:
@@ -120,31 +120,58 @@ def test_what_is_not_shown_is_counted() -> None:
     assert synthesis.data["not_parsed"] == ["bad.py"]
     for line in (
         "**1 remark in 1 file**: 1 warning.",
-        "2 lenses looked at the whole tree, 7 files of text.",
-        "- 1 remark below confidence 80",
+        "In the tree: 7 files of text. bugs and security looked at 7 files.",
+        "- 1 remark below confidence 80: `fork ID --limits min_confidence=0` shows them, too",
         "- 3 remarks suppressed by comments in the code",
         "- 1 file that some lens could not parse: `bad.py`",
-        "- 3 files not read: 2 binary, 1 a link",
+        "- 3 files not read: binary (2), a link (1)",
         "- untracked files were cut",
-        "- Ask a model: no endpoint",
+        "**Not part of this review**: Ask a model.",
     ):
         assert line in synthesis.answer
 
 
-def test_a_lens_that_failed_is_named_and_lowers_the_confidence() -> None:
+def test_a_lens_that_failed_is_named_and_did_not_look() -> None:
     synthesis = review(
         lens("bugs", remark()),
         Finding(subtask_id="security", status="failed", reason="bandit crashed"),
     )
     assert synthesis.gaps == ("Find security: bandit crashed",)
-    assert "- Find security: bandit crashed" in synthesis.answer
-    assert synthesis.confidence == 50
+    assert "**Not part of this review**: Find security." in synthesis.answer
+    assert "bugs looked at 7 files." in synthesis.answer
 
 
-def test_a_review_without_remarks_says_so() -> None:
+def test_a_review_without_remarks_says_who_looked_and_claims_no_confidence() -> None:
+    nothing = {"files_read": 0, "files_in_scope": 7, "nothing_to_look_at": "no Python files"}
+    synthesis = review(
+        lens("bugs", **nothing), lens("security", **nothing), lens("secrets"), lens("complexity")
+    )
+    assert synthesis.answer == (
+        "**No remarks** at a confidence of 80 or more.\n\n"
+        "In the tree: 7 files of text. secrets and complexity looked at 7 files."
+        " **Nothing to look at** for bugs and security: no Python files."
+    )
+    assert synthesis.confidence is None
+    assert synthesis.data["nothing_to_look_at"] == {
+        "bugs": "no Python files",
+        "security": "no Python files",
+    }
+
+
+def test_each_lens_is_said_to_have_looked_at_what_it_read() -> None:
+    synthesis = review(lens("bugs", files_read=2), lens("secrets"), lens("history"))
+    assert "secrets and history looked at 7 files; bugs looked at 2 files." in synthesis.answer
+
+
+def test_a_review_of_nothing_claims_nothing() -> None:
+    empty = {"files_read": 0, "files_in_scope": 0, "nothing_to_look_at": "no text files"}
+    answer = review(lens("secrets", **empty)).answer
+    assert "In the tree: 0 files of text. **Nothing to look at** for secrets" in answer
+
+
+def test_a_review_against_a_base_names_it() -> None:
     synthesis = review(lens("bugs", base="0123456789abcdef" + "0" * 24))
-    assert synthesis.answer.startswith("**No remarks** at a confidence of 80 or more.")
-    assert "1 lens looked at what differs from 0123456789ab" in synthesis.answer
+    assert "In what differs from 0123456789ab: 7 files of text." in synthesis.answer
 
 
 def test_a_long_review_has_a_short_answer_and_all_the_data() -> None:
@@ -210,7 +237,13 @@ def test_findings_are_merged_under_their_titles_and_gaps_are_named() -> None:
     )
     findings = (
         Finding(subtask_id="t0", status="failed", reason="no sources"),
-        Finding(subtask_id="t1", status="complete", content="It is **blue**.", confidence=90),
+        Finding(
+            subtask_id="t1",
+            status="complete",
+            content="It is **blue**.",
+            confidence=90,
+            model="claude",
+        ),
         Finding(
             subtask_id="t2",
             status="escalated",
@@ -231,8 +264,15 @@ def test_findings_are_merged_under_their_titles_and_gaps_are_named() -> None:
         "Failed one: no sources",
         "Skipped one: because t0 failed",
     )
-    assert all(for_markdown(gap) in answer for gap in synthesis.gaps)
+    assert answer.endswith("**Missing or incomplete**: Half one, Failed one, Skipped one.")
+    assert "no sources" not in answer, "why is said once, by the gaps"
     assert (synthesis.by_template, synthesis.confidence) == (True, 22)
+
+
+def test_a_merge_of_what_tools_found_claims_no_confidence() -> None:
+    found = Finding(subtask_id="t1", status="complete", content="4 files", confidence=100)
+    synthesis = TEMPLATES["merge"](SynthesisMaterial(goal="g", findings=(found,)))
+    assert synthesis.confidence is None
 
 
 def test_a_merge_of_nothing_says_so() -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from activities.seam import Tool
+from orchestrator.embedded import register_root
 from orchestrator.settings import HOME, Settings
 from orchestrator.temporal import Target
-from worker import build
+from worker import allowed_roots, build
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -56,6 +57,30 @@ def test_a_state_directory_where_nothing_was_started_is_refused(tmp_path: Path) 
     assert done.stderr.splitlines() == [f"{tmp_path}: nothing was started there; use starter.py up"]
 
 
+def test_roots_are_those_at_the_workers_start_and_registered_ones_only_beside_our_own_server(
+    tmp_path: Path,
+) -> None:
+    folders = [tmp_path / name for name in ("fixed", "registered", "later")]
+    settings = Settings(
+        _env_file=None, state_dir=tmp_path / "state", allowed_roots=(folders[0], folders[2])
+    )
+    for folder in folders[:2]:
+        folder.mkdir()
+    embedded = allowed_roots(settings, embedded=True)
+    own = allowed_roots(settings, embedded=False)
+    register_root(settings, folders[1])
+    folders[2].mkdir()
+    assert [root.path for root in embedded()] == folders[:2]
+    assert [root.path for root in own()] == folders[:1]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_no_worker_uses_the_state_directory_of_another_user(tmp_path: Path) -> None:
+    os.chown(tmp_path, 65534, 65534)
+    done = run(HOLDFAST_STATE_DIR=str(tmp_path), STORE_URL="file:///tmp")
+    assert done.returncode == 2 and "belongs to another user" in done.stderr
+
+
 @pytest.mark.parametrize("endpoint", ["", "http://127.0.0.1:9"])
 def test_tiers_are_served_by_a_worker_that_has_an_endpoint(endpoint: str, tmp_path: Path) -> None:
     settings = Settings(_env_file=None, state_dir=tmp_path, anthropic_base_url=endpoint)
@@ -63,5 +88,5 @@ def test_tiers_are_served_by_a_worker_that_has_an_endpoint(endpoint: str, tmp_pa
     tools: dict[str, Tool] = {}
     served = build(settings, target, lambda _store, _scratch: tools)
     assert served.tiers == (("haiku", "sonnet", "opus") if endpoint else ())
-    assert {each.__name__ for each in served.free} == {"prepare", "use_tool"}
+    assert {each.__name__ for each in (*served.preparing, *served.free)} == {"prepare", "use_tool"}
     assert {"plan", "work", "synthesize"} <= {each.__name__ for each in served.asking}

@@ -1,14 +1,16 @@
 """The supervisor: owns a run from its goal to its report.
 
 What happens next is decided by two pure functions, `reducer.apply` and `moves.next_moves`. This
-class carries out
-moves, turns what comes back into events, and does nothing else.
+class carries out moves, turns what comes back into events, and does nothing else. It takes one
+event at a time and carries out what follows from it before it takes the next, and it reads no
+clock: so the same history leads to the same commands, however its results were handed over.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from temporalio import workflow
@@ -17,51 +19,41 @@ from temporalio.exceptions import (
     ActivityError,
     ApplicationError,
     ChildWorkflowError,
-    is_cancelled_exception,
+    FailureError,
+    WorkflowAlreadyStartedError,
 )
-from temporalio.workflow import ChildWorkflowCancellationType, ParentClosePolicy
+from temporalio.workflow import (
+    ChildWorkflowCancellationType,
+    ChildWorkflowHandle,
+    ParentClosePolicy,
+)
 
 from activities.agents import Agents
 from activities.preparation import Preparation
 from activities.use_tool import Tools
-from orchestrator import (
-    finishing,
-    material,
-    moves,
-    policies,
-    reducer,
-    reporting,
-    steering,
-    troubles,
-)
+from orchestrator import landings, moves, policies, reducer, reporting, steering
 from orchestrator.board import board, call_summary, tool_summary
-from orchestrator.contracts import Call, CallKind, Contract, Draft, Goal, Order, Report
+from orchestrator.contracts import Call, CallKind, Draft, Goal, Order, Reply, Report, Standstill
 from orchestrator.events import (
-    Abandoned,
-    Answered,
+    RUN_FAILED,
     AnyReply,
     Ask,
-    AskPerson,
-    AskRaise,
-    CancelAsked,
     Cut,
-    DeadlineReached,
     Event,
     Move,
-    NobodyCame,
-    Prepared,
+    Prepare,
     Started,
     StartTeam,
     Steered,
     Stop,
-    TeamEnded,
-    ToolEnded,
-    Unanswered,
+    TellAbove,
     UseTool,
+    cancel_asked,
 )
-from orchestrator.ledger import Ledger
-from orchestrator.state import State
-from orchestrator.view import Phase, RunView
+from orchestrator.signals import SIGNALS, STANDSTILL, heard
+from orchestrator.state import Flight, first_state
+from orchestrator.timers import Timer, moment, timers
+from orchestrator.view import RunView
 
 ACTIVITIES: dict[CallKind, Callable[..., Awaitable[AnyReply]]] = {
     "plan": Agents.plan,
@@ -73,6 +65,8 @@ ACTIVITIES: dict[CallKind, Callable[..., Awaitable[AnyReply]]] = {
     "digest": Agents.digest,
     "synthesize": Agents.synthesize,
     "critique": Agents.critique,
+    "verify": Agents.verify,
+    "reach": Agents.reach,
 }
 
 
@@ -84,100 +78,85 @@ class SupervisorWorkflow:
 
     @workflow.init
     def __init__(self, goal: Goal) -> None:
-        self._state = State(
-            run_id=workflow.info().workflow_id,
-            goal=goal,
-            started=workflow.now(),
-            ledger=Ledger.under(goal.limits),
+        info = workflow.info()
+        self._state = first_state(
+            info.workflow_id, goal, info.workflow_start_time, info.first_execution_run_id
         )
         self._inbox: list[Event] = []
-        self._orders = 0
+        self._accepted = 0
         self._published: list[SearchAttributeUpdate[Any]] = []
-        self._refused: dict[int, str] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._listed = False
+        self._flying: dict[str, asyncio.Task[None]] = {}
+        self._teams: dict[str, ChildWorkflowHandle[Any, Report]] = {}
+        self._sleeping: dict[Timer, asyncio.Task[None]] = {}
+        self._failure: ActivityError | None = None
         for name in steering.COMMANDS:
             self._steerable(name)
+        for name in SIGNALS:
+            self._listen(name)
 
     @workflow.run
     async def run(self, goal: Goal) -> Report:
-        """The run's story. A run that made a Report completes, whatever the report's status."""
-        try:
-            await self._prepare(goal)
-            await self._during("planning")
-            await self._approval()
-            await self._during("working")
-            await self._during("synthesizing")
-        except BaseException as error:
-            if not is_cancelled_exception(error):
-                raise
-            await self._settle_cancelled()
-            raise
-        await self._end()
-        return reporting.report(self._state, workflow.now())
+        """The run's story, to its Report. A run that failed fails its workflow, with the Report as
+        the failure's detail. A team that is cancelled still hands its Report up; a run that a
+        person started closes as cancelled.
+        """
+        self._go_on()
+        while self._state.phase != "closed":
+            await self._next_event()
+            self._go_on()
+        await self._answer_orders()
+        if self._state.stopped_by("cancelled") and not goal.depth:
+            raise asyncio.CancelledError
+        if self._failure is not None and not self._state.stopped_by("cancelled"):
+            raise self._failure
+        report = reporting.report(self._state)
+        if report.status == "failed":
+            why = reporting.why_failed(self._state)
+            raise ApplicationError(why, report, type=RUN_FAILED, non_retryable=True)
+        return report
 
     @workflow.query
     def view(self) -> RunView:
-        """The state of the run, for readers; the only query that watchers poll."""
-        return reporting.run_view(self._state, workflow.now())
+        """The state of the run, for readers that do not follow its history."""
+        return reporting.run_view(self._state)
 
     @workflow.query
     def report(self) -> Report:
         """The report as it stands; of a cancelled run, the last word."""
-        return reporting.report(self._state, workflow.now())
+        return reporting.report(self._state)
 
     # ------------------------------------------------------------ the event loop
 
-    async def _prepare(self, goal: Goal) -> None:
-        briefing = await workflow.execute_activity_method(
-            Preparation.prepare,
-            goal,
-            activity_id="prepare",
-            summary="resolve roles, inputs, prices",
-            **policies.options("prepare"),
-        )
-        self._apply(Prepared(briefing))
+    def _go_on(self) -> None:
+        """Carry out what follows from the state, and let exactly its timers run."""
+        for move in moves.next_moves(self._state):
+            self._carry_out(move)
+        self._set_timers()
 
-    async def _during(self, phase: Phase) -> None:
-        """Carry out moves and take in what comes back until the phase is over."""
-        while self._state.phase == phase:
-            for move in moves.next_moves(self._state, workflow.now()):
-                self._carry_out(move)
-            if self._state.phase == phase:
-                await self._take_in()
+    async def _next_event(self) -> None:
+        """Wait for one event and take it in. A cancellation is an event like any other."""
+        try:
+            await workflow.wait_condition(lambda: bool(self._inbox))
+        except asyncio.CancelledError:
+            by = workflow.cancellation_reason()
+            if by is None or self._state.stopped_by("cancelled"):
+                raise  # nobody cancels the run now: this worker only drops it from its cache
+            self._take(cancel_asked(by, moment(workflow.time_ns())))
+        self._apply(self._inbox.pop(0))
 
     def _take(self, event: Event) -> None:
         self._inbox.append(event)
 
-    async def _approval(self) -> None:
-        """Wait for days, holding no slot, for a person to approve, edit or reject the plan."""
-        if self._state.phase == "approval":
-            self._wait_for_person("approval")
-        await self._during("approval")
-
-    async def _take_in(self) -> None:
-        await workflow.wait_condition(lambda: bool(self._inbox))
-        self._drain()
-
-    def _drain(self) -> None:
-        while self._inbox:
-            event = self._inbox[0]
-            why = ""
-            if isinstance(event, Steered):
-                # Another order may have won since this one was accepted.
-                why = steering.refusal(self._state, event.command, event.order)
-            if why and isinstance(event, Steered):
-                self._refused[event.number] = why
-            else:
-                self._apply(event)
-            self._inbox.pop(0)
-
     def _apply(self, event: Event) -> None:
-        self._state = reducer.apply(self._state, event, workflow.now())
+        self._state = reducer.apply(self._state, event)
         workflow.set_current_details(board(self.view()))
         self._publish()
 
     def _publish(self) -> None:
-        """Search attributes, as far as the namespace has them and they have changed."""
+        """Search attributes, as far as the namespace has them and they have changed; at the end
+        also how the run went, for lists.
+        """
         told = reporting.search_attributes(self._state)
         changed = [
             each
@@ -187,121 +166,121 @@ class SupervisorWorkflow:
         if changed:
             self._published = told
             workflow.upsert_search_attributes(changed)
+        if self._state.phase == "closed" and not self._listed:
+            self._listed = True
+            workflow.upsert_memo(reporting.memo(self._state))
 
-    async def _settle_cancelled(self) -> None:
-        """Cut what is in flight and wait for its bill: a run never closes with a call in flight."""
-        if self._state.phase == "closed":
-            return
-        self._apply(CancelAsked())
-        if self._state.flights:
-            await self._during(self._state.phase)
-        await self._end()
-
-    async def _end(self) -> None:
-        """Leave nothing behind: no timer, and nobody who waits for the outcome of an order."""
+    async def _answer_orders(self) -> None:
+        """Leave nobody behind who waits for the outcome of an order."""
         while not workflow.all_handlers_finished():
-            self._drain()
-            await workflow.wait_condition(
-                lambda: bool(self._inbox) or workflow.all_handlers_finished()
-            )
-        for task in self._tasks.values():
-            task.cancel()
-        for task in self._tasks.values():
-            try:
-                await task
-            except asyncio.CancelledError:
-                continue
+            # Cancelled now, it is too late: the report is made.
+            with suppress(asyncio.CancelledError):
+                await workflow.wait_condition(
+                    lambda: bool(self._inbox) or workflow.all_handlers_finished()
+                )
+            while self._inbox:
+                self._apply(self._inbox.pop(0))
 
     # ------------------------------------------------------------ carrying out moves
 
     def _carry_out(self, move: Move) -> None:
         self._apply(Started(move))
         match move:
-            case Ask():
-                self._spawn(move.call.id, self.ask(move.call, self._material(move.call)))
-                self._watch_deadline()
-            case UseTool():
-                self._spawn(move.id, self._use_tool(move))
-            case StartTeam():
-                self._spawn(move.id, self._run_team(move))
-            case AskPerson():
-                self._wait_for_person(move.subtask_id)
-            case AskRaise():
-                self._wait_for_person("raise")
+            case Prepare() | Ask() | UseTool() | StartTeam():
+                self._spawn(move.id, self._fly(self._state.flights[move.id]))
             case Cut():
                 for flight_id in move.ids:
-                    self._tasks[flight_id].cancel()
-                self._spawn("grace", self._grace(move.ids))
+                    self._cut(self._state.flights[flight_id])
+            case TellAbove():
+                self._spawn(
+                    f"word {move.word.number} to the run above", self._tell_above(move.word)
+                )
             case Stop():
                 workflow.logger.info("work stopped", extra={"why": move.why})
 
-    def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks[name] = asyncio.create_task(work, name=name)
+    def _cut(self, flight: Flight) -> None:
+        """A team is cut as soon as its start is confirmed: cancelled before that, in a run that is
+        cancelled itself, the SDK would never say how it ended.
+        """
+        if isinstance(flight.move, StartTeam):
+            team = self._teams.get(flight.move.id)
+            if team is not None:
+                team.cancel()
+        else:
+            self._flying[flight.move.id].cancel()
 
-    async def ask(self, call: Call, wanted: Contract) -> None:
+    def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        self._flying[name] = asyncio.create_task(work, name=name)
+
+    async def _fly(self, flight: Flight) -> None:
+        """Carry out what flies, and take what comes back as an event."""
+        try:
+            result = await self._result(flight)
+        except (ActivityError, ChildWorkflowError) as error:
+            if isinstance(flight.move, Prepare) and isinstance(error, ActivityError):
+                self._failure = error
+            self._take(landings.failed(flight, error))
+        except WorkflowAlreadyStartedError as error:
+            self._take(landings.name_taken(flight, error.workflow_id))
+        else:
+            self._take(landings.returned(flight, result))
+
+    async def _result(self, flight: Flight) -> landings.Result:
+        match flight.move:
+            case Prepare():
+                return await workflow.execute_activity_method(
+                    Preparation.prepare,
+                    self._state.goal,
+                    activity_id=flight.move.id,
+                    task_queue=_prepare_queue(self._state.goal),
+                    summary="resolve roles, inputs, prices",
+                    **flight.timeouts,
+                )
+            case Ask() as move:
+                return await self.ask(move, flight)
+            case UseTool() as move:
+                return await self._use_tool(move, flight)
+            case StartTeam() as move:
+                return await self._run_team(move)
+
+    async def ask(self, move: Ask, flight: Flight) -> AnyReply:
         """The only place that schedules a model activity; the reducer has reserved its worst
         case.
         """
-        try:
-            reply = await self._schedule(call, wanted)
-        except ActivityError as error:
-            flight = self._state.flights.get(call.id)
-            cut = flight is not None and flight.cut
-            self._take(Unanswered(call, troubles.trouble(error, cut=cut)))
-        else:
-            self._take(Answered(call, reply))
-
-    async def _schedule(self, call: Call, wanted: Contract) -> AnyReply:
-        limit = self._state.goal.limits.subtask_timeout_seconds
-        seconds = max(limit, call.max_output // policies.OUTPUT_TOKENS_PER_SECOND)
-        queue = workflow.info().task_queue
+        call = move.call
         return await workflow.execute_activity_method(
             ACTIVITIES[call.kind],
-            args=[call, wanted],
+            args=[call, move.material],
             activity_id=call.id,
-            task_queue=f"{queue}-{call.tier}" if call.model else queue,
+            task_queue=_queue(call),
             summary=call_summary(call),
-            **policies.options(call.kind, seconds, free=call.model is None),
+            **flight.timeouts,
         )
 
-    def _material(self, call: Call) -> Contract:
-        """What a call works from, as it stands when the call is scheduled."""
-        if call.subtask_id:
-            return material.for_subtask(self._state, self._state.work[call.subtask_id])
-        return finishing.material_of(self._state, call)
+    async def _use_tool(self, move: UseTool, flight: Flight) -> Reply[Draft]:
+        return await workflow.execute_activity_method(
+            Tools.use_tool,
+            move.material,
+            activity_id=move.id,
+            summary=tool_summary(move.material.subtask),
+            **flight.timeouts,
+        )
 
-    async def _use_tool(self, move: UseTool) -> None:
-        # The tool ends itself at the limit and says so; this bound only catches one that does not.
-        limit = self._state.goal.limits.subtask_timeout_seconds + policies.TOOL_MARGIN_SECONDS
-        try:
-            draft = await workflow.execute_activity_method(
-                Tools.use_tool,
-                material.for_work(self._state, self._state.work[move.subtask_id]),
-                activity_id=move.id,
-                summary=tool_summary(self._state.work[move.subtask_id].subtask),
-                **policies.options("use_tool", limit),
-            )
-        except ActivityError as error:
-            draft = Draft(status="failed", reason=troubles.words(error))
-        self._take(ToolEnded(move, draft))
-
-    async def _run_team(self, move: StartTeam) -> None:
+    async def _run_team(self, move: StartTeam) -> Report:
         """The run of a role that is a team; should this one be closed from outside, it is told."""
-        name = f"{workflow.info().workflow_id}.{move.subtask_id}.{move.id.rpartition('-')[2]}"
-        try:
-            report = await workflow.execute_child_workflow(
-                SupervisorWorkflow.run,
-                move.goal,
-                id=name,
-                parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
-                cancellation_type=ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-                static_summary=f"team of {move.subtask_id}",
-            )
-        except ChildWorkflowError as error:
-            why, refused = troubles.words(error), troubles.refused(error)
-            self._take(TeamEnded(move, None, why, refused))
-        else:
-            self._take(TeamEnded(move, report))
+        team = await workflow.start_child_workflow(
+            SupervisorWorkflow.run,
+            move.goal,
+            id=move.run_of(self._state.run_id),
+            parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
+            cancellation_type=ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+            static_summary=f"team of {move.subtask_id}",
+        )
+        self._teams[move.id] = team
+        flight = self._state.flights.get(move.id)
+        if flight is None or flight.cut:
+            team.cancel()
+        return await team
 
     # ------------------------------------------------------------ people
 
@@ -309,12 +288,17 @@ class SupervisorWorkflow:
         """Accept an Update of this name: it appends an event and awaits its outcome."""
 
         async def order(order: Order) -> str:
-            self._orders += 1
-            ticket = Steered(self._orders, name, order)
+            # An Update is handed over before the results of its batch, wherever it came: its turn
+            # comes with a timer, which has a place among them. When it was accepted is recorded:
+            # it is the moment of the workflow task that carried it.
+            self._accepted += 1
+            ticket = Steered(self._accepted, name, order, moment(workflow.time_ns()))
+            await workflow.sleep(policies.SHORTEST_SLEEP, summary=ticket.name)
             self._take(ticket)
-            await workflow.wait_condition(lambda: ticket not in self._inbox)
-            if ticket.number in self._refused:
-                raise ApplicationError(self._refused.pop(ticket.number), type="Refused")
+            await workflow.wait_condition(lambda: self._state.given(ticket.number) is not None)
+            given = self._state.given(ticket.number)
+            if given is not None and given.refused:
+                raise ApplicationError(given.refused, type="Refused")
             return await self._outcome(name, order)
 
         def refuse(order: Order) -> None:
@@ -336,30 +320,53 @@ class SupervisorWorkflow:
             return f"{order.subtask_id} completed before it could be ended"
         return done
 
-    def _wait_for_person(self, about: str) -> None:
-        self._spawn(f"person-{about}", self._wait_for(about))
+    # ------------------------------------------------------------ other runs
 
-    async def _wait_for(self, about: str) -> None:
-        await workflow.sleep(policies.patience(about), summary=f"{about} waits for a person")
-        self._take(NobodyCame(about))
+    def _listen(self, name: str) -> None:
+        """Take in a Signal of this name; a task's Signals come before its results."""
+
+        def signal(*told: Any) -> None:
+            event = heard(name, told[0] if told else None, moment(workflow.time_ns()))
+            if event is not None:
+                self._take(event)
+
+        workflow.set_signal_handler(name, signal)
+
+    async def _tell_above(self, word: Standstill) -> None:
+        """Whether anybody hears it changes nothing for this run."""
+        above = workflow.info().parent
+        if above is not None:
+            with suppress(FailureError):
+                handle = workflow.get_external_workflow_handle(above.workflow_id)
+                await handle.signal(STANDSTILL, word)
 
     # ------------------------------------------------------------ timers
 
-    def _watch_deadline(self) -> None:
-        """One timer for the whole run, from the first paid call."""
-        if self._state.work_deadline is not None and "deadline" not in self._tasks:
-            self._spawn("deadline", self._deadline())
+    def _set_timers(self) -> None:
+        """Cancel what is not waited for any more, and start what is."""
+        wanted = timers(self._state)
+        for timer in [each for each in self._sleeping if wanted.get(each.name) != each]:
+            self._sleeping.pop(timer).cancel()
+        for timer in wanted.values():
+            if timer not in self._sleeping:
+                left = timer.left(self._state.now).total_seconds()
+                self._sleeping[timer] = asyncio.create_task(self._sleep(timer, left))
 
-    async def _deadline(self) -> None:
-        """Sleep until the deadline, wherever waiting for people has moved it meanwhile."""
-        for kind in ("work_deadline", "deadline"):
-            while (due := getattr(self._state, kind)) is None or due > workflow.now():
-                if due is None:
-                    await workflow.wait_condition(lambda: self._state.deadline is not None)
-                else:
-                    await workflow.sleep(due - workflow.now(), summary=kind.replace("_", " "))
-            self._take(DeadlineReached())
+    async def _sleep(self, timer: Timer, seconds: float) -> None:
+        await workflow.sleep(seconds, summary=timer.name)
+        self._sleeping.pop(timer, None)
+        self._take(timer.then)
 
-    async def _grace(self, ids: tuple[str, ...]) -> None:
-        await workflow.sleep(policies.CANCEL_GRACE, summary="grace for what was cut")
-        self._take(Abandoned(ids))
+
+def _prepare_queue(goal: Goal) -> str:
+    """A run that asks models is prepared by a worker that has them: only that one knows their ids,
+    prices and what they understand.
+    """
+    queue = workflow.info().task_queue
+    return f"{queue}-{policies.PREPARE_TIER}" if goal.use_models else queue
+
+
+def _queue(call: Call) -> str:
+    """Calls of a tier have a queue of their own: one that is throttled holds up no other."""
+    queue = workflow.info().task_queue
+    return f"{queue}-{call.tier}" if call.model or call.kind == "reach" else queue

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from activities.analysers.lens import Analyser, Command, Grade, Parsed, Sighting, decoded, script
+from activities.analysers.lens import (
+    Analyser,
+    Command,
+    Grade,
+    Parsed,
+    Sighting,
+    beyond,
+    decoded,
+    script,
+)
 
 COMPLEX, VERY_COMPLEX, EXTREME = 16, 26, 51
 LONG, VERY_LONG = 120, 300
@@ -44,7 +53,8 @@ def parse(stdout: bytes) -> Parsed:
         )
         for item in report["functions"]
     )
-    return Parsed(sightings, tuple(report["not_parsed"]), int(report["read"]))
+    more = beyond(report)
+    return Parsed(sightings, tuple(report["not_parsed"]), int(report["read"]), beyond=more)
 
 
 def _grade(complexity: int, length: int) -> str:

@@ -8,13 +8,15 @@ import asyncio
 import os
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio.to_thread
 
 from activities.analysers.lens import Analyser, Parsed, Sighting
+from activities.analysers.sharing import fair_share
 from activities.process import ProgramStopped, run
 from orchestrator.errors import ToolFailed
 
@@ -23,6 +25,10 @@ PORTION_BYTES = 400_000
 """Of arguments; the kernel's limit for all of them is commonly 2 MiB."""
 PORTIONS_AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
 """Of one lens; the others run beside it."""
+OUTPUT_BYTES = 16 * 1024 * 1024
+"""Of a script, which cuts what its tool says."""
+MOST_SIGHTINGS = 50_000
+"""Of one lens, in all its portions."""
 SECONDS_PER_RUN = 15.0
 SECONDS_PER_FILE = 0.25
 FAILURES = 60
@@ -52,13 +58,11 @@ class Examination:
         everything = await self._in_portions(marked, honour=False)
         shown = {_identity(each) for each in honoured.sightings}
         hidden = tuple(
-            Sighting(**{**vars(each), "suppressed": True})
+            replace(each, suppressed=True)
             for each in everything.sightings
             if _identity(each) not in shown
         )
-        return Parsed(
-            honoured.sightings + hidden, honoured.not_parsed, honoured.read, honoured.notes
-        )
+        return replace(honoured, sightings=honoured.sightings + hidden)
 
     async def _in_portions(self, paths: Sequence[str], *, honour: bool) -> Parsed:
         slots = asyncio.Semaphore(PORTIONS_AT_ONCE)
@@ -72,7 +76,7 @@ class Examination:
                 runs = [group.create_task(look(portion)) for portion in _portions(paths)]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
-        return _joined([run.result() for run in runs])
+        return await anyio.to_thread.run_sync(_joined, [run.result() for run in runs])
 
     async def _run(self, paths: Sequence[str], honour: bool) -> Parsed:
         """One run of the tool; when it fails, its halves, down to the file that is at fault."""
@@ -103,13 +107,14 @@ class Examination:
                 environment={"PATH": os.defpath, "HOME": empty, "TMPDIR": empty},
                 seconds=min(left, SECONDS_PER_RUN + SECONDS_PER_FILE * len(paths)),
                 stdin=command.stdin,
+                output_limit=OUTPUT_BYTES,
             )
         if finished.code:
             said = finished.stderr.decode("utf-8", "replace").strip().splitlines() or [""]
             raise ValueError(f"exit code {finished.code} {said[-1]}")
         parsed = await anyio.to_thread.run_sync(analyser.parse, finished.stdout)
         read = len(paths) if parsed.read is None else parsed.read
-        return Parsed(parsed.sightings, parsed.not_parsed, read, parsed.notes)
+        return replace(parsed, read=read)
 
     def _marked(self, paths: Sequence[str]) -> list[str]:
         marker = self.analyser.marker
@@ -136,9 +141,17 @@ def _portions(paths: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _joined(parts: Sequence[Parsed]) -> Parsed:
+    sightings = [each for part in parts for each in part.sightings]
+    kept = fair_share(sightings, MOST_SIGHTINGS, lambda each: each.file)
+    left = Counter((each.file, each.grade) for each in sightings)
+    left.subtract((each.file, each.grade) for each in kept)
+    more = tuple((file, grade, count) for (file, grade), count in left.items() if count > 0)
     return Parsed(
-        tuple(each for part in parts for each in part.sightings),
+        tuple(kept),
         tuple(each for part in parts for each in part.not_parsed),
         sum(part.read or 0 for part in parts),
         tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        (*(each for part in parts for each in part.beyond), *more),
+        tuple(dict.fromkeys(value for part in parts for value in part.withheld)),
+        all(part.whole for part in parts),
     )

@@ -31,6 +31,7 @@ class Grade:
     confidence: int
 
 
+Beyond = tuple[str, str, int]
 UNKNOWN = Grade("warning", 50)
 """Of what a newer tool says and no table knows: counted, and not shown by default."""
 
@@ -64,6 +65,12 @@ class Parsed:
     not_parsed: tuple[str, ...] = ()
     read: int | None = None
     notes: tuple[str, ...] = ()
+    beyond: tuple[Beyond, ...] = ()
+    """File, row of the table, and how many sightings of it are not among the sightings."""
+    withheld: tuple[str, ...] = ()
+    """Values of secrets, for the redactor of every lens: they stay in this process."""
+    whole: bool = True
+    """Whether these are all the values there are."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +120,16 @@ def script(name: str, files: Sequence[str], *first: str) -> Command:
     """A script of ours over files, which it reads from stdin, separated by NUL, after `first`."""
     stdin = "\0".join((*first, *files)).encode("utf-8", "surrogateescape")
     return Command((*PYTHON, str(SCRIPTS / name)), stdin)
+
+
+def sifted(kind: str, *command: str) -> Command:
+    """A tool under the script that cuts what it says, to `lines` or a `document` of JSON."""
+    return Command((*PYTHON, str(SCRIPTS / "sift.py"), kind, *command))
+
+
+def beyond(report: dict[str, Any], key: Callable[[str], str] = str) -> tuple[Beyond, ...]:
+    """What the script counted and did not hand on; `key` makes a row of the table of a rule."""
+    return tuple((str(file), key(str(rule)), int(count)) for file, rule, count in report["beyond"])
 
 
 def decoded(stdout: bytes, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:

@@ -6,7 +6,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from activities.analysers.lens import PYTHON, Command, Grade, Parsed, Sighting, decoded
+from activities.analysers.lens import (
+    PYTHON,
+    Command,
+    Grade,
+    Parsed,
+    Sighting,
+    beyond,
+    decoded,
+    sifted,
+)
 
 SYNTAX = "invalid-syntax"
 UNREADABLE = "E902"
@@ -24,40 +33,41 @@ def command(
     def build(files: Sequence[str], honour: bool) -> Command:
         options = (
             "check", "--isolated", "--no-cache", "--exit-zero", "--no-fix",
-            "--no-respect-gitignore", "--output-format=json", f"--target-version={_TARGET}",
+            "--no-respect-gitignore", "--output-format=json-lines", f"--target-version={_TARGET}",
             f"--select={rules}",
         )  # fmt: skip
         ignore = () if honour else ("--ignore-noqa",)
-        return Command((*PYTHON, "-m", "ruff", *options, *ignore, "--", *files))
+        return sifted("lines", *PYTHON, "-m", "ruff", *options, *ignore, "--", *files)
 
     return build
 
 
 def parse(stdout: bytes, *, syntax: bool) -> Parsed:
-    """Read ruff's JSON. With `syntax`, the first syntax error of a file is a sighting of its
-    own.
+    """Read what is handed on of ruff's JSON. With `syntax`, the first syntax error of a file is a
+    sighting of its own.
     """
     sightings: list[Sighting] = []
     not_parsed: dict[str, None] = {}
-    for item in decoded(stdout, list):
-        file, rule = str(item["filename"]), str(item["code"] or SYNTAX)
+    report = decoded(stdout, dict)
+    for item in report["items"]:
+        file, rule = str(item["file"]), str(item["rule"])
         if rule in (SYNTAX, UNREADABLE):
             if syntax and rule == SYNTAX and file not in not_parsed:
                 sightings.append(_sighting(item, file, rule, f"Syntax error: {item['message']}"))
             not_parsed[file] = None
         else:
             sightings.append(_sighting(item, file, rule, str(item["message"])))
-    return Parsed(tuple(sightings), tuple(not_parsed))
+    more = tuple(each for each in beyond(report) if each[1] not in (SYNTAX, UNREADABLE))
+    return Parsed(tuple(sightings), tuple(not_parsed), beyond=more)
 
 
 def _sighting(item: dict[str, Any], file: str, rule: str, text: str) -> Sighting:
-    fix = item.get("fix") or {}
     return Sighting(
         file=file,
-        line=int(item["location"]["row"]),
+        line=int(item["line"]),
         rule=rule,
         message=text,
         grade=rule,
-        suggestion=str(fix.get("message") or ""),
+        suggestion=str(item["suggestion"]),
         anywhere=rule == SYNTAX,
     )

@@ -5,7 +5,16 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from activities.analysers.lens import Analyser, Command, Grade, Parsed, Sighting, decoded, script
+from activities.analysers.lens import (
+    Analyser,
+    Command,
+    Grade,
+    Parsed,
+    Sighting,
+    beyond,
+    decoded,
+    script,
+)
 
 _SALT = secrets.token_hex(16)
 """Of this process: equal values get equal marks within a review, and a mark is of no use to
@@ -62,7 +71,14 @@ def parse(stdout: bytes) -> Parsed:
         )
         for item in report["secrets"]
     )
-    return Parsed(sightings, tuple(report["not_parsed"]), int(report["read"]))
+    return Parsed(
+        sightings,
+        tuple(report["not_parsed"]),
+        int(report["read"]),
+        beyond=beyond(report),
+        withheld=tuple(map(str, report["values"])),
+        whole=bool(report["whole"]),
+    )
 
 
 ANALYSER = Analyser(

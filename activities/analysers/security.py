@@ -13,8 +13,10 @@ from activities.analysers.lens import (
     Grade,
     Parsed,
     Sighting,
+    beyond,
     decoded,
     is_python,
+    sifted,
 )
 
 ASSERT = "B101"
@@ -50,39 +52,43 @@ def command(files: Sequence[str], honour: bool) -> Command:
     """Bandit over files alone: no ini file, no exclusions, no profile of the repository."""
     options = ("-f", "json", "-q", "--ini", "/dev/null", "-x", "", "--exit-zero")
     ignore = () if honour else ("--ignore-nosec",)
-    return Command((*PYTHON, "-m", "bandit", *options, *ignore, "--", *files))
+    return sifted("document", *PYTHON, "-m", "bandit", *options, *ignore, "--", *files)
 
 
 def parse(stdout: bytes) -> Parsed:
-    """Read bandit's JSON. What it quotes of the code is left behind."""
+    """Read what is handed on of bandit's JSON. What it quotes of the code is left behind."""
     report = decoded(stdout, dict)
+    more = tuple(each for each in beyond(report) if not _is_test_s_assert(each[0], each[1]))
     return Parsed(
-        tuple(_sighting(item) for item in report["results"] if not _is_test_s_assert(item)),
-        tuple(str(error["filename"]) for error in report["errors"]),
+        tuple(
+            _sighting(item)
+            for item in report["items"]
+            if not _is_test_s_assert(str(item["file"]), str(item["rule"]))
+        ),
+        tuple(map(str, report["errors"])),
+        beyond=more,
     )
 
 
-def _is_test_s_assert(item: dict[str, str | int | list[int]]) -> bool:
+def _is_test_s_assert(file: str, rule: str) -> bool:
     """A test consists of asserts. Bandit only means those that guard a program and are gone under
     `python -O`.
     """
-    path = PurePosixPath(str(item["filename"]))
-    return item["test_id"] == ASSERT and (
+    path = PurePosixPath(file)
+    return rule == ASSERT and (
         bool(TEST_FILE.fullmatch(path.name)) or path.parent.name in ("test", "tests")
     )
 
 
-def _sighting(item: dict[str, str | int | list[int]]) -> Sighting:
-    rule, line = str(item["test_id"]), int(str(item["line_number"]))
-    scale = f"{item['issue_severity']}/{item['issue_confidence']}"
-    lines = item["line_range"]
+def _sighting(item: dict[str, str | int]) -> Sighting:
+    rule = str(item["rule"])
     return Sighting(
-        file=str(item["filename"]),
-        line=line,
-        last_line=max(lines) if isinstance(lines, list) and lines else line,
+        file=str(item["file"]),
+        line=int(item["line"]),
+        last_line=int(item["last_line"]),
         rule=rule,
-        message="Possible hard-coded password" if rule in PASSWORDS else str(item["issue_text"]),
-        grade=rule if rule in GRADES else scale,
+        message="Possible hard-coded password" if rule in PASSWORDS else str(item["message"]),
+        grade=rule if rule in GRADES else str(item["scale"]),
     )
 
 

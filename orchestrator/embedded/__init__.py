@@ -7,16 +7,11 @@ to whoever started them.
         ...                                     # and every 2 s: ensure_up(settings, "watcher")
 """
 
+from orchestrator.embedded.allowed import register_root, registered, unreadable
 from orchestrator.embedded.server import probe_local
-from orchestrator.embedded.state import (
-    EmbeddedError,
-    Endpoint,
-    StateDir,
-    allowed_roots,
-    lease,
-    register_root,
-)
+from orchestrator.embedded.state import Endpoint, StateDir, lease
 from orchestrator.embedded.supervision import Programs, Status, down, ensure_up, status, up
+from orchestrator.embedded.trouble import EmbeddedError
 
 __all__ = [
     "EmbeddedError",
@@ -24,12 +19,13 @@ __all__ = [
     "Programs",
     "StateDir",
     "Status",
-    "allowed_roots",
     "down",
     "ensure_up",
     "lease",
     "probe_local",
     "register_root",
+    "registered",
     "status",
+    "unreadable",
     "up",
 ]

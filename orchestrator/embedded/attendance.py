@@ -11,16 +11,11 @@ from contextlib import suppress
 
 from temporalio.service import RPCError
 
-from orchestrator.embedded import processes, server
-from orchestrator.embedded.state import (
-    EmbeddedError,
-    Endpoint,
-    StateDir,
-    StateGone,
-    leased,
-    retiring,
-)
+from orchestrator.embedded import private, processes, server
+from orchestrator.embedded.processes import Record
+from orchestrator.embedded.state import StateDir, leased, retiring
 from orchestrator.embedded.supervision import ensure_up
+from orchestrator.embedded.trouble import EmbeddedError, StateGone
 from orchestrator.settings import Settings
 from orchestrator.temporal import Target
 
@@ -45,27 +40,28 @@ async def attend(
     state = StateDir.of(settings)
     used = time.monotonic()
     # Before anybody is told: whoever waits for this worker may delete the directory at once.
-    server_pid = processes.recorded(state.path / "server.pid")
+    serving = processes.recorded(state.path / "server.pid")
     _came_up(state)
     while True:
         await asyncio.sleep(HEAL_SECONDS)
-        if processes.recorded(state.path / "worker.pid") not in (0, os.getpid()):
+        mine = processes.recorded(state.path / "worker.pid")
+        if mine is not None and mine.pid != os.getpid():
             return
         try:
             now = await asyncio.to_thread(ensure_up, settings, "worker")
         except StateGone:
-            await asyncio.to_thread(server.stop, state, server_pid)
+            await asyncio.to_thread(server.stop, state, serving)
             return
         except EmbeddedError as error:
             log.error("%s", error)
             continue
-        server_pid = now.server_pid
+        serving = processes.recorded(state.path / "server.pid") or serving
         if now.target.address != target.address:
             raise Moved(now.target.address)
         if state.hold.exists() or leased(state) or await _any(open_runs):
             used = time.monotonic()
         elif time.monotonic() - used >= settings.idle_seconds and await _retire(
-            state, now, open_runs, drain
+            state, serving, open_runs, drain
         ):
             return
 
@@ -80,7 +76,7 @@ async def _any(open_runs: Callable[[], Awaitable[int]]) -> bool:
 
 async def _retire(
     state: StateDir,
-    endpoint: Endpoint,
+    serving: Record | None,
     open_runs: Callable[[], Awaitable[int]],
     drain: Callable[[], Awaitable[None]],
 ) -> bool:
@@ -90,11 +86,11 @@ async def _retire(
             return False
         log.info("nobody needs the embedded server: stopping it")
         await drain()
-        await asyncio.to_thread(server.stop, state, endpoint.server_pid)
+        await asyncio.to_thread(server.stop, state, serving)
         return True
 
 
 def _came_up(state: StateDir) -> None:
     """It is no failed start."""
-    with suppress(OSError):
-        state.ready.write_text(str(os.getpid()))
+    with suppress(OSError, EmbeddedError):
+        private.write(state.ready, str(os.getpid()))

@@ -48,6 +48,9 @@ def model_environment(settings: Settings, salt: str) -> str:
         settings.model_opus,
         settings.capabilities,
         str(settings.price_file),
+        # Only where they are set, so that a worker that runs is not replaced for nothing.
+        *(f"run {run}" for run in (settings.most_dollars_run,) if run is not None),
+        *(f"day {day}" for day in (settings.most_dollars_day,) if day is not None),
     )
     return hashlib.sha256("\0".join((salt, *facts)).encode()).hexdigest()
 
@@ -68,9 +71,17 @@ def worker_environment(settings: Settings) -> dict[str, str]:
         "HOLDFAST_MODEL_OPUS": settings.model_opus,
         "HOLDFAST_CAPABILITIES": settings.capabilities,
         "HOLDFAST_PRICE_FILE": str(settings.price_file or ""),
+        "HOLDFAST_MOST_DOLLARS_RUN": _given(settings.most_dollars_run),
+        "HOLDFAST_MOST_DOLLARS_DAY": _given(settings.most_dollars_day),
         "HOLDFAST_IDLE_SECONDS": str(settings.idle_seconds),
+        "HOLDFAST_KEEP_MEGABYTES": str(settings.keep_megabytes),
         "HOLDFAST_LOG_LEVEL": settings.log_level,
         "HOLDFAST_BUILD_ID": settings.build_id,
         "HOLDFAST_ALLOWED_ROOTS": ":".join(map(str, settings.allowed_roots)),
     }
     return inherited | explicit
+
+
+def _given(amount: object) -> str:
+    # Zero is an amount.
+    return "" if amount is None else str(amount)

@@ -22,7 +22,9 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from orchestrator.embedded import processes
-from orchestrator.embedded.state import EmbeddedError, Endpoint, StateDir
+from orchestrator.embedded.processes import Record
+from orchestrator.embedded.state import Endpoint, StateDir
+from orchestrator.embedded.trouble import EmbeddedError
 
 NAMESPACE = "default"
 RETENTION = timedelta(days=30)
@@ -45,8 +47,7 @@ PRAGMAS = ("journal_mode=wal", "synchronous=normal")
 DYNAMIC = (
     # Any web page could otherwise start runs through the HTTP API, by a form or a rebound name.
     'frontend.httpAllowedHosts=["none"]',
-    # Priority and fairness are exact with one partition only.
-    "matching.enableFairness=true",
+    # One partition: what was queued first starts first, and a changed rate holds for all of it.
     "matching.numTaskqueueReadPartitions=1",
     "matching.numTaskqueueWritePartitions=1",
     # Timers and retries below a second would fire up to a second late.
@@ -166,11 +167,11 @@ async def _answers(address: str) -> bool:
     return True
 
 
-def stop(state: StateDir, pid: int) -> bool:
+def stop(state: StateDir, serving: Record | None) -> bool:
     """End the server and fold its write-ahead log into the database, which it does not do itself.
     False: it was not running. Blocking, about a second; the caller holds the exclusive lock.
     """
-    if not processes.stop(pid, state.database, STOP_SECONDS):
+    if not processes.stop(serving, state.database, STOP_SECONDS):
         return False
     # A log that stays is no loss: the next server reads it.
     with suppress(sqlite3.Error), closing(sqlite3.connect(state.database)) as database:

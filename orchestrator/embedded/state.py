@@ -3,19 +3,21 @@
 lock            exclusive while processes are started or stopped
 lease           shared by every starter at work; nobody holds it: the server may stop as idle
 endpoint.json   ports, task queue and which worker runs; never a secret
-server.pid, worker.pid   written by the process itself before it becomes what it is
+server.pid, worker.pid   pid, start and program, written by the process itself before it becomes it
 worker.ready    pid of the last worker that came up
 hold            present: do not stop as idle (`up`)
 stopped         present: a person said `down`, watchers must not heal
-roots           folders below which a Goal may name files, one JSON string a line
-temporal.db, store/, journal/, logs/
+roots           what a Goal may name, and what is below it: path, device and inode, one a line
+cleaned         touched whenever a worker has cleaned up
+edits/          plans as people changed them, until their runs have taken them
+temporal.db, store/, journal/, reports/, snapshots/, logs/
+
+The folder is its owner's alone: one that another user owns or can write into is refused.
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -23,24 +25,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from orchestrator.embedded import private
+from orchestrator.embedded.processes import Record
+from orchestrator.embedded.trouble import EmbeddedError, said
 from orchestrator.settings import Settings
 from orchestrator.temporal import Target
 
+ENDPOINT_BYTES = 64 * 1024
 LOCK_SECONDS = 60.0
 """Longer than any start or clean stop takes; a lock held longer is reported, not waited for."""
-
-
-class EmbeddedError(Exception):
-    """The embedded server cannot run. One line: what, which, what to do."""
-
-    def __init__(self, what: str, which: object, remedy: str) -> None:
-        super().__init__(f"{what}: {which}; {remedy}")
-
-
-class StateGone(EmbeddedError):
-    """Somebody deleted the state directory while its processes ran: they end."""
 
 
 class Endpoint(BaseModel):
@@ -48,23 +43,23 @@ class Endpoint(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    port: int
-    ui_port: int
-    http_port: int
-    metrics_port: int
-    task_queue: str
+    port: int = Field(ge=0, le=65_535)
+    ui_port: int = Field(ge=0, le=65_535)
+    http_port: int = Field(ge=0, le=65_535)
+    metrics_port: int = Field(ge=0, le=65_535)
+    task_queue: str = Field(pattern=r"\A[A-Za-z0-9._-]{1,100}\z")
     store_url: str
-    salt: str
+    salt: str = Field(max_length=100)
     """Random; keeps the hash below from being looked up."""
-    server_pid: int = 0
+    server_pid: int = Field(0, ge=0)
     """The server that was seen to answer; 0: none yet."""
-    worker_pid: int = 0
-    worker_version: str = ""
-    worker_environment: str = ""
+    worker_pid: int = Field(0, ge=0)
+    worker_version: str = Field("", max_length=200)
+    worker_environment: str = Field("", max_length=200)
     """Salted hash of the worker's model environment; empty: it has no endpoint."""
-    failed_starts: int = 0
+    failed_starts: int = Field(0, ge=0)
     """Workers in a row that ended before they came up."""
-    draining: tuple[int, ...] = ()
+    draining: tuple[Record, ...] = ()
     """Replaced workers that may still finish calls."""
 
     @property
@@ -102,6 +97,26 @@ class StateDir:
         return self.path / "journal"
 
     @property
+    def spent(self) -> Path:
+        return self.path / "spent.json"
+
+    @property
+    def reports(self) -> Path:
+        return self.path / "reports"
+
+    @property
+    def edits(self) -> Path:
+        return self.path / "edits"
+
+    @property
+    def snapshots(self) -> Path:
+        return self.path / "snapshots"
+
+    @property
+    def cleaned(self) -> Path:
+        return self.path / "cleaned"
+
+    @property
     def logs(self) -> Path:
         return self.path / "logs"
 
@@ -122,26 +137,50 @@ class StateDir:
         return self.path / "roots"
 
     def create(self) -> None:
-        """Make what is missing, private to the user."""
-        for folder in (self.path, self.store, self.journal, self.logs):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.path.chmod(0o700)
+        """Make what is missing, private to the user. EmbeddedError for what is another user's, or
+        was open to others.
+        """
+        private.make_folder(self.path)
+        for folder in (self.store, self.journal, self.logs):
+            private.make_folder(folder)
+        for folder in (self.reports, self.snapshots, self.edits):
+            if os.path.lexists(folder):
+                private.make_folder(folder)
 
     def endpoint(self) -> Endpoint | None:
-        """None: nothing was ever started here, or the file is not ours to read."""
+        """None: nothing was ever started here. EmbeddedError when the file says nothing that could
+        be true: a second server on one database must not come of it.
+        """
+        path = self.path / "endpoint.json"
+        remedy = (
+            "put it back from a backup, or stop with `starter.py down` and move it away: open runs"
+            " then wait for ever on the task queue whose name it held"
+        )
         try:
-            return Endpoint.model_validate_json((self.path / "endpoint.json").read_bytes())
-        except (FileNotFoundError, NotADirectoryError, ValidationError):
+            endpoint = Endpoint.model_validate_json(private.read(path, ENDPOINT_BYTES))
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            why = f"{path} ({error.strerror})"
+            raise EmbeddedError("endpoint.json cannot be read", why, remedy) from None
+        except ValidationError as error:
+            mistake = error.errors(include_input=False)[0]
+            place = ".".join(map(str, mistake["loc"])) or "JSON"
+            why = f"{path} ({place}: {mistake['msg'][:200]})"
+            raise EmbeddedError("endpoint.json is damaged", why, remedy) from None
+        if endpoint.store_url != self.store.as_uri():
+            raise EmbeddedError(
+                "endpoint.json is of another deployment",
+                f"{path} (its store is {endpoint.store_url!r:.200})",
+                "move the directory back, or set HOLDFAST_STATE_DIR to a new one",
+            )
+        return endpoint
 
     def write(self, endpoint: Endpoint) -> None:
-        """Replace `endpoint.json` in one step, so that readers need no lock."""
-        fresh = self.path / "endpoint.json.new"
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(endpoint.model_dump_json(indent=1))
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self.path / "endpoint.json")
+        """Replace `endpoint.json` in one step, so that readers need no lock. For who holds the
+        exclusive lock.
+        """
+        private.write(self.path / "endpoint.json", endpoint.model_dump_json(indent=1))
 
     @contextmanager
     def locked(self) -> Iterator[int]:
@@ -165,7 +204,7 @@ class StateDir:
 def _opened(path: Path) -> Iterator[int]:
     # Closing releases the lock. An explicit unlock would also release it for the child that
     # inherited it.
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = private.open_file(path)
     try:
         yield descriptor
     finally:
@@ -187,7 +226,7 @@ def lease(settings: Settings) -> Iterator[None]:
     it with the process.
     """
     state = StateDir.of(settings)
-    with said(state):
+    with said(state.path):
         state.create()
         opened = _opened(state.path / "lease")
         descriptor = opened.__enter__()
@@ -217,47 +256,3 @@ def retiring(state: StateDir) -> Iterator[bool]:
             and flock(lock, fcntl.LOCK_EX)
             and flock(lease_file, fcntl.LOCK_EX)
         )
-
-
-@contextmanager
-def said(state: StateDir) -> Iterator[None]:
-    """Turn what the file system refuses into one line."""
-    try:
-        yield
-    except OSError as error:
-        remedy = "set HOLDFAST_STATE_DIR to a folder of yours"
-        what = "the state directory cannot be used"
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            what, remedy = "no space left for the state directory", "free some space, or " + remedy
-        reason = f" ({error.strerror})" if error.strerror else ""
-        raise EmbeddedError(what, f"{error.filename or state.path}{reason}", remedy) from error
-
-
-def register_root(settings: Settings, path: Path) -> None:
-    """Allow Goals of this user to name files and repositories below `path`."""
-    state = StateDir.of(settings)
-    root = path.expanduser().resolve()
-    if root in _registered(state):
-        return
-    with said(state):
-        state.create()
-        # One short append: two starters at once cannot mix their lines.
-        with os.fdopen(
-            os.open(state.roots, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "w"
-        ) as file:
-            file.write(json.dumps(str(root)) + "\n")
-
-
-def allowed_roots(settings: Settings) -> tuple[Path, ...]:
-    """The folders below which a Goal may name files: those of the settings and, when the server is
-    embedded, the registered ones. Read it each time: roots are added while a worker runs.
-    """
-    return (*settings.allowed_roots, *_registered(StateDir.of(settings)))
-
-
-def _registered(state: StateDir) -> tuple[Path, ...]:
-    try:
-        lines = state.roots.read_text().splitlines()
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
-    return tuple(Path(json.loads(line)) for line in lines)

@@ -8,21 +8,17 @@ import secrets
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from os import defpath
 from pathlib import Path
 from typing import Literal
 
-from orchestrator.embedded import processes, server
+from orchestrator.embedded import database, private, processes, server
 from orchestrator.embedded.identity import code_version, model_environment, worker_environment
-from orchestrator.embedded.state import (
-    EmbeddedError,
-    Endpoint,
-    StateDir,
-    StateGone,
-    leased,
-    said,
-)
+from orchestrator.embedded.processes import Record
+from orchestrator.embedded.state import Endpoint, StateDir, leased
+from orchestrator.embedded.trouble import EmbeddedError, StateGone, said
 from orchestrator.settings import HOME, Settings
 
 Caller = Literal["starter", "watcher", "worker"]
@@ -30,6 +26,8 @@ READY_SECONDS = 30.0
 WORKER_STOP_SECONDS = 5.0
 FAILED_STARTS = 3
 """So many workers in a row that never came up are an error, not an accident."""
+ENDING_SECONDS = 2.0
+"""For a server that was killed just now."""
 SPACE_BYTES = 50_000_000
 """Below this the database would soon fail half-way."""
 
@@ -75,7 +73,7 @@ def ensure_up(
     """
     state = StateDir.of(settings)
     programs = programs or Programs()
-    with said(state):
+    with said(state.path):
         if caller == "worker" and state.endpoint() is None:
             raise StateGone("the state directory is gone", state.path, "nothing is left to serve")
         state.create()
@@ -91,7 +89,7 @@ def ensure_up(
                     state.path,
                     "start it with `starter.py up`; open runs then go on",
                 )
-            endpoint = state.endpoint() or _new_endpoint(state)
+            endpoint = state.endpoint() or _first_endpoint(state)
             endpoint = _with_server(state, endpoint, programs, lock)
             if caller != "worker":
                 endpoint = _with_worker(state, endpoint, settings, caller, programs, lock)
@@ -101,34 +99,55 @@ def ensure_up(
 def up(settings: Settings, programs: Programs | None = None) -> Endpoint:
     """`ensure_up`, and hold the processes up until `down`, whether anybody uses them or not."""
     state = StateDir.of(settings)
-    with said(state):
+    with said(state.path):
         state.create()
-        state.hold.touch(mode=0o600)
+        private.touch(state.hold)
     return ensure_up(settings, programs=programs)
 
 
-def down(settings: Settings) -> tuple[int, ...]:
+def down(settings: Settings, tell: Callable[[str], None] = lambda _: None) -> tuple[int, ...]:
     """Stop server and worker now, cleanly; return the pids that were stopped (empty: none ran).
-    Runs that are open go on at the next `ensure_up`.
+    Runs that are open go on at the next `ensure_up`. `tell` hears what is waited for, before it is.
     """
     state = StateDir.of(settings)
-    endpoint = state.endpoint()
-    if endpoint is None:
+    try:
+        endpoint = state.endpoint()
+    except EmbeddedError:
+        # What runs is known by its own records, too.
+        endpoint = None
+    if endpoint is None and not any(_record(state, each) for each in ("server", "worker")):
         return ()
-    with said(state), state.locked():
-        state.hold.unlink(missing_ok=True)
-        state.stopped.touch(mode=0o600)
-        stopped = [
-            pid
-            for pid in {processes.recorded(_pid(state, "worker")), *endpoint.draining}
-            if processes.stop(pid, state.path, WORKER_STOP_SECONDS)
-        ]
-        pid = processes.recorded(_pid(state, "server"))
-        if server.stop(state, pid):
-            stopped.append(pid)
+    with said(state.path):
+        state.create()
+        with state.locked():
+            return _down(state, endpoint, tell)
+
+
+def _down(
+    state: StateDir, endpoint: Endpoint | None, tell: Callable[[str], None]
+) -> tuple[int, ...]:
+    state.hold.unlink(missing_ok=True)
+    private.touch(state.stopped)
+    worker = _record(state, "worker")
+    workers = [*((worker,) if worker else ()), *(endpoint.draining if endpoint else ())]
+    stopped = []
+    for record in dict.fromkeys(workers):
+        if processes.alive(record, state.path):
+            tell(
+                f"Stopping worker {record.pid}: it has {WORKER_STOP_SECONDS:.0f} s to hand over"
+                " what it is doing …"
+            )
+        if processes.stop(record, state.path, WORKER_STOP_SECONDS):
+            stopped.append(record.pid)
+    serving = _record(state, "server")
+    if serving and processes.alive(serving, state.database):
+        tell(f"Stopping server {serving.pid}: it closes its database …")
+    if serving and server.stop(state, serving):
+        stopped.append(serving.pid)
+    if endpoint:
         forgotten = {"worker_pid": 0, "failed_starts": 0, "draining": ()}
         state.write(endpoint.model_copy(update=forgotten))
-        return tuple(stopped)
+    return tuple(stopped)
 
 
 def status(settings: Settings) -> Status:
@@ -137,8 +156,8 @@ def status(settings: Settings) -> Status:
     return Status(
         state_dir=state.path,
         endpoint=state.endpoint(),
-        server_pid=processes.running(_pid(state, "server"), state.database),
-        worker_pid=processes.running(_pid(state, "worker"), state.path),
+        server_pid=_running(state, "server"),
+        worker_pid=_running(state, "worker"),
         version=code_version(),
         held=state.hold.exists(),
         leases=leased(state),
@@ -149,12 +168,20 @@ def _pid(state: StateDir, name: Literal["server", "worker"]) -> Path:
     return state.path / f"{name}.pid"
 
 
+def _record(state: StateDir, name: Literal["server", "worker"]) -> Record | None:
+    return processes.recorded(_pid(state, name))
+
+
+def _running(state: StateDir, name: Literal["server", "worker"]) -> int | None:
+    """The pid of the server or worker, if it lives."""
+    mark = state.database if name == "server" else state.path
+    found = processes.running(_pid(state, name), mark)
+    return found.pid if found else None
+
+
 def _healthy(state: StateDir, endpoint: Endpoint) -> bool:
     """Whether both live, and the server is the one that was seen to answer."""
-    serving = processes.running(_pid(state, "server"), state.database)
-    return serving == endpoint.server_pid and bool(
-        processes.running(_pid(state, "worker"), state.path)
-    )
+    return _running(state, "server") == endpoint.server_pid and bool(_running(state, "worker"))
 
 
 def _stale(endpoint: Endpoint, settings: Settings, caller: Caller) -> bool:
@@ -171,7 +198,16 @@ def _stale(endpoint: Endpoint, settings: Settings, caller: Caller) -> bool:
     )
 
 
-def _new_endpoint(state: StateDir) -> Endpoint:
+def _first_endpoint(state: StateDir) -> Endpoint:
+    """What a state directory starts with. EmbeddedError when it is not at its start."""
+    pid = _running(state, "server")
+    if pid is not None:
+        raise EmbeddedError(
+            "endpoint.json is missing, and the server that it described still runs",
+            f"{state.path} (pid {pid})",
+            "put it back, or end the server with `starter.py down`: open runs then wait for ever on"
+            " the task queue whose name it held",
+        )
     return Endpoint(
         port=0,
         ui_port=0,
@@ -186,11 +222,12 @@ def _new_endpoint(state: StateDir) -> Endpoint:
 
 def _with_server(state: StateDir, endpoint: Endpoint, programs: Programs, lock: int) -> Endpoint:
     running = processes.running(_pid(state, "server"), state.database)
-    if running and running == endpoint.server_pid:
+    if running and running.pid == endpoint.server_pid:
         return endpoint
     # Its starter was killed before it could see the server answer; the ports are on record.
     if running and (ready := _await_server(state, endpoint, running)):
         return ready
+    _refuse_second(state)
     free = shutil.disk_usage(state.path).free
     if free < SPACE_BYTES:
         raise EmbeddedError(
@@ -210,25 +247,55 @@ def _with_server(state: StateDir, endpoint: Endpoint, programs: Programs, lock: 
             {"PATH": defpath, "HOME": str(state.path)},
             lock,
         )
-        if ready := _await_server(state, endpoint, process.pid):
+        if ready := _await_server(state, endpoint, _record_of(state, process.pid)):
             return ready
         # Somebody took a port between our look and the server's; anything else is final.
         if "address already in use" not in processes.last_line(log):
             break
+    _refuse_damage(state)
     raise EmbeddedError(
         "the Temporal server ends while it starts", processes.last_line(log), f"see {log}"
     )
 
 
-def _await_server(state: StateDir, endpoint: Endpoint, pid: int) -> Endpoint | None:
+def _record_of(state: StateDir, pid: int) -> Record | None:
+    record = _record(state, "server")
+    return record if record and record.pid == pid else None
+
+
+def _refuse_second(state: StateDir) -> None:
+    """Two servers on one database destroy it."""
+    users = processes.users_of(state.database, ENDING_SECONDS)
+    if users:
+        raise EmbeddedError(
+            "a server that nothing here has on record uses the database",
+            f"{state.database} (pid {', '.join(map(str, users))})",
+            "end that process first",
+        )
+
+
+def _refuse_damage(state: StateDir) -> None:
+    """A server that does not start on a damaged database says so in its own words, of SQLite."""
+    why = database.trouble(state.database)
+    if why:
+        raise EmbeddedError(
+            "the database of the embedded server is damaged",
+            f"{state.database} {why}",
+            f"move {state.database.name}* away and start again: its runs are lost, unless you have"
+            f" a backup; what the server said is in {state.logs / 'server.log'}",
+        )
+
+
+def _await_server(state: StateDir, endpoint: Endpoint, serving: Record | None) -> Endpoint | None:
     """The endpoint, on record as answering; None: the process ended."""
     deadline = time.monotonic() + READY_SECONDS
-    while processes.alive(pid, state.database):
+    while serving and processes.alive(serving, state.database):
         if server.answers(endpoint):
-            ready = endpoint.model_copy(update={"server_pid": pid})
+            ready = endpoint.model_copy(update={"server_pid": serving.pid})
             state.write(ready)
             return ready
         if time.monotonic() > deadline:
+            _refuse_damage(state)
             raise EmbeddedError(
                 "the Temporal server does not answer",
                 f"{endpoint.target.address} after {READY_SECONDS:.0f} s",
@@ -250,7 +317,7 @@ def _with_worker(
     if running and not _stale(endpoint, settings, caller):
         return endpoint
     log = state.logs / "worker.log"
-    draining = tuple(pid for pid in endpoint.draining if processes.alive(pid, state.path))
+    draining = tuple(each for each in endpoint.draining if processes.alive(each, state.path))
     failed = 0
     if running:
         # It takes no more work and finishes what it has; its successor need not wait.
@@ -282,10 +349,18 @@ def _failed_starts(state: StateDir, endpoint: Endpoint, log: Path) -> int:
     """How many workers in a row ended before they came up; EmbeddedError when it is one too many,
     once, so that the next call tries anew.
     """
-    if not endpoint.worker_pid or processes.recorded(state.ready) == endpoint.worker_pid:
+    if not endpoint.worker_pid or _came_up(state) == endpoint.worker_pid:
         return 0
     failed = endpoint.failed_starts + 1
     if failed < FAILED_STARTS:
         return failed
     state.write(endpoint.model_copy(update={"failed_starts": 0, "worker_pid": 0}))
     raise EmbeddedError("the worker ends while it starts", processes.last_line(log), f"see {log}")
+
+
+def _came_up(state: StateDir) -> int:
+    """The pid of the last worker that came up; 0: none."""
+    try:
+        return int(private.read(state.ready, 100))
+    except (OSError, ValueError):
+        return 0

@@ -1,4 +1,5 @@
-"""Secrets in files, by the detectors of detect-secrets: prints where they are, never what they are.
+"""Secrets in files, by the detectors of detect-secrets: prints where they are, and apart from that
+their values, for a redactor.
 
 Reads from stdin, separated by NUL: a salt, then absolute paths. Prints JSON. Runs isolated, as a
 program of its own, so it imports nothing of this project. Nothing is verified over the network.
@@ -9,14 +10,17 @@ import hashlib
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, TypedDict
 
+import re2
 from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
 from detect_secrets.core.scan import _is_filtered_out, _scan_line
 from detect_secrets.filters.allowlist import is_line_allowlisted
 from detect_secrets.filters.heuristic import is_lock_file
 from detect_secrets.plugins.base import RegexBasedDetector
+from detect_secrets.plugins.high_entropy_strings import HighEntropyStringsPlugin
 from detect_secrets.plugins.keyword import DENYLIST, KeywordDetector
 from detect_secrets.settings import get_plugins, transient_settings
 from detect_secrets.util.code_snippet import get_code_snippet
@@ -42,12 +46,23 @@ KEYWORD = re.compile("|".join(DENYLIST), re.IGNORECASE)
 LONGEST_LINE = 5_000
 
 
+OF_A_KIND = 200
+"""Secrets of one kind that are named in one file."""
+MOST_VALUES = 20_000
+"""Beyond which the redactor cannot know them all, and is told so."""
+OPTIONS = re2.Options()
+OPTIONS.log_errors = False
+
+
 class Report(TypedDict):
     """What is printed."""
 
     secrets: list[dict[str, Any]]
     not_parsed: list[str]
     read: int
+    beyond: list[tuple[str, str, int]]
+    values: list[str]
+    whole: bool
 
 
 def main() -> None:
@@ -56,15 +71,19 @@ def main() -> None:
     kinds: list[type] = list(get_mapping_from_secret_type_to_class().values())
     plugins = [{"name": kind.__name__} for kind in kinds if kind.__name__ not in LEFT_OUT]
     filters = [{"path": f"detect_secrets.filters.heuristic.{name}"} for name in HEURISTICS]
-    report = Report(secrets=[], not_parsed=[], read=0)
+    report = Report(secrets=[], not_parsed=[], read=0, beyond=[], values=[], whole=True)
     with transient_settings({"plugins_used": plugins, "filters_used": filters}):
+        make_linear()
+        values: dict[str, None] = {}
         for path in paths:
-            if path and not is_lock_file(path):
-                look_at(path, salt.encode(), report)
+            if path:
+                look_at(path, salt.encode(), report, values)
+    report["values"] = list(values)[:MOST_VALUES]
+    report["whole"] = len(values) <= MOST_VALUES
     json.dump(report, sys.stdout)
 
 
-def look_at(path: str, salt: bytes, report: Report) -> None:
+def look_at(path: str, salt: bytes, report: Report, values: dict[str, None]) -> None:
     """Add the secrets of one file to the report."""
     with open(path, encoding="utf-8", errors="replace") as file:
         # Split as every other tool counts lines, not at form feeds and the like.
@@ -73,17 +92,25 @@ def look_at(path: str, salt: bytes, report: Report) -> None:
     if any(len(line) > LONGEST_LINE for line in lines):
         report["not_parsed"].append(path)
     lines = [line if len(line) <= LONGEST_LINE else "" for line in lines]
+    seen: Counter[str] = Counter()
     for number, kind, value in sorted(set(found_in(lines, path))):
+        values[value] = None
+        seen[kind] += 1
+        if seen[kind] > OF_A_KIND:
+            continue
         digest = hashlib.blake2b(value.encode(), key=salt, digest_size=4).hexdigest()
         snippet = get_code_snippet(lines, number)
         allowed = is_line_allowlisted(filename=path, line=lines[number - 1], context=snippet)
         entry = {"file": path, "line": number, "kind": kind, "hash": digest, "allowed": allowed}
         report["secrets"].append(entry)
+    report["beyond"] += [
+        (path, kind, count - OF_A_KIND) for kind, count in seen.items() if count > OF_A_KIND
+    ]
 
 
 def found_in(lines: list[str], path: str) -> Iterator[tuple[int, str, str]]:
     """Line number, kind and value of each secret."""
-    detectors = plausible("\n".join(lines))
+    detectors = plausible("\n".join(lines), of_lock_file=is_lock_file(path))
     for number, line in enumerate(lines, start=1):
         text = line.rstrip()
         keyword = KEYWORD.search(text) is not None
@@ -103,20 +130,45 @@ def found_in(lines: list[str], path: str) -> Iterator[tuple[int, str, str]]:
                 yield number, kind, match[0]
 
 
-def plausible(text: str) -> list[Any]:
-    """The detectors that can find anything in this text at all."""
+def plausible(text: str, *, of_lock_file: bool) -> list[Any]:
+    """The detectors that can find anything in this text at all. A lock file is full of digests,
+    which are random and no secrets.
+    """
     return [
         detector
         for detector in get_plugins()
-        if not isinstance(detector, RegexBasedDetector)
-        or any(by_line(pattern).search(text) for pattern in detector.denylist)
+        if not (of_lock_file and isinstance(detector, HighEntropyStringsPlugin))
+        and (
+            not isinstance(detector, RegexBasedDetector)
+            or any(by_line(pattern.pattern).search(text) for pattern in detector.denylist)
+        )
     ]
 
 
 @functools.cache
-def by_line(pattern: re.Pattern[str]) -> re.Pattern[str]:
+def by_line(pattern: str) -> Any:
     """The pattern with line ends where it expects the ends of the text."""
-    return re.compile(pattern.pattern, pattern.flags | re.MULTILINE)
+    return linear(f"(?m){pattern}")
+
+
+def make_linear() -> None:
+    """Give the detectors patterns whose time grows with a line's length and not with its square."""
+    for detector in get_plugins():
+        if isinstance(detector, RegexBasedDetector):
+            # Of the class, as the library has it.
+            kind: Any = type(detector)
+            kind.denylist = [linear(each) for each in detector.denylist]
+
+
+def linear(pattern: Any) -> Any:
+    """A pattern of RE2. The few that look ahead are bounded and stay as they are."""
+    text = pattern if isinstance(pattern, str) else pattern.pattern
+    flags = 0 if isinstance(pattern, str) else pattern.flags
+    text = f"(?i){text}" if flags & re.IGNORECASE else text
+    try:
+        return re2.compile(text, OPTIONS)
+    except re2.error:
+        return re.compile(text)
 
 
 if __name__ == "__main__":

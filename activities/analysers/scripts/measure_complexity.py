@@ -19,6 +19,12 @@ import lizard
 SUPPRESSION = re.compile(r"lizard forgive|GENERATED CODE")
 
 
+OF_A_FILE = 200
+"""Functions of one file that are named."""
+LETTERS = 100
+"""Of a name."""
+
+
 class Function(TypedDict):
     """One function as measured; `length` in lines of code."""
 
@@ -37,13 +43,14 @@ class Report(TypedDict):
     functions: list[Function]
     not_parsed: list[str]
     read: int
+    beyond: list[tuple[str, str, int]]
 
 
 def main() -> None:
     """Print `{"functions": […], "not_parsed": […], "read": n}`."""
     records = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\0")
     least_complexity, least_length, *paths = records
-    report = Report(functions=[], not_parsed=[], read=0)
+    report = Report(functions=[], not_parsed=[], read=0, beyond=[])
     for path in paths:
         if path and lizard.get_reader_for(plain(path)) is not None:
             report["read"] += 1
@@ -51,12 +58,16 @@ def main() -> None:
             if measured is None:
                 report["not_parsed"].append(path)
                 continue
-            report["functions"] += [
+            worth = [
                 function
                 for function in measured
                 if function["complexity"] >= int(least_complexity)
                 or function["length"] >= int(least_length)
             ]
+            worth.sort(key=lambda function: -function["complexity"])
+            report["functions"] += worth[:OF_A_FILE]
+            if len(worth) > OF_A_FILE:
+                report["beyond"].append((path, "", len(worth) - OF_A_FILE))
     json.dump(report, sys.stdout)
 
 
@@ -97,7 +108,7 @@ def functions_of(path: str, code: str) -> list[Function] | None:
     return [
         {
             "file": path,
-            "name": function.name,
+            "name": function.name[:LETTERS],
             "line": function.start_line,
             "last_line": function.end_line,
             "complexity": function.cyclomatic_complexity,

@@ -1,0 +1,125 @@
+"""What strikes a deployment in a chaos campaign: kills, frozen processes, outages."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+
+from bench.deployment import Deployment
+
+PAUSE = (3.0, 14.0)
+"""Seconds between two blows: a worker takes some to come back, and has to get somewhere."""
+STOP_SECONDS = 20.0
+LONG_STOP_SECONDS = 65.0
+"""Longer than any stall limit."""
+AWAY_SECONDS = 30.0
+"""For which nobody may start the server again: a worker gives up handing over a result sooner."""
+OUTAGE = (5.0, 60.0)
+"""Seconds for which nothing listens at the endpoint's address."""
+WEIGHTS = {
+    "kill worker": 36,
+    "kill server": 14,
+    "kill server and worker": 12,
+    "kill a watcher": 20,
+    "server gone for 30 s": 3,
+    "stop worker for 20 s": 4,
+    "stop server and worker for 20 s": 4,
+    "stop worker for 65 s": 1,
+    "stop server and worker for 65 s": 1,
+    "outage of the endpoint": 10,
+}
+BOTH = ("server", "worker")
+
+
+@dataclass
+class Blows:
+    """Strikes until it is cancelled; counts what really struck."""
+
+    deployment: Deployment
+    watchers: Mapping[str, asyncio.subprocess.Process]
+    """The starters at work just now."""
+    chance: Random
+    only: tuple[str, ...] = tuple(WEIGHTS)
+    """Which of them."""
+    struck: Counter[str] = field(default_factory=Counter)
+    seconds_out: float = 0.0
+    """For which the endpoint was away, in all."""
+    _outages: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def rain(self) -> None:
+        """Strike for ever. Cancelled, everything is as it was: frozen processes go on, the endpoint
+        is back.
+        """
+        weights = [WEIGHTS[name] for name in self.only]
+        try:
+            while True:
+                await asyncio.sleep(self.chance.uniform(*PAUSE))
+                [name] = self.chance.choices(self.only, weights)
+                self.struck[name] += await self._strike(name)
+        finally:
+            for outage in self._outages:
+                outage.cancel()
+            await asyncio.gather(*self._outages, return_exceptions=True)
+
+    async def _strike(self, name: str) -> bool:
+        blows: dict[str, Callable[[], Awaitable[bool]]] = {
+            "kill worker": lambda: self._kill("worker"),
+            "kill server": lambda: self._kill("server"),
+            "kill server and worker": lambda: self._kill(*BOTH),
+            "kill a watcher": self._kill_watcher,
+            "server gone for 30 s": self._away,
+            "stop worker for 20 s": lambda: self._freeze(STOP_SECONDS, "worker"),
+            "stop server and worker for 20 s": lambda: self._freeze(STOP_SECONDS, *BOTH),
+            "stop worker for 65 s": lambda: self._freeze(LONG_STOP_SECONDS, "worker"),
+            "stop server and worker for 65 s": lambda: self._freeze(LONG_STOP_SECONDS, *BOTH),
+            "outage of the endpoint": self._outage,
+        }
+        return await blows[name]()
+
+    async def _kill(self, *victims: str) -> bool:
+        return all([_signalled(self.deployment.pid(each), signal.SIGKILL) for each in victims])
+
+    async def _kill_watcher(self) -> bool:
+        alive = list(self.watchers.values())
+        return bool(alive) and _signalled(self.chance.choice(alive).pid, signal.SIGKILL)
+
+    async def _away(self) -> bool:
+        await self.deployment.outage(AWAY_SECONDS)
+        return True
+
+    async def _freeze(self, seconds: float, *victims: str) -> bool:
+        pids = [self.deployment.pid(each) for each in victims]
+        try:
+            struck = all([_signalled(pid, signal.SIGSTOP) for pid in pids])
+            await asyncio.sleep(seconds)
+        finally:
+            for pid in pids:
+                _signalled(pid, signal.SIGCONT)
+        return struck
+
+    async def _outage(self) -> bool:
+        """Runs beside other blows; one at a time."""
+        if self._outages:
+            return False
+        seconds = self.chance.uniform(*OUTAGE)
+        self.seconds_out += seconds
+        outage = asyncio.create_task(self.deployment.simulator.outage(seconds))
+        self._outages.add(outage)
+        outage.add_done_callback(self._outages.discard)
+        return True
+
+
+def _signalled(pid: int | None, number: signal.Signals) -> bool:
+    """Whether a process that we know by its record was there to be struck."""
+    if not pid:
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+        return True
+    return False

@@ -1,0 +1,236 @@
+"""A run as a reader has it: its history, folded as it comes in, and what the server knows besides.
+
+Nothing here asks a worker: reading costs the workers nothing, disturbs no takeover, and works while
+none lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.api.workflow.v1 import PendingActivityInfo
+from temporalio.client import WorkflowExecutionDescription, WorkflowExecutionStatus
+from temporalio.service import RPCError, RPCStatusCode
+
+from cli.connection import Connection
+from cli.exits import Stop
+from cli.invocation import STARTER
+from orchestrator import served
+from orchestrator.contracts import Report
+from orchestrator.embedded.supervision import SPACE_BYTES
+from orchestrator.history import Fold, Unreadable
+from orchestrator.rate_limits import read_rate
+from orchestrator.reporting import run_view, tiers_in_flight
+from orchestrator.state import State
+from orchestrator.storage import DirectoryStore
+from orchestrator.temporal import Target
+from orchestrator.view import RunView
+
+LOOK_SECONDS = 3.0
+"""How long one request may take before the reader says that nobody answers."""
+AGAIN_SECONDS = 1.0
+"""Between two attempts at following a history while the server does not answer."""
+WORKERS_SECONDS = 2.0
+"""Between two looks at who serves the run."""
+STARTING_SECONDS = 20.0
+"""How long a run that has not begun may be without a worker before that is said: its worker may be
+starting.
+"""
+STUCK_ATTEMPTS = 3
+"""Failures of one workflow task after which its history or its code, not the world, is at fault."""
+NONDETERMINISM = "TMPRL1100"
+"""How Temporal names a history that the code does not repeat: nothing that passes by itself."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one look at a run found."""
+
+    closed: WorkflowExecutionStatus | None = None
+    state: State | None = None
+    report: Report | None = None
+    """As the run closed with it; None when it was refused, cancelled or closed from outside."""
+    notes: tuple[str, ...] = ()
+    stuck: str = ""
+    """Why the run cannot go on by itself, and what frees it; also the first note. Empty: it can."""
+
+    @property
+    def view(self) -> RunView | None:
+        """The state for people; None before the run's first step."""
+        return run_view(self.state) if self.state else None
+
+
+@dataclass
+class Reader:
+    """Reads one run. A run that is reset goes on in another execution: the reader goes with it."""
+
+    connection: Connection
+    run_id: str
+    fold: Fold | None = None
+    execution: str = ""
+    """Temporal's id of what is being read."""
+    unreadable: str = ""
+    """Why the history cannot be read any further; empty: it can."""
+    held_up: tuple[str, ...] = ()
+    """By whom it is: that nobody serves the run or a tier that it waits for, or that one is slowed.
+    """
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def look(self) -> Look:
+        """The run as it stands now, as far as the server answers. Stop if there is none."""
+        limit = timedelta(seconds=LOOK_SECONDS)
+        trouble = (self.connection.trouble,) if self.connection.trouble else ()
+        try:
+            description = await self.connection.handle(self.run_id).describe(rpc_timeout=limit)
+            await self._catch_up(description)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                raise no_such_run(self.run_id) from error
+            target = self.connection.target
+            gone = f"server at {target.address} gone, waiting{full(target)}"
+            return Look(notes=(gone, *trouble))
+        running = description.status is WorkflowExecutionStatus.RUNNING
+        stuck = self._stuck(description) if running else ""
+        notes = trouble
+        if running:
+            notes = (*((stuck,) if stuck else self._notes(description)), *trouble)
+        if self.unreadable:
+            notes = (f"the history cannot be read: {self.unreadable}", *notes)
+        closed = None if running else description.status
+        if self.fold is None:
+            return Look(closed, notes=notes, stuck=stuck)
+        return Look(closed, self.fold.state, self.fold.report, notes, stuck)
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[None]:
+        """Take in the history as it is written, and who serves the run, until the block is left;
+        `changed` tells of either.
+        """
+        tasks = [asyncio.create_task(each) for each in (self._follow(), self._watch_workers())]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def find_held_up(self) -> None:
+        """Look once who serves the run, and how fast: some milliseconds, or seconds when somebody
+        is missing.
+        """
+        client, target = self.connection.client, self.connection.target
+        state = self.fold.state if self.fold else None
+        tiers = tiers_in_flight(state) if state else ()
+        lines = await served.unserved(client, target.task_queue, tiers, embedded=target.embedded)
+        with suppress(RPCError):
+            for tier in tiers:
+                rate = await read_rate(client, served.queue_of(target.task_queue, tier))
+                if rate.rate is not None:
+                    lines = (*lines, rate.plainly(tier, time.time()))
+        self.held_up = lines
+
+    async def _watch_workers(self) -> None:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        while True:
+            before = self.held_up
+            await self.find_held_up()
+            begun = self.fold is not None and self.fold.state is not None
+            if not begun and self.connection.target.embedded and clock() < began + STARTING_SECONDS:
+                self.held_up = ()
+            if self.held_up != before:
+                self.changed.set()
+            await asyncio.sleep(WORKERS_SECONDS)
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                await self._read(self.execution, wait=True)
+            except RPCError:
+                self.changed.set()
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _catch_up(self, description: WorkflowExecutionDescription) -> None:
+        assert description.run_id is not None
+        if description.run_id != self.execution:
+            async with self._turn:
+                converter = self.connection.client.data_converter
+                self.fold = Fold(self.run_id, converter)
+                self.execution, self.unreadable = description.run_id, ""
+        if self.fold and self.fold.last_event < description.history_length:
+            await self._read(self.execution, wait=False)
+
+    async def _read(self, execution: str, *, wait: bool) -> None:
+        """Take in what is new of an execution; with `wait` until it is over."""
+        handle = self.connection.client.get_workflow_handle(self.run_id, run_id=execution or None)
+        limit = None if wait else timedelta(seconds=LOOK_SECONDS)
+        async for event in handle.fetch_history_events(wait_new_event=wait, rpc_timeout=limit):
+            async with self._turn:
+                if self.fold is None or execution != self.execution or self.unreadable:
+                    return
+                try:
+                    await self.fold.take(event)
+                except Unreadable as error:
+                    self.unreadable = str(error)
+                self.changed.set()
+
+    # ------------------------------------------------------------ what the server alone knows
+
+    def _stuck(self, description: WorkflowExecutionDescription) -> str:
+        """That no worker can take the run's next step; empty: nobody knows that."""
+        failed = description.raw_description.pending_workflow_task.attempt - 1
+        why = self.fold.task_failure if self.fold else ""
+        # The server counts from one again when something comes in meanwhile.
+        failed = max(failed, 1 if why else 0)
+        if failed < (1 if NONDETERMINISM in why else STUCK_ATTEMPTS):
+            return ""
+        often = f"{failed} time{'s' * (failed != 1)}"
+        return (
+            f"the run is stuck: its next step failed {often}{f' ({why})' * bool(why)};"
+            f" why, and what frees it: {STARTER} reset {self.run_id}"
+        )
+
+    def _notes(self, description: WorkflowExecutionDescription) -> tuple[str, ...]:
+        """Why the run does not go on as fast as it could."""
+        raw = description.raw_description
+        if self.held_up:
+            return self.held_up
+        return tuple(_tried_again(each) for each in raw.pending_activities if _failed(each))
+
+
+def _failed(activity: PendingActivityInfo) -> bool:
+    waits = activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
+    return waits and activity.attempt > 1 and bool(activity.last_failure.message)
+
+
+def _tried_again(activity: PendingActivityInfo) -> str:
+    why = " ".join(activity.last_failure.message.split())[:200]
+    return f"{activity.activity_id} is tried again: {why}"
+
+
+def full(target: Target) -> str:
+    """That the disk of the embedded server is full, behind what is said of it; empty: it is not, or
+    nobody can tell.
+    """
+    if not (target.embedded and target.store_url):
+        return ""
+    store = DirectoryStore.at(target.store_url).root
+    with suppress(OSError):
+        free = shutil.disk_usage(store).free
+        if free < SPACE_BYTES:
+            there = f"{store.parent}: {free // 1_000_000} MB free"
+            return f"; its disk is full ({there}): free some space"
+    return ""
+
+
+def no_such_run(run_id: str) -> Stop:
+    """The refusal of an unknown id."""
+    return Stop(f"no run {run_id!r}; `list` shows the runs there are")

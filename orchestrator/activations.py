@@ -1,0 +1,141 @@
+"""Hands a workflow its events one at a time, and only those of a workflow task.
+
+What the SDK hands over together, an activation, is not recorded: a worker that takes over a run and
+is asked a query first is given results in another grouping, and at another time, than a replay
+will be. Code that could notice would make a history that its own replay does not follow. So each
+result is handed over by itself, in the order of the history, and the workflow comes to rest before
+the next; and results that the SDK hands over only to answer a query are refused: the query fails,
+the run leaves this worker's cache, and its next task reads all of the history.
+
+Two signs tell such results. No workflow task began since the one before: they are refused at once.
+Or one began that another worker was given, and died with: then the query comes right after the
+first results that are no replay, and is refused itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from temporalio.bridge.proto.workflow_activation import WorkflowActivation, WorkflowActivationJob
+from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
+from temporalio.converter import SerializationContext, StorageDriverStoreContext
+from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
+from temporalio.workflow import Info
+
+RESULTS = (
+    "signal_workflow",
+    "resolve_activity",
+    "resolve_child_workflow_execution_start",
+    "resolve_child_workflow_execution",
+    "fire_timer",
+    "cancel_workflow",
+)
+"""Jobs that stand for an event of the history, whose order counts."""
+ENDS = (
+    "complete_workflow_execution",
+    "fail_workflow_execution",
+    "cancel_workflow_execution",
+    "continue_as_new_workflow_execution",
+)
+QUERY = "legacy_query"
+"""The SDK's id of a query that comes by itself, not with a workflow task."""
+REFUSED = "this run is being taken over by another worker; ask again in a moment"
+
+
+class OneAtATime(SandboxedWorkflowRunner):
+    """The sandbox, with instances that are handed one event at a time."""
+
+    def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
+        return _Instance(super().create_instance(det))
+
+
+@dataclass
+class _Instance(WorkflowInstance):
+    """Wraps the SDK's instance of one run."""
+
+    inner: WorkflowInstance
+    time_ns: int = 0
+    """Of the workflow task that was last handed over."""
+    events: int = 0
+    """How much of the history had been."""
+    fresh: bool = True
+    """Whether it has not been handed results yet that are no replay."""
+    unsure: bool = False
+    """Whether it has just been, for the first time: a query may have brought them."""
+
+    def activate(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
+        if self._is_outside_a_task(act) or self._brought_by(act):
+            refused = WorkflowActivationCompletion()
+            refused.failed.failure.message = REFUSED
+            return refused
+        self._look_at(act)
+        self.time_ns, self.events = act.timestamp.ToNanoseconds(), act.history_length
+        whole: WorkflowActivationCompletion | None = None
+        for part in _parts(act):
+            done = self.inner.activate(part)
+            if whole is None or not done.HasField("successful"):
+                whole = done
+            else:
+                whole.successful.commands.extend(done.successful.commands)
+                whole.successful.used_internal_flags.extend(done.successful.used_internal_flags)
+            if not done.HasField("successful") or _ended(done):
+                break
+        assert whole is not None, "an activation has at least one part"
+        return whole
+
+    def _is_outside_a_task(self, act: WorkflowActivation) -> bool:
+        """Whether there are new results, but no task began after the one handed over before."""
+        return (
+            not act.is_replaying
+            and act.timestamp.ToNanoseconds() == self.time_ns
+            and act.history_length > self.events
+            and any(job.WhichOneof("variant") in RESULTS for job in act.jobs)
+        )
+
+    def _brought_by(self, act: WorkflowActivation) -> bool:
+        """Whether this is a query that may have brought the results before it."""
+        return self.unsure and any(job.query_workflow.query_id == QUERY for job in act.jobs)
+
+    def _look_at(self, act: WorkflowActivation) -> None:
+        variants = [job.WhichOneof("variant") for job in act.jobs]
+        new = not act.is_replaying and "query_workflow" not in variants
+        self.unsure = new and self.fresh and any(each in RESULTS for each in variants)
+        if new and (self.unsure or "initialize_workflow" in variants):
+            # A run that began here was never handed over by a query.
+            self.fresh = False
+
+    def get_serialization_context(self, command_info: object) -> SerializationContext | None:
+        return self.inner.get_serialization_context(command_info)  # type: ignore[arg-type]
+
+    def get_external_store_context(self, command_info: object) -> StorageDriverStoreContext:
+        return self.inner.get_external_store_context(command_info)  # type: ignore[arg-type]
+
+    def get_info(self) -> Info:
+        return self.inner.get_info()
+
+    def get_thread_id(self) -> int | None:
+        return self.inner.get_thread_id()
+
+
+def _parts(act: WorkflowActivation) -> Iterator[WorkflowActivation]:
+    """The activation in as many as it has results; what is not one goes first, as it would."""
+    results = [job for job in act.jobs if job.WhichOneof("variant") in RESULTS]
+    others = [job for job in act.jobs if job.WhichOneof("variant") not in RESULTS]
+    if others or not results:
+        yield _with(act, others)
+    for job in results:
+        yield _with(act, [job])
+
+
+def _with(act: WorkflowActivation, jobs: list[WorkflowActivationJob]) -> WorkflowActivation:
+    part = WorkflowActivation()
+    part.CopyFrom(act)
+    del part.jobs[:]
+    part.jobs.extend(jobs)
+    return part
+
+
+def _ended(done: WorkflowActivationCompletion) -> bool:
+    return any(command.WhichOneof("variant") in ENDS for command in done.successful.commands)

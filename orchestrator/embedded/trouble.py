@@ -1,0 +1,38 @@
+"""What is in the way of the embedded server, for a person."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class EmbeddedError(Exception):
+    """The embedded server cannot run. One line: what, which, what to do."""
+
+    def __init__(self, what: str, which: object, remedy: str) -> None:
+        super().__init__(f"{what}: {which}; {remedy}")
+
+
+class StateGone(EmbeddedError):
+    """Somebody deleted the state directory while its processes ran: they end."""
+
+
+@contextmanager
+def said(place: Path) -> Iterator[None]:
+    """Turn what the file system refuses below the state directory into one line."""
+    try:
+        yield
+    except OSError as error:
+        remedy = "set HOLDFAST_STATE_DIR to a folder of yours"
+        what = "the state directory cannot be used"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            what, remedy = "no space left for the state directory", "free some space, or " + remedy
+        if error.errno == errno.ELOOP:
+            what, remedy = (
+                "a link stands in the state directory",
+                "look who put it there, remove it",
+            )
+        reason = f" ({error.strerror})" if error.strerror else ""
+        raise EmbeddedError(what, f"{error.filename or place}{reason}", remedy) from error

@@ -1,0 +1,142 @@
+"""Files of folders that are not trusted, opened step by step from a handle: no link is followed on
+the way, no FIFO is waited on, no device is opened.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Self
+
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+CHUNK = 1024 * 1024
+
+
+class NotRegular(OSError):
+    """What has this name is no regular file: a link, a folder, a FIFO, a socket or a device."""
+
+
+class TooLarge(OSError):
+    """The file is larger than its reader takes."""
+
+
+class Folder:
+    """An open folder. `path` is where it was found: for messages, and for names in files of it."""
+
+    def __init__(self, handle: int, path: Path) -> None:
+        self.handle = handle
+        self.path = path
+
+    @classmethod
+    def at(cls, path: Path) -> Self:
+        """The folder at a path; OSError if it is none, or a link."""
+        return cls(os.open(path, FOLDER), path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the handle back."""
+        os.close(self.handle)
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and inode: what stays the same when it is renamed, and does not when another takes
+        its name.
+        """
+        found = os.fstat(self.handle)
+        return found.st_dev, found.st_ino
+
+    @property
+    def owner(self) -> int:
+        """The user id it belongs to."""
+        return os.fstat(self.handle).st_uid
+
+    @property
+    def reached(self) -> str:
+        """A path to this very folder while it is open, whatever its name leads to meanwhile; its
+        name where the system has no such path.
+        """
+        held = f"/proc/{os.getpid()}/fd/{self.handle}"
+        return held if sys.platform == "linux" and os.path.exists(held) else str(self.path)
+
+    def enter(self, *names: str) -> Folder:
+        """A folder below, another handle. OSError if one of the names is no folder, or a link."""
+        handle = os.dup(self.handle)
+        for name in names:
+            try:
+                below = os.open(name, FOLDER, dir_fd=handle)
+            finally:
+                os.close(handle)
+            handle = below
+        return Folder(handle, self.path.joinpath(*names))
+
+    def read(self, *names: str, limit: int) -> bytes | None:
+        """The bytes of a regular file below, of at most `limit` bytes; None for anything else."""
+        with suppress(OSError, ValueError), self.enter(*names[:-1]) as folder:
+            return read_regular(names[-1], limit, folder.handle)
+        return None
+
+    def kind(self, name: str) -> int:
+        """The type of what has this name here, as `stat.S_IFMT` gives it; 0: there is nothing."""
+        with suppress(OSError, ValueError):
+            found = os.stat(name, dir_fd=self.handle, follow_symlinks=False)
+            return stat.S_IFMT(found.st_mode)
+        return 0
+
+    @contextmanager
+    def entries(self) -> Iterator[Iterator[os.DirEntry[str]]]:
+        """What is in it, in no order."""
+        with os.scandir(self.handle) as found:
+            yield found
+
+
+def open_regular(path: str | Path, folder: int | None = None) -> int:
+    """A handle for reading a regular file. NotRegular before anything else is opened: to open a
+    device can do something already.
+    """
+    found = os.stat(path, dir_fd=folder, follow_symlinks=False)
+    if not stat.S_ISREG(found.st_mode):
+        raise NotRegular(0, "not a regular file", str(path))
+    handle = os.open(path, READ, dir_fd=folder)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise NotRegular(0, "not a regular file", str(path))
+    return handle
+
+
+def read_regular(path: str | Path, limit: int, folder: int | None = None) -> bytes:
+    """The bytes of a regular file of at most `limit` bytes; OSError says why not."""
+    return read_handle(open_regular(path, folder), limit, path)
+
+
+def read_handle(handle: int, limit: int, path: str | Path = "") -> bytes:
+    """The bytes behind a handle, which is closed. TooLarge above `limit`; OSError for a file of the
+    kernel's that keeps its readers waiting.
+    """
+    parts: list[bytes] = []
+    left = limit + 1
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        while left > 0:
+            part = file.read(min(left, CHUNK))
+            if part is None:
+                raise NotRegular(0, "keeps its readers waiting", str(path))
+            if not part:
+                break
+            parts.append(part)
+            left -= len(part)
+    if left <= 0:
+        raise TooLarge(0, f"larger than {_size(limit)}", str(path))
+    return b"".join(parts)
+
+
+def _size(count: int) -> str:
+    return f"{count >> 20} MiB" if count >= CHUNK else f"{count >> 10} KiB"

@@ -1,0 +1,190 @@
+"""Secrets whose values are known, taken out of any text: the key of the endpoint, what its address
+carries, what was found in a repository.
+
+A value is found in any case, spread by spaces or marks, cut at its ends, and as JSON, URLs, HTML,
+hexadecimal or Base64 write it. What is short, or a word, is left alone: blotting it out would
+mangle every text and hide nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+REDACTED = "[redacted]"
+GRAM = 12
+"""Letters and digits in a row by which a value is recognised."""
+SHORTEST = 8
+"""Letters and digits of the shortest value that is withheld wherever it stands."""
+WORD = 12
+"""Letters in a row from which on a value without digits is no word any more."""
+DEEPEST = 50
+"""Levels of a document that is looked through; what is nested deeper is left out."""
+_IN_CODE = r"\\u([0-9a-fA-F]{4})|%([0-9a-fA-F]{2})|&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));"
+_CODED = re.compile(_IN_CODE)
+"""What stands for a character in JSON, in a URL or in HTML."""
+_SIGN = re.compile(rf"{_IN_CODE}|([^\W_])")
+_QUOTED = re.compile(r"([\"'`])([^\"'`\n]{1,200})\1")
+_REST = re.compile(r"[\W_]+")
+_DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[A-Za-z]")
+
+
+class KnownSecrets:
+    """The values; `blot` takes them out of a text in time linear in its length."""
+
+    def __init__(self, values: Iterable[str] = (), *, parts: bool = True) -> None:
+        """`parts`: also a part of a value is withheld, as long as it is at least GRAM letters and
+        digits. Without, only what begins as a value does, and a word or a short value where it
+        stands in quotes: right for the many values of a repository, some of which are none.
+        """
+        self._quoted: set[str] = set()
+        self._grams: dict[str, list[str]] = {}
+        self._short: set[str] = set()
+        for value in dict.fromkeys(values):
+            for form in _forms(value) if parts else (value,):
+                if not self._add(_plain(form), parts) and not parts:
+                    self._quoted.add(value)
+        lengths = {len(each) for each in self._short}
+        self._lengths = sorted(lengths, reverse=True)
+
+    def __bool__(self) -> bool:
+        return bool(self._grams or self._short or self._quoted)
+
+    def blot(self, text: str) -> str:
+        """The text with `[redacted]` in place of every value."""
+        if self._quoted:
+            text = _QUOTED.sub(self._unquoted, text)
+        if not self or not self._holds_any(text):
+            return text
+        letters, places = _signs(text)
+        result, end = [], 0
+        for first, last in _merged(self._found(letters, text, places)):
+            start, stop = places[first][0], places[last][1]
+            result += [text[end:start], REDACTED]
+            end = stop
+        return "".join([*result, text[end:]])
+
+    def blot_all(self, value: Any, depth: int = 0) -> Any:
+        """A document of JSON with every text in it blotted, names of fields included."""
+        if isinstance(value, str):
+            return self.blot(value)
+        if depth > DEEPEST:
+            return None
+        if isinstance(value, dict):
+            return {self.blot(str(k)): self.blot_all(v, depth + 1) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return type(value)(self.blot_all(each, depth + 1) for each in value)
+        return value
+
+    def _unquoted(self, match: re.Match[str]) -> str:
+        return f"{match[1]}{REDACTED}{match[1]}" if match[2] in self._quoted else match[0]
+
+    def _add(self, plain: str, parts: bool) -> bool:
+        """Withhold a value wherever it stands; False for what is short or a word."""
+        if len(plain) < SHORTEST or _is_word(plain):
+            return False
+        if len(plain) < GRAM:
+            self._short.add(plain)
+            return True
+        starts = range(len(plain) - GRAM + 1) if parts else (0,)
+        for start in starts:
+            self._grams.setdefault(plain[start : start + GRAM], []).append(plain[start:])
+        return True
+
+    def _holds_any(self, text: str) -> bool:
+        """Whether it is worth looking closely: most texts hold nothing, and this is fast."""
+        plain = _REST.sub("", _CODED.sub(lambda code: _letter(code), text)).lower()
+        grams, short = self._grams, self._short
+        return any(each in plain for each in short) or any(
+            plain[start : start + GRAM] in grams for start in range(len(plain) - GRAM + 1)
+        )
+
+    def _found(
+        self, letters: str, text: str, places: list[tuple[int, int]]
+    ) -> Iterator[tuple[int, int]]:
+        """First and last sign of each value in the text."""
+        start, end = 0, len(letters)
+        while start < end:
+            length = 0
+            for value in self._grams.get(letters[start : start + GRAM], ()):
+                length = max(length, _common(value, letters, start))
+            for size in self._lengths:
+                if length or letters[start : start + size] not in self._short:
+                    continue
+                if _stands_alone(text, places[start][0], places[start + size - 1][1]):
+                    length = size
+            if length:
+                yield start, start + length - 1
+            start += max(length, 1)
+
+
+def _forms(value: str) -> Iterator[str]:
+    """The value, and how it looks when somebody has encoded it."""
+    raw = value.encode("utf-8", "surrogatepass")
+    yield value
+    yield value[::-1]
+    yield quote(value, safe="")
+    yield raw.hex()
+    for shift in range(3):
+        # Behind one or two other bytes the letters of Base64 are others; those at the ends depend
+        # on the neighbours.
+        encoded = base64.b64encode(b"\0" * shift + raw).decode().rstrip("=")
+        inner = encoded[-(-shift * 8 // 6) : len(encoded) - 1]
+        yield inner
+        yield inner.replace("+", "-").replace("/", "_")
+
+
+def _signs(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """Letters and digits of a text in lower case, and where each stands."""
+    letters, places = [], []
+    for match in _SIGN.finditer(text):
+        sign = match[5] or _letter(match)
+        # Of one sign one letter is kept, so that places and letters stay in step.
+        if sign.isalnum():
+            letters.append((sign.lower() or sign)[0])
+            places.append(match.span())
+    return "".join(letters), places
+
+
+def _letter(code: re.Match[str]) -> str:
+    number = int(code[4]) if code[4] else int(code[1] or code[2] or code[3], 16)
+    return chr(number % 0x110000)
+
+
+def _plain(value: str) -> str:
+    return "".join((each.lower() or each)[0] for each in value if each.isalnum())
+
+
+def _is_word(plain: str) -> bool:
+    return len(plain) < WORD and not (_DIGIT.search(plain) and _LETTER.search(plain))
+
+
+def _common(value: str, letters: str, start: int) -> int:
+    """How many signs of a value stand at a place, at least GRAM of them."""
+    length = GRAM
+    most = min(len(value), len(letters) - start)
+    while length < most and value[length] == letters[start + length]:
+        length += 1
+    return length
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    before, after = text[start - 1 : start], text[end : end + 1]
+    return not (before.isalnum() or after.isalnum())
+
+
+def _merged(found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Places that follow one another directly, as one."""
+    last: tuple[int, int] | None = None
+    for first, end in found:
+        if last is not None and first == last[1] + 1:
+            last = (last[0], end)
+            continue
+        if last is not None:
+            yield last
+        last = (first, end)
+    if last is not None:
+        yield last

@@ -1,0 +1,207 @@
+"""Who asks a task queue for work: workers that live, and those that did.
+
+A worker of ours tells the server every 2 s that it lives, so one that was killed is known as dead
+within seconds. On a server that keeps no such record only the time of its last long poll is known,
+and one of those lasts a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from temporalio.api.enums.v1 import TaskQueueType, WorkerStatus
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.worker.v1 import WorkerHeartbeat
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, ListWorkersRequest
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+BEAT = timedelta(seconds=2)
+"""How often a worker of ours says that it lives: one small request a process."""
+SILENT_SECONDS = 6.0
+"""Three beats: whoever has said nothing for longer is taken for dead, if a second look agrees. One
+who speaks less often, as the SDK does by default, is given three of its own beats once it has two.
+"""
+AGAIN_SECONDS = 3.0
+"""Until the second look: longer than a beat, so that one who lives has said so meanwhile, whatever
+its clock shows; and than a server takes that was just restarted, and has to hear of its workers.
+"""
+POLL_SECONDS = 70.0
+"""A worker that lives asks for work at least this often."""
+RPC_SECONDS = 5.0
+PAGE = 200
+KINDS = (
+    TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+    TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+)
+SILENT_SERVER = (
+    RPCStatusCode.UNIMPLEMENTED,
+    RPCStatusCode.PERMISSION_DENIED,
+    RPCStatusCode.INVALID_ARGUMENT,
+)
+"""How a server refuses that keeps no record of workers, or keeps it from this client."""
+
+
+@dataclass(frozen=True)
+class Beat:
+    """The last time a worker said that it lives."""
+
+    instance: str
+    queue: str
+    identity: str
+    at: float
+    """Unix time, by the clock of the worker's machine."""
+    every: float = 0.0
+    """Seconds between its last two; 0: it has said so once."""
+    asking: bool = True
+    """False: it finishes what it has and takes no more."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the server knew at one look."""
+
+    at: float
+    """Unix time, by the clock of here."""
+    beats: tuple[Beat, ...] | None = ()
+    """None: this server keeps no record of them."""
+    polls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """queue -> identity -> Unix time of its last poll, where no beat tells of anybody alive."""
+
+
+@dataclass(frozen=True)
+class Poller:
+    """A worker that asks a queue for work, or did so lately."""
+
+    identity: str
+    alive: bool
+    ago: float
+    """Seconds since it was last heard of."""
+
+
+def at_queue(queue: str, seen: Seen, before: Seen | None = None) -> tuple[Poller, ...]:
+    """The workers of a queue, those that live first, each once. With an earlier look, one whose
+    beat has moved lives whatever its clock shows. Who takes no more work is not among them. Pure.
+    """
+    found: dict[str, Poller] = {}
+    elsewhere: dict[str, Poller] = {}
+    told: set[str] = set()
+    known = {each.instance: each.at for each in before.beats or ()} if before else {}
+    # Where beats are kept, who polled and never told that it lives was killed before it could.
+    patience = POLL_SECONDS if seen.beats is None else SILENT_SECONDS
+    for beat in seen.beats or ():
+        ago = seen.at - beat.at
+        moved = known.get(beat.instance, beat.at) != beat.at
+        recent = abs(ago) <= max(SILENT_SECONDS, 3 * beat.every)
+        poller = Poller(beat.identity, moved or recent, max(0.0, ago))
+        _note(elsewhere, poller)
+        if beat.queue == queue:
+            told.add(beat.identity)
+            if beat.asking:
+                _note(found, poller)
+    for identity, when in seen.polls.get(queue, {}).items():
+        if identity not in told:
+            ago = max(0.0, seen.at - when)
+            # A process that was killed at once had told of some of its queues only.
+            _note(found, elsewhere.get(identity) or Poller(identity, ago <= patience, ago))
+    return tuple(sorted(found.values(), key=lambda each: (not each.alive, each.ago)))
+
+
+def _note(found: dict[str, Poller], poller: Poller) -> None:
+    """One process may have been several workers, one after the other."""
+    before = found.get(poller.identity)
+    if before is None or (poller.alive, -poller.ago) > (before.alive, -before.ago):
+        found[poller.identity] = poller
+
+
+async def pollers(client: Client, queues: Sequence[str]) -> dict[str, tuple[Poller, ...]]:
+    """The workers of each queue. Takes 3 s where all that a queue had seem dead: it is looked at
+    twice before that is said. RPCError.
+    """
+    before = None
+    seen = await look(client, queues)
+    if any(_all_dead(at_queue(queue, seen)) for queue in queues):
+        await asyncio.sleep(AGAIN_SECONDS)
+        before, seen = seen, await look(client, queues)
+    return {queue: at_queue(queue, seen, before) for queue in queues}
+
+
+def _all_dead(found: tuple[Poller, ...]) -> bool:
+    return bool(found) and not any(each.alive for each in found)
+
+
+async def look(client: Client, queues: Sequence[str]) -> Seen:
+    """What the server knows of these queues' workers now. RPCError."""
+    beats = await _beats(client, queues)
+    seen = Seen(time.time(), beats)
+    open_ = [each for each in queues if not any(one.alive for one in at_queue(each, seen))]
+    polls = await asyncio.gather(*(_polls(client, queue) for queue in open_))
+    return Seen(time.time(), beats, dict(zip(open_, polls, strict=True)))
+
+
+async def _beats(client: Client, queues: Sequence[str]) -> tuple[Beat, ...] | None:
+    # The tiers' queues are named after the main one.
+    shared = json.dumps(min(queues, key=len, default=""))
+    request = ListWorkersRequest(
+        namespace=client.namespace, page_size=PAGE, query=f"TaskQueue STARTS_WITH {shared}"
+    )
+    found: list[Beat] = []
+    while True:
+        try:
+            answer = await client.workflow_service.list_workers(
+                request, timeout=timedelta(seconds=RPC_SECONDS)
+            )
+        except RPCError as error:
+            if error.status in SILENT_SERVER:
+                return None
+            raise
+        found += [_beat(each.worker_heartbeat) for each in answer.workers_info]
+        if not answer.next_page_token:
+            return tuple(found)
+        request.next_page_token = answer.next_page_token
+
+
+def _beat(heard: WorkerHeartbeat) -> Beat:
+    return Beat(
+        instance=heard.worker_instance_key,
+        queue=heard.task_queue,
+        identity=heard.worker_identity,
+        at=heard.heartbeat_time.ToNanoseconds() / 1e9,
+        every=heard.elapsed_since_last_heartbeat.ToNanoseconds() / 1e9,
+        asking=heard.status == WorkerStatus.WORKER_STATUS_RUNNING,
+    )
+
+
+async def waiting(client: Client, queue: str) -> int:
+    """How many activities wait in a queue for a worker, about. RPCError."""
+    answer = await client.workflow_service.describe_task_queue(
+        DescribeTaskQueueRequest(
+            namespace=client.namespace,
+            task_queue=TaskQueue(name=queue),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+            report_stats=True,
+        ),
+        timeout=timedelta(seconds=RPC_SECONDS),
+    )
+    return answer.stats.approximate_backlog_count
+
+
+async def _polls(client: Client, queue: str) -> dict[str, float]:
+    """identity -> Unix time of its last poll, for workflows or activities."""
+    found: dict[str, float] = {}
+    for kind in KINDS:
+        answer = await client.workflow_service.describe_task_queue(
+            DescribeTaskQueueRequest(
+                namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind
+            ),
+            timeout=timedelta(seconds=RPC_SECONDS),
+        )
+        for each in answer.pollers:
+            when = each.last_access_time.ToNanoseconds() / 1e9
+            found[each.identity] = max(when, found.get(each.identity, 0.0))
+    return found

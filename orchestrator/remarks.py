@@ -1,0 +1,103 @@
+"""What the lenses of a review remark, merged and ranked. Pure.
+
+Two remarks are the same defect when they are in the same file, at most one line apart, and of the
+same subject: the same rule, rules that SUBJECTS calls the same, or, without a rule, the same
+message; sightings of a credential when they are in the same line. The merged remark keeps the
+highest severity and confidence and names the others in `also`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import JsonValue, ValidationError
+
+from orchestrator.contracts import Finding, Remark, Severity
+
+SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
+ADJACENT = 1
+"""Lines."""
+CREDENTIAL_LENS = "secrets"
+CREDENTIAL = "credential"
+SUBJECTS = {
+    # A password in the code: bandit by its name, the secrets lens by its look.
+    "B105": "credential", "B106": "credential", "B107": "credential",
+    # An exception that disappears: ruff by the bare except, bandit by the empty handler.
+    "E722": "swallowed exception", "B110": "swallowed exception", "B112": "swallowed exception",
+}  # fmt: skip
+
+
+def remarks_of(finding: Finding) -> list[Remark]:
+    """The remarks that a lens handed on; what is none is left out."""
+    given = finding.data.get("remarks")
+    found = (_remark(item) for item in (given if isinstance(given, list) else ()))
+    return [remark for remark in found if remark is not None]
+
+
+def _remark(item: JsonValue) -> Remark | None:
+    try:
+        return Remark.model_validate(item)
+    except ValidationError:
+        return None
+
+
+def is_credential(remark: Remark) -> bool:
+    """Whether the line of a remark holds, or may hold, a secret."""
+    return _subject(remark) == CREDENTIAL
+
+
+def merged_remarks(remarks: Iterable[Remark]) -> list[Remark]:
+    """Each defect once; the rule is in the module's first lines."""
+    places = sorted(remarks, key=lambda each: (each.file, _subject(each), each.line))
+    groups: list[list[Remark]] = []
+    for remark in places:
+        if groups and _same(groups[-1][-1], remark):
+            groups[-1].append(remark)
+        else:
+            groups.append([remark])
+    return [_one(group) for group in groups]
+
+
+def _subject(remark: Remark) -> str:
+    if remark.lens == CREDENTIAL_LENS:
+        return CREDENTIAL
+    return SUBJECTS.get(remark.rule) or remark.rule or remark.message.casefold()
+
+
+def _same(one: Remark, other: Remark) -> bool:
+    if one.file != other.file or _subject(one) != _subject(other):
+        return False
+    # Of one rule of one lens, and of credentials, each line is a defect of its own.
+    own_line = (one.lens, one.rule) == (other.lens, other.rule) or _subject(one) == CREDENTIAL
+    near = 0 if own_line else ADJACENT
+    return other.line - one.line <= near
+
+
+def _one(group: Sequence[Remark]) -> Remark:
+    best, *others = ranked(group)
+    names = (f"{each.lens}:{each.rule}" for each in others)
+    own = f"{best.lens}:{best.rule}"
+    also = tuple(dict.fromkeys(name for name in (*best.also, *names) if name != own))
+    confidence = max(each.confidence for each in group)
+    return best.model_copy(update={"confidence": confidence, "also": also})
+
+
+def verdicts_added(remarks: Iterable[Remark], verified: Iterable[Remark]) -> list[Remark]:
+    """The same remarks, with what was said of those that were verified."""
+    said = {_unsaid(each): each for each in verified}
+    return [said.get(each, each) for each in remarks]
+
+
+def _unsaid(remark: Remark) -> Remark:
+    return remark.model_copy(update={"verdict": "", "reason": ""})
+
+
+def ranked(remarks: Iterable[Remark]) -> list[Remark]:
+    """By severity, confidence, file and line; what was refuted comes last."""
+    return sorted(
+        remarks,
+        key=lambda each: (
+            each.verdict == "refuted",
+            SEVERITIES.index(each.severity), -each.confidence, each.file, each.line, each.rule
+        ),
+    )  # fmt: skip

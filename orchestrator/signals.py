@@ -1,0 +1,36 @@
+"""What others tell a run by Temporal's Signals, and how it is understood. Pure.
+
+Anybody can send one: what cannot be understood is ignored, and no moment is believed that is still
+to come.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import ValidationError
+
+from orchestrator.contracts import Standstill, Undone
+from orchestrator.events import TeamWaits, WasReset
+
+RESET = "reset"
+"""Tells a run what its reset undid. It is sent to the execution that is about to be left: Temporal
+hands it to the one that goes on, before anything else happens there.
+"""
+STANDSTILL = "standstill"
+"""Tells the run above that a team of it waits, or that it goes on."""
+SIGNALS = (RESET, STANDSTILL)
+
+
+def heard(name: str, told: object, at: datetime) -> WasReset | TeamWaits | None:
+    """What a Signal of this name says, taken in at this moment, which is recorded."""
+    try:
+        if name == RESET:
+            undone = Undone.model_validate(told)
+            return WasReset(undone.model_copy(update={"at": min(undone.at, at)}))
+        if name == STANDSTILL:
+            word = Standstill.model_validate(told)
+            return TeamWaits(word.model_copy(update={"at": min(word.at, at)}))
+    except ValidationError:
+        pass
+    return None

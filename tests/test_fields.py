@@ -1,0 +1,127 @@
+"""Nothing is accepted in silence: each field that a caller, a role file, a playbook, a plan or the
+environment can set is read somewhere by the code that runs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+import pytest
+from pydantic import BaseModel
+
+from activities.catalogue import FrontMatter, PlaybookFile, PlaybookInput
+from orchestrator import answers, contracts, materials
+from orchestrator.contracts import Approval, Check, Goal, GoalInput, Limits, Plan, RoleCard, Subtask
+from orchestrator.settings import HOME, Settings
+from orchestrator.state import State
+from orchestrator.temporal import Target
+
+PARTS = ("activities", "cli", "orchestrator", "workflows")
+SET_BY_PEOPLE: Mapping[type[BaseModel], tuple[str, ...]] = {
+    Goal: ("goal", "wanted"),
+    Limits: ("limits",),
+    Approval: ("approval",),
+    GoalInput: ("given", "each"),
+    Plan: ("plan",),
+    Subtask: ("subtask", "each", "item"),
+    Check: ("check",),
+    RoleCard: ("role", "card"),
+    FrontMatter: ("front",),
+    PlaybookFile: ("playbook", "self"),
+    PlaybookInput: ("spec", "declared"),
+    Settings: ("settings",),
+}
+"""The models that somebody can fill, and the names under which the code holds one."""
+
+
+@cache
+def reads() -> frozenset[tuple[str, str]]:
+    """(holder, field) of everything that is read; the holder is the last name before the dot."""
+    return frozenset(read for tree in _trees() for read in _reads(tree))
+
+
+def _trees() -> Iterator[ast.AST]:
+    files = [path for part in PARTS for path in (HOME / part).rglob("*.py")]
+    for path in [*files, HOME / "worker.py"]:
+        yield ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _reads(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    copies = {
+        id(keyword.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.keyword) and isinstance(node.value, ast.Attribute)
+        if keyword_is_copy(node)
+        for keyword in [node]
+    }
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+            continue
+        # Handing a value on under its own name is no effect, and a method is no field.
+        if id(node) not in copies and id(node) not in called:
+            yield _name(node.value), node.attr
+
+
+def keyword_is_copy(keyword: ast.keyword) -> bool:
+    return isinstance(keyword.value, ast.Attribute) and keyword.arg == keyword.value.attr
+
+
+def _name(holder: ast.expr) -> str:
+    match holder:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name
+    return ""
+
+
+COPIED: Mapping[tuple[type[BaseModel], str], type] = {
+    (FrontMatter, name): RoleCard
+    for name in ("name", "description", "effort", "fallback", "team", "fixed_tier")
+} | {
+    (PlaybookFile, name): contracts.PlaybookCard
+    for name in ("name", "description", "guidance", "template", "min_confidence", "verify")
+} | {(Goal, "heard"): State, (Settings, "task_queue"): Target}  # fmt: skip
+"""Fields that become one of the same name in another shape, where they are looked for instead."""
+
+
+@pytest.mark.parametrize(
+    ("model", "field"),
+    [(model, field) for model in SET_BY_PEOPLE for field in model.model_fields],
+    ids=lambda each: each if isinstance(each, str) else each.__name__,
+)
+def test_each_field_that_somebody_can_set_is_read(model: type[BaseModel], field: str) -> None:
+    if (model, field) in COPIED:
+        assert field in COPIED[model, field].__annotations__
+        assert field in {name for _, name in reads()}
+        return
+    holders = SET_BY_PEOPLE[model]
+    found = any((holder, field) in reads() for holder in holders)
+    assert found, f"nobody reads {model.__name__}.{field} of {holders}: it goes, or is refused"
+
+
+CONTRACTS = [
+    each
+    for module in (contracts, materials, answers)
+    for each in vars(module).values()
+    if isinstance(each, type) and issubclass(each, BaseModel) and each.__module__ == module.__name__
+]
+FOR_READERS = {
+    "Report": "it is written for people and programs outside, as JSON",
+    "Timings": "as Report",
+    "Gap": "as Report",
+    "Reached": "how long it was is shown in the history, to whoever reads that",
+    "Usage": "its sum goes over all fields by name",
+    "PlanAnswer": "a schema that a model fills",
+}
+
+
+@pytest.mark.parametrize("model", CONTRACTS, ids=lambda each: each.__name__)
+def test_no_field_of_any_contract_is_left_that_nobody_reads(model: type[BaseModel]) -> None:
+    if model.__name__ in FOR_READERS:
+        return
+    names = {field for _, field in reads()}
+    assert [field for field in model.model_fields if field not in names] == []

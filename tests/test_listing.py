@@ -1,0 +1,100 @@
+"""What a run is called, how runs are listed, and which files a report may be written to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from cli import report as pages
+from cli.exits import Stop
+from cli.launch import summary
+from cli.list import Listed, lines
+from cli.options import check_file, check_out
+from orchestrator.contracts import PinnedInput, Report
+from orchestrator.titles import held, title_of
+
+RUN = Listed(
+    "code-review-1122-mm80w", "waits for approval", "2026-11-22T11:00:00+00:00", 12.0,
+    "Review of httpx at 1a2b3c4d5e, against main", "0.0873", "0.05",
+)  # fmt: skip
+REPOSITORY = PinnedInput(name="repo", kind="repository", size=1, path="/x/httpx", commit="1a" * 20)
+
+
+@pytest.mark.parametrize("width", [None, 160, 120, 80, 60, 40, 24, 10])
+def test_a_list_never_cuts_an_id_and_fits_the_screen(width: int | None) -> None:
+    head, line = lines([RUN], width)
+    assert line.startswith(RUN.id) and head.startswith("run")
+    assert width is None or cell_len(line) <= max(width, len(RUN.id))
+
+
+def test_a_list_that_is_piped_is_whole_and_marks_what_is_assumed() -> None:
+    _, line = lines([RUN], None)
+    for part in (RUN.status, RUN.goal, "≤ $0.0873", "12 s"):
+        assert part in line
+
+
+def test_a_list_keeps_hostile_words_on_their_line() -> None:
+    hostile = Listed("r", "running", RUN.started, 1.0, "\x1b[2J\u202egnp\nexe")
+    (_, line) = lines([hostile], 80)
+    assert line.isprintable()
+
+
+def test_a_playbooks_run_is_called_by_what_it_reads_and_any_other_by_its_goal() -> None:
+    own, pattern = "Review the repository", "Review of {repo}"
+    assert title_of(own, own, pattern, [REPOSITORY]) == "Review of httpx at 1a1a1a1a1a"
+    assert title_of("Look for SQL", own, pattern, [REPOSITORY]) == "Look for SQL"
+    assert title_of("g", "g", "", []) == "g"
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({"changed": 0}, "httpx at 1a1a1a1a1a"),
+        ({"changed": 1}, "httpx at 1a1a1a1a1a, with 1 file not committed"),
+        (
+            {"changed": 2, "base": "2b" * 20, "base_name": "main"},
+            "httpx at 1a1a1a1a1a, with 2 files not committed, against main",
+        ),
+        ({"commit": ""}, "httpx, nothing committed yet"),
+    ],
+)
+def test_a_repository_is_named_with_its_commit(fields: dict[str, object], shown: str) -> None:
+    assert held(REPOSITORY.model_copy(update=fields)) == shown
+
+
+def test_a_summary_is_harmless_and_fits_what_the_server_takes() -> None:
+    assert summary("<b>Review</b> of *x*") == "&lt;b&gt;Review&lt;/b&gt; of \\*x\\*"
+    assert len(summary("<" * 500).encode()) <= 400
+    assert len(summary("漢" * 500).encode()) <= 400
+
+
+def test_a_report_names_each_input_with_commit_base_and_what_is_not_in_it() -> None:
+    base = {"changed": 3, "base": "2b" * 20, "base_name": "main"}
+    notes = PinnedInput(name="notes", kind="text", size=1234)
+    report = Report(
+        status="complete", run_id="r", goal="g", title="Review of httpx",
+        inputs=(REPOSITORY.model_copy(update=base), notes),
+    )  # fmt: skip
+    page = pages.as_markdown(report)
+    assert page.startswith("# Review of httpx\n")
+    assert (
+        f"- **repo**, repository, `/x/httpx`, commit `{'1a' * 20}`, 3 files not as committed,"
+        f" compared with `main`, `{'2b' * 20}`\n- **notes**, text, 1,234 bytes" in page
+    )
+
+
+@pytest.mark.parametrize("name", ["r.html", "r.pdf", "r.md.bak", "r.xml"])
+def test_a_report_is_not_written_under_an_ending_that_says_something_else(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(Stop) as stop:
+        check_out(tmp_path / name)
+    assert "Markdown or JSON" in str(stop.value) and "\n" not in str(stop.value)
+    assert check_file(tmp_path / name) == tmp_path / name
+
+
+@pytest.mark.parametrize("name", ["r.md", "r.JSON", "r.txt", "r"])
+def test_a_report_is_written_as_markdown_or_json(tmp_path: Path, name: str) -> None:
+    assert check_out(tmp_path / name) == tmp_path / name

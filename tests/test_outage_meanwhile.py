@@ -1,0 +1,245 @@
+"""What people, tools and teams do while the endpoint cannot be reached."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowFailureError
+
+from activities.catalogue import Catalogue
+from conftest import Handle, Runs, outcome, seen
+from driving import BRIEFING, Drive
+from driving import subtask as subtask_of
+from orchestrator import outages
+from orchestrator.contracts import (
+    Draft,
+    Goal,
+    Order,
+    Plan,
+    Reply,
+    Report,
+    RoleCard,
+    Standstill,
+    Unreached,
+)
+from orchestrator.events import Answered, Ask, TeamWaits, Trouble, Unanswered
+from orchestrator.materials import Reached, WorkMaterial
+from outcomes import AMPLE, begun, end
+from scripted import ADDRESS, Lost, found, lost, plans, ready, subtask, synthesizes, works
+
+pytestmark = pytest.mark.anyio
+
+
+def goal(*subtasks: dict[str, Any], **fields: Any) -> Goal:
+    plan = {"plan": ready(*subtasks)} if subtasks else {}
+    return Goal.model_validate({"text": "Compare engines", "use_models": True, **plan, **fields})
+
+
+async def tell(handle: Handle, name: str, **fields: object) -> None:
+    await handle.execute_update(name, Order.model_validate(fields))
+
+
+async def waits(handle: Handle) -> str:
+    """What a reader is told of the outage, once the run waits for its end."""
+    view = await seen(handle, lambda each: any("cannot be reached" in note for note in each.notes))
+    return next(note for note in view.notes if "cannot be reached" in note)
+
+
+def paid(report: Report) -> int:
+    assert report.dollars is not None and report.assumed == 0
+    return report.model_calls
+
+
+# ---------------------------------------------------------------- people meanwhile
+
+
+async def test_a_reader_is_told_the_address_and_since_when(runs: Runs) -> None:
+    model = Lost({"t1": [lost(), works("one")], "synthesize": [synthesizes("done")]})
+    async with runs.worker(model):
+        handle = await runs.start(goal(subtask("t1")), skipping=False)
+        said = await waits(handle)
+        assert f"the endpoint {ADDRESS} cannot be reached since 20" in said
+        assert "Connection refused" in said and "goes on when it answers" in said
+        assert said in (await handle.query("view"))["notes"]
+        model.back.set()
+        report = await handle.result()
+    assert not any("cannot be reached" in note for note in report.notes)
+
+
+async def test_who_pauses_during_an_outage_finds_the_run_paused_after_it(runs: Runs) -> None:
+    model = Lost({"t1": [lost(), works("one")], "synthesize": [synthesizes("done")]})
+    async with runs.worker(model):
+        handle = await runs.start(goal(subtask("t1")), skipping=False)
+        await waits(handle)
+        await tell(handle, "pause")
+        model.back.set()
+        view = await seen(handle, lambda each: not any("reached" in note for note in each.notes))
+        assert "paused: resume it" in view.waiting
+        assert model.heard == ["t1"]
+        await tell(handle, "resume")
+        assert (await handle.result()).status == "complete"
+
+
+async def test_a_subtask_is_skipped_during_an_outage_at_once(runs: Runs) -> None:
+    model = Lost({"t1": [lost()], "t2": [lost(), works("2")], "synthesize": [synthesizes("done")]})
+    async with runs.worker(model):
+        handle = await runs.start(goal(subtask("t1"), subtask("t2")), skipping=False)
+        await waits(handle)
+        await tell(handle, "skip", subtask_id="t1", by="me")
+        model.back.set()
+        report = await handle.result()
+    assert report.status == "complete_with_gaps"
+    assert model.heard.count("t1") == 1
+
+
+async def test_a_run_is_cancelled_during_an_outage(runs: Runs) -> None:
+    model = Lost({"t1": [lost()]})
+    async with runs.worker(model):
+        handle = await runs.start(goal(subtask("t1")), skipping=False)
+        await waits(handle)
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+    assert model.looking == 0
+
+
+# ---------------------------------------------------------------- what does not need the endpoint
+
+
+def roles(runs: Runs, **heads: str) -> Catalogue:
+    """The shipped roles and some of the test's own."""
+    home = runs.folder / "home" / "roles"
+    home.mkdir(parents=True)
+    for name, head in heads.items():
+        text = f"---\nname: {name}\ndescription: works\n{head}\n---\nWork.\n"
+        (home / f"{name}.md").write_text(text)
+    extra, shipped = Catalogue.load(runs.folder / "home"), Catalogue.load()
+    return Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)
+
+
+async def test_roles_without_a_model_go_on_meanwhile(runs: Runs) -> None:
+    async def looks(_: WorkMaterial) -> Draft:
+        return Draft(content="looked")
+
+    model = Lost({"t1": [lost(), works("one")], "synthesize": [synthesizes("done")]})
+    plan = (subtask("t1"), subtask("t2", role="looks"), subtask("t3", "t2", role="looks"))
+    catalogue = roles(runs, looks="model: none\ntools: [looks]")
+    async with runs.worker(model, {"looks": looks}, catalogue):
+        handle = await runs.start(goal(*plan, limits={"concurrency": 2}), skipping=False)
+        await seen(handle, lambda view: view.rows and view.rows[2].status == "complete")
+        await waits(handle)
+        model.back.set()
+        assert (await handle.result()).status == "complete"
+
+
+async def test_a_team_waits_for_itself_and_its_parent_only_for_the_team(runs: Runs) -> None:
+    model = found(
+        {
+            "plan": [lost(), plans(subtask("a"), subtask("b"))],
+            "a": [works("a")],
+            "b": [works("b")],
+            "synthesize": [synthesizes("of the team"), synthesizes("of all")],
+        }
+    )
+    catalogue = roles(runs, department="model: sonnet\nteam: true")
+    report = await runs.run(goal(subtask("t1", role="department")), model, catalogue=catalogue)
+    assert report.answer == "of all" and model.looks == 1
+    assert not any(each.startswith("reach") for each in await runs.activities())
+    assert paid(report) == 7
+
+
+async def test_who_skips_all_that_needs_the_endpoint_does_not_wait_for_it(runs: Runs) -> None:
+    model = Lost({"t1": [lost()], "t2": [lost()]})
+    async with runs.worker(model), asyncio.timeout(60):
+        handle = await runs.start(goal(subtask("t1"), subtask("t2")), skipping=False)
+        await waits(handle)
+        await tell(handle, "skip", subtask_id="t1", by="me")
+        await tell(handle, "skip", subtask_id="t2", by="me")
+        report = await outcome(handle)
+    assert report.status == "failed" and paid(report) == 0
+    assert model.looking == 0, "nobody looks any more"
+
+
+# ---------------------------------------------------------------- how long a run waits
+
+
+def loses(run: Drive, flight_id: str) -> None:
+    """This call finds nobody there; Drive then has a look under way."""
+    (ask,) = (each for each in run.in_flight if isinstance(each, Ask) and each.id == flight_id)
+    unreached = Unreached(address=ADDRESS, why="Connection refused")
+    run.put(Unanswered(ask.call, Trouble("unreachable", "refused", unreached=unreached)))
+
+
+def finds(run: Drive, flight_id: str) -> None:
+    (ask,) = (each for each in run.in_flight if isinstance(each, Ask) and each.id == flight_id)
+    run.put(Answered(ask.call, Reply(value=Reached(waited_seconds=1.0))))
+
+
+def test_time_in_which_the_endpoint_was_there_is_no_outage() -> None:
+    run = begun(subtask_of("t1"), outage_seconds=600)
+    loses(run, "work-t1-1")
+    run.wait(10)
+    finds(run, "reach-1")
+    run.wait(3_600)
+    loses(run, "work-t1-2")
+    assert run.state.outage is not None and run.state.outage.since == run.now
+    assert outages.seconds_left(run.state) == 590
+
+
+def test_an_endpoint_that_is_found_and_lost_for_ever_is_given_up_at_the_limit() -> None:
+    run = begun(subtask_of("t1"), outage_seconds=600)
+    for number in range(1, 4):
+        loses(run, f"work-t1-{number}")
+        assert outages.seconds_left(run.state) == 600 - 200 * (number - 1)
+        run.wait(200)
+        finds(run, f"reach-{number}")
+    loses(run, "work-t1-4")
+    assert outages.seconds_left(run.state) == 1, "as short as a look can be"
+
+
+# ---------------------------------------------------------------- teams that wait
+
+
+async def test_a_reader_of_the_run_above_is_told_what_its_team_waits_for(runs: Runs) -> None:
+    model = Lost(
+        {
+            "plan": [lost(), plans(subtask("a"))],
+            "a": [works("a")],
+            "synthesize": [synthesizes("of the team"), synthesizes("of all")],
+        }
+    )
+    catalogue = roles(runs, department="model: sonnet\nteam: true")
+    async with runs.worker(model, catalogue=catalogue):
+        handle = await runs.start(goal(subtask("t1", role="department")), skipping=False)
+        said = await waits(handle)
+        assert said.startswith(f"waiting: the team of t1: the endpoint {ADDRESS} cannot be reached")
+        model.back.set()
+        await seen(handle, lambda view: not any("the team of" in note for note in view.notes))
+        assert (await handle.result()).status == "complete"
+
+
+def of_team(number: int, why: str, run: Drive, team: str = "run.t1.1") -> TeamWaits:
+    return TeamWaits(Standstill(team=team, number=number, why=why, at=run.now))
+
+
+def test_a_team_s_wait_counts_only_if_it_is_said_by_the_team_and_no_newer_word_came() -> None:
+    department = RoleCard(name="department", description="a team", tier="sonnet", team=True)
+    briefing = BRIEFING.model_copy(update={"roles": (*BRIEFING.roles, department)})
+    subtasks = (subtask_of("t1", role="department"), subtask_of("t2"))
+    run = Drive(Plan(goal="Compare", subtasks=subtasks), AMPLE, briefing)
+    end(run, "plan-1")
+    before = run.state.work_deadline
+    run.put(of_team(1, "nobody there", run, team="run.t2.1"))
+    assert run.state.work_deadline == before and not run.state.standing
+    run.put(of_team(2, "nobody there", run))
+    assert run.state.work_deadline == before, "t2 is at work"
+    end(run, "work-t2-1")
+    assert run.state.work_deadline is None
+    run.wait(1_000)
+    run.put(of_team(1, "", run))
+    assert run.state.work_deadline is None, "an older word that came late"
+    run.put(of_team(3, "", run))
+    assert before is not None and run.state.work_deadline == before + timedelta(seconds=1_000)

@@ -1,0 +1,249 @@
+"""The price of a plan before it runs: every cent in a row, and nothing called free that is paid."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from driving import BRIEFING, Drive, model, subtask
+from orchestrator import keeping, teams
+from orchestrator.board import board
+from orchestrator.contracts import (
+    Briefing,
+    Finding,
+    Fork,
+    Goal,
+    Limits,
+    ModelCard,
+    PinnedInput,
+    Plan,
+    Subtask,
+    Tier,
+)
+from orchestrator.events import Ask, Prepare, Prepared, Started, ToolEnded
+from orchestrator.moves import next_moves
+from orchestrator.reducer import apply
+from orchestrator.reporting import run_view
+from orchestrator.state import State, first_state
+from orchestrator.view import Preview
+from outcomes import comes_back, draft, value_of
+from serving import TEAM, WITH_TEAM
+
+TIERS: tuple[Tier, ...] = ("haiku", "sonnet", "opus")
+ROLES = [card.name for card in WITH_TEAM.roles]
+NOTES = PinnedInput(name="notes", kind="text", size=4_000, digest="ab", preview="notes")
+
+
+@st.composite
+def cards(draw: st.DrawFn) -> tuple[ModelCard, ...]:
+    """Models of any price, or of none."""
+    made = []
+    for tier in TIERS:
+        card = model(tier, draw(st.integers(1, 40)))
+        made.append(card if draw(st.integers(0, 9)) else card.model_copy(update={"prices": ()}))
+    return tuple(made)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    subtasks: list[Subtask] = []
+    for number in range(draw(st.integers(1, 6))):
+        edges = draw(st.lists(st.sampled_from([each.id for each in subtasks] or [""]), max_size=2))
+        role = draw(st.sampled_from(ROLES))
+        one = subtask(f"t{number}", *sorted({edge for edge in edges if edge}), role=role)
+        more = {
+            "acceptance_criteria": draw(st.sampled_from(("", "It is plausible"))),
+            "inputs": draw(st.sampled_from(((), ("notes",)))),
+            "tier": draw(st.sampled_from((None, *TIERS))),
+        }
+        subtasks.append(one.model_copy(update=more))
+    strategy = draw(st.sampled_from(("merge", "select")))
+    return Plan(goal="Compare", strategy=strategy, subtasks=tuple(subtasks))
+
+
+def planned(wanted: Plan, brief: Briefing, **fields: object) -> State:
+    """A run whose plan waits for approval; making it cost half of its reservation."""
+    limits = fields.pop("limits", Limits())
+    goal = Goal.model_validate(
+        {"text": "Compare", "use_models": True, "approval": {"when": "always"}, "limits": limits}
+        | fields
+    )
+    drive = Drive(wanted)
+    state = first_state("run", goal, drive.now, "first")
+    brief = brief.model_copy(update={"inputs": (NOTES,), "endpoint": "http://models"})
+    state = apply(apply(state, Started(Prepare())), Prepared(brief))
+    (ask,) = next_moves(state)
+    state = apply(state, Started(ask))
+    assert isinstance(ask, Ask)
+    return apply(state, comes_back(ask, "complete", Decimal("0.5"), wanted))
+
+
+@settings(max_examples=60, deadline=None, database=None)
+@given(
+    plan=plans(),
+    models=cards(),
+    dollars=st.sampled_from(("10000", "20", "5")),
+    digest=st.sampled_from((100, 2_000)),
+)
+def test_the_rows_of_any_plan_add_up_to_its_prices_to_the_digit(
+    plan: Plan, models: tuple[ModelCard, ...], dollars: str, digest: int
+) -> None:
+    limits = {"dollars": dollars, "digest_above_tokens": digest}
+    brief = WITH_TEAM.model_copy(update={"models": models})
+    preview = planned(plan, brief, limits=limits).estimate
+    assert preview is not None
+    for name in ("low", "expected", "high"):
+        parts = [getattr(row, name) for row in preview.rows]
+        whole = getattr(preview, name)
+        assert (whole is None) == any(each is None for each in parts)
+        if whole is not None:
+            assert whole == sum(parts)
+            assert all(each == each.quantize(Decimal("0.0001")) for each in parts)
+    for row in preview.rows:
+        if row.low is not None and row.expected is not None and row.high is not None:
+            assert row.low <= row.expected <= row.high
+    kinds = [row.kind for row in preview.rows]
+    assert kinds[0] == "planning" and preview.rows[0].paid
+    assert kinds.count("synthesis") == 1 and preview.asks and preview.leaves
+    assert ("judge" in kinds) == (plan.strategy == "select" and len(plan.subtasks) > 1)
+    assert ("digest" in kinds) == (digest == 100)
+    assert [row.id for row in preview.subtasks] == [each.id for each in plan.subtasks]
+    assert preview.plan == plan
+
+
+def preview_of(plan: Plan, **fields: object) -> Preview:
+    state = planned(plan, WITH_TEAM, plan=plan, **fields)
+    assert state.estimate is not None
+    return state.estimate
+
+
+def test_a_model_that_sums_up_what_tools_found_is_counted_and_its_material_leaves() -> None:
+    preview = preview_of(Plan(goal="Scan", subtasks=(subtask("a", role="scanner"),)))
+    tool, synthesis, critique = preview.rows
+    assert (tool.high, tool.asks) == (Decimal(0), False)
+    assert [synthesis.kind, critique.kind] == ["synthesis", "critique"]
+    assert synthesis.expected is not None and synthesis.expected > 0
+    assert preview.leaves == ("the goal", "the findings")
+    assert preview.endpoint == "http://models"
+
+
+def test_without_models_tools_are_free_and_nothing_leaves() -> None:
+    plan = Plan(goal="Scan", subtasks=(subtask("a", role="scanner"),))
+    preview = preview_of(plan, use_models=False)
+    assert preview.high == Decimal(0)
+    assert not preview.leaves and not preview.asks
+
+
+def test_a_fork_that_only_writes_the_answer_anew_is_not_free() -> None:
+    plan = Plan(goal="Compare", subtasks=(subtask("a"),))
+    found = Finding(subtask_id="a", status="complete", content="found " * 100, confidence=90)
+    preview = preview_of(plan, fork=Fork(run_id="first", findings=(found,)))
+    reused, synthesis, _ = preview.rows
+    assert reused.reused and not reused.asks and reused.high == 0
+    assert synthesis.asks and preview.expected is not None and preview.expected > 0
+    assert preview.leaves == ("the goal", "the findings")
+
+
+def test_a_team_is_a_slice_and_its_own_run() -> None:
+    plan = Plan(goal="Compare", subtasks=(subtask("a", role=TEAM.name), subtask("b", "a")))
+    state = planned(plan, WITH_TEAM, plan=plan)
+    assert state.estimate is not None
+    team = state.estimate.rows[0]
+    assert team.kind == "team"
+    assert team.high is not None and 0 <= team.high - teams.slice_of(state).dollars < Decimal(
+        "0.0001"
+    )
+    assert team.low is not None and team.expected is not None
+    assert team.low < team.expected < team.high
+
+
+def test_a_draft_that_is_read_against_criteria_is_paid_with_its_reader() -> None:
+    plain = subtask("a")
+    read = plain.model_copy(update={"acceptance_criteria": "It is plausible"})
+    one, other = (preview_of(Plan(goal="g", subtasks=(each,))).rows[0] for each in (plain, read))
+    assert one.expected is not None and other.expected is not None
+    assert other.expected > one.expected
+
+
+def test_under_a_small_cap_a_row_has_the_model_that_will_be_asked() -> None:
+    plan = Plan(goal="Compare", subtasks=(subtask("a", tier="opus"),))
+    kept = Drive(plan, Limits(dollars=Decimal("0.14"))).state.ledger.kept.dollars
+    preview = preview_of(plan, limits={"dollars": kept + Decimal("0.05")})
+    assert preview.rows[0].tier == "haiku"
+
+
+def test_the_board_shows_at_approval_all_that_a_decision_needs() -> None:
+    plan = Plan(goal="Compare", subtasks=(subtask("a"), subtask("b", "a", role=TEAM.name)))
+    state = planned(plan, WITH_TEAM, approval={"when": "always"})
+    shown = board(run_view(state))
+    assert shown.startswith("**waiting for approval of the plan**")
+    for part in ("paid \\$", "| a", "a team: a run of its own", "Never above \\$2.00"):
+        assert part in shown
+    for command in ("approve", "edit", "reject"):
+        assert f"`starter.py {command} run`" in shown
+    assert "Sent to the models at http" in shown
+    table = [each for each in shown.splitlines() if each.startswith("|")]
+    assert len({each.replace("\\|", "").count("|") for each in table}) == 1
+
+
+# ---------------------------------------------------------------- the least cap
+
+
+def goal_of(dollars: Decimal, **fields: object) -> Goal:
+    limits = Limits(dollars=dollars)
+    return Goal.model_validate({"text": "Compare", "use_models": True, "limits": limits} | fields)
+
+
+def play(drive: Drive) -> State:
+    """To the end; each call costs a tenth of what was reserved."""
+    while not drive.closed:
+        move = drive.in_flight[0]
+        if isinstance(move, Ask):
+            value = value_of(move, "complete", drive.plan or ONE)
+            drive.put(comes_back(move, "complete", Decimal("0.1"), value))
+        else:
+            drive.put(ToolEnded(move, draft(move.id)))
+    return drive.state
+
+
+ONE = Plan(goal="Compare", subtasks=(subtask("a"), subtask("b", role="researcher")))
+
+
+@pytest.mark.parametrize("models", [(1, 3, 5), (2, 2, 2), (1, 30, 60)])
+@pytest.mark.parametrize("plan", [None, ONE])
+def test_the_cap_that_a_refusal_names_would_do_and_a_cent_less_is_refused(
+    models: tuple[int, int, int], plan: Plan | None
+) -> None:
+    cards = tuple(model(tier, price) for tier, price in zip(TIERS, models, strict=True))
+    brief = BRIEFING.model_copy(update={"models": cards})
+    said = keeping.short_of(goal_of(Decimal(0), plan=plan), brief)
+    least = keeping.least(goal_of(Decimal(0), plan=plan), brief).dollars
+    enough = Decimal(said.rsplit("dollars=", 1)[1])
+    assert keeping.short_of(goal_of(enough, plan=plan), brief) == ""
+    assert keeping.short_of(goal_of(least - Decimal("0.01"), plan=plan), brief)
+    state = play(Drive(plan, Limits(dollars=enough), brief))
+    assert state.stop is None
+    assert [each.status for each in state.findings] == ["complete", "complete"]
+    assert state.finishing.synthesis is not None and not state.finishing.synthesis.by_template
+
+
+def test_calls_and_tokens_that_are_too_few_are_named_too() -> None:
+    limits = Limits(model_calls=1, tokens=100)
+    goal = Goal(text="Compare", use_models=True, limits=limits)
+    said = keeping.short_of(goal, BRIEFING)
+    assert "1 model calls and 100 tokens" in said
+    assert "--limits model_calls=3 --limits tokens=" in said and "dollars" not in said
+
+
+def test_a_second_level_of_teams_has_what_it_needs_at_the_default_cap() -> None:
+    plan = Plan(goal="Compare", subtasks=(subtask("a", role=TEAM.name),))
+    cards = (model("haiku", 1), model("sonnet", 2), model("opus", 4))
+    brief = WITH_TEAM.model_copy(update={"models": cards})
+    dollars, levels = Limits().dollars, 0
+    while not keeping.short_of(goal_of(dollars, plan=plan), brief):
+        state = planned(plan, brief, limits={"dollars": dollars})
+        dollars, levels = teams.slice_of(state).dollars, levels + 1
+    assert levels >= 2

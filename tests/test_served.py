@@ -1,0 +1,334 @@
+"""Who serves a queue, and what is said when nobody does: the dead are told from the living within
+seconds, and the words name what heals it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+from temporalio.api.sdk.v1 import WorkflowMetadata
+from temporalio.client import Client, WorkflowQueryFailedError
+from temporalio.service import RPCError, RPCStatusCode
+from temporalio.testing import WorkflowEnvironment
+
+from cli import doctor
+from cli.endpoint import models, worker_endpoint
+from orchestrator.contracts import Goal, Report
+from orchestrator.embedded import down, ensure_up, up
+from orchestrator.pollers import (
+    AGAIN_SECONDS,
+    POLL_SECONDS,
+    SILENT_SECONDS,
+    Beat,
+    Poller,
+    Seen,
+    at_queue,
+    look,
+    pollers,
+)
+from orchestrator.served import VARIABLES, in_words, unserved
+from orchestrator.settings import HOME, Settings
+from orchestrator.storage import DirectoryStore
+from orchestrator.temporal import Target, connect
+from orchestrator.text import for_markdown
+from orchestrator.throttles import with_throttles
+from orchestrator.view import RunView
+from plain_endpoint import PlainEndpoint, serving
+from scripted import ready, subtask
+from simulator.script import Script
+from simulator.server import Simulator
+from test_board import view
+from test_embedded import killed
+
+NOW = 1_000_000.0
+WORKER = """
+import asyncio, sys
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.worker import Worker
+from orchestrator.telemetry import runtime
+
+@activity.defn
+async def work() -> None: ...
+
+async def main() -> None:
+    client = await Client.connect(sys.argv[1], runtime=runtime())
+    queues = sys.argv[2:]
+    workers = [Worker(client, task_queue=each, activities=[work]) for each in queues]
+    await asyncio.gather(*(each.run() for each in workers))
+
+asyncio.run(main())
+"""
+"""A worker that says it lives as ours do, of any queues."""
+
+
+def beat(ago: float, **more: object) -> Beat:
+    facts: dict[str, object] = {"instance": "i", "queue": "q", "identity": "7@vm", "every": 2.0}
+    return Beat(**{**facts, "at": NOW - ago, **more})  # type: ignore[arg-type]
+
+
+def seen(*beats: Beat, at: float = NOW, **polls: float) -> Seen:
+    return Seen(at, beats, {"q": {name: NOW - ago for name, ago in polls.items()}})
+
+
+# ---------------------------------------------------------------- the rule
+
+
+@pytest.mark.parametrize(
+    ("found", "alive"),
+    [
+        (seen(beat(1.0)), True),
+        (seen(beat(SILENT_SECONDS + 1)), False),
+        # It speaks once a minute.
+        (seen(beat(100.0, every=60.0)), True),
+        (seen(beat(200.0, every=60.0)), False),
+        # It was killed before its second beat.
+        (seen(beat(SILENT_SECONDS + 1, every=0.0)), False),
+        # And before the first one for this queue: what it said of another stands for both.
+        (seen(beat(SILENT_SECONDS + 1, queue="q-haiku"), **{"7@vm": 8.0}), False),
+        (seen(beat(1.0, queue="q-haiku"), **{"7@vm": 8.0}), True),
+        # Its clock is ahead: one look says nothing.
+        (seen(beat(-3600.0)), False),
+        # It polled, and was killed before it said anything.
+        (seen(old=1.0), True),
+        (seen(old=SILENT_SECONDS + 1), False),
+        # The server keeps no record of what workers say: nothing but its last poll is known.
+        (replace(seen(old=POLL_SECONDS - 1), beats=None), True),
+        (replace(seen(old=POLL_SECONDS + 1), beats=None), False),
+    ],
+)
+def test_a_worker_lives_that_was_heard_of_lately(found: Seen, alive: bool) -> None:
+    (poller,) = at_queue("q", found)
+    assert poller.alive is alive
+
+
+@pytest.mark.parametrize("skew", [-3600.0, 0.0, 3600.0])
+def test_a_beat_that_moved_is_alive_and_one_that_stood_still_is_dead_whatever_the_clocks_show(
+    skew: float,
+) -> None:
+    before = seen(beat(skew + 7.0))
+    later = NOW + AGAIN_SECONDS
+    moved = at_queue("q", seen(beat(skew + 5.0), at=later), before)
+    stood = at_queue("q", seen(beat(skew + 7.0), at=later), before)
+    assert [each.alive for each in (*moved, *stood)] == [True, False]
+
+
+def test_a_process_that_came_back_is_one_worker_and_lives() -> None:
+    found = seen(beat(50.0, instance="before"), beat(1.0, instance="now"))
+    assert at_queue("q", found) == (Poller("7@vm", True, 1.0),)
+
+
+def test_who_takes_no_more_work_serves_nobody_even_where_its_poll_is_on_record() -> None:
+    assert at_queue("q", seen(beat(1.0, asking=False), **{"7@vm": 1.0})) == ()
+
+
+def test_a_worker_of_another_queue_serves_this_one_not() -> None:
+    assert at_queue("q-haiku", seen(beat(1.0))) == ()
+
+
+# ---------------------------------------------------------------- the words
+
+
+def test_the_words_name_the_tiers_the_variables_and_the_command_that_heals() -> None:
+    ours = in_words("q", ["haiku", "sonnet", "opus"], embedded=True)
+    assert "the haiku, sonnet and opus tiers: the worker has no model endpoint" in ours
+    assert VARIABLES in ours and ours.endswith("run: starter.py up")
+    own = in_words("q", ["haiku"], embedded=False)
+    assert "the haiku tier:" in own and "q-haiku" in own and VARIABLES in own
+    assert own.endswith("start one: worker.py")
+    assert in_words("q", [], embedded=True) == ""
+
+
+@pytest.mark.parametrize(("embedded", "cure"), [(True, "starter.py up"), (False, "worker.py")])
+def test_without_any_worker_the_tiers_are_not_the_trouble(embedded: bool, cure: str) -> None:
+    line = in_words("q", ["haiku"], embedded=embedded, any_worker=False)
+    assert "tier" not in line and "no worker" in line and line.endswith(cure)
+
+
+def test_a_line_of_several_tiers_is_one_note() -> None:
+    line = in_words("q", ["haiku", "opus"], embedded=True)
+    run = view().model_copy(update={"tiers": ("haiku", "opus", "sonnet")})
+    assert with_throttles(run, dict.fromkeys(("haiku", "opus"), line)).notes == (line,)
+
+
+# ---------------------------------------------------------------- a real server
+
+
+@contextmanager
+def worker(address: str, *queues: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([sys.executable, "-c", WORKER, address, *queues], cwd=HOME)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def until(condition: Callable[[], Awaitable[object]]) -> None:
+    """Return once it holds."""
+    async with asyncio.timeout(90):
+        while not await condition():  # noqa: ASYNC110 - another process decides
+            await asyncio.sleep(0.1)
+
+
+async def alive(client: Client, queue: str, count: int = 1) -> None:
+    """Return once so many workers of a queue are known to live."""
+
+    async def all_there() -> bool:
+        return sum(each.alive for each in (await pollers(client, [queue]))[queue]) == count
+
+    await until(all_there)
+
+
+@pytest.mark.anyio
+async def test_a_queue_that_nobody_ever_polled_has_no_worker(env: WorkflowEnvironment) -> None:
+    queue = f"served-{uuid.uuid4().hex[:8]}"
+    (line,) = await unserved(env.client, queue, ["haiku"], embedded=False)
+    assert line == in_words(queue, (), embedded=False, any_worker=False)
+    checks = await doctor.polled(env.client, Target("", task_queue=queue, embedded=False))
+    assert checks[0].mark == "bad" and "worker.py" in checks[0].detail
+    assert not [check for check in checks if check.name == "tiers"], "the tiers are not the trouble"
+
+
+@pytest.mark.anyio
+async def test_a_server_that_keeps_no_record_of_workers_still_tells_who_polled(
+    env: WorkflowEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuses(*_: object, **__: object) -> None:
+        raise RPCError("unknown method ListWorkers", RPCStatusCode.UNIMPLEMENTED, b"")
+
+    queue = f"served-{uuid.uuid4().hex[:8]}"
+    with worker(env.client.service_client.config.target_host, queue):
+        await alive(env.client, queue)
+        monkeypatch.setattr(env.client.workflow_service, "list_workers", refuses)
+        found = await look(env.client, [queue])
+    assert found.beats is None
+    assert [each.alive for each in at_queue(queue, found)] == [True]
+
+
+# ---------------------------------------------------------------- a worker of another shell
+
+
+@pytest.fixture
+async def simulator(anyio_backend: str) -> AsyncIterator[Simulator]:
+    async with Simulator(Script(key="sk-ant-of-this-simulator-0001")) as scripted:
+        yield scripted
+
+
+def shell(path: Path, simulator: Simulator | None = None, key: str = "") -> Settings:
+    """The settings of a shell; without a simulator, of one that has no endpoint."""
+    if simulator is None:
+        return Settings(_env_file=None, state_dir=path)
+    return Settings(
+        _env_file=None,
+        state_dir=path,
+        anthropic_base_url=simulator.url,
+        anthropic_api_key=SecretStr(key or simulator.script.key),
+    )
+
+
+async def shown(client: Client, run_id: str) -> tuple[tuple[str, ...], str]:
+    """A run's notes, and its board in the Web UI; nothing while no worker answers."""
+    handle = client.get_workflow_handle(run_id)
+    patience = timedelta(seconds=5)
+    with suppress(RPCError, WorkflowQueryFailedError):
+        run = await handle.query("view", result_type=RunView, rpc_timeout=patience)
+        page = await handle.query(
+            "__temporal_workflow_metadata", result_type=WorkflowMetadata, rpc_timeout=patience
+        )
+        return run.notes, page.current_details
+    return (), ""
+
+
+@pytest.mark.anyio
+async def test_a_run_whose_worker_came_back_without_an_endpoint_says_so_and_is_healed_by_up(
+    tmp_path: Path, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    ours, bare = shell(tmp_path, simulator), shell(tmp_path)
+    key = simulator.script.key
+    simulator.script = Script(key=key, latency=(600, 600))
+    endpoint = await asyncio.to_thread(up, ours)
+    try:
+        client = await connect(endpoint.target, 30)
+        plan = ready(subtask("t1", tier="haiku"))
+        probe = await DirectoryStore.at(endpoint.store_url).put(b"probe")
+        goal = Goal(text="g", use_models=True, plan=plan, probe=probe)
+        handle = await client.start_workflow(
+            "SupervisorWorkflow",
+            goal,
+            id="starved",
+            task_queue=endpoint.task_queue,
+            result_type=Report,
+        )
+
+        async def in_flight() -> bool:
+            return simulator.log.now > 0
+
+        await until(in_flight)
+        assert (await shown(client, "starved"))[0] == (), "its worker serves it"
+        await asyncio.to_thread(killed, endpoint.worker_pid)
+        await asyncio.to_thread(ensure_up, bare)
+        line = in_words("", ["haiku", "sonnet", "opus"], embedded=True)
+
+        async def said() -> bool:
+            return line in (await shown(client, "starved"))[0]
+
+        await until(said)
+        assert for_markdown(line) in (await shown(client, "starved"))[1]
+        told = await unserved(client, endpoint.task_queue, ["haiku"], embedded=True)
+        assert told == (in_words("", ["haiku"], embedded=True),)
+        # What doctor says, in the shell of each.
+        checks = {check.name: check for check in await doctor.polled(client, endpoint.target)}
+        assert checks["tiers"].mark == "bad" and checks["tiers"].detail.startswith("1 call wait")
+        assert "none, as in this shell" in worker_endpoint(bare, True)[0].detail
+        assert "the worker has none" in worker_endpoint(ours, True)[0].detail
+        simulator.script = Script(key=key)
+        await asyncio.to_thread(up, ours)
+        async with asyncio.timeout(90):
+            assert (await handle.result()).status == "complete"
+        assert line not in (await shown(client, "starved"))[1]
+        (same,) = worker_endpoint(ours, True)
+        assert (same.mark, same.detail) == ("ok", "the same as this shell's")
+        (kept,) = worker_endpoint(bare, True)
+        assert "has one that this shell has not" in kept.detail
+        (other,) = worker_endpoint(shell(tmp_path, simulator, key="another"), True)
+        assert "another key" in other.detail
+    finally:
+        await asyncio.to_thread(down, ours)
+
+
+@pytest.mark.anyio
+async def test_doctor_says_when_the_endpoint_refuses_the_key_and_pays_nothing_to_know(
+    tmp_path: Path, simulator: Simulator
+) -> None:
+    accepted, _ = await models(shell(tmp_path, simulator))
+    assert (accepted.mark, accepted.detail.split(": ")[0]) == (
+        "ok",
+        f"{simulator.url}, key …0001 (29 characters)",
+    )
+    wrong = shell(tmp_path, simulator, key="sk-ant-of-somebody-else-9876")
+    refused, named = await models(wrong)
+    assert refused.mark == "bad" and "401" in refused.detail
+    assert "…9876" in refused.detail and "somebody" not in refused.detail
+    assert "set ANTHROPIC_API_KEY" in refused.detail
+    assert named.mark == "note"
+    assert simulator.log.report()["requests"] == 0
+
+
+@pytest.mark.anyio
+async def test_an_endpoint_that_cannot_be_asked_for_free_refuses_no_key(tmp_path: Path) -> None:
+    async with serving(PlainEndpoint()) as endpoint:
+        settings = Settings(_env_file=None, state_dir=tmp_path, anthropic_base_url=endpoint.url)
+        assert [check.mark for check in await models(settings)] == ["ok", "ok"]

@@ -1,0 +1,95 @@
+"""What somebody asks for has an effect, or is refused in a line that names it: pure rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from activities import checks
+from activities.agents import Agents
+from activities.journal import FileJournal
+from driving import ROLES, Drive, subtask
+from orchestrator import graph
+from orchestrator.contracts import Call, Check, Plan, Subtask
+from orchestrator.errors import CallRefused
+from orchestrator.materials import WorkMaterial
+from orchestrator.storage import DirectoryStore
+from orchestrator.unread import unread
+from outcomes import begun, end
+
+
+def seconds_of(run: Drive, flight_id: str) -> float:
+    return run.state.flights[flight_id].timeouts["start_to_close_timeout"].total_seconds()
+
+
+@pytest.mark.parametrize("seconds", [7, 900])
+def test_the_time_of_a_subtask_is_in_force_on_its_call_and_doubles_with_its_room(
+    seconds: int,
+) -> None:
+    run = begun(subtask("a"), subtask_timeout_seconds=seconds)
+    assert seconds_of(run, "work-a-1") == seconds
+    end(run, "work-a-1", "truncated")
+    assert seconds_of(run, "work-a-2") == 2 * seconds
+    end(run, "work-a-2")
+    assert seconds_of(run, "synthesize-1") == 400, "other calls take what their room needs"
+
+
+@pytest.mark.parametrize(
+    ("role", "fields", "named"),
+    [
+        ("scanner", {"tier": "haiku"}, "tier: no effect"),
+        ("scanner", {"acceptance_criteria": "short"}, "acceptance_criteria: no effect"),
+        ("scanner", {"checks": (Check(kind="valid_json"),)}, "checks: no effect"),
+        ("sorter", {"tier": "sonnet"}, "tier: no effect, because role 'sorter' is always"),
+    ],
+)
+def test_a_field_that_a_subtask_s_role_ignores_is_refused(
+    role: str, fields: dict[str, object], named: str
+) -> None:
+    asked = Subtask.model_validate(subtask("a", role=role).model_dump() | fields)
+    (wrong,) = graph.problems(Plan(goal="g", subtasks=(asked,)), ROLES, (), 6)
+    assert named in wrong
+
+
+def test_a_role_that_cannot_be_used_is_refused_with_its_reason() -> None:
+    plan = Plan(goal="g", subtasks=(subtask("a", role="reader"),))
+    (wrong,) = graph.problems(plan, ROLES, (), 6, unusable={"reader": "one.md: tools: Bash"})
+    assert wrong.endswith("role 'reader' cannot be used: one.md: tools: Bash")
+
+
+def test_a_folder_is_refused_where_an_agent_would_have_to_read_it() -> None:
+    read = Plan(goal="g", subtasks=(Subtask.model_validate(
+        subtask("a").model_dump() | {"inputs": ("repo",)}
+    ),))  # fmt: skip
+    scanned = Plan(goal="g", subtasks=(Subtask.model_validate(
+        subtask("a", role="scanner").model_dump() | {"inputs": ("repo",)}
+    ),))  # fmt: skip
+    assert "a: input 'repo' is a folder" in graph.folder_problem(read, ROLES, ["repo"])
+    assert "input 'repo' is a folder" in graph.folder_problem(None, ROLES, ["repo"])
+    assert graph.folder_problem(scanned, ROLES, ["repo"]) == ""
+    assert graph.folder_problem(None, ROLES, []) == ""
+
+
+def test_a_misspelt_field_of_a_plan_is_named_with_its_place() -> None:
+    given = {"goal": "g", "stratgy": "merge", "subtasks": [{"id": "a", "depend_on": []}]}
+    assert unread(Plan, given) == ("stratgy", "subtasks[0].depend_on")
+
+
+def test_an_argument_that_a_check_ignores_is_refused() -> None:
+    (wrong,) = checks.problems([Check(kind="cites_sources", argument="3")])
+    assert "takes no argument" in wrong
+
+
+@pytest.mark.anyio
+async def test_a_check_that_cannot_be_carried_out_is_refused_before_anything_is_paid(
+    tmp_path: Path,
+) -> None:
+    agents = Agents(
+        None, FileJournal(tmp_path), DirectoryStore(tmp_path), {}, {}, lambda _model, _usage: None
+    )
+    edited = subtask("a").model_copy(update={"checks": (Check(kind="regex", argument="("),)})
+    call = Call(id="work-a-1", kind="work", subtask_id="a", role="analyst")
+    with pytest.raises(CallRefused, match=r"checks: regex '\('"):
+        await ActivityEnvironment().run(agents.work, call, WorkMaterial(subtask=edited))

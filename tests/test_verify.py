@@ -1,0 +1,98 @@
+"""`--models` on a code review: a model adds verdicts to what the analysers found and takes nothing
+away; secrets stay here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from activities import snapshot
+from activities.analysers.lenses import lens_tools
+from activities.excerpts import excerpt
+from activities.snapshots import Snapshots
+from conftest import Runs
+from orchestrator.contracts import Goal, GoalInput, Limits, Report
+from orchestrator.errors import CallRefused
+from repositories import Repository
+from scripted import ScriptedModel
+
+SECRET = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+CODE = f"""import subprocess
+
+
+def run(name):
+    subprocess.call("ls " + name, shell=True)
+    return undefined_name
+
+
+TOKEN = "{SECRET}"
+"""
+
+
+def verdicts(*words: str) -> dict[str, Any]:
+    said = [
+        {"remark": number, "verdict": word, "reason": f"Line {number} shows it."}
+        for number, word in enumerate(words, 1)
+    ]
+    return {"verdicts": said}
+
+
+async def review(
+    runs: Runs,
+    model: ScriptedModel | None,
+    limits: Limits = Limits(),  # noqa: B008
+) -> Report:
+    folder = runs.folder / "repository"
+    if not folder.exists():
+        Repository.at(folder).commit({"a.py": CODE})
+    goal = Goal(
+        text="Review",
+        playbook="code-review",
+        inputs=(GoalInput(name="repo", kind="repository", value=str(folder)),),
+        use_models=model is not None,
+        limits=limits,
+    )
+    tools = lens_tools(Snapshots(runs.store, runs.folder / "snapshots"))
+    return await runs.run(goal, model, tools=tools, take_snapshot=snapshot.take)
+
+
+async def test_a_model_adds_a_verdict_to_each_remark_and_no_remark_is_lost(runs: Runs) -> None:
+    plain = await review(runs, None)
+    count = len(plain.data["remarks"])  # type: ignore[arg-type]
+    model = ScriptedModel({"verify": [verdicts(*["confirmed"] * (count - 1), "refuted")]})
+    report = await review(runs, model)
+
+    def bare(data: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{**each, "verdict": "", "reason": ""} for each in data["remarks"]]
+
+    assert count >= 3
+    assert sorted(map(str, bare(report.data))) == sorted(map(str, bare(plain.data)))
+    assert [each["verdict"] for each in report.data["remarks"]][-1] == "refuted"  # type: ignore
+    assert report.data["by_verdict"] == {"confirmed": count - 1, "refuted": 1}
+    assert "### Refuted by a model" in report.answer
+    assert f"Line {count} shows it" in report.answer
+    assert model.heard == ["verify"] and report.model_calls == 1
+    (asked,) = model.requests
+    assert "shell=True" in asked.prompt, "the code around a remark is its material"
+    assert SECRET not in asked.prompt and SECRET not in asked.system
+
+
+async def test_without_an_answer_or_the_money_the_remarks_stand_as_they_were(runs: Runs) -> None:
+    plain = await review(runs, None)
+    refusing = await review(runs, ScriptedModel({"verify": [CallRefused("not today")]}))
+    poor = await review(runs, ScriptedModel({}), Limits.model_validate({"dollars": "0.001"}))
+    for report in (refusing, poor):
+        assert report.status == "complete_with_gaps"
+        assert report.data["remarks"] == plain.data["remarks"]
+        assert "could not be verified" in report.answer
+
+
+def test_an_excerpt_withholds_lines_and_keys_and_stays_small() -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIabc\n" * 9 + "-----END RSA PRIVATE KEY-----"
+    text = f"first\npassphrase of mine\n{key}\nlast\n"
+    shown = excerpt(text, 5, withheld=[2])
+    assert "first" in shown and "   14  last" in shown
+    assert "mine" not in shown and "MIIabc" not in shown
+    assert excerpt("", 1) == ""
+    wide = excerpt("x" * 10_000 + "\n" + "\u4e00" * 10_000, 1)
+    assert len(wide.encode()) <= 3_000
