@@ -4,8 +4,10 @@ What the SDK hands over together, an activation, is not recorded: a worker that 
 is asked a query first is given results in another grouping, and at another time, than a replay
 will be. Code that could notice would make a history that its own replay does not follow. So each
 result is handed over by itself, in the order of the history, and the workflow comes to rest before
-the next; and results that the SDK hands over only to answer a query are refused: the query fails,
-the run leaves this worker's cache, and its next task reads all of the history.
+the next. An Update comes last, after all results of its activation: the SDK sorts it first, but a
+task accepts it behind every result that came before or with it, so that last is its place however
+they were grouped. And results that the SDK hands over only to answer a query are refused: the query
+fails, the run leaves this worker's cache, and its next task reads all of the history.
 
 Two signs tell such results. No workflow task began since the one before: they are refused at once.
 Or one began that another worker was given, and died with: then the query comes right after the
@@ -39,6 +41,7 @@ ENDS = (
     "cancel_workflow_execution",
     "continue_as_new_workflow_execution",
 )
+UPDATE = "do_update"
 QUERY = "legacy_query"
 """The SDK's id of a query that comes by itself, not with a workflow task."""
 REFUSED = "this run is being taken over by another worker; ask again in a moment"
@@ -59,7 +62,11 @@ class _Instance(WorkflowInstance):
     time_ns: int = 0
     """Of the workflow task that was last handed over."""
     events: int = 0
-    """How much of the history had been."""
+    """How much of the history had been; too much by two where the server dropped the task, as it
+    does when all that a task brought were Updates that were refused.
+    """
+    asked: bool = False
+    """Whether anything was asked for in answer: only then can the same task bring more."""
     fresh: bool = True
     """Whether it has not been handed results yet that are no replay."""
     unsure: bool = False
@@ -83,6 +90,7 @@ class _Instance(WorkflowInstance):
             if not done.HasField("successful") or _ended(done):
                 break
         assert whole is not None, "an activation has at least one part"
+        self.asked = _asks(whole)
         return whole
 
     def _is_outside_a_task(self, act: WorkflowActivation) -> bool:
@@ -90,7 +98,7 @@ class _Instance(WorkflowInstance):
         return (
             not act.is_replaying
             and act.timestamp.ToNanoseconds() == self.time_ns
-            and act.history_length > self.events
+            and (act.history_length > self.events or not self.asked)
             and any(job.WhichOneof("variant") in RESULTS for job in act.jobs)
         )
 
@@ -120,13 +128,18 @@ class _Instance(WorkflowInstance):
 
 
 def _parts(act: WorkflowActivation) -> Iterator[WorkflowActivation]:
-    """The activation in as many as it has results; what is not one goes first, as it would."""
+    """The activation in as many as it has results; Updates go last, and what else there is first,
+    as it would.
+    """
     results = [job for job in act.jobs if job.WhichOneof("variant") in RESULTS]
-    others = [job for job in act.jobs if job.WhichOneof("variant") not in RESULTS]
-    if others or not results:
+    updates = [job for job in act.jobs if job.WhichOneof("variant") == UPDATE]
+    others = [job for job in act.jobs if job.WhichOneof("variant") not in (*RESULTS, UPDATE)]
+    if others or not act.jobs:
         yield _with(act, others)
     for job in results:
         yield _with(act, [job])
+    if updates:
+        yield _with(act, updates)
 
 
 def _with(act: WorkflowActivation, jobs: list[WorkflowActivationJob]) -> WorkflowActivation:
@@ -135,6 +148,15 @@ def _with(act: WorkflowActivation, jobs: list[WorkflowActivationJob]) -> Workflo
     del part.jobs[:]
     part.jobs.extend(jobs)
     return part
+
+
+def _asks(done: WorkflowActivationCompletion) -> bool:
+    """Whether this has anything that the server records: no answer to a query, no refusal."""
+    return any(
+        command.WhichOneof("variant") != "respond_to_query"
+        and not command.update_response.HasField("rejected")
+        for command in done.successful.commands
+    )
 
 
 def _ended(done: WorkflowActivationCompletion) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from temporalio.api.enums.v1 import TimeoutType
@@ -162,10 +163,25 @@ class Desk:
 
 @dataclass
 class Handed:
-    """One workflow task: what it handed over, and at which time."""
+    """One workflow task, or what it was answered at once: what it handed over, and at which
+    time.
+    """
 
     at: int
     jobs: list[WorkflowActivationJob]
+
+    def split(self, cuts: Sequence[int]) -> list[list[WorkflowActivationJob]]:
+        """Its results in several activations, as they are when some are handed over to answer a
+        query; its Updates come with the last, which alone is a task, and stand first in it.
+        """
+        updates = [job for job in self.jobs if job.HasField("do_update")]
+        results = [job for job in self.jobs if not job.HasField("do_update")]
+        parts = [results[first:last] for first, last in pairwise((0, *cuts, len(results)))]
+        return [*parts[:-1], [*updates, *parts[-1]]]
+
+    @property
+    def results(self) -> int:
+        return sum(not job.HasField("do_update") for job in self.jobs)
 
 
 @dataclass
@@ -186,14 +202,14 @@ class Played:
         jobs = sorted(jobs, key=lambda job: job.WhichOneof("variant") not in FIRST)
         commands = self.run.take(jobs, self.desk.now)
         assert self.run.refused == ""
-        task = Handed(self.desk.now, [job for job in jobs if not _rejected(job, commands)])
+        jobs = [job for job in jobs if not _rejected(job, commands)]
+        self.tasks.append(Handed(self.desk.now, jobs))
         at_once = self.desk.take(commands)
         while at_once and not self.run.over:
-            task.jobs += at_once
+            self.tasks.append(Handed(self.desk.now, at_once))
             commands = self.run.take(at_once, self.desk.now)
             assert self.run.refused == ""
             at_once = self.desk.take(commands)
-        self.tasks.append(task)
 
     def ends(self, activity_id: str, outcome: str = "complete", **took: float) -> Any:
         """The job of an activity's end."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -65,10 +65,8 @@ def regrouped(
     """
     groups: list[tuple[int, Sequence[WorkflowActivationJob]]] = []
     for task in tasks:
-        places = range(1, len(task.jobs))
-        cuts = [place for place in places if draw(st.booleans())]
-        for first, last in pairwise((0, *cuts, len(task.jobs))):
-            jobs = task.jobs[first:last]
+        cuts = [place for place in range(1, task.results + 1) if draw(st.booleans())]
+        for jobs in task.split(cuts):
             fixed = any(job.WhichOneof("variant") in FIRST for job in jobs)
             groups.append((task.at + (0 if fixed else draw(SKEWS)), jobs))
     return groups
@@ -275,18 +273,17 @@ def test_every_way_to_split_a_task_leads_to_the_same_commands(meant: Any) -> Non
     for place, task in enumerate(played.tasks):
         before = [(each.at, each.jobs) for each in played.tasks[:place]]
         after = [(each.at, each.jobs) for each in played.tasks[place + 1 :]]
-        for cuts in splits(len(task.jobs)):
+        for cuts in splits(task.results):
             parts = []
-            for number, (start, end) in enumerate(pairwise((0, *cuts, len(task.jobs)))):
-                jobs = task.jobs[start:end]
+            for number, jobs in enumerate(task.split(cuts)):
                 ordered = any(job.HasField("do_update") for job in jobs)
                 parts.append((task.at if ordered else task.at - (9 - number) * SECOND, jobs))
             assert again(played.goal, [*before, *parts, *after], played.run.flags) == first
 
 
 def splits(jobs: int) -> list[tuple[int, ...]]:
-    places = range(1, jobs)
-    return [cuts for count in range(jobs) for cuts in combinations(places, count)]
+    places = range(1, jobs + 1)
+    return [cuts for count in range(jobs + 1) for cuts in combinations(places, count)]
 
 
 # ---------------------------------------------------------------- results without a task
@@ -306,16 +303,27 @@ def test_results_that_belong_to_no_task_are_refused_and_change_nothing() -> None
 def test_nothing_but_results_without_a_task_is_refused() -> None:
     played = working()
     run, at = played.run, played.tasks[-1].at
-    run.take([query()], at, length=4)
-    assert run.refused == "" and run.commands[-1].respond_to_query.HasField("succeeded")
     # What was scheduled and cut in this very task comes back at its time and length.
     run.take([played.ends("work-first-1")], at, length=3)
     assert run.refused == ""
+    run.take([query()], at, length=4)
+    assert run.refused == "" and run.commands[-1].respond_to_query.HasField("succeeded")
     # A replay may come to a task that began in the same nanosecond.
     run.take([played.ends("work-second-1")], at, replaying=True, length=9)
     assert run.refused == ""
     run.take([by_hand.cancels()], at + 1, length=12)
     assert run.refused == ""
+    run.drop()
+
+
+def test_results_after_a_task_that_the_server_dropped_belong_to_none() -> None:
+    """A task of nothing but a refused Update leaves no events: what comes next has their ids."""
+    played = working()
+    run, at = played.run, played.tasks[-1].at + 1
+    run.take([played.order("resume")], at, length=5)
+    assert run.commands[-1].update_response.HasField("rejected")
+    run.take([played.ends("work-first-1")], at, length=5)
+    assert run.refused == REFUSED
     run.drop()
 
 

@@ -288,9 +288,8 @@ class SupervisorWorkflow:
         """Accept an Update of this name: it appends an event and awaits its outcome."""
 
         async def order(order: Order) -> str:
-            # An Update is handed over before the results of its batch, wherever it came: its turn
-            # comes with a timer, which has a place among them. When it was accepted is recorded:
-            # it is the moment of the workflow task that carried it.
+            # An order's turn comes with a timer, which has a place of its own among the results.
+            # When it was accepted is recorded: the moment of the workflow task that carried it.
             self._accepted += 1
             ticket = Steered(self._accepted, name, order, moment(workflow.time_ns()))
             await workflow.sleep(policies.SHORTEST_SLEEP, summary=ticket.name)
