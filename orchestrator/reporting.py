@@ -70,6 +70,14 @@ def unwritten(state: State) -> str:
     return "work was stopped" if state.stop else "the rest of the budget does not cover a synthesis"
 
 
+def confidence(state: State) -> int | None:
+    """What whoever wrote the answer says of it; None where nobody judged it, as when a template
+    pasted what a model was to write.
+    """
+    synthesis = state.finishing.synthesis
+    return None if synthesis is None or unwritten(state) else synthesis.confidence
+
+
 def report(state: State) -> Report:
     """The run's final answer, as far as it got."""
     synthesis = state.finishing.synthesis
@@ -92,7 +100,7 @@ def report(state: State) -> Report:
         conflicts=_conflicts(state),
         flags=synthesis.flags if synthesis else (),
         notes=notes(state),
-        confidence=synthesis.confidence if synthesis else None,
+        confidence=confidence(state),
         usage=ledger.all_usage,
         model_calls=ledger.paid.calls + ledger.held.calls,
         dollars_estimated=state.estimate.expected if state.estimate else Decimal(0),

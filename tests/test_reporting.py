@@ -107,6 +107,18 @@ def test_an_answer_that_a_template_made_says_so() -> None:
     assert not any("template" in note for note in report.notes), "said once, by the gap"
 
 
+def test_a_template_s_paste_in_place_of_a_synthesis_has_no_confidence() -> None:
+    run = begun(subtask("a"))
+    end(run, "work-a-1")
+    end(run, "synthesize-1", "refused")
+    end(run, "synthesize-2", value=Synthesis(answer="found", by_template=True, confidence=90))
+    assert reporting.report(run.state).confidence is None
+    meant = run.state.goal.model_copy(update={"use_models": False})
+    finishing = replace(run.state.finishing, unwritten="")
+    by_code = replace(run.state, goal=meant, finishing=finishing)
+    assert reporting.report(by_code).confidence == 90, "an answer that code was to write keeps it"
+
+
 def test_a_template_s_answer_is_no_warning_where_no_model_was_to_be_asked() -> None:
     run = begun(subtask("a"))
     end(run, "work-a-1")
