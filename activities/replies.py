@@ -23,7 +23,10 @@ from orchestrator.text import visible
 
 BROKEN_CHARACTERS = 20_000
 """How much of a malformed answer goes back to be mended."""
-NO_COUNT = "the endpoint's count of tokens cannot be; the call counts at its full reservation"
+NO_COUNT = (
+    "the endpoint's count of tokens is none that a call can have, so no less than the full"
+    " reservation counts"
+)
 
 Asked = TypeVar("Asked", bound=Answer)
 Value = TypeVar("Value", bound=Contract)
@@ -112,16 +115,10 @@ def _bill(call: Call, answer: ModelAnswer, price_of: PriceOf) -> Bill:
         cost, final = asked, False
         counts_at = "its full reservation" if cost <= call.ceiling else f"{call.model.id}'s price"
         notes.append(
-            f"the endpoint named model '{visible(answer.model)}', which has no price; the call "
-            f"counts at {counts_at}"
+            f"the endpoint named model '{visible(answer.model)}', which has no price, so"
+            f" {counts_at} counts"
         )
-    # Dollars above the reservation are noted where they are settled, once.
-    dearer = bool(call.model.prices) and cost is not None and cost > call.ceiling
-    if not dearer and usage.total > call.token_ceiling:
-        notes.append(
-            "the endpoint billed more than was reserved: "
-            f"{usage.total} of {call.token_ceiling} tokens"
-        )
+    # What is above the reservation is noted where it is settled.
     return Bill(
         model=answer.model,
         calls=1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from decimal import ROUND_UP, Decimal
@@ -9,7 +10,7 @@ from typing import Any
 
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
-from orchestrator import graph, outages, policies, verifying
+from orchestrator import graph, noted, outages, policies, verifying
 from orchestrator.contracts import (
     Finding,
     Gap,
@@ -132,7 +133,7 @@ def title(state: State) -> str:
 
 def notes(state: State) -> tuple[str, ...]:
     """What a reader must know of how the answer came about."""
-    found = list(state.notes)
+    found = [*_counted(state.notes), *noted.lines(state)]
     reused = [each.subtask_id for each in state.findings if each.reused_from]
     if reused and state.goal.fork:
         found.append(f"{', '.join(reused)}: taken over from run {state.goal.fork.run_id}, unpaid.")
@@ -148,6 +149,12 @@ def notes(state: State) -> tuple[str, ...]:
     if not done.revised:
         found += [f"Not mended: {issue.problem}" for issue in done.issues or ()]
     return (*found, *_resets(state), *_assumed(state))
+
+
+def _counted(lines: tuple[str, ...]) -> Iterator[str]:
+    """Each line once, with how often it was said."""
+    for line, times in Counter(lines).items():
+        yield line if times == 1 else f"{line.rstrip('.')} ({times} times)"
 
 
 def _cut(state: State) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TypeVar
 
-from orchestrator import graph, verifying
+from orchestrator import graph, noted, verifying
 from orchestrator.contracts import Bill, Call, Draft, Finding, FindingStatus, Try
 from orchestrator.events import Stop
 from orchestrator.state import Progress, Setback, State, passes_on
@@ -217,26 +217,19 @@ def landed(state: State, flight_id: str) -> State:
 
 def pay(state: State, call: Call, bill: Bill) -> State:
     """Settle a call in the ledger and with its subtask. A bill that is not final counts at the
-    reservation, or at itself where that is more; what the endpoint billed above the reservation,
-    and what else is to be known of the bill, is noted.
+    reservation, or at itself where that is more; what is to be known of it is noted.
     """
     assert call.model is not None, "what asks no model is not paid"
-    reserved = state.ledger.reserved[call.id].dollars
-    paid = bill
+    amount = state.ledger.reserved[call.id]
+    reserved, paid = amount.dollars, bill
     if not bill.final:
         known = bill.dollars or Decimal(0)
         # A model without a price reserves no dollars: that it may have cost some stays known.
         price = max(reserved, known) if call.model.prices else None
         assumed = max(reserved - known, Decimal(0))
         paid = bill.model_copy(update={"dollars": price, "assumed": assumed})
-    noted = [f"{call.id}: {bill.note}"] if bill.note else []
-    if call.model.prices and bill.dollars is not None and bill.dollars > reserved:
-        noted.append(
-            f"{call.id}: the endpoint billed ${bill.dollars}, more than the ${reserved} that were"
-            " reserved for the call."
-        )
-    ledger = state.ledger.settle(call.id, paid)
-    state = replace(state, ledger=ledger, notes=(*state.notes, *noted))
+    state = replace(state, ledger=state.ledger.settle(call.id, paid))
+    state = noted.with_bill(state, call, bill, amount)
     if not call.subtask_id:
         return state
     return update(state, call.subtask_id, lambda each: add_bill(each, paid))

@@ -230,6 +230,8 @@ class State:
     """What was undone, once for each execution that was left."""
     stop: Stop | None = None
     notes: tuple[str, ...] = ()
+    of_bills: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What is to be known of bills, each with the calls it is true of."""
     finished: datetime | None = None
 
     @property
