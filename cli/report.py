@@ -222,13 +222,16 @@ def _goes_on(report: Report) -> list[str]:
 
 
 def _against_estimate(report: Report) -> str:
-    """What the plan was expected to cost, against what the run did; planning counts in the
-    latter.
+    """What the plan was expected to cost, against what the run did; a share only of what is known:
+    a worst case is measured against no estimate.
     """
     estimated, paid = report.dollars_estimated, report.dollars
     if not estimated or paid is None or not report.findings:
         return ""
-    return f" The plan was estimated at {money(estimated)}: it took {paid / estimated:.0%} of that."
+    plan = f" The plan was estimated at {money(estimated)}"
+    if report.assumed:
+        return f"{plan}; because of what is assumed, nobody can say what share of that it took."
+    return f"{plan}: it took {paid / estimated:.0%} of that."
 
 
 def _listed(title: str, items: Iterator[str] | map[str]) -> list[str]:

@@ -506,6 +506,10 @@ def test_a_price_that_is_partly_assumed_does_not_look_like_a_fact() -> None:
     page = pages.as_markdown(report(findings=(lost,), dollars="0.0891", assumed="0.0855"))
     assert "| ≤ $0.0873 |" in page
     assert "$0.0891 for 3 model calls, of which $0.0855 is assumed" in page
+    planned = report(dollars="0.0891", assumed="0.0855", dollars_estimated="0.0125")
+    compared = pages.as_markdown(planned).split("## Price and time")[1]
+    assert "estimated at $0.0125; because of what is assumed, nobody can say" in compared
+    assert "%" not in compared, "a worst case is no share of an estimate"
     assert "≤ $0.0873" in drawn(board(view(row(dollars="0.0873", assumed="0.0855"))))
     paid = view(row(), dollars_spent="0.0873", dollars_cap="2", model_calls=1, assumed="0.0855")
     assert "≤ $0.0873 of $2.00" in drawn(board(paid))
