@@ -25,6 +25,7 @@ from orchestrator.reporting import (
     MEMO_ASSUMED,
     MEMO_DOLLARS,
     MEMO_STATUS,
+    MEMO_WHY,
     STATUS,
     UNPRICED,
     WAITING,
@@ -50,6 +51,8 @@ class Listed:
     """Of a closed run that asked models; "unpriced" where no price is known."""
     assumed: str = "0"
     """Of the dollars, what is the worst case of calls whose answers were lost."""
+    why: str = ""
+    """What stopped a run that failed, in a word or two; empty: nothing did."""
 
 
 def command(
@@ -97,6 +100,7 @@ async def _listed(run: WorkflowExecution) -> Listed:
         goal=" ".join((await _memo(run, MEMO_TITLE)).split()),
         dollars=dollars or None,
         assumed=await _memo(run, MEMO_ASSUMED) or "0",
+        why=await _memo(run, MEMO_WHY),
     )
 
 
@@ -140,10 +144,15 @@ def _cells(row: Listed) -> tuple[str, ...]:
     return tuple(
         for_terminal(cell)
         for cell in (
-            row.id, row.status.replace("_", " "), _price(row), seconds(row.seconds),
+            row.id, _ended(row), _price(row), seconds(row.seconds),
             f"{started:%b %d %H:%M}", row.goal,
         )
     )  # fmt: skip
+
+
+def _ended(row: Listed) -> str:
+    status = row.status.replace("_", " ")
+    return f"{status}: {row.why}" if row.why else status
 
 
 def _price(row: Listed) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from decimal import ROUND_UP, Decimal
 from typing import Any
@@ -19,7 +19,7 @@ from orchestrator.contracts import (
     RoleTier,
     Timings,
 )
-from orchestrator.events import Ask, Prepare
+from orchestrator.events import Ask, Prepare, StopReason
 from orchestrator.state import Progress, State
 from orchestrator.text import sentence
 from orchestrator.titles import title_of
@@ -31,7 +31,15 @@ DOLLARS = SearchAttributeKey.for_float("HoldfastDollars")
 WAITING = SearchAttributeKey.for_bool("HoldfastWaiting")
 MOST_WHY = 500
 """Characters of the message of a workflow that failed."""
-MEMO_STATUS, MEMO_DOLLARS, MEMO_ASSUMED = "status", "dollars", "assumed"
+MEMO_STATUS, MEMO_DOLLARS, MEMO_ASSUMED, MEMO_WHY = "status", "dollars", "assumed", "why"
+_WORDS: Mapping[StopReason, str] = {
+    "budget": "cap",
+    "deadline": "deadline",
+    "endpoint": "endpoint",
+    "refused": "goal refused",
+    "unprepared": "not prepared",
+}
+"""What stopped a run that failed, as a list has room for it."""
 UNPRICED = "unpriced"
 REQUESTER = SearchAttributeKey.for_keyword("HoldfastRequester")
 
@@ -301,7 +309,8 @@ def search_attributes(state: State) -> list[SearchAttributeUpdate[Any]]:
 
 def memo(state: State) -> dict[str, str]:
     """How a run went, for lists, which read no history. Dollars as decimal numbers; `dollars` is
-    empty for a run that asked no model, and "unpriced" where no price is known.
+    empty for a run that asked no model, and "unpriced" where no price is known; `why` says in a
+    word or two what stopped a run that failed.
     """
     ledger = state.ledger
     asked = ledger.paid.calls + ledger.held.calls > 0
@@ -310,7 +319,17 @@ def memo(state: State) -> dict[str, str]:
         MEMO_STATUS: status_of(state),
         MEMO_DOLLARS: dollars if asked else "",
         MEMO_ASSUMED: str(ledger.all_assumed + ledger.held.dollars),
+        MEMO_WHY: _in_a_word(state),
     }
+
+
+def _in_a_word(state: State) -> str:
+    """What stopped a run that failed; empty: it did not fail, or nothing stopped it."""
+    if state.stop is None or status_of(state) != "failed":
+        return ""
+    if state.stopped_by("budget") and not state.ledger.paid.calls:
+        return "cap too small"
+    return _WORDS.get(state.stop.reason, "")
 
 
 # ---------------------------------------------------------------- for readers while it runs

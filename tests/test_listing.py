@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,11 @@ from cli.exits import Stop
 from cli.launch import summary
 from cli.list import Listed, lines
 from cli.options import check_file, check_out
-from orchestrator.contracts import PinnedInput, Report
+from driving import Drive, subtask
+from orchestrator.contracts import Limits, PinnedInput, Report
+from orchestrator.reporting import MEMO_STATUS, MEMO_WHY, memo
 from orchestrator.titles import held, title_of
+from outcomes import begun, end
 
 RUN = Listed(
     "code-review-1122-mm80w", "waits for approval", "2026-11-22T11:00:00+00:00", 12.0,
@@ -33,6 +37,23 @@ def test_a_list_that_is_piped_is_whole_and_marks_what_is_assumed() -> None:
     _, line = lines([RUN], None)
     for part in (RUN.status, RUN.goal, "≤ $0.0873", "12 s"):
         assert part in line
+
+
+def test_a_list_says_what_stopped_a_run_that_failed() -> None:
+    refused = Listed("r", "failed", RUN.started, 1.0, "Compare", why="cap too small")
+    assert "failed: cap too small" in [*lines([refused], 80)][1]
+    small = Drive(None, Limits(dollars=Decimal("0.001"))).state
+    assert small.phase == "closed"
+    assert memo(small)[MEMO_STATUS] == "failed" and memo(small)[MEMO_WHY] == "cap too small"
+    spent = begun(subtask("a"), model_calls=2)
+    end(spent, "work-a-1", "fails a check")
+    assert memo(spent.state)[MEMO_WHY] == "cap", "it got as far as a call"
+    key = begun(subtask("a"))
+    end(key, "work-a-1", "stopping")
+    assert memo(key.state)[MEMO_WHY] == "endpoint"
+    whole = begun(subtask("a"))
+    end(whole, "work-a-1")
+    assert memo(whole.state)[MEMO_WHY] == ""
 
 
 def test_a_list_keeps_hostile_words_on_their_line() -> None:
