@@ -30,7 +30,7 @@ from activities import senders
 from activities.replies import PriceOf
 from orchestrator.contracts import Usage
 from orchestrator.embedded import EmbeddedError, private
-from orchestrator.errors import NotBilled, SpendLimitReached
+from orchestrator.errors import AllowanceReached, NotBilled, SpendLimitReached
 from orchestrator.policies import MOST_DAY, MOST_RUN
 
 FILE_BYTES = 4 * 2**20
@@ -96,15 +96,16 @@ class Allowance:
     """Threads of this process wait for each other here."""
 
     async def hold(self, key: str, model: str, input_tokens: int, max_output: int) -> None:
-        """Set aside what a call can cost at most. SpendLimitReached if it is above what a run or a
-        day may cost; NotBilled if it fits only when others turn out cheaper, or nothing can be
-        written: it comes back. Whoever holds the mark of the journal alone asks for its key.
+        """Set aside what a call can cost at most. AllowanceReached if it is above what a run or a
+        day may cost, SpendLimitReached if nobody can tell; NotBilled if it fits only when others
+        turn out cheaper, or nothing can be written: it comes back. Whoever holds the mark of the
+        journal alone asks for its key.
         """
         dollars = self._worst(model, input_tokens, max_output)
         if self.run is not None and dollars > self.run:
-            raise SpendLimitReached(
-                f"one call may cost ${dollars}; this deployment allows ${self.run:f} a run"
-                f" ({MOST_RUN})"
+            raise AllowanceReached(
+                f"one call may cost ${dollars}; this deployment allows ${self.run:f} a run, whoever"
+                f" starts it: its operator can raise {MOST_RUN}"
             )
         if self.day is not None:
             await asyncio.to_thread(self._hold, _name(key), dollars, self.day)
@@ -156,11 +157,7 @@ class Allowance:
                 day = _without_dead(days.get(today, _Day()))
                 held = sum((each.dollars for key, each in day.held.items() if key != name), _ZERO)
                 if day.paid + dollars > most:
-                    raise SpendLimitReached(
-                        f"this deployment allows ${most:f} a day ({MOST_DAY});"
-                        f" ${day.paid:f} of it are spent since 0:00 UTC,"
-                        f" and this call may cost ${dollars:f}"
-                    )
+                    raise AllowanceReached(_spent(most, day.paid, dollars, today))
                 if day.paid + held + dollars > most:
                     raise NotBilled(
                         f"this deployment allows ${most:f} a day ({MOST_DAY}); ${day.paid:f} are"
@@ -230,6 +227,19 @@ class Allowance:
 
 
 _ZERO = Decimal(0)
+
+
+def _spent(most: Decimal, paid: Decimal, dollars: Decimal, today: date) -> str:
+    """Which cap a call is above, whose it is, and when it has room again."""
+    raised = f"its operator can raise {MOST_DAY}"
+    if dollars > most:
+        again = f"more than a whole day has: {raised}"
+    else:
+        again = f"there is room again from {today + timedelta(days=1)} 0:00 UTC, or {raised}"
+    return (
+        f"this deployment allows ${most:f} a day, for all runs together ({MOST_DAY});"
+        f" ${paid:f} of it are spent since 0:00 UTC, and this call may cost ${dollars:f}; {again}"
+    )
 
 
 def _name(key: str) -> str:

@@ -135,8 +135,8 @@ class Budget(Protocol):
     """What this deployment lets its calls cost, whoever asks for them."""
 
     async def hold(self, key: str, model: str, input_tokens: int, max_output: int) -> None:
-        """Set aside the worst case of a call that is about to leave. SpendLimitReached if it is not
-        allowed; NotBilled if it may be later."""
+        """Set aside the worst case of a call that is about to leave. AllowanceReached if it is not
+        allowed, SpendLimitReached if nobody can tell; NotBilled if it may be later."""
         ...
 
     async def settle(self, key: str, model: str, served: str, usage: Usage | None) -> None:

@@ -29,6 +29,7 @@ _STATUS = {
     "cancelled": "Cancelled",
     "failed": "Failed",
 }
+NOTHING_FINISHED = "Stopped at the budget, before anything was finished"
 
 
 def as_markdown(report: Report, *, subtasks: bool = True, whole: bool = True) -> str:
@@ -62,10 +63,11 @@ def as_markdown(report: Report, *, subtasks: bool = True, whole: bool = True) ->
 
 
 def _summary(report: Report) -> str:
-    parts = [f"**{_STATUS[report.status]}**"]
+    complete = [each for each in report.findings if each.status == "complete"]
+    nothing = report.status == "budget_stopped" and not complete
+    parts = [f"**{NOTHING_FINISHED if nothing else _STATUS[report.status]}**"]
     if report.confidence is not None:
         parts.append(f"confidence {report.confidence} of 100")
-    complete = [each for each in report.findings if each.status == "complete"]
     parts.append(f"{len(complete)} of {len(report.findings)} subtasks")
     parts.append(seconds(report.timings.makespan))
     if report.started:

@@ -11,6 +11,7 @@
       RunStopping         no call of this run can succeed until a person acts
         AuthenticationRefused
         SpendLimitReached
+        AllowanceReached
       ToolFailed          a tool could not do its work; permanent
       BlobLost            the store does not have, or has damaged, what is needed; permanent
 
@@ -113,7 +114,13 @@ class AuthenticationRefused(RunStopping):
 
 
 class SpendLimitReached(RunStopping):
-    """The spend limit of the organisation, of the workspace or of this deployment is reached."""
+    """The spend limit of the organisation or of the workspace is reached, or what this deployment
+    has spent cannot be told.
+    """
+
+
+class AllowanceReached(RunStopping):
+    """The call does not fit into what this deployment may spend, whoever asks."""
 
 
 class ToolFailed(OrchestrationError):

@@ -38,7 +38,7 @@ from orchestrator.materials import (
 )
 
 StopReason = Literal[
-    "budget", "deadline", "cancelled", "endpoint", "declined", "refused", "unprepared"
+    "budget", "allowance", "deadline", "cancelled", "endpoint", "declined", "refused", "unprepared"
 ]
 RUN_FAILED = "RunFailed"
 """The type of the error that closes a run that failed; its detail is the Report."""
@@ -48,6 +48,7 @@ TroubleKind = Literal[
     "over_reservation",
     "refused",
     "stopping",
+    "allowance",
     "unreachable",
     "lost",
     "cancelled",

@@ -6,6 +6,7 @@ events lead to the same state wherever and whenever they are taken in.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -61,6 +62,7 @@ from orchestrator.events import (
     TellAbove,
     ToolEnded,
     Trouble,
+    TroubleKind,
     Unanswered,
     UseTool,
     WasReset,
@@ -81,6 +83,10 @@ from orchestrator.state import Flight, State
 PREPARE = Prepare().id
 OWN_REPAIR = ("plan", "replan")
 """These calls are told all errors at once, malformed or invalid alike."""
+STOPS: Mapping[TroubleKind, StopReason] = {"stopping": "endpoint", "allowance": "allowance"}
+"""What every further call would end as, too."""
+HOPELESS = ("refused", *STOPS, "cancelled", "not_billed", "unreachable")
+"""What is not worth another call."""
 
 
 Expected = TypeVar("Expected", bound=Contract)
@@ -327,9 +333,9 @@ def _unanswered(state: State, call: Call, trouble: Trouble, now: datetime) -> St
     purpose = purpose_of(call.id)
     failures = state.transport.get(purpose, 0) + 1
     state = replace(state, transport={**state.transport, purpose: failures})
-    if trouble.kind == "stopping":
-        state = replace(state, stop=state.stop or Stop("endpoint", trouble.why))
-    hopeless = trouble.kind in ("refused", "stopping", "cancelled", "not_billed", "unreachable")
+    if trouble.kind in STOPS:
+        state = replace(state, stop=state.stop or Stop(STOPS[trouble.kind], trouble.why))
+    hopeless = trouble.kind in HOPELESS
     most = policies.TOO_LONG_TRIES if trouble.too_long else policies.TRANSPORT_TRIES
     if not hopeless and failures < most:
         return state

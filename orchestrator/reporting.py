@@ -51,13 +51,16 @@ def status_of(state: State) -> ReportStatus:
     if state.stopped_by("declined"):
         return "declined"
     complete = [finding for finding in state.findings if finding.status == "complete"]
+    whole = len(complete) == len(state.work) and not unwritten(state)
+    if state.stopped_by("allowance") and not (complete and whole):
+        # Also with nothing complete: the run did nothing wrong, and another day it would go on.
+        return "budget_stopped"
     if not complete:
         return "failed"
     if state.stop and state.stop.reason == "budget":
         return "budget_stopped"
     if state.stop and state.stop.reason == "deadline":
         return "deadline_partial"
-    whole = len(complete) == len(state.work) and not unwritten(state)
     return "complete" if whole else "complete_with_gaps"
 
 

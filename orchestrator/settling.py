@@ -134,7 +134,7 @@ def _end_of_work(state: State, now: datetime) -> State:
         return replace(state, phase="closed", finished=now)
     complete = any(finding.status == "complete" for finding in state.findings)
     # Nothing complete: what there is is shown, and nothing is paid for it.
-    free = not complete or not state.goal.use_models or state.stopped_by("endpoint")
+    free = not complete or not state.goal.use_models or state.stopped_by("endpoint", "allowance")
     # A template's answer that a model verifies is not written anew by one.
     free = free or verifying.wanted(state)
     finishing = replace(state.finishing, by_template=state.finishing.by_template or free)

@@ -31,6 +31,7 @@ KINDS: dict[str, TroubleKind] = {
     "CallRefused": "refused",
     "AuthenticationRefused": "stopping",
     "SpendLimitReached": "stopping",
+    "AllowanceReached": "allowance",
     "EndpointUnreachable": "unreachable",
     "BlobLost": "lost",
 }

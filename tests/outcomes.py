@@ -51,7 +51,7 @@ DRAFTS = {
 }
 PROBLEMS = ("refusal", "malformed", "truncated", "invalid")
 TROUBLES = (
-    "not_billed", "possibly_billed", "over_reservation", "refused", "stopping"
+    "not_billed", "possibly_billed", "over_reservation", "refused", "stopping", "allowance"
 )  # fmt: skip
 WORK_OUTCOMES = ("complete", "complete", "complete", *DRAFTS, *PROBLEMS, *TROUBLES)
 

@@ -34,6 +34,7 @@ from orchestrator.contracts import (
     Unreached,
 )
 from orchestrator.errors import (
+    AllowanceReached,
     AuthenticationRefused,
     CallRefused,
     EndpointUnreachable,
@@ -79,6 +80,7 @@ FAILURES: dict[str, ApplicationError] = {
     "over_reservation": OverReservation("too big", Bill(model="m", dollars=Decimal("0.01"))),
     "refused": CallRefused("400"),
     "stopping": AuthenticationRefused("401"),
+    "allowance": AllowanceReached("$1 a day"),
     "unreachable": EndpointUnreachable(Unreached(address="http://a", why="refused")),
     "no such host": EndpointUnreachable(
         Unreached(address="http://a", why="no such name", unknown_host=True)

@@ -26,7 +26,13 @@ from driving import BRIEFING, START, Drive, subtask
 from orchestrator import keeping
 from orchestrator.contracts import Bill, Goal, Limits, Order, Plan, Usage
 from orchestrator.embedded.identity import model_environment, worker_environment
-from orchestrator.errors import NotBilled, OrchestrationError, PossiblyBilled, SpendLimitReached
+from orchestrator.errors import (
+    AllowanceReached,
+    NotBilled,
+    OrchestrationError,
+    PossiblyBilled,
+    SpendLimitReached,
+)
 from orchestrator.events import Prepare, Prepared, Started
 from orchestrator.reducer import apply
 from orchestrator.settings import Settings
@@ -114,9 +120,21 @@ async def test_what_calls_cost_adds_up_and_what_is_above_is_refused(tmp_path: Pa
     assert spent(tmp_path) == ("0", "0.600")
     await budget.settle("one", "m", "m", Usage(input_tokens=100, output_tokens=400))
     assert spent(tmp_path) == ("0.500", "0")
-    with pytest.raises(SpendLimitReached, match=r"\$1 a day .HOLDFAST_MOST_DOLLARS_DAY.; \$0.500"):
+    with pytest.raises(AllowanceReached) as refused:
         await budget.hold("two", "m", 501, 0)
+    assert str(refused.value).endswith(
+        "this deployment allows $1 a day, for all runs together (HOLDFAST_MOST_DOLLARS_DAY);"
+        " $0.500 of it are spent since 0:00 UTC, and this call may cost $0.501;"
+        " there is room again from 2026-11-23 0:00 UTC,"
+        " or its operator can raise HOLDFAST_MOST_DOLLARS_DAY"
+    )
     await budget.hold("two", "m", 500, 0)
+
+
+async def test_a_call_that_no_day_has_room_for_is_promised_none(tmp_path: Path) -> None:
+    with pytest.raises(AllowanceReached, match="more than a whole day has") as refused:
+        await allowance(tmp_path).hold("one", "m", 1001, 0)
+    assert "room again" not in str(refused.value)
 
 
 async def test_what_was_not_billed_is_given_back_and_what_nobody_knows_is_not(
@@ -153,7 +171,7 @@ async def test_what_a_dead_worker_had_set_aside_stays_paid(tmp_path: Path) -> No
     held = {"dollars": "0.9", "machine": senders.this_machine(), "process": a_dead_process()}
     content = {str(DAY): {"paid": "0", "held": {"x": held}}}
     (tmp_path / "spent.json").write_text(json.dumps(content))
-    with pytest.raises(SpendLimitReached):
+    with pytest.raises(AllowanceReached):
         await allowance(tmp_path).hold("two", "m", 200, 0)
 
 
@@ -165,7 +183,7 @@ async def test_a_new_day_begins_at_nothing_and_settles_what_was_sent_before(tmp_
     assert spent(tmp_path) == ("0.500", "0")
     assert spent(tmp_path, DAY + timedelta(days=1)) == ("0", "0.900")
     # A clock that is set back finds the day as it was.
-    with pytest.raises(SpendLimitReached):
+    with pytest.raises(AllowanceReached):
         await allowance(tmp_path).hold("again", "m", 600, 0)
 
 
@@ -201,7 +219,7 @@ async def test_without_a_price_nothing_leaves(tmp_path: Path) -> None:
 
 
 async def test_one_call_above_the_cap_of_a_run_is_refused_whoever_asks(tmp_path: Path) -> None:
-    with pytest.raises(SpendLimitReached, match="HOLDFAST_MOST_DOLLARS_RUN"):
+    with pytest.raises(AllowanceReached, match="HOLDFAST_MOST_DOLLARS_RUN"):
         await allowance(tmp_path, day=None, run="0.5").hold("one", "m", 501, 0)
     assert not (tmp_path / "spent.json").exists(), "nothing is kept without a cap for the day"
 
@@ -221,7 +239,7 @@ async def test_a_call_that_is_not_allowed_never_leaves_and_may_be_sent_tomorrow(
     tmp_path: Path,
 ) -> None:
     model = Lines([ANSWER])
-    with pytest.raises(SpendLimitReached):
+    with pytest.raises(AllowanceReached):
         await ask(tmp_path, model, "3.9")
     assert model.requests == [] and not [*(tmp_path / "journal").iterdir()]
     await ask(tmp_path, model, "100")

@@ -248,11 +248,12 @@ def check_closed(drive: Drive, chance: Chance) -> None:
     report = reporting.report(state)
     assert (report.status == "complete") <= (not report.gaps)
     complete = [each for each in state.findings if each.status == "complete"]
-    if state.stop is None or state.stop.reason not in ("cancelled", "endpoint"):
+    if state.stop is None or state.stop.reason not in ("cancelled", "endpoint", "allowance"):
         synthesized = any(each.startswith("synthesize-") for each in drive.started)
         assert synthesized == bool(state.usable), "what exists is synthesized"
     if not complete:
-        assert report.status in ("failed", "cancelled")
+        stopped = "budget_stopped" if state.stopped_by("allowance") else "failed"
+        assert report.status in (stopped, "cancelled")
         paid = [ask.call.kind for ask in drive.asks.get("", [])]
         assert "synthesize" not in paid, "nothing complete, nothing to pay a synthesis for"
     assert reporting.run_view(state).phase == "closed"

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pytest
 
+from cli.report import as_markdown
 from driving import BRIEFING, Drive, subtask
 from orchestrator import material, reporting, steering
 from orchestrator.contracts import Finding, Order, Plan, PlaybookCard, Report, Synthesis
@@ -93,6 +94,27 @@ def test_a_refused_key_is_said_with_what_is_missing_because_of_it() -> None:
     assert report.status == "failed"
     assert "Work was stopped: it was stopping." in report.notes
     assert [gap.why for gap in report.gaps] == ["it was stopping", "not started: it was stopping"]
+
+
+def test_a_run_at_the_cap_of_its_deployment_was_stopped_for_money_and_has_not_failed() -> None:
+    for done in ([], ["a"]):
+        run = begun(subtask("a"), subtask("b"), concurrency=1)
+        for each in done:
+            end(run, f"work-{each}-1")
+        end(run, f"work-{'b' if done else 'a'}-1", "allowance")
+        report = closed(run)
+        assert report.status == "budget_stopped"
+        assert report.answer or not done, "what is complete is shown, and nothing paid for it"
+        assert "Work was stopped: it was allowance." in report.notes
+        assert ("before anything was finished" in as_markdown(report)) == (not done)
+
+
+def test_a_cap_of_the_deployment_that_comes_after_the_whole_answer_changes_nothing() -> None:
+    run = begun(subtask("a"))
+    end(run, "work-a-1")
+    end(run, "synthesize-1")
+    end(run, "critique-1", "allowance")
+    assert closed(run).status == "complete"
 
 
 def test_an_answer_that_a_template_made_says_so() -> None:

@@ -15,7 +15,13 @@ from activities.seam import ModelAnswer
 from activities.use_tool import Tools
 from conftest import Runs
 from orchestrator.contracts import Bill, Draft, Goal, GoalInput, Report, Usage
-from orchestrator.errors import AuthenticationRefused, NotBilled, PossiblyBilled, ToolFailed
+from orchestrator.errors import (
+    AllowanceReached,
+    AuthenticationRefused,
+    NotBilled,
+    PossiblyBilled,
+    ToolFailed,
+)
 from orchestrator.materials import WorkMaterial
 from scripted import USAGE, ScriptedModel, plans, ready, subtask, synthesizes, works
 from workflows.supervisor import SupervisorWorkflow
@@ -464,6 +470,19 @@ async def test_a_refused_key_stops_the_run_with_what_to_do(runs: Runs) -> None:
     assert report.status == "failed"
     assert any("Set ANTHROPIC_API_KEY" in note for note in report.notes)
     assert model.heard == ["plan"]
+
+
+@pytest.mark.parametrize("planned", [False, True])
+async def test_the_cap_of_the_deployment_ends_a_run_as_stopped_for_money(
+    runs: Runs, planned: bool
+) -> None:
+    full = AllowanceReached("there is room again from 2026-11-23 0:00 UTC")
+    plan = ready(subtask("t1", role="writer")) if planned else None
+    model = ScriptedModel({"t1" if planned else "plan": [full]})
+    report = await runs.run(goal(plan=plan), model)
+    assert report.status == "budget_stopped"
+    assert any("room again from 2026-11-23" in note for note in report.notes)
+    assert len(model.heard) == 1, "the next call would be refused as well"
 
 
 async def test_work_stops_when_the_cap_is_reached_and_what_exists_is_synthesized(
