@@ -9,7 +9,6 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from activities.checks import plan_problems
 from cli.exits import Stop
@@ -40,7 +39,8 @@ def parse(text: str, where: str, *, as_yaml: bool) -> Plan:
     except NotPlain as error:
         raise Stop(f"{where}: {error}") from error
     except ValidationError as error:
-        raise invalid(where, [_mistake(each) for each in error.errors()]) from error
+        mistakes = [_mistake(each["loc"], each["msg"]) for each in error.errors()]
+        raise invalid(where, mistakes) from error
     idle = unread(Plan, given)
     if idle:
         raise invalid(where, [f"{place}: there is no such field; remove it" for place in idle])
@@ -87,11 +87,9 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Readable.add_representer(str, _text)
 
 
-def _mistake(mistake: ErrorDetails) -> str:
-    place = "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}" for part in mistake["loc"]
-    ).lstrip(".")
-    return f"{place or 'the plan'}: {lower(mistake['msg'])}"
+def _mistake(place: tuple[int | str, ...], message: str) -> str:
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+    return f"{path.lstrip('.') or 'the plan'}: {lower(message)}"
 
 
 def lower(message: str) -> str:

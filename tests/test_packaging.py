@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import sys
 import tomllib
+from collections.abc import Iterator
 from datetime import timedelta
+from importlib.metadata import packages_distributions
 from typing import Any
 
 import pytest
@@ -19,6 +23,8 @@ from orchestrator.settings import HOME, Settings
 COMPOSE: dict[str, Any] = yaml.safe_load((HOME / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 LOCK = (HOME / "requirements.lock").read_text()
+PROJECT: dict[str, Any] = tomllib.loads((HOME / "pyproject.toml").read_text())
+OURS = ("activities", "cli", "orchestrator", "simulator", "workflows")
 DOCKERFILE = (HOME / "Dockerfile").read_text()
 
 
@@ -94,16 +100,37 @@ def test_every_locked_package_has_hashes_and_no_index_is_named() -> None:
 
 
 def test_every_dependency_is_locked() -> None:
-    project = tomllib.loads((HOME / "pyproject.toml").read_text())
-    wanted = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
+    wanted = PROJECT["project"]["dependencies"] + PROJECT["dependency-groups"]["dev"]
     names = {re.split(r"[\[<>=;! ]", each)[0] for each in wanted}
     locked = set(re.findall(r"^([a-z0-9-]+)==", LOCK, re.M))
     assert names - locked == set()
 
 
+def test_every_package_that_is_imported_is_a_dependency_of_our_own() -> None:
+    files = [*map(HOME.joinpath, ("worker.py", "starter.py"))]
+    files += [each for folder in OURS for each in (HOME / folder).rglob("*.py")]
+    asked = {re.split(r"[\[<>=;! ]", each)[0] for each in PROJECT["project"]["dependencies"]}
+    whose = packages_distributions()
+    for file in files:
+        for name in imported(ast.parse(file.read_bytes())):
+            top = name.partition(".")[0]
+            if top in OURS or top in sys.stdlib_module_names or top == "worker":
+                continue
+            # Of a namespace that several packages share, the one that has this module.
+            owners = {"protobuf"} if name.startswith("google.protobuf") else set(whose[top])
+            assert {each.lower() for each in owners} & asked, f"{file} imports {name}, of {owners}"
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+
+
 def test_the_version_is_one() -> None:
-    project = tomllib.loads((HOME / "pyproject.toml").read_text())
-    assert project["project"]["version"] == __version__
+    assert PROJECT["project"]["version"] == __version__
 
 
 def test_the_example_environment_names_every_setting_once_and_sets_none() -> None:
