@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Literal
+
+from orchestrator.gate import LONGEST_SHUT
 
 Phase = Literal["connect", "sent", "status", "stream"]
 """How far an exchange came: the request never left; sent, and nothing came back; an error status
@@ -40,8 +42,10 @@ SPEND_CODES = (
 SPEND_TEXTS = ("api usage limits", "spend limit", "credit balance is too low")
 """Limits that a customer sets and empty accounts are told apart only by their text."""
 NOTHING_DONE = "request_body_timeout"
-LONGEST_WAIT = 7 * 86_400.0
-"""Seconds. No wait is longer: a server may send any number, and Temporal refuses absurd ones."""
+LONGEST_WAIT = LONGEST_SHUT
+"""Seconds. No wait is longer, whatever a server asks: a call that waits beyond its own time would
+never be tried again, and its tier opens after as long.
+"""
 
 ADVICE: dict[Kind, str] = {
     "not_billed": "",
@@ -61,13 +65,15 @@ ADVICE: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """`retry_after` is seconds, at least what the server asked; None leaves the wait to Temporal's
-    policy. `throttled`: the endpoint is short of capacity for everyone.
+    """`retry_after` is seconds, at least what the server asked, up to LONGEST_WAIT; None leaves the
+    wait to Temporal's policy. `throttled`: the endpoint is short of capacity for everyone.
     """
 
     kind: Kind
     retry_after: float | None = None
     throttled: bool = False
+    beyond: float | None = None
+    """Seconds that the server asked where that is more than is waited."""
 
     @property
     def advice(self) -> str:
@@ -96,14 +102,17 @@ def classify(
         return Verdict("possibly_billed", throttled=type in SHORT_OF_CAPACITY)
     if _is_spend_limit(status, type, error_code, message):
         return Verdict("spend_limit")
-    return _by_status(status, error_code or type, headers, attempt, now or datetime.now(UTC))
+    asked = retry_after(headers, now or datetime.now(UTC))
+    if asked is None or asked <= LONGEST_WAIT:
+        return _by_status(status, error_code or type, headers, attempt, asked)
+    verdict = _by_status(status, error_code or type, headers, attempt, LONGEST_WAIT)
+    return replace(verdict, beyond=asked) if verdict.retry_after else verdict
 
 
 def _by_status(
-    status: int, code: str, headers: Mapping[str, str], attempt: int, now: datetime
+    status: int, code: str, headers: Mapping[str, str], attempt: int, asked: float | None
 ) -> Verdict:
     should_retry = headers.get("x-should-retry", "").strip().lower()
-    asked = retry_after(headers, now)
     if status == 401:
         return Verdict("authentication")
     free = status in NOT_BILLED_STATUSES or status in NOBODY_HOME
@@ -148,7 +157,7 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
-        return _bounded(milliseconds / 1000)
+        return _positive(milliseconds / 1000)
     text = headers.get("retry-after", "")
     seconds = _number(text)
     if seconds is None and text:
@@ -156,7 +165,7 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
         # By the server's own clock where it tells it: one that is wrong asks for no hours.
         there = _date(headers.get("date", "")) or now
         seconds = None if when is None else (when - there).total_seconds()
-    return _bounded(seconds)
+    return _positive(seconds)
 
 
 def _date(text: str) -> datetime | None:
@@ -176,6 +185,6 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _bounded(seconds: float | None) -> float | None:
+def _positive(seconds: float | None) -> float | None:
     """None for nothing and for zero: a server that names no wait leaves it to our own."""
-    return None if seconds is None or seconds <= 0 else min(seconds, LONGEST_WAIT)
+    return None if seconds is None or seconds <= 0 else seconds

@@ -109,6 +109,9 @@ class Failures:
             text = "a redirect; ANTHROPIC_BASE_URL must name the endpoint itself"
         said = [str(error.status_code), type, text]
         said += [f"({error.request_id})"] if error.request_id else []
+        if verdict.beyond is not None:
+            waited = f"tried again after {verdict.retry_after:g} s"
+            said.append(f"(asked to wait {verdict.beyond:.6g} s; {waited})")
         return self._error(exchange, verdict, " ".join(part for part in said if part))
 
     def _broken(self, exchange: Exchange, error: Exception) -> OrchestrationError:

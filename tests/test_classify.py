@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.classify import LONGEST_WAIT, Kind, Phase, Verdict, classify, retry_after
+from orchestrator.gate import LONGEST_SHUT
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 
@@ -156,7 +157,7 @@ AHEAD = {
         ({"retry-after": "-3"}, None),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "inf"}, None),
-        ({"retry-after": "1e300"}, LONGEST_WAIT),
+        ({"retry-after": "1e300"}, 1e300),
         ({"retry-after-ms": "?", "retry-after": "2"}, 2.0),
         ({}, None),
     ],
@@ -165,6 +166,17 @@ def test_the_wait_that_a_server_asks_for_is_read(
     headers: dict[str, str], seconds: float | None
 ) -> None:
     assert retry_after(headers, NOW) == seconds
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-should-retry": "true"}])
+@pytest.mark.parametrize("status", [429, 500, 503, 529])
+def test_no_wait_is_longer_than_a_tier_is_shut_and_what_was_asked_is_known(
+    status: int, headers: dict[str, str]
+) -> None:
+    for asked, beyond in (("300", None), ("604800", 604_800.0)):
+        verdict = classify("status", status, "", headers | {"retry-after": asked})
+        assert (verdict.kind, verdict.retry_after) == ("not_billed", LONGEST_SHUT)
+        assert verdict.beyond == beyond
 
 
 @given(

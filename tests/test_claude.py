@@ -405,6 +405,13 @@ async def test_the_wait_is_what_the_server_asks() -> None:
     assert raised.next_retry_delay.total_seconds() == 8.0
 
 
+async def test_a_wait_of_days_is_cut_and_said() -> None:
+    raised, _ = await failure(Rule(status=429, headers={"retry-after": "604800"}))
+    assert raised.next_retry_delay is not None
+    assert raised.next_retry_delay.total_seconds() == 300.0
+    assert "(asked to wait 604800 s; tried again after 300 s)" in str(raised)
+
+
 async def until(condition: Callable[[], bool]) -> None:
     while not condition():  # noqa: ASYNC110 - what is awaited is in the server
         await asyncio.sleep(0.01)
