@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import get_args
 
@@ -50,6 +51,8 @@ TOOLS = ("git", "ruff", "bandit", "temporal")
 TOOL_SECONDS = 20
 MOST_DEAD = 3
 """So many of a queue's dead workers are named; the server remembers them for some minutes."""
+SECTION_WIDTH = len("settings")
+NAME_WIDTH = max(len(Settings.variable(name)) for name in Settings.model_fields)
 _VERSION = re.compile(r"\d+\.\d+[\w.\-]*")
 _TEMPORAL_VARIABLES = (
     "TEMPORAL_ADDRESS",
@@ -66,68 +69,78 @@ def command(only_embedded: Embedded = False) -> int:
 
 
 async def run(settings: Settings, only_embedded: bool) -> int:
-    """Print every check; 1 if something is in the way, else 0. Starts nothing."""
-    checks = [
-        Check("project", "version", "ok", f"{__version__} on Python {platform.python_version()}"),
-        *[Check("project", *each) for each in await asyncio.to_thread(kept, settings)],
-        *await server(settings, only_embedded),
-        *await models(settings),
-        *worker_endpoint(settings, only_embedded),
-        *await asyncio.to_thread(lambda: [tool(name) for name in TOOLS]),
-        *unusable(Catalogue.load()),
-        *origins(settings),
-    ]
-    OUT.print(Safe(_table(checks)))
-    bad = [check for check in checks if check.mark == "bad"]
-    verdict = f"{len(bad)} thing{'s' * (len(bad) != 1)} in the way" if bad else "Nothing in the way"
+    """Print every check as soon as it is known, because some wait for somebody's answer; 1 if
+    something is in the way, else 0. Starts nothing.
+    """
+    bad, section = 0, ""
+    async for check in _checks(settings, only_embedded):
+        OUT.print(Safe(_line(check, first=check.section != section)))
+        section = check.section
+        bad += check.mark == "bad"
+    verdict = f"{bad} thing{'s' * (bad != 1)} in the way" if bad else "Nothing in the way"
     OUT.print(Text(verdict + ".", style="bold red" if bad else "bold green"))
     return Code.FAILED if bad else Code.COMPLETE
+
+
+async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Check]:
+    on = f"{__version__} on Python {platform.python_version()}"
+    yield Check("project", "version", "ok", on)
+    for each in await asyncio.to_thread(kept, settings):
+        yield Check("project", *each)
+    async for check in server(settings, only_embedded):
+        yield check
+    for check in await models(settings):
+        yield check
+    for check in worker_endpoint(settings, only_embedded):
+        yield check
+    for name in TOOLS:
+        yield await asyncio.to_thread(tool, name)
+    for check in (*unusable(Catalogue.load()), *origins(settings)):
+        yield check
 
 
 # ---------------------------------------------------------------- server
 
 
-async def server(settings: Settings, only_embedded: bool) -> list[Check]:
+async def server(settings: Settings, only_embedded: bool) -> AsyncIterator[Check]:
     """The server that commands would use, and who polls its queues."""
-    if settings.uses_own_server and not only_embedded:
-        try:
-            target = configured_target(settings)
-        except Stop as stop:
-            return [Check("server", "own", "bad", str(stop))]
-        return await _reached(target, "own")
     try:
+        if settings.uses_own_server and not only_embedded:
+            async for check in _reached(configured_target(settings), "own"):
+                yield check
+            return
         status = embedded.status(settings)
-    except embedded.EmbeddedError as error:
-        return [Check("server", "embedded", "bad", str(error))]
-    if status.endpoint is None or status.server_pid is None:
-        try:
+        if status.endpoint is None or status.server_pid is None:
             binary()
-        except embedded.EmbeddedError as error:
-            return [Check("server", "embedded", "bad", str(error))]
-        return [Check("server", "embedded", "ok", "not running; the first command starts it")]
+            yield Check("server", "embedded", "ok", "not running; the first command starts it")
+            return
+    except Stop as stop:
+        yield Check("server", "own", "bad", str(stop))
+        return
+    except embedded.EmbeddedError as error:
+        yield Check("server", "embedded", "bad", str(error))
+        return
     held = ", held up" if status.held else ""
     worker = f"pid {status.worker_pid}" if status.worker_pid else "not running"
-    return [
-        Check("server", "processes", "ok", f"pid {status.server_pid}, worker {worker}{held}"),
-        *await _reached(status.endpoint.target, "embedded"),
-    ]
+    yield Check("server", "processes", "ok", f"pid {status.server_pid}, worker {worker}{held}")
+    async for check in _reached(status.endpoint.target, "embedded"):
+        yield check
 
 
-async def _reached(target: Target, name: str) -> list[Check]:
+async def _reached(target: Target, name: str) -> AsyncIterator[Check]:
     try:
         client = await connect(target, CONNECT_SECONDS)
         info = await client.workflow_service.get_system_info(GetSystemInfoRequest())
         where = f"{target.address}, namespace {target.namespace}, Temporal {info.server_version}"
-        return [
-            Check("server", name, "ok", where),
-            Check("server", "Web UI", "ok" if target.ui_url else "note", _ui(target)),
-            Check("server", "store", "ok", target.store_url),
-            await _attributes(client, target),
-            *await polled(client, target),
-            *await rates(client, target),
-        ]
+        yield Check("server", name, "ok", where)
+        yield Check("server", "Web UI", "ok" if target.ui_url else "note", _ui(target))
+        yield Check("server", "store", "ok", target.store_url)
+        yield await _attributes(client, target)
+        for ask in (polled, rates):
+            for check in await ask(client, target):
+                yield check
     except (Unreachable, RPCError) as error:
-        return [Check("server", name, "bad", str(error))]
+        yield Check("server", name, "bad", str(error))
 
 
 def _ui(target: Target) -> str:
@@ -245,16 +258,16 @@ def origins(settings: Settings) -> list[Check]:
     return checks
 
 
-def _table(checks: list[Check]) -> Table:
+def _line(check: Check, *, first: bool) -> Table:
+    """One check as a row of its own: what comes after it is not known yet. `first` of its
+    section.
+    """
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, style="dim", min_width=SECTION_WIDTH)
+    table.add_column(no_wrap=True, min_width=1)
+    table.add_column(no_wrap=True, min_width=NAME_WIDTH)
     table.add_column(overflow="fold")
-    section = ""
-    for check in checks:
-        mark, style = _LOOK[check.mark]
-        shown = check.section if check.section != section else ""
-        section = check.section
-        table.add_row(Text(shown), Text(mark, style=style), Text(check.name), Text(check.detail))
+    mark, style = _LOOK[check.mark]
+    shown = Text(check.section if first else "")
+    table.add_row(shown, Text(mark, style=style), Text(check.name), Text(check.detail))
     return table

@@ -20,6 +20,7 @@ from activities.preparation import INPUT_BYTES
 from cli import cancel, doctor, export, follow, replay, run, show, start, watch
 from cli import list as list_command
 from cli.connection import Connection, require_worker, web_ui_of
+from cli.diagnosis import Check
 from cli.exits import Code, Stop
 from cli.goal import Asked, goal_of
 from cli.launch import check_id, new_id
@@ -613,6 +614,26 @@ async def test_doctor_masks_secrets_names_origins_and_starts_nothing(
     assert "HOLDFAST_IDLE_SECONDS 60 (default)" in shown
     assert "not reachable" in shown and "1 thing in the way" in shown
     assert not bare_environment.exists()
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("bare_environment")
+async def test_doctor_says_what_it_knows_while_it_still_waits_for_an_endpoint(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    async def silent(_: Settings) -> list[Check]:
+        asked.append(capsys.readouterr().out)
+        return [Check("models", "endpoint", "bad", "said nothing")]
+
+    monkeypatch.setattr(doctor, "models", silent)
+    await doctor.run(Settings(), True)
+    known, later = asked[0].splitlines(), capsys.readouterr().out.splitlines()
+    assert "version" in known[0] and "embedded" in known[-1]
+    assert "said nothing" in later[0] and "in the way" in later[-1]
+    names = [line.index(each) for line, each in ((known[0], "version"), (later[0], "endpoint"))]
+    assert names[0] == names[1], "the columns stand where they stood"
 
 
 @pytest.mark.anyio
