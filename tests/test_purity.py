@@ -20,6 +20,8 @@ IMPURE = (
     "temporalio.client",
     "orchestrator.settings",
 )
+SELDOM = {"anthropic", "detect_secrets", "markdown_it", "requests"}
+"""Libraries that take long to load, and that most starts of worker and starter do without."""
 BANNED = tomllib.loads(CONFIG.read_text())["lint"]["flake8-tidy-imports"]["banned-api"]
 USES = {
     "datetime.timedelta": "from datetime import timedelta\ntimedelta(seconds=1)",
@@ -62,9 +64,17 @@ def test_importing_the_workflows_loads_no_sdk_and_nothing_that_reads_the_world()
     )
 
 
+@pytest.mark.parametrize("program", ["worker", "cli.main"])
+def test_a_program_starts_without_what_few_of_its_runs_need(program: str) -> None:
+    loaded = python(f"import sys, {program}; print('\\n'.join(sys.modules))")
+    assert loaded.returncode == 0, loaded.stderr
+    found = SELDOM.intersection(loaded.stdout.split())
+    assert not found, f"`import {program}` loads {', '.join(sorted(found))}: import it where used"
+
+
 def test_the_names_that_must_not_be_loaded_are_names_of_what_is_installed() -> None:
     """A list that names nothing would forbid nothing."""
-    found = python("\n".join(f"import {each}" for each in IMPURE))
+    found = python("\n".join(f"import {each}" for each in (*IMPURE, *SELDOM)))
     assert found.returncode == 0, found.stderr
 
 
