@@ -131,6 +131,8 @@ class Runs:
     """Runs that a worker keeps in memory. At 0 each workflow task replays its run from the start:
     twice the CPU, for tests of what only a replay in the middle of a run meets.
     """
+    task_timeout: timedelta | None = None
+    """A workflow task that failed twice is tried again only after this long, by default 10 s."""
 
     def __post_init__(self) -> None:
         self.store = DirectoryStore(self.folder / "store")
@@ -207,6 +209,7 @@ class Runs:
                 goal,
                 id=f"run-{uuid.uuid4().hex[:8]}",
                 task_queue=self.queue,
+                task_timeout=self.task_timeout,
             )
         self.handles.append(handle)
         return handle

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,7 @@ def connection(runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> C
     monkeypatch.setenv("HOLDFAST_STATE_DIR", str(tmp_path / "state"))
     # A run gets stuck when it is replayed.
     runs.kept = 0
+    runs.task_timeout = timedelta(seconds=2)
     target = Target(
         address=runs.client.service_client.config.target_host,
         task_queue=runs.queue,
