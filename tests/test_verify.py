@@ -88,7 +88,9 @@ async def test_without_an_answer_or_the_money_the_remarks_stand_as_they_were(run
 
 
 def test_an_excerpt_withholds_lines_and_keys_and_stays_small() -> None:
-    key = "-----BEGIN RSA " + "PRIVATE KEY-----\n" + "MIIabc\n" * 9 + "-----END RSA PRIVATE KEY-----"
+    key = (
+        "-----BEGIN RSA " + "PRIVATE KEY-----\n" + "MIIabc\n" * 9 + "-----END RSA PRIVATE KEY-----"
+    )
     text = f"first\npassphrase of mine\n{key}\nlast\n"
     shown = excerpt(text, 5, withheld=[2])
     assert "first" in shown and "   14  last" in shown
