@@ -36,7 +36,7 @@ from cli.exits import Code, Stop
 from cli.screen import say
 from orchestrator.embedded import EmbeddedError
 from orchestrator.errors import BlobLost
-from orchestrator.settings import Settings
+from orchestrator.settings import Settings, UnknownSetting
 from orchestrator.storage import PayloadLost
 from orchestrator.temporal import Unreachable
 from orchestrator.text import for_terminal
@@ -140,6 +140,8 @@ def told(error: Exception) -> tuple[str, Code]:
             return _usage(error), Code.REFUSED
         case ValidationError() if error.title == Settings.__name__:
             return _settings(error), Code.REFUSED
+        case UnknownSetting():
+            return str(error), Code.REFUSED
         case PayloadLost() | BlobLost():
             return str(error), Code.FAILED
         case EmbeddedError() | Unreachable():

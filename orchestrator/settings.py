@@ -11,13 +11,21 @@ Temporal's client library; `uses_own_server` only asks whether any of them is se
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from decimal import Decimal
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 from platformdirs.unix import Unix
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from orchestrator.address import withheld_of
 
@@ -28,7 +36,14 @@ the caller's.
 """
 
 
+PREFIX = "HOLDFAST_"
+OTHERS = ("HOLDFAST_DEBUG", "HOLDFAST_REPOSITORIES")
+"""No settings, and no mistakes: the starter reads the one, docker-compose.yml the other."""
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy")
+
+
+class UnknownSetting(ValueError):
+    """A variable with our prefix that nothing reads: what it was to do is not done."""
 
 
 def _default_state() -> Path:
@@ -49,7 +64,7 @@ class Settings(BaseSettings):
     """Each field is one variable: `HOLDFAST_` + its name, unless the description names another."""
 
     model_config = SettingsConfigDict(
-        env_prefix="HOLDFAST_",
+        env_prefix=PREFIX,
         env_file=HOME / ".env",
         extra="ignore",
         frozen=True,
@@ -107,6 +122,21 @@ class Settings(BaseSettings):
     build_id: str = Field("", description="Build id of the worker; default: the project's version.")
 
     @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - pydantic calls it so
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Those that pydantic reads, once each of their variables is known to have an effect."""
+        for source in (env_settings, dotenv_settings):
+            if isinstance(source, EnvSettingsSource):
+                _refuse_unknown(source.env_vars)
+        return init_settings, env_settings, dotenv_settings, file_secret_settings
+
+    @classmethod
     def variable(cls, name: str) -> str:
         """The environment variable that sets a field."""
         alias = cls.model_fields[name].validation_alias
@@ -136,3 +166,20 @@ class Settings(BaseSettings):
     def has_endpoint(self) -> bool:
         """Whether a model can be asked at all."""
         return self.anthropic_api_key is not None or bool(self.anthropic_base_url)
+
+
+def _refuse_unknown(given: Mapping[str, str | None]) -> None:
+    """UnknownSetting for a variable that is set, has our prefix and is read by nobody."""
+    read = [*(Settings.variable(name) for name in Settings.model_fields), *OTHERS]
+    # On Linux and macOS the sources hand names on in small letters, and read them in any.
+    names = [name.upper() for name, value in given.items() if value]
+    unread = sorted(name for name in names if name.startswith(PREFIX) and name not in read)
+    if unread:
+        said = "; ".join(_unread(name, read) for name in unread)
+        raise UnknownSetting(f"settings: {said}; correct the environment or .env")
+
+
+def _unread(name: str, read: list[str]) -> str:
+    bare = name.removeprefix(PREFIX)
+    near = [bare] if bare in read else get_close_matches(name, read, 1)
+    return f"nothing reads {name}" + (f" (the nearest is {near[0]})" if near else "")

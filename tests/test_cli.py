@@ -28,7 +28,7 @@ from cli.main import PROGRAM, app, main, told
 from conftest import Runs
 from orchestrator.contracts import Goal, Limits, Report, RoleCard
 from orchestrator.embedded import EmbeddedError
-from orchestrator.settings import HOME, Settings
+from orchestrator.settings import HOME, OTHERS, Settings
 from orchestrator.temporal import Target
 from orchestrator.view import RunView
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
@@ -185,6 +185,31 @@ def test_a_plan_of_the_wrong_shape_is_refused_with_every_place(
 def test_a_file_that_is_no_history_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     Path("other.json").write_text('{"events": 3}')
     assert "no history" in refused(capsys, "replay other.json")
+
+
+@pytest.mark.parametrize("command", ["list", "doctor", "up", "run Compare"])
+def test_a_variable_that_nothing_reads_is_refused_with_the_nearest_that_is_read(
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("HOLDFAST_MOST_DOLARS_RUN", "1")
+    line = "nothing reads HOLDFAST_MOST_DOLARS_RUN (the nearest is HOLDFAST_MOST_DOLLARS_RUN)"
+    assert line in refused(capsys, command)
+    monkeypatch.setenv("HOLDFAST_MOST_DOLARS_RUN", "")
+    environment = tmp_path / ".env"
+    environment.write_text("HOLDFAST_ANTHROPIC_API_KEY=k\nANOTHER=1\n")
+    monkeypatch.setitem(Settings.model_config, "env_file", environment)
+    said = refused(capsys, command)
+    assert "nothing reads HOLDFAST_ANTHROPIC_API_KEY (the nearest is ANTHROPIC_API_KEY)" in said
+    assert len(said.splitlines()) == 1
+    with pytest.raises(ValueError, match="nothing reads HOLDFAST_ANTHROPIC_API_KEY"):
+        Settings(state_dir=tmp_path)
+    environment.write_text("ANOTHER=1\n")
+    for other in OTHERS:
+        monkeypatch.setenv(other, "1")
+    assert Settings().most_dollars_run is None
 
 
 def test_bad_settings_name_the_variable(
