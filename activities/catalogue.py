@@ -1,7 +1,8 @@
 """Roles and playbooks as files: found by walking the folders, one file each to add.
 
 A role is Markdown with front matter (name, description, model, tools, effort, fallback, team,
-fixed_tier) and the system prompt as its body. Nothing in a file is accepted in silence: what would
+fixed_tier) and the system prompt as its body; of a role without a model people read the body, and
+a team has none. Nothing in a file is accepted in silence: what would
 have no effect makes the file unusable. A file that cannot be used stops nobody who does not need
 it; why it cannot is kept, for whoever asks for it by name.
 """
@@ -215,6 +216,11 @@ def _read_role(path: Path, playbook: str = "") -> Role:
     tier: RoleTier = "sonnet" if front.model == "inherit" else front.model
     if not body and tier != "none" and not front.team:
         raise CatalogueError(f"{path.name}: there is no system prompt below the front matter")
+    if body and front.team:
+        raise CatalogueError(
+            f"{path.name}: the text below the front matter: no effect for a role that is a team,"
+            " whose planner is told the instruction of its subtask; remove it"
+        )
     card = RoleCard(
         name=front.name,
         description=front.description,

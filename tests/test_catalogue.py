@@ -125,6 +125,14 @@ def test_a_field_without_effect_makes_a_role_unusable_and_is_named(
     assert f"one.md: front matter: {named}: no effect" in why(write(tmp_path, role(front)))
 
 
+def test_a_team_has_no_text_of_its_own_because_nobody_would_read_it(tmp_path: Path) -> None:
+    text = why(write(tmp_path, role("team: true\n", "Work it out together.")))
+    assert "one.md: the text below the front matter: no effect for a role that is a team" in text
+    assert (
+        Catalogue.load(write(tmp_path, role("team: true\n", ""))).roles["code-reviewer"].card.team
+    )
+
+
 @pytest.mark.parametrize("tools", ["", "tools: [bugs, security]\n"])
 def test_a_role_without_a_model_is_exactly_one_tool(tmp_path: Path, tools: str) -> None:
     assert "exactly one tool" in why(write(tmp_path, role(f"model: none\n{tools}")))

@@ -41,7 +41,7 @@ def with_team(runs: Runs) -> Catalogue:
     home = runs.folder / "home" / "roles"
     home.mkdir(parents=True, exist_ok=True)
     head = "name: department\ndescription: a whole team\nmodel: sonnet\nteam: true"
-    (home / "department.md").write_text(f"---\n{head}\n---\nWork it out together.\n")
+    (home / "department.md").write_text(f"---\n{head}\n---\n")
     extra, shipped = Catalogue.load(runs.folder / "home"), Catalogue.load()
     return Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)
 

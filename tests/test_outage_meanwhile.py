@@ -114,7 +114,8 @@ def roles(runs: Runs, **heads: str) -> Catalogue:
     home = runs.folder / "home" / "roles"
     home.mkdir(parents=True)
     for name, head in heads.items():
-        text = f"---\nname: {name}\ndescription: works\n{head}\n---\nWork.\n"
+        body = "" if "team: true" in head else "Work.\n"
+        text = f"---\nname: {name}\ndescription: works\n{head}\n---\n{body}"
         (home / f"{name}.md").write_text(text)
     extra, shipped = Catalogue.load(runs.folder / "home"), Catalogue.load()
     return Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)

@@ -23,7 +23,7 @@ def catalogue(runs: Runs) -> Catalogue:
     home = runs.folder / "home" / "roles"
     home.mkdir(parents=True)
     head = "name: department\ndescription: a whole team\nmodel: sonnet\nteam: true"
-    (home / "department.md").write_text(f"---\n{head}\n---\nWork it out together.\n")
+    (home / "department.md").write_text(f"---\n{head}\n---\n")
     extra = Catalogue.load(runs.folder / "home")
     shipped = Catalogue.load()
     return Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)
