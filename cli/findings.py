@@ -19,7 +19,7 @@ MOST_SOURCE_CHARACTERS = 1_000
 def sections(report: Report) -> Iterator[str]:
     """A section for each finding that says more than its gap does, in plan order."""
     for finding in report.findings:
-        if _text(finding) or finding.tries or finding.sources:
+        if _text(finding) or finding.tries or finding.unanswered or finding.sources:
             yield section(report, finding)
 
 
@@ -32,7 +32,7 @@ def section(report: Report, finding: Finding) -> str:
     parts = [heading, facts(finding, subtask)]
     said = any(gap.subtask_id == finding.subtask_id for gap in report.gaps)
     why = [] if said or not finding.reason else [_inline(finding.reason)]
-    listed = [*why, *_tries(finding), *_sources(finding)]
+    listed = [*why, *tries(finding), *_sources(finding)]
     parts += ["\n".join(f"- {line}" for line in listed)] if listed else []
     text = _text(finding)
     if text and text in report.answer:
@@ -94,11 +94,21 @@ def duration(finding: Finding) -> float:
     return (finding.finished - finding.started).total_seconds()
 
 
-def _tries(finding: Finding) -> Iterator[str]:
+def tried(finding: Finding) -> str:
+    """How often models were asked for it: its tries, or, where none came so far, its calls."""
+    judged = len(finding.tries) if finding.model else 0
+    return str(judged or len(finding.unanswered) or "")
+
+
+def tries(finding: Finding) -> Iterator[str]:
+    """Each try with its verdict and the reason, and each call without an answer with its price."""
     for each in finding.tries:
         tier = "" if each.tier == "none" else f" on {each.tier}"
         why = f": {_inline(each.why)}" if each.why else ""
         yield f"try {each.number}{tier}, {_inline(each.verdict.replace('_', ' '))}{why}"
+    for call in finding.unanswered:
+        cost = "cost nothing" if call.dollars == 0 else at_most(call.dollars, call.assumed)
+        yield f"call {call.id} on {call.tier}, no answer, {cost}: {_inline(call.why)}"
 
 
 def _sources(finding: Finding) -> Iterator[str]:

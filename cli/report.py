@@ -145,7 +145,7 @@ def _cells(report: Report, finding: Finding) -> tuple[str, ...]:
         _inline(subtask.title),
         _inline(subtask.role),
         _inline(finding.model),
-        str(len(finding.tries)) if finding.model and finding.tries else "",
+        findings.tried(finding),
         "reused" if reused else finding.status,
         "" if reused else f"{findings.duration(finding):.1f}",
         findings.price(finding),
@@ -153,16 +153,13 @@ def _cells(report: Report, finding: Finding) -> tuple[str, ...]:
 
 
 def _tries(report: Report) -> Iterator[str]:
-    """Of the subtasks that took more than one: each with its verdict and the reason."""
+    """Of the subtasks that took more than one, or a call without an answer: each as its finding
+    tells it.
+    """
     for finding in report.findings:
-        if len(finding.tries) < 2 or finding.reused_from:
-            continue
-        told = []
-        for each in finding.tries:
-            why = f" ({_inline(each.why)})" if each.why else ""
-            tier = "" if each.tier == "none" else f" on {each.tier}"
-            told.append(f"try {each.number}{tier} {each.verdict.replace('_', ' ')}{why}")
-        yield f"**{finding.subtask_id}**: {'; '.join(told)}"
+        told = [*findings.tries(finding)]
+        if (len(told) > 1 or finding.unanswered) and not finding.reused_from:
+            yield f"**{finding.subtask_id}**: {'; '.join(told)}"
 
 
 def _revisions(report: Report) -> Iterator[str]:
@@ -177,11 +174,19 @@ def _revisions(report: Report) -> Iterator[str]:
 
 def _price_and_time(report: Report) -> Iterator[str]:
     usage = report.usage
+    unpaid = report.unpaid_calls
     if report.model_calls:
+        more = f" Besides, {calls(unpaid)} brought no answer and cost nothing." if unpaid else ""
         yield (
             f"{money(report.dollars)} for {calls(report.model_calls)}{_assumed(report)}:"
             f" {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out,"
-            f" {usage.cache_read_tokens:,} read from cache.{_against_estimate(report)}"
+            f" {usage.cache_read_tokens:,} read from cache.{_against_estimate(report)}{more}"
+        )
+    elif unpaid:
+        were = "was" if unpaid == 1 else "were"
+        yield (
+            f"No model answered: {calls(unpaid)} {were} refused or did not get through, and nothing"
+            " was paid."
         )
     else:
         yield "No model was asked, so nothing was paid."

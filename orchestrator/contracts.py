@@ -502,6 +502,19 @@ class Try(Contract):
     why: str = ""
 
 
+class NoAnswer(Contract):
+    """A call for a subtask that brought no answer: no try, as nothing came that could be judged."""
+
+    id: str
+    """Of its activity."""
+    tier: Tier
+    why: str
+    dollars: Money | None = Decimal(0)
+    """What it counts at; 0: it surely cost nothing. None: its model has no price."""
+    assumed: Money = Decimal(0)
+    """Of `dollars`, what is its worst case."""
+
+
 class Finding(Contract):
     """What a subtask produced, or why it did not."""
 
@@ -517,6 +530,7 @@ class Finding(Contract):
     """Why there is no complete finding; empty when there is one."""
     escalation: Escalation | None = None
     tries: tuple[Try, ...] = ()
+    unanswered: tuple[NoAnswer, ...] = ()
     model: str = ""
     usage: Usage = Usage()
     dollars: Money | None = Decimal(0)
@@ -644,6 +658,8 @@ class Report(Contract):
     """Of the answer; None: nobody judged it, as in a review without a model."""
     usage: Usage = Usage()
     model_calls: int = 0
+    unpaid_calls: int = 0
+    """Calls that brought no answer and surely cost nothing; they are not in `model_calls`."""
     dollars_estimated: Money | None = Decimal(0)
     dollars: Money | None = Decimal(0)
     """None: a model without a known price was used."""

@@ -322,7 +322,10 @@ def _unanswered(state: State, call: Call, trouble: Trouble, now: datetime) -> St
     state = landed(state, call.id)
     if call.kind == "reach":
         return outages.not_found(state, trouble)
-    state = _settle_trouble(state, call, trouble)
+    settled = _settle_trouble(state, call, trouble)
+    if call.model is not None and trouble.kind != "over_reservation":
+        settled = settling.unanswered(state, settled, call, trouble.why)
+    state = settled
     progress = state.work.get(call.subtask_id)
     if progress is not None and progress.ending:
         return ended_by_person(state, call.subtask_id, now)

@@ -115,6 +115,7 @@ def report(state: State) -> Report:
         confidence=confidence(state),
         usage=ledger.all_usage,
         model_calls=ledger.paid.calls + ledger.held.calls,
+        unpaid_calls=state.unpaid_calls,
         dollars_estimated=state.estimate.expected if state.estimate else Decimal(0),
         dollars=spent,
         assumed=ledger.all_assumed + ledger.held.dollars,

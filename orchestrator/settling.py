@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TypeVar
 
 from orchestrator import graph, noted, verifying
-from orchestrator.contracts import Bill, Call, Draft, Finding, FindingStatus, Try
+from orchestrator.contracts import Bill, Call, Draft, Finding, FindingStatus, NoAnswer, Try
 from orchestrator.events import Stop
 from orchestrator.state import Progress, Setback, State, passes_on
 
@@ -30,6 +30,7 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
         reason=why,
         escalation=draft.escalation if status == "escalated" else None,
         tries=progress.tries,
+        unanswered=progress.unanswered,
         model=progress.model,
         usage=progress.usage,
         dollars=progress.paid.dollars,
@@ -233,6 +234,26 @@ def pay(state: State, call: Call, bill: Bill) -> State:
     if not call.subtask_id:
         return state
     return update(state, call.subtask_id, lambda each: add_bill(each, paid))
+
+
+def unanswered(before: State, state: State, call: Call, why: str) -> State:
+    """What is to be known of a call that brought no answer, once it is settled: what it counts at,
+    and whose it was.
+    """
+    assert call.model is not None, "what asks no model is settled by nobody"
+    old, new = before.ledger, state.ledger
+    if new.spent.calls == old.spent.calls:
+        state = replace(state, unpaid_calls=state.unpaid_calls + 1)
+        dollars: Decimal | None = Decimal(0)
+    else:
+        dollars = new.spent.dollars - old.spent.dollars if call.model.prices else None
+    if not call.subtask_id:
+        return state
+    assumed = new.assumed - old.assumed
+    said = NoAnswer(id=call.id, tier=call.tier, why=why, dollars=dollars, assumed=assumed)
+    return update(
+        state, call.subtask_id, lambda each: replace(each, unanswered=(*each.unanswered, said))
+    )
 
 
 def add_bill(progress: Progress, bill: Bill) -> Progress:

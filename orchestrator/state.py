@@ -17,6 +17,7 @@ from orchestrator.contracts import (
     Finding,
     Given,
     Goal,
+    NoAnswer,
     Plan,
     Problem,
     Remark,
@@ -54,6 +55,7 @@ class Progress:
     stage: Stage = "work"
     """What its next or current activity is for."""
     tries: tuple[Try, ...] = ()
+    unanswered: tuple[NoAnswer, ...] = ()
     reason: str = ""
     """Why the last try was not accepted, or what a person answered."""
     flight: str = ""
@@ -232,6 +234,8 @@ class State:
     notes: tuple[str, ...] = ()
     of_bills: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What is to be known of bills, each with the calls it is true of."""
+    unpaid_calls: int = 0
+    """Calls that brought no answer and surely cost nothing, those of teams included."""
     finished: datetime | None = None
 
     @property

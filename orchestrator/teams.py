@@ -133,7 +133,8 @@ def ended(state: State, event: TeamEnded, now: datetime) -> State:
         dollars=report.dollars,
         assumed=report.assumed,
     )
-    state = replace(state, ledger=state.ledger.settle(move.id, bill))
+    unpaid = state.unpaid_calls + report.unpaid_calls
+    state = replace(state, ledger=state.ledger.settle(move.id, bill), unpaid_calls=unpaid)
     state = update(state, move.subtask_id, lambda each: add_bill(each, bill))
     state = _judge(state, move.subtask_id, report, now)
     return ended_by_person(state, move.subtask_id, now)

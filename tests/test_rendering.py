@@ -31,6 +31,7 @@ from orchestrator.contracts import (
     Gap,
     Given,
     Limits,
+    NoAnswer,
     Omission,
     Order,
     Plan,
@@ -522,6 +523,31 @@ def test_a_price_that_is_partly_assumed_does_not_look_like_a_fact() -> None:
 def test_an_unpriced_report_never_says_zero() -> None:
     page = pages.as_markdown(report(dollars=None))
     assert "unpriced for 3 model calls" in page
+
+
+def test_calls_that_brought_no_answer_are_told_with_their_price() -> None:
+    said = NoAnswer(id="work-t1-1", tier="haiku", why="the connection broke")
+    paid = NoAnswer(
+        id="work-t1-2", tier="haiku", why="it was lost", dollars=Decimal("0.02"),
+        assumed=Decimal("0.02"),
+    )  # fmt: skip
+    lost = Finding(subtask_id="t1", status="failed", reason="it was lost", unanswered=(said, paid))
+    told = (
+        "call work-t1-1 on haiku, no answer, cost nothing: the connection broke",
+        "call work-t1-2 on haiku, no answer, ≤ $0.02: it was lost",
+    )
+    page = pages.as_markdown(report(findings=(lost,), unpaid_calls=1))
+    assert "### t1" in page and all(f"- {line}" in page for line in told)
+    assert "| t1 | Subtask t1 | analyst | 2 | failed |" in page
+    assert "Besides, 1 model call brought no answer and cost nothing." in page
+    short = pages.as_markdown(report(findings=(lost,)), whole=False)
+    assert f"- **t1**: {'; '.join(told)}" in short
+
+
+def test_a_run_whose_calls_were_all_refused_does_not_say_that_nobody_was_asked() -> None:
+    page = pages.as_markdown(report(model_calls=0, unpaid_calls=1, dollars="0"))
+    line = "No model answered: 1 model call was refused or did not get through, and nothing was"
+    assert line in page and "No model was asked" not in page
 
 
 def test_a_free_report_says_so() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from cli.report import as_markdown
 from driving import BRIEFING, Drive, subtask
-from orchestrator import material, reporting, steering
+from orchestrator import material, policies, reporting, steering
 from orchestrator.contracts import Finding, Order, Plan, PlaybookCard, Report, Synthesis
 from orchestrator.events import CancelAsked, Steered
 from outcomes import AMPLE, DRAFTS, begun, end, in_flight, wait_until_cut
@@ -93,6 +93,7 @@ def test_a_refused_key_is_said_with_what_is_missing_because_of_it() -> None:
     report = closed(run)
     assert report.status == "failed"
     assert "Work was stopped: it was stopping." in report.notes
+    assert (report.model_calls, report.unpaid_calls) == (0, 1), "a model was asked all the same"
     assert [gap.why for gap in report.gaps] == ["it was stopping", "not started: it was stopping"]
 
 
@@ -115,6 +116,21 @@ def test_a_cap_of_the_deployment_that_comes_after_the_whole_answer_changes_nothi
     end(run, "synthesize-1")
     end(run, "critique-1", "allowance")
     assert closed(run).status == "complete"
+
+
+def test_a_subtask_that_failed_in_transport_lists_its_calls_and_what_each_counts_at() -> None:
+    run = begun(subtask("a"), subtask("b"))
+    end(run, "work-a-1", "not_billed")
+    for number in range(1, policies.TRANSPORT_TRIES + 1):
+        end(run, f"work-b-{number}", "possibly_billed")
+    report = reporting.report(run.state)
+    free, lost = report.findings
+    assert [(each.id, each.dollars) for each in free.unanswered] == [("work-a-1", Decimal(0))]
+    assert [each.id for each in lost.unanswered] == ["work-b-1", "work-b-2", "work-b-3"]
+    assert all(each.why == "it was possibly_billed" for each in lost.unanswered)
+    paid = [each.dollars for each in lost.unanswered]
+    assert all(paid) and sum(filter(None, paid), Decimal(0)) == lost.dollars == lost.assumed
+    assert (report.model_calls, report.unpaid_calls) == (3, 1)
 
 
 def test_an_answer_that_a_template_made_says_so() -> None:
