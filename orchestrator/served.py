@@ -34,7 +34,8 @@ def in_words(
     """
     if not any_worker:
         return (
-            "no worker serves this run; whoever watches it starts one, and so does: starter.py up"
+            "no worker asks for work: one that has died is replaced by any command that reads runs,"
+            " one that lives and stays silent by: starter.py down, then: starter.py up"
             if embedded
             else f"no worker asks task queue {task_queue!r} for work; start one: worker.py"
         )

@@ -155,6 +155,13 @@ def test_without_any_worker_the_tiers_are_not_the_trouble(embedded: bool, cure: 
     assert "tier" not in line and "no worker" in line and line.endswith(cure)
 
 
+def test_what_replaces_a_worker_is_said_as_it_is() -> None:
+    # A process that lives is left alone by every command but `down`, also when it is frozen.
+    line = in_words("q", (), embedded=True, any_worker=False)
+    assert "has died is replaced by any command" in line
+    assert "stays silent by: starter.py down, then: starter.py up" in line
+
+
 def test_a_line_of_several_tiers_is_one_note() -> None:
     line = in_words("q", ["haiku", "opus"], embedded=True)
     run = view().model_copy(update={"tiers": ("haiku", "opus", "sonnet")})
