@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,9 +21,16 @@ from cli.exits import Code, Stop
 from cli.invocation import WORKER
 from cli.screen import say
 from orchestrator.contracts import Report, Tier
-from orchestrator.embedded import EmbeddedError, Endpoint, ensure_up, lease, probe_local
+from orchestrator.embedded import (
+    EmbeddedError,
+    Endpoint,
+    StateDir,
+    ensure_up,
+    lease,
+    probe_local,
+)
 from orchestrator.pollers import pollers
-from orchestrator.served import unserved
+from orchestrator.served import VARIABLES, unserved
 from orchestrator.settings import Settings
 from orchestrator.storage import BadStore, DirectoryStore
 from orchestrator.temporal import Target, Unreachable, connect
@@ -40,6 +47,13 @@ EMBEDDED_SECONDS = 30.0
 WORKER_SECONDS = 10.0
 """How long a start waits for somebody to poll the task queue of a server of one's own."""
 HEAL_SECONDS = 2.0
+LOST_ENDPOINT = (
+    "The worker before had a model endpoint; the one that this command started has none, because"
+    f" this shell has none. Calls to models wait: set {VARIABLES} and run: starter.py up"
+)
+"""Said where it happens: a worker that died, or whose code was edited, is replaced by whoever comes
+first.
+"""
 
 
 @dataclass
@@ -117,11 +131,22 @@ async def _embedded(settings: Settings) -> AsyncIterator[Connection]:
 
 async def _up(settings: Settings) -> Endpoint:
     """The embedded server, started where it was not; what takes long is said."""
+    before = _known(settings)
     starting = asyncio.ensure_future(asyncio.to_thread(ensure_up, settings))
     await asyncio.wait({starting}, timeout=SILENT_SECONDS)
     if not starting.done():
         say("Waiting for the embedded server: it starts, or another command stops it …", "dim")
-    return await starting
+    endpoint = await starting
+    if before and before.worker_environment and not endpoint.worker_environment:
+        say(LOST_ENDPOINT, "yellow")
+    return endpoint
+
+
+def _known(settings: Settings) -> Endpoint | None:
+    """The embedded server as it is on record; what is wrong with that, its start says."""
+    with suppress(EmbeddedError, OSError):
+        return StateDir.of(settings).endpoint()
+    return None
 
 
 def own_target(settings: Settings) -> Target | None:

@@ -17,6 +17,7 @@ from orchestrator.settings import Settings
 from orchestrator.text import for_terminal
 
 REACH_SECONDS = 3.0
+HEAL = f"set {VARIABLES} here and run: starter.py up"
 _KEY_REMEDY = "set ANTHROPIC_API_KEY to a key of this endpoint; workers read it at their start"
 
 
@@ -61,10 +62,13 @@ def worker_endpoint(settings: Settings, only_embedded: bool) -> list[Check]:
     theirs = status.endpoint.worker_environment
     ours = model_environment(settings, status.endpoint.salt)
     if theirs == ours:
-        same = "the same as this shell's" if ours else "none, as in this shell"
+        same = "the same as this shell's" if ours else f"none, as in this shell; {HEAL}"
         return [Check("models", "worker's endpoint", "ok" if ours else "note", same)]
     if not ours:
-        detail = f"the worker has one that this shell has not; a new worker needs {VARIABLES} here"
+        detail = (
+            "the worker has one that this shell has not, and a worker that replaces it from here"
+            f" has none; to keep one, {HEAL}"
+        )
     elif not theirs:
         detail = "the worker has none; from this shell, heal it with: starter.py up"
     else:

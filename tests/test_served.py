@@ -21,10 +21,10 @@ from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 
-from cli import doctor
+from cli import connection, doctor
 from cli.endpoint import models, worker_endpoint
 from orchestrator.contracts import Goal, Report
-from orchestrator.embedded import down, ensure_up, up
+from orchestrator.embedded import Endpoint, StateDir, down, ensure_up, up
 from orchestrator.pollers import (
     AGAIN_SECONDS,
     POLL_SECONDS,
@@ -147,6 +147,34 @@ def test_the_words_name_the_tiers_the_variables_and_the_command_that_heals() -> 
     assert "the haiku tier:" in own and "q-haiku" in own and VARIABLES in own
     assert own.endswith("start one: worker.py")
     assert in_words("q", [], embedded=True) == ""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("before", "after", "said"), [("x", "", True), ("x", "x", False), ("", "", False)]
+)
+async def test_the_command_that_takes_a_workers_endpoint_away_says_so_and_what_heals_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    before: str,
+    after: str,
+    said: bool,
+) -> None:
+    settings = Settings(state_dir=tmp_path)
+    state = StateDir.of(settings)
+    known = Endpoint(
+        port=1, ui_port=2, http_port=3, metrics_port=4, task_queue="q", salt="s",
+        store_url=state.store.as_uri(),
+    )  # fmt: skip
+    state.create()
+    state.write(known.model_copy(update={"worker_environment": before}))
+    now = known.model_copy(update={"worker_environment": after})
+    monkeypatch.setattr(connection, "ensure_up", lambda _: now)
+    assert await connection._up(settings) == now
+    told = " ".join(capsys.readouterr().err.split())
+    assert told == (connection.LOST_ENDPOINT if said else "")
+    assert connection.LOST_ENDPOINT.endswith("run: starter.py up")
 
 
 @pytest.mark.parametrize(("embedded", "cure"), [(True, "starter.py up"), (False, "worker.py")])
@@ -299,7 +327,8 @@ async def test_a_run_whose_worker_came_back_without_an_endpoint_says_so_and_is_h
         # What doctor says, in the shell of each.
         checks = {check.name: check for check in await doctor.polled(client, endpoint.target)}
         assert checks["tiers"].mark == "bad" and checks["tiers"].detail.startswith("1 call wait")
-        assert "none, as in this shell" in worker_endpoint(bare, True)[0].detail
+        none = worker_endpoint(bare, True)[0].detail
+        assert "none, as in this shell" in none and none.endswith("run: starter.py up")
         assert "the worker has none" in worker_endpoint(ours, True)[0].detail
         simulator.script = Script(key=key)
         await asyncio.to_thread(up, ours)
@@ -310,6 +339,7 @@ async def test_a_run_whose_worker_came_back_without_an_endpoint_says_so_and_is_h
         assert (same.mark, same.detail) == ("ok", "the same as this shell's")
         (kept,) = worker_endpoint(bare, True)
         assert "has one that this shell has not" in kept.detail
+        assert kept.detail.endswith("run: starter.py up")
         (other,) = worker_endpoint(shell(tmp_path, simulator, key="another"), True)
         assert "another key" in other.detail
     finally:
