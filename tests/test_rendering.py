@@ -9,6 +9,8 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console, RenderableType
 from rich.markdown import Markdown
@@ -43,12 +45,20 @@ from orchestrator.contracts import (
     Try,
 )
 from orchestrator.harmless import quoted
+from orchestrator.text import for_markdown
 from orchestrator.view import Preview, Row, RunView
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 [bold]hi[/bold] :smile: \u202egnp.exe \x9b31m\r\nsecond line"
 UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
 OUR_STYLES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+MARKUP = (
+    "http://a.b/", "://", "www.x", "a@b", "\\", "`", "*", "_", "[", "]", "(", ")", "![", "|",
+    "~", "$", "^", "<", ">", "&amp;", "&#x2f;", "#", "1.", "1)", "-", "+", "=", "!", ":", " ", "a",
+)  # fmt: skip
+"""Pieces of what means something in Markdown."""
 
 
 def drawn(shown: RenderableType, width: int = 100) -> str:
@@ -561,6 +571,14 @@ def test_markdown_cannot_smuggle_a_control_character_past_the_terminal() -> None
     shown = drawn(Safe(Markdown(page, hyperlinks=False)))
     assert UNSEEN.search(OUR_STYLES.sub("", shown)) is None
     assert "\\u202egnp.exe" in shown
+
+
+@given(st.lists(st.sampled_from(MARKUP), min_size=1, max_size=9).map("".join))
+def test_what_others_wrote_reads_in_a_terminal_as_they_wrote_it(text: str) -> None:
+    line = " ".join(text.split())
+    assume(line)
+    shown = drawn(Safe(Markdown(f"- | {for_markdown(line)} |", hyperlinks=False)), width=400)
+    assert OUR_STYLES.sub("", shown).strip() == f"• | {line} |", "no escape of ours is seen"
 
 
 def test_what_others_wrote_is_no_markup_outside_the_answer() -> None:
