@@ -6,12 +6,11 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from conftest import Handle, Runs, seen
-from orchestrator.contracts import Goal, Order, Report
+from outage import goal, paid, waits
 from scripted import (
     ADDRESS,
     Line,
@@ -19,33 +18,12 @@ from scripted import (
     found,
     lost,
     plans,
-    ready,
     subtask,
     synthesizes,
     works,
 )
 
 pytestmark = pytest.mark.anyio
-
-
-def goal(*subtasks: dict[str, Any], **fields: Any) -> Goal:
-    plan = {"plan": ready(*subtasks)} if subtasks else {}
-    return Goal.model_validate({"text": "Compare engines", "use_models": True, **plan, **fields})
-
-
-async def tell(handle: Handle, name: str, **fields: object) -> None:
-    await handle.execute_update(name, Order.model_validate(fields))
-
-
-async def waits(handle: Handle) -> str:
-    """What a reader is told of the outage, once the run waits for its end."""
-    view = await seen(handle, lambda each: any("cannot be reached" in note for note in each.notes))
-    return next(note for note in view.notes if "cannot be reached" in note)
-
-
-def paid(report: Report) -> int:
-    assert report.dollars is not None and report.assumed == 0
-    return report.model_calls
 
 
 # ---------------------------------------------------------------- wherever it strikes

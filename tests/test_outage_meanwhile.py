@@ -4,53 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from temporalio.client import WorkflowFailureError
 
 from activities.catalogue import Catalogue
-from conftest import Handle, Runs, outcome, seen
+from bench.clients import outcome
+from conftest import Runs, seen
 from driving import BRIEFING, Drive
 from driving import subtask as subtask_of
 from orchestrator import outages
 from orchestrator.contracts import (
     Draft,
-    Goal,
-    Order,
     Plan,
     Reply,
-    Report,
     RoleCard,
     Standstill,
     Unreached,
 )
 from orchestrator.events import Answered, Ask, TeamWaits, Trouble, Unanswered
 from orchestrator.materials import Reached, WorkMaterial
+from outage import goal, paid, tell, waits
 from outcomes import AMPLE, begun, end
-from scripted import ADDRESS, Lost, found, lost, plans, ready, subtask, synthesizes, works
+from scripted import ADDRESS, Lost, found, lost, plans, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
-
-
-def goal(*subtasks: dict[str, Any], **fields: Any) -> Goal:
-    plan = {"plan": ready(*subtasks)} if subtasks else {}
-    return Goal.model_validate({"text": "Compare engines", "use_models": True, **plan, **fields})
-
-
-async def tell(handle: Handle, name: str, **fields: object) -> None:
-    await handle.execute_update(name, Order.model_validate(fields))
-
-
-async def waits(handle: Handle) -> str:
-    """What a reader is told of the outage, once the run waits for its end."""
-    view = await seen(handle, lambda each: any("cannot be reached" in note for note in each.notes))
-    return next(note for note in view.notes if "cannot be reached" in note)
-
-
-def paid(report: Report) -> int:
-    assert report.dollars is not None and report.assumed == 0
-    return report.model_calls
 
 
 # ---------------------------------------------------------------- people meanwhile
