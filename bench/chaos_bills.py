@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -11,8 +12,8 @@ from typing import Any
 from temporalio.client import Client, WorkflowFailureError, WorkflowQueryFailedError
 from temporalio.service import RPCError
 
+from bench.clients import outcome
 from orchestrator.contracts import Report
-from orchestrator.troubles import report_in
 
 REPORT_SECONDS = 10
 SEND_AGAIN = 3
@@ -56,14 +57,8 @@ class Bills:
 async def _report(client: Client, run_id: str) -> Report | None:
     """What a run closed with; of a cancelled one, what its code makes of its history."""
     handle = client.get_workflow_handle(run_id, result_type=Report)
-    try:
-        returned: Report = await handle.result(rpc_timeout=timedelta(seconds=REPORT_SECONDS))
-    except WorkflowFailureError as error:
-        failed = report_in(error.cause)
-        if failed is not None:
-            return failed
-    else:
-        return returned
+    with suppress(WorkflowFailureError):
+        return await outcome(handle, timedelta(seconds=REPORT_SECONDS))
     for _ in range(SEND_AGAIN):
         try:
             report: Report = await handle.query(

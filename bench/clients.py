@@ -13,6 +13,7 @@ from typing import Any
 import temporalio.api.sdk.v1  # noqa: F401
 from temporalio.client import (
     Client,
+    WorkflowFailureError,
     WorkflowHandle,
     WorkflowQueryFailedError,
     WorkflowUpdateFailedError,
@@ -21,7 +22,8 @@ from temporalio.client import (
 from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig
 from temporalio.service import RPCError
 
-from orchestrator.contracts import Order
+from orchestrator.contracts import Order, Report
+from orchestrator.troubles import report_in
 
 QUERIES = ("view", "__temporal_workflow_metadata")
 """Ours, and the one that Temporal's Web UI asks by itself."""
@@ -74,6 +76,17 @@ async def ask(
             await handle.query(query, rpc_timeout=ANSWER)
             answers[query] += 1
         await asyncio.sleep(pause)
+
+
+async def outcome(handle: WorkflowHandle[Any, Report], patience: timedelta | None = None) -> Report:
+    """The report of a run, also of one that failed: then it is in the failure's details."""
+    try:
+        return await handle.result(rpc_timeout=patience)
+    except WorkflowFailureError as error:
+        report = report_in(error.cause)
+        if report is None:
+            raise
+        return report
 
 
 async def ended(*tasks: asyncio.Task[Any]) -> None:

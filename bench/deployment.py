@@ -19,9 +19,10 @@ from urllib.request import urlopen
 
 import yaml
 from pydantic import SecretStr
-from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 
+from bench.clients import outcome
 from orchestrator.contracts import Goal, Limits, Plan, Report, Subtask
 from orchestrator.embedded import EmbeddedError, Programs, down, ensure_up, server, status, up
 from orchestrator.embedded.state import StateDir
@@ -30,7 +31,6 @@ from orchestrator.pollers import pollers
 from orchestrator.settings import HOME, Settings
 from orchestrator.storage import DirectoryStore
 from orchestrator.temporal import Target, connect
-from orchestrator.troubles import report_in
 
 HEAL_SECONDS = 0.5
 POLL_SECONDS = 0.05
@@ -104,12 +104,7 @@ class Deployment:
         """The report, however often the server goes away meanwhile; also of a run that failed."""
         while True:
             try:
-                return await handle.result()
-            except WorkflowFailureError as error:
-                report = report_in(error.cause)
-                if report is None:
-                    raise
-                return report
+                return await outcome(handle)
             except RPCError:
                 await asyncio.sleep(POLL_SECONDS)
 

@@ -20,7 +20,7 @@ import hypothesis
 import pytest
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
-from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.client import Client, WorkflowHandle
 from temporalio.runtime import Runtime
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
@@ -37,6 +37,7 @@ from activities.seam import Model, Tool
 from activities.snapshots import Snapshots
 from activities.templates import TEMPLATES
 from activities.use_tool import Tools
+from bench.clients import outcome
 from orchestrator.contracts import Capabilities, Goal, PinnedInput, Report
 from orchestrator.history import Fold
 from orchestrator.replay import played
@@ -47,7 +48,6 @@ from orchestrator.state import State
 from orchestrator.storage import DirectoryStore
 from orchestrator.telemetry import runtime
 from orchestrator.temporal import plugin
-from orchestrator.troubles import report_in
 from orchestrator.view import RunView
 from workflows import WORKFLOWS
 from workflows.supervisor import SupervisorWorkflow
@@ -244,17 +244,6 @@ class Runs:
             for event in history.events
             if event.HasField("activity_task_scheduled_event_attributes")
         ]
-
-
-async def outcome(handle: Handle) -> Report:
-    """The report of a run, also of one that failed: then it is in the failure's details."""
-    try:
-        return await handle.result()
-    except WorkflowFailureError as error:
-        report = report_in(error.cause)
-        if report is None:
-            raise
-        return report
 
 
 async def seen(handle: Handle, condition: Callable[[RunView], object]) -> RunView:

@@ -8,10 +8,11 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
+from bench.clients import outcome
 from cli import outcome as ends
 from cli.exits import Code
 from cli.reading import Look
-from conftest import Handle, Runs, outcome
+from conftest import Handle, Runs
 from orchestrator.contracts import Goal, Report
 from orchestrator.events import RUN_FAILED
 from orchestrator.history import Fold

@@ -15,7 +15,8 @@ from temporalio.api.enums.v1 import EventType, TimeoutType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.worker import Worker
 
-from conftest import Handle, Runs, outcome
+from bench.clients import outcome
+from conftest import Handle, Runs
 from orchestrator.contracts import Goal, Report
 from orchestrator.errors import NotBilled
 from orchestrator.policies import POLICIES, Options, Policy

@@ -17,11 +17,12 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import CancelledError
 
 from activities.journal import FileJournal
+from bench.clients import outcome
 from cli import cancel, reset, show, steering
 from cli.connection import Connection
 from cli.exits import Code, Stop
 from cli.reading import Reader
-from conftest import Handle, Runs, outcome, seen
+from conftest import Handle, Runs, seen
 from driving import subtask as subtask_of
 from orchestrator import moves, undoing
 from orchestrator.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone

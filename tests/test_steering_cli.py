@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.clients import outcome
 from cli import (
     approval,
     cancel,
@@ -34,7 +35,7 @@ from cli.exits import Code, Stop
 from cli.goal import limits_of
 from cli.invocation import STARTER
 from cli.launch import goal_of_run
-from conftest import Runs, outcome, seen
+from conftest import Runs, seen
 from orchestrator import steering as core
 from orchestrator.contracts import (
     Approval,
