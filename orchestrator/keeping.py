@@ -9,7 +9,7 @@ from decimal import ROUND_UP, Decimal
 
 from orchestrator import material, policies, verifying
 from orchestrator.calls import input_tokens, paid_call, reservation, rooms, tiers
-from orchestrator.contracts import Briefing, Goal, Limits, Subtask, Tier
+from orchestrator.contracts import Briefing, Call, Goal, Limits, Subtask, Tier
 from orchestrator.events import Ask
 from orchestrator.ledger import Amount, Ledger
 from orchestrator.state import Progress, State, first_state
@@ -50,7 +50,9 @@ def grown(ledger: Ledger, limits: Limits, brief: Briefing) -> Ledger:
 
 
 def say_cheaper(state: State, ask: Ask) -> State:
-    """That the plan or the answer is made by a cheaper model than usual, because of the cap."""
+    """That the cap left a cheaper model for a subtask, the plan or the answer than was due."""
+    if ask.call.kind == "work":
+        return _done_cheaper(state, ask.call)
     usual = policies.POLICIES[ask.call.kind].tier
     if ask.call.kind not in ("plan", "synthesize") or ask.call.model is None:
         return state
@@ -59,6 +61,22 @@ def say_cheaper(state: State, ask: Ask) -> State:
     if ask.call.tier == usual or note in state.notes:
         return state
     return replace(state, notes=(*state.notes, note))
+
+
+def _done_cheaper(state: State, call: Call) -> State:
+    due = state.work[call.subtask_id].tier
+    if call.tier == due:
+        return state
+    which = f"{call.tier} instead of {due}"
+    known = dict.fromkeys((*state.cheaper.get(which, ()), call.subtask_id))
+    return replace(state, cheaper={**state.cheaper, which: tuple(known)})
+
+
+def cheaper_lines(state: State) -> Iterator[str]:
+    """Which subtasks were done by a cheaper model than was due: a line for each pair of tiers."""
+    for which, ids in state.cheaper.items():
+        were = "was" if len(ids) == 1 else "were"
+        yield f"{', '.join(ids)} {were} asked of {which}: the cap left no more."
 
 
 # ---------------------------------------------------------------- the least cap

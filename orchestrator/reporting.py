@@ -10,7 +10,7 @@ from typing import Any
 
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
-from orchestrator import graph, noted, outages, policies, verifying
+from orchestrator import graph, keeping, noted, outages, policies, verifying
 from orchestrator.contracts import (
     Finding,
     Gap,
@@ -145,7 +145,7 @@ def title(state: State) -> str:
 
 def notes(state: State) -> tuple[str, ...]:
     """What a reader must know of how the answer came about."""
-    found = [*_counted(state.notes), *noted.lines(state)]
+    found = [*_counted(state.notes), *keeping.cheaper_lines(state), *noted.lines(state)]
     reused = [each.subtask_id for each in state.findings if each.reused_from]
     if reused and state.goal.fork:
         found.append(f"{', '.join(reused)}: taken over from run {state.goal.fork.run_id}, unpaid.")

@@ -234,6 +234,8 @@ class State:
     notes: tuple[str, ...] = ()
     of_bills: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What is to be known of bills, each with the calls it is true of."""
+    cheaper: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Subtasks that the cap left a cheaper model for than was due, by both tiers in words."""
     unpaid_calls: int = 0
     """Calls that brought no answer and surely cost nothing, those of teams included."""
     finished: datetime | None = None

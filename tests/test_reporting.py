@@ -333,6 +333,21 @@ def test_a_row_has_the_tier_that_is_asked_when_a_small_cap_lets_no_dearer_one() 
     assert reporting.run_view(run.state).rows[0].tier == "haiku"
 
 
+def test_a_subtask_that_the_cap_left_a_cheaper_model_for_is_noted_once() -> None:
+    run = begun(subtask("a", tier="sonnet"), subtask("b", "a"), dollars=Decimal("0.2"))
+    assert reporting.notes(run.state) == (
+        "a was asked of haiku instead of sonnet: the cap left no more.",
+    )
+    end(run, "work-a-1", "malformed")
+    end(run, "repair-a-1")
+    (ask,) = run.asks["b"]
+    assert ask.call.tier == "haiku"
+    (note,) = [each for each in reporting.notes(run.state) if "instead of sonnet" in each]
+    assert note == "a, b were asked of haiku instead of sonnet: the cap left no more."
+    ample = begun(subtask("a", tier="sonnet"))
+    assert reporting.notes(ample.state) == ()
+
+
 def test_the_status_is_shown_only_when_the_run_is_over() -> None:
     run = begun(subtask("a"))
     assert reporting.run_view(run.state).status is None
