@@ -31,7 +31,7 @@ def command(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     embedded: Embedded = False,
 ) -> int:
-    """Remove what no run needs any more from store, journal, reports and snapshots."""
+    """Remove what no run needs any more from store, journal, reports, edits and snapshots."""
     return asyncio.run(run(Settings(), yes=yes, only_embedded=embedded))
 
 

@@ -3,11 +3,12 @@
     store      what no history that the server has names, once nobody has used it for long
     journal    entries older than the retention of histories
     reports    copies of reports, as old
+    edits      plans that somebody changed and never sent, as old
     snapshots  repositories on disk for the analysers, after a day; the store has them
 
-Above the bound of the settings, journal, reports and snapshots each lose their oldest as well, and
-the store what nobody has used for a day. What a run that the server still has can need, open or
-closed, stays, whatever the bound says. Blocking, all of it: for a thread.
+Above the bound of the settings, journal, reports, edits and snapshots each lose their oldest as
+well, and the store what nobody has used for a day. What a run that the server still has can need,
+open or closed, stays, whatever the bound says. Blocking, all of it: for a thread.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ def kinds(
         store(place, needed, unused, bound if target.embedded else math.inf, now),
         journal(state.journal, bound, now),
         reports(state.reports, bound, now),
+        edits(state.edits, bound, now),
         snapshots(state.snapshots, bound, now),
     )
 
@@ -130,6 +132,12 @@ def reports(folder: Path, bound: int, now: float) -> Kind:
     return _aged("reports", _files(folder, ".md", ".json"), bound, HOUR, now)
 
 
+def edits(folder: Path, bound: int, now: float) -> Kind:
+    """Changed plans that were not sent, each in a folder of its run; nobody has a copy."""
+    items = [Item(path, _weight(path), _newest(path)) for path in _folders(folder)]
+    return _aged("edits", items, bound, DAY, now)
+
+
 def snapshots(folder: Path, bound: int, now: float) -> Kind:
     """Repositories on disk. One that a lens opened within the hour stays."""
     items = [Item(path, _weight(path), _used(path)) for path in _folders(folder)]
@@ -152,7 +160,7 @@ def _life(path: Path) -> timedelta:
 def _aged(name: str, items: list[Item], bound: int, fresh: timedelta, now: float) -> Kind:
     going = [each for each in items if now - each.used > RETENTION.total_seconds()]
     going += _oldest(items, going, bound, now - fresh.total_seconds())
-    return _kind(name, items, going, lambda item: _unlink(item.path))
+    return _kind(name, items, going, lambda item: _remove(item.path))
 
 
 def _oldest(items: list[Item], going: list[Item], bound: int, before: float) -> list[Item]:
@@ -200,6 +208,13 @@ def _used(path: Path) -> float:
         return time.time()
 
 
+def _newest(folder: Path) -> float:
+    """When something in a folder was last changed: what a file holds is no change of its folder."""
+    with suppress(OSError):
+        return max([_used(folder), *(_used(each) for each in folder.iterdir())])
+    return time.time()
+
+
 def _weight(folder: Path) -> int:
     total = 0
     for place, _, names in os.walk(folder):
@@ -209,9 +224,10 @@ def _weight(folder: Path) -> int:
     return total
 
 
-def _unlink(path: Path) -> bool:
+def _remove(path: Path) -> bool:
     with suppress(OSError):
-        path.unlink()
+        # A link to a folder is no folder of ours: rmtree refuses it.
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
         return True
     return False
 

@@ -107,7 +107,7 @@ class Settings(BaseSettings):
     )
     keep_megabytes: int = Field(
         2_000, ge=50,
-        description="So many MB are kept of store, journal, reports and snapshots each.",
+        description="So many MB are kept of store, journal, reports, edits and snapshots each.",
     )  # fmt: skip
     most_dollars_run: Annotated[Decimal, Field(ge=0, le=1_000_000)] | None = Field(
         None, description="Dollars that no run may go above, whatever its Goal says."
