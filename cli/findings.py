@@ -105,7 +105,9 @@ def tries(finding: Finding) -> Iterator[str]:
     for each in finding.tries:
         tier = "" if each.tier == "none" else f" on {each.tier}"
         why = f": {_inline(each.why)}" if each.why else ""
-        yield f"try {each.number}{tier}, {_inline(each.verdict.replace('_', ' '))}{why}"
+        known = each.dollars is not None and not finding.reused_from
+        cost = f", {at_most(each.dollars, each.assumed)}" if known else ""
+        yield f"try {each.number}{tier}, {_inline(each.verdict.replace('_', ' '))}{cost}{why}"
     for call in finding.unanswered:
         cost = "cost nothing" if call.dollars == 0 else at_most(call.dollars, call.assumed)
         yield f"call {call.id} on {call.tier}, no answer, {cost}: {_inline(call.why)}"

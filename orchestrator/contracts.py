@@ -500,6 +500,10 @@ class Try(Contract):
     verdict: str
     """`accepted`, or the kind of problem."""
     why: str = ""
+    dollars: Money | None = None
+    """Of its answered calls, reviews and repairs included; None: not known, or no model's."""
+    assumed: Money = Decimal(0)
+    """Of `dollars`, what is a worst case."""
 
 
 class NoAnswer(Contract):

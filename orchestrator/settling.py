@@ -195,8 +195,28 @@ def accept(state: State, subtask_id: str, why: str, now: datetime) -> State:
 
 def tried(progress: Progress, verdict: str, why: str) -> Progress:
     """Record one go at a subtask and what was said of it."""
-    last = Try(number=len(progress.tries) + 1, tier=progress.called, verdict=verdict, why=why)
+    dollars, assumed = _since(progress)
+    last = Try(
+        number=len(progress.tries) + 1,
+        tier=progress.called,
+        verdict=verdict,
+        why=why,
+        dollars=dollars,
+        assumed=assumed,
+    )
     return replace(progress, tries=(*progress.tries, last))
+
+
+def _since(progress: Progress) -> tuple[Decimal | None, Decimal]:
+    """What was paid since the last try, without the calls that brought no answer; and what of it
+    is assumed.
+    """
+    before: tuple[Try | NoAnswer, ...] = (*progress.tries, *progress.unanswered)
+    assumed = progress.paid.assumed - sum((each.assumed for each in before), Decimal(0))
+    known = [each.dollars for each in before if each.dollars is not None]
+    if progress.paid.dollars is None or len(known) < len(before) or not progress.paid.calls:
+        return None, assumed
+    return progress.paid.dollars - sum(known, Decimal(0)), assumed
 
 
 def update(state: State, subtask_id: str, change: Callable[[Progress], Progress]) -> State:

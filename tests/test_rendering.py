@@ -395,7 +395,13 @@ def test_a_report_says_answer_gaps_what_was_not_run_price_and_time() -> None:
 
 def test_a_report_says_what_was_tried_changed_reused_unsupported_and_estimated() -> None:
     tries = (
-        Try(number=1, tier="haiku", verdict="failed_checks", why="too short"),
+        Try(
+            number=1,
+            tier="haiku",
+            verdict="failed_checks",
+            why="too short",
+            dollars=Decimal("0.01"),
+        ),
         Try(number=2, tier="sonnet", verdict="accepted"),
     )
     findings = (
@@ -413,7 +419,7 @@ def test_a_report_says_what_was_tried_changed_reused_unsupported_and_estimated()
     )
     for part in (
         "## Not supported by any finding",
-        "- try 1 on haiku, failed checks: too short\n- try 2 on sonnet, accepted",
+        "- try 1 on haiku, failed checks, $0.01: too short\n- try 2 on sonnet, accepted",
         "**1**, t2 failed: added t4; dropped t3",
         "| t2 | Subtask t2 | analyst | claude |  | reused |  |  |",
         "The plan was estimated at $0.0247: it took 50% of that.",

@@ -133,6 +133,18 @@ def test_a_subtask_that_failed_in_transport_lists_its_calls_and_what_each_counts
     assert (report.model_calls, report.unpaid_calls) == (3, 1)
 
 
+def test_each_try_has_what_its_answered_calls_cost() -> None:
+    run = begun(subtask("a"))
+    end(run, "work-a-1", "possibly_billed")
+    end(run, "work-a-2", "fails a check")
+    end(run, "work-a-3")
+    finding = run.finding("a")
+    lost, first, second = (ask.amount.dollars for ask in run.asks["a"])
+    assert [each.dollars for each in finding.unanswered] == [lost]
+    assert [each.dollars for each in finding.tries] == [first, second]
+    assert finding.dollars == lost + first + second
+
+
 def test_an_answer_that_a_template_made_says_so() -> None:
     run = begun(subtask("a"))
     end(run, "work-a-1")
