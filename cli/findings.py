@@ -70,8 +70,10 @@ def facts(finding: Finding, subtask: Subtask) -> str:
         parts.append(f"taken over from run {code_span(finding.reused_from)}")
     if finding.model:
         parts.append(_inline(finding.model))
-        # What a tool says of itself is how much it could read: its text says that in numbers.
-        parts.append(f"confidence {finding.confidence} of 100")
+        # What a tool says of itself is how much it could read: its text says that in numbers. And
+        # of what was never finished nobody said how sure it is.
+        if finding.status == "complete":
+            parts.append(f"confidence {finding.confidence} of 100")
     if spent := price(finding):
         parts.append(spent)
     if duration(finding):

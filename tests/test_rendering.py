@@ -441,6 +441,9 @@ def test_each_finding_stands_behind_its_id_with_model_tries_price_and_sources() 
         "- try 1 on haiku, failed checks: too short\n- source: answered by ana: The sky.\n\n"
         "> # Gaps: none\n>\n> It is *blue*.\n\n"
     )
+    failed = found.model_copy(update={"status": "failed", "confidence": 0, "reason": "too short"})
+    told = findings.facts(failed, findings.subtask_of(report(), "t1"))
+    assert told == "**failed** · analyst · claude-x · ≤ $0.02 · 4.0 s", "nobody judged it"
     pasted = pages.as_markdown(report(findings=(found,), gaps=(), answer=f"A: {found.content}"))
     assert pasted.count("It is *blue*.") == 1, "said once"
     assert "It is *blue*." not in pages.as_markdown(report(findings=(found,)), whole=False)
