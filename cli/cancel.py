@@ -11,7 +11,7 @@ from cli import outcome, steering
 from cli.connection import Connection, connected
 from cli.exits import Code, Stop
 from cli.follow import progress, watch
-from cli.invocation import STARTER
+from cli.invocation import to_type
 from cli.launch import login
 from cli.options import Embedded, OpenRunId, SubtaskId
 from cli.reading import no_such_run
@@ -41,7 +41,7 @@ async def run(connection: Connection, run_id: str) -> int:
     try:
         before = await handle.describe()
         if before.status is not WorkflowExecutionStatus.RUNNING:
-            say(f"Run {run_id} had already closed. Its report: {STARTER} show {run_id}")
+            say(f"Run {run_id} had already closed. Its report: {to_type('show', run_id)}")
             return Code.COMPLETE
         await handle.cancel(reason=login())
     except RPCError as error:
@@ -55,7 +55,7 @@ async def run(connection: Connection, run_id: str) -> int:
         raise Stop(f"The cancel of {run_id} waits until it is free: {look.stuck}", Code.FAILED)
     ended = outcome.read(run_id, look)
     if ended.code is Code.CANCELLED:
-        say(f"Cancelled. What it had found: {STARTER} show {run_id}")
+        say(f"Cancelled. What it had found: {to_type('show', run_id)}")
     else:
-        say(f"It ended before the cancel arrived. Its report: {STARTER} show {run_id}")
+        say(f"It ended before the cancel arrived. Its report: {to_type('show', run_id)}")
     return Code.COMPLETE

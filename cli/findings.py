@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from cli.amounts import at_most, seconds
 from orchestrator.contracts import Finding, Remark, Report, Subtask
 from orchestrator.harmless import quoted
-from orchestrator.text import code_span, for_markdown
+from orchestrator.text import code_span, for_json, for_markdown
 
 MOST_SOURCE_CHARACTERS = 1_000
 """Of one source, in a report: what a person answered may be a page, and is whole in `orders`."""
@@ -51,7 +51,7 @@ def alone(report: Report, finding: Finding) -> str:
         found = [Remark.model_validate(each) for each in remarks]
         parts += ["\n".join(f"- {_remark(each)}" for each in found)] if found else []
     elif finding.data:
-        written = json.dumps(finding.data, indent=2)
+        written = for_json(json.dumps(finding.data, indent=2))
         parts.append("\n".join(f"    {line}" for line in written.splitlines()))
     return "\n\n".join(parts) + "\n"
 
@@ -112,7 +112,7 @@ def tries(finding: Finding) -> Iterator[str]:
         yield f"try {each.number}{tier}, {_inline(each.verdict.replace('_', ' '))}{cost}{why}"
     for call in finding.unanswered:
         cost = "cost nothing" if call.dollars == 0 else at_most(call.dollars, call.assumed)
-        yield f"call {call.id} on {call.tier}, no answer, {cost}: {_inline(call.why)}"
+        yield f"call {_inline(call.id)} on {call.tier}, no answer, {cost}: {_inline(call.why)}"
 
 
 def _sources(finding: Finding) -> Iterator[str]:

@@ -88,7 +88,7 @@ def _show(asking: list[Asking]) -> None:
     if not asking:
         say("No run waits for a person.")
     for each in asking:
-        OUT.print(Text.assemble((each.run_id, "bold"), f"  {for_terminal(each.goal)}"))
+        OUT.print(Text.assemble((_line(each.run_id), "bold"), f"  {_line(each.goal)}"))
         for question in each.questions:
             OUT.print(Text(f"  ? {_line(question.text)}", style="yellow"), soft_wrap=True)
             OUT.print(Text(f"    {_line(question.remedy)}", style="dim"), soft_wrap=True)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from orchestrator.settings import HOME
+from orchestrator.text import visible
 
 
 def called(program: str) -> str:
@@ -21,3 +22,10 @@ def _from_here(path: Path) -> str:
 
 STARTER = called("starter.py")
 WORKER = called("worker.py")
+
+
+def to_type(command: str, run_id: str) -> str:
+    """What to type for a command on a run, as one line that does nothing else: whoever reaches the
+    server names runs as he likes, also for a shell.
+    """
+    return f"{STARTER} {command} {visible(shlex.quote(run_id))}"

@@ -22,7 +22,7 @@ from activities.catalogue import Catalogue
 from cli.amounts import money, seconds
 from cli.connection import Connection, require_worker
 from cli.exits import Stop
-from cli.invocation import STARTER
+from cli.invocation import to_type
 from cli.repositories import about, roots_of
 from cli.screen import say
 from orchestrator.contracts import Approval, Goal, Tier
@@ -100,7 +100,7 @@ async def launch(connection: Connection, goal: Goal, run_id: str, *, dry: bool =
         if not _same(await goal_of_run(connection, chosen), goal):
             raise Stop(
                 f"--id {chosen!r} is in use by a run with another goal; choose another id,"
-                f" or look at it with: {STARTER} show {chosen}"
+                f" or look at it with: {to_type('show', chosen)}"
             ) from error
         announce(connection, chosen)
         say("A run of this id and goal exists already; attached to it.", "dim")

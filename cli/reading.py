@@ -21,7 +21,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from cli.connection import Connection
 from cli.exits import Stop
-from cli.invocation import STARTER
+from cli.invocation import to_type
 from orchestrator import served
 from orchestrator.contracts import Report
 from orchestrator.embedded.supervision import SPACE_BYTES
@@ -195,7 +195,7 @@ class Reader:
         often = f"{failed} time{'s' * (failed != 1)}"
         return (
             f"the run is stuck: its next step failed {often}{f' ({why})' * bool(why)};"
-            f" why, and what frees it: {STARTER} reset {self.run_id}"
+            f" why, and what frees it: {to_type('reset', self.run_id)}"
         )
 
     def _notes(self, description: WorkflowExecutionDescription) -> tuple[str, ...]:

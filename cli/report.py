@@ -12,7 +12,7 @@ from rich.console import RenderableType
 
 from cli import findings, orders
 from cli.amounts import calls, money, seconds
-from cli.invocation import STARTER
+from cli.invocation import to_type
 from cli.screen import OUT, Safe, put, put_json, say
 from orchestrator.contracts import Finding, Report
 from orchestrator.harmless import harmless
@@ -57,7 +57,8 @@ def as_markdown(report: Report, *, subtasks: bool = True, whole: bool = True) ->
     if sections and whole:
         parts += ["## Findings", *sections]
     elif sections:
-        parts.append(f"One finding with all it says: `{STARTER} show {report.run_id} SUBTASK`")
+        shown = code_span(f"{to_type('show', report.run_id)} SUBTASK")
+        parts.append(f"One finding with all it says: {shown}")
     parts += _goes_on(report)
     return "\n\n".join(parts) + "\n"
 
@@ -72,7 +73,7 @@ def _summary(report: Report) -> str:
     parts.append(seconds(report.timings.makespan))
     if report.started:
         parts.append(f"{report.started:%Y-%m-%d %H:%M} UTC")
-    parts.append(f"run `{report.run_id}`")
+    parts.append(f"run {code_span(report.run_id)}")
     return " · ".join(parts)
 
 
@@ -108,10 +109,12 @@ def _uncommitted(changed: int | None) -> str:
 
 def _gaps(report: Report) -> Iterator[str]:
     for gap in report.gaps:
-        which = f" ({gap.subtask_id})" if gap.subtask_id else ""
+        which = f" ({_inline(gap.subtask_id)})" if gap.subtask_id else ""
         line = f"**{_inline(gap.title)}**{which} {gap.status}: {_inline(gap.why)}"
         if gap.took_down:
-            line = f"{sentence(line)} Skipped because of it: {', '.join(gap.took_down)}"
+            line = (
+                f"{sentence(line)} Skipped because of it: {', '.join(map(_inline, gap.took_down))}"
+            )
         yield line
 
 
@@ -141,7 +144,7 @@ def _cells(report: Report, finding: Finding) -> tuple[str, ...]:
     subtask = findings.subtask_of(report, finding.subtask_id)
     reused = bool(finding.reused_from)
     return (
-        finding.subtask_id,
+        _inline(finding.subtask_id),
         _inline(subtask.title),
         _inline(subtask.role),
         _inline(finding.model),
@@ -159,7 +162,7 @@ def _tries(report: Report) -> Iterator[str]:
     for finding in report.findings:
         told = [*findings.tries(finding)]
         if (len(told) > 1 or finding.unanswered) and not finding.reused_from:
-            yield f"**{finding.subtask_id}**: {'; '.join(told)}"
+            yield f"**{_inline(finding.subtask_id)}**: {'; '.join(told)}"
 
 
 def _revisions(report: Report) -> Iterator[str]:
@@ -168,7 +171,7 @@ def _revisions(report: Report) -> Iterator[str]:
             ("added", revision.added), ("replaced", revision.replaced),
             ("dropped", revision.dropped),
         )  # fmt: skip
-        told = "; ".join(f"{what} {', '.join(ids)}" for what, ids in changed if ids)
+        told = "; ".join(f"{what} {', '.join(map(_inline, ids))}" for what, ids in changed if ids)
         yield f"**{revision.number}**, {_inline(revision.why)}: {told or 'nothing changed'}"
 
 
@@ -224,7 +227,7 @@ def _goes_on(report: Report) -> list[str]:
     return [
         "## To go on",
         f"This does what is missing{kept}; the run's limits count anew, `--limits` changes them:",
-        f"    {STARTER} fork {report.run_id}",
+        f"    {to_type('fork', report.run_id)}",
     ]
 
 

@@ -24,7 +24,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from cli.amounts import at_most, calls
 from cli.connection import Connection, connected
 from cli.exits import Code, Stop
-from cli.invocation import STARTER
+from cli.invocation import STARTER, to_type
 from cli.launch import login
 from cli.options import Embedded, OpenRunId
 from cli.reading import STUCK_ATTEMPTS, no_such_run
@@ -87,7 +87,7 @@ async def run(connection: Connection, run_id: str, event: int, *, yes: bool) -> 
         return Code.REFUSED
     # What was in flight may have answered while somebody read.
     await _reset(connection, await _again(connection, stuck))
-    say(f"{run_id} goes on from event {stuck.point}: {STARTER} watch {run_id}", "green")
+    say(f"{run_id} goes on from event {stuck.point}: {to_type('watch', run_id)}", "green")
     return Code.COMPLETE
 
 
@@ -139,12 +139,12 @@ async def _open(
             raise no_such_run(run_id) from error
         raise
     if description.status is not WorkflowExecutionStatus.RUNNING:
-        raise Stop(f"run {run_id} is over; a new run goes on from it: {STARTER} fork {run_id}")
+        raise Stop(f"run {run_id} is over; a new run goes on from it: {to_type('fork', run_id)}")
     teams = [each.workflow_id for each in description.raw_description.pending_children]
     if teams:
         raise Stop(
             f"{run_id}: its team {teams[0]} is at work, and a reset would start another of that"
-            f" name; end it first: {STARTER} cancel {teams[0]}"
+            f" name; end it first: {to_type('cancel', teams[0])}"
         )
     handle = connection.client.get_workflow_handle(run_id, run_id=description.run_id)
     return description, await handle.fetch_history()
@@ -174,14 +174,14 @@ def _found(run_id: str, failed: int, fault: Fault | None) -> int:
         raise Stop(
             f"{run_id}: today's code follows all that is recorded, so a reset would not help:"
             " its next step fails until a worker with a fixed version takes it;"
-            f" going back by hand all the same: {STARTER} reset {run_id} --event N"
+            f" going back by hand all the same: {to_type('reset', run_id)} --event N"
         )
     if not fault.point:
         raise Stop(f"{run_id}: no workflow task was completed before that; start the run anew")
     if not failed:
         raise Stop(
             f"{run_id}: not stuck yet, but whoever takes it over will be; free it with:"
-            f" {STARTER} reset {run_id} --event {fault.point}"
+            f" {to_type('reset', run_id)} --event {fault.point}"
         )
     return fault.point
 
@@ -252,7 +252,7 @@ def _table(undone: tuple[Undoing, ...]) -> Table:
 
 async def _agreed(run_id: str) -> bool:
     if not at_terminal():
-        say(f"Nothing was done; this does it: {STARTER} reset {run_id} --yes")
+        say(f"Nothing was done; this does it: {to_type('reset', run_id)} --yes")
         return False
     ask("Reset it? [y/N]")
     try:

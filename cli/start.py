@@ -9,7 +9,7 @@ from cli.amounts import money
 from cli.connection import Connection, configured_target, connected
 from cli.exits import Code
 from cli.goal import Asked, approval_of, goal_of
-from cli.invocation import STARTER
+from cli.invocation import to_type
 from cli.launch import check_id, launch
 from cli.options import (
     Approve,
@@ -70,7 +70,7 @@ async def run(connection: Connection, goal: Goal, run_id: str) -> int:
     started = await launch(connection, goal, run_id)
     put(started)
     say_all(_waits(goal, started))
-    say(f"Watch it with: {STARTER} watch {started}", "dim")
+    say(f"Watch it with: {to_type('watch', started)}", "dim")
     return Code.COMPLETE
 
 
@@ -83,6 +83,6 @@ def _waits(goal: Goal, run_id: str) -> list[str]:
         which = f"a plan that is expected to cost more than {money(goal.approval.dollars)}"
     return [
         f"It works on {which} only when somebody has approved it, and waits up to a week:",
-        f"  see it: {STARTER} show {run_id} --full",
-        f"  decide: {STARTER} approve {run_id}  (or: edit, reject)",
+        f"  see it: {to_type('show', run_id)} --full",
+        f"  decide: {to_type('approve', run_id)}  (or: edit, reject)",
     ]

@@ -21,7 +21,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from cli.connection import Connection, connected
 from cli.exits import Code, Stop
 from cli.files import read_text
-from cli.invocation import STARTER
+from cli.invocation import STARTER, to_type
 from cli.launch import login
 from cli.options import Embedded, OpenRunId, SubtaskId, Why
 from cli.reading import Reader, no_such_run
@@ -233,4 +233,4 @@ async def _gone(connection: Connection, run_id: str) -> Stop:
 
 
 def _over(run_id: str) -> Stop:
-    return Stop(f"run {run_id} is over; its report: {STARTER} show {run_id}")
+    return Stop(f"run {run_id} is over; its report: {to_type('show', run_id)}")

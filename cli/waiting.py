@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from decimal import Decimal
 
 from cli.amounts import seconds
-from cli.invocation import STARTER
+from cli.invocation import to_type
 from orchestrator.view import Preview, RunView
 
 
@@ -54,7 +53,7 @@ def _twice(view: RunView) -> str:
 
 
 def _command(name: str, view: RunView) -> str:
-    return f"{STARTER} {name} {shlex.quote(view.run_id)}"
+    return to_type(name, view.run_id)
 
 
 def _plan(preview: Preview | None) -> str:

@@ -9,7 +9,7 @@ from cli import approval, outcome
 from cli.connection import Connection, connected
 from cli.exits import Code
 from cli.follow import look_at, progress, watch
-from cli.invocation import STARTER
+from cli.invocation import to_type
 from cli.launch import announce
 from cli.options import AsJson, Embedded, OutFile, RunId, check_out
 from cli.reading import Look
@@ -45,7 +45,7 @@ async def to_the_end(
     try:
         look = await _closed(connection, run_id)
     except asyncio.CancelledError:
-        say(f"Left. The run goes on; come back with: {STARTER} watch {run_id}")
+        say(f"Left. The run goes on; come back with: {to_type('watch', run_id)}")
         raise
     assert look.closed is not None
     ended = outcome.read(run_id, look)

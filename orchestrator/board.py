@@ -7,12 +7,13 @@ and keeps tags: hence the hard spaces at the end of cells, and that none of thes
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from decimal import Decimal
 
 from orchestrator.contracts import Call, CallKind, Subtask
 from orchestrator.harmless import harmless
-from orchestrator.text import for_markdown, visible
+from orchestrator.text import code_span, for_markdown, visible
 from orchestrator.view import Phase, Preview, PreviewRow, Row, RunView
 
 MARKS = {
@@ -96,7 +97,8 @@ def _proposal(view: RunView, plan: Preview) -> list[str]:
         lines += ["", f"Sent to the models at {where}: {sent}."]
     else:
         lines += ["", "No model is asked; nothing leaves the machines of this deployment."]
-    told = [f"`starter.py {name} {view.run_id}`" for name in ("approve", "edit", "reject")]
+    run_id = shlex.quote(view.run_id)
+    told = [code_span(f"starter.py {name} {run_id}") for name in ("approve", "edit", "reject")]
     return [*lines, "", f"To decide, type {told[0]}, {told[1]} or {told[2]}.", ""]
 
 

@@ -24,7 +24,11 @@ _WITHIN = re.compile(r"[^<\s:&\\/?#]*(?:\Z|[/?#])")
 LONGEST_BLOCK = 200
 """Lines of an indented block of code that is left as it is."""
 _FENCE = re.compile(r"(`{3,})[^`\n]*\n?\Z")
-_OTHER_FENCE = re.compile(r"( *)(`{3,}|~{3,})([^\n]*)\n?\Z")
+_OTHER_FENCE = re.compile(r"( *)(`{3,}(?=[^`\n]*\n?\Z)|~{3,})([^\n]*)\n?\Z")
+"""Backticks that have more of them behind them open nothing: such a line is prose to all readers,
+and to take it for a block would leave what does open one within it unseen.
+"""
+_INDENT = re.compile(r"(?m)^[ \t]+")
 
 
 def harmless(markdown: str) -> str:
@@ -44,7 +48,9 @@ def harmless(markdown: str) -> str:
 
 def quoted(text: str) -> str:
     """Markdown that others wrote, as a quotation: its headings are none of the page's."""
-    return "\n".join(f"> {line}".rstrip() for line in harmless(text).splitlines())
+    # Behind `> ` a tab is narrower than at the left: it would close a block that it does not.
+    wide = _INDENT.sub(lambda indent: indent[0].expandtabs(4), text)
+    return "\n".join(f"> {line}".rstrip() for line in harmless(wide).splitlines())
 
 
 @dataclass

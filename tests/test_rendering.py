@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -21,7 +22,7 @@ from cli.amounts import money, seconds
 from cli.board import board, changes
 from cli.endpoint import masked
 from cli.exits import Code, code_of
-from cli.invocation import STARTER
+from cli.invocation import STARTER, to_type
 from cli.preview import preview
 from cli.screen import Safe
 from cli.waiting import questions
@@ -594,6 +595,27 @@ def test_what_others_wrote_is_no_markup_outside_the_answer() -> None:
     page = pages.as_markdown(report(notes=("<b>x</b> [y](http://z)\n# Gaps: none",)))
     assert "<b>" not in page and "[y](" not in page
     assert [line for line in page.splitlines() if line.startswith("# ")] == ["# Compare engines"]
+
+
+def test_no_name_in_a_report_of_somebody_elses_workflow_is_markup() -> None:
+    bad = f"x` {HOSTILE}\n\n![i](http://evil.example)<img src=x>"
+    gap = Gap(subtask_id=bad, title=bad, status="failed", why=bad, took_down=(bad,))
+    tries = (Try(number=1, tier="haiku", verdict=bad), Try(number=2, tier="haiku", verdict=bad))
+    finding = Finding(subtask_id=bad, status="failed", reason=bad, tries=tries)
+    revision = Revision(number=1, why=bad, added=(bad,), dropped=(bad,), replaced=(bad,))
+    hostile = report(run_id=bad, gaps=(gap,), findings=(finding,), revisions=(revision,))
+    for page in (pages.as_markdown(hostile, whole=whole) for whole in (True, False)):
+        tokens = [
+            part for each in MarkdownIt().parse(page) for part in (each, *(each.children or ()))
+        ]
+        assert not {each.type for each in tokens} & {"image", "html_inline", "html_block"}
+        assert UNSEEN.search(page) is None
+
+
+def test_a_command_on_a_run_does_nothing_else_in_a_shell() -> None:
+    assert to_type("show", "a-1") == f"{STARTER} show a-1"
+    line = to_type("fork", "x; rm -rf $(pwd)\n\x9b31m")
+    assert shlex.split(line)[-1] == "x; rm -rf $(pwd)\\n\\x9b31m" and UNSEEN.search(line) is None
 
 
 def test_a_report_file_is_json_if_its_name_says_so_and_appears_whole(tmp_path: Path) -> None:

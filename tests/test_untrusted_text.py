@@ -15,6 +15,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 import pytest
+from markdown_it import MarkdownIt
 
 from activities.analysers.findings import MOST_REMARKS
 from activities.analysers.sharing import fair_share
@@ -22,7 +23,7 @@ from activities.prompts import envelope
 from activities.redact import Redactor, redact
 from cli import completion
 from orchestrator.address import address_of, withheld_of
-from orchestrator.harmless import harmless
+from orchestrator.harmless import harmless, quoted
 from orchestrator.known_secrets import KnownSecrets
 from orchestrator.text import for_json
 from repositories import Bench, Repository, remarks_of
@@ -31,6 +32,7 @@ from repositories import Bench, Repository, remarks_of
 GITHUB = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 AWS = "wJalrXUtnFEMI/" + "K7MDENG/bPxRfiCYzQx8Lm4T3v"
 KEY = "sk-ant-api03-" + "Zx9QvT7_LmP2-aBcD3eFgH4iJkL5mNoP6qRsT7uVwX8yZ0-AA"
+MARKDOWN = MarkdownIt("commonmark")
 Value = TypeVar("Value")
 
 
@@ -227,12 +229,18 @@ def test_what_an_address_carries_is_known() -> None:
         "<javascript:x>",
         "  ```\n<img src=x>\n```\n<b>",
         "- a\n  ~~~\n<img src=x>",
+        "```\n\t```\n<img src=x>",
     ],
 )
 def test_nothing_in_an_answer_is_loaded(hostile: str) -> None:
     shown = harmless(hostile)
     code = re.sub(r"(?ms)^```.*?^```", "", shown)
     assert not re.search(r"!\[|<[A-Za-z/!]", code)
+    kinds = {
+        each.type for token in MARKDOWN.parse(quoted(hostile)) for each in token.children or ()
+    }
+    assert not kinds & {"image", "html_inline"}
+    assert not any(token.type == "html_block" for token in MARKDOWN.parse(quoted(hostile)))
 
 
 @pytest.mark.parametrize(
@@ -258,6 +266,7 @@ def test_a_harmless_answer_keeps_its_form() -> None:
 def test_an_answer_swallows_nothing_that_follows_it() -> None:
     assert harmless("a\n```\nb").endswith("\n```\n")
     assert "~~~" not in harmless("a\n~~~\nb") and "```" not in harmless("a\n   ```\nb")
+    assert "~~~" not in harmless("```a```b\n~~~\n```\n"), "the first line opens nothing"
 
 
 def test_json_carries_no_unseen_character_and_means_the_same() -> None:
