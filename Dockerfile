@@ -1,3 +1,4 @@
+# By version; docs/running.md, Containers, has the command that pins it by digest.
 FROM python:3.12.12-slim-bookworm
 
 # The tools read repositories through git.

@@ -25,6 +25,8 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 LOCK = (HOME / "requirements.lock").read_text()
 PROJECT: dict[str, Any] = tomllib.loads((HOME / "pyproject.toml").read_text())
 OURS = ("activities", "cli", "orchestrator", "simulator", "workflows")
+DIGEST = "(?:@sha256:[0-9a-f]{64})?"
+"""An operator may pin an image by it; it cannot be known offline."""
 DOCKERFILE = (HOME / "Dockerfile").read_text()
 
 
@@ -42,7 +44,7 @@ def test_a_service_is_reachable_from_this_machine_alone(name: str) -> None:
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_service_is_pinned_watched_and_comes_back(name: str) -> None:
     service = SERVICES[name]
-    assert re.fullmatch(r"[a-z/-]+:\d+\.\d+\.\d+", service["image"])
+    assert re.fullmatch(rf"[a-z/-]+:\d+\.\d+\.\d+{DIGEST}", service["image"])
     assert service["restart"] == "unless-stopped"
     assert service["healthcheck"]["test"][0] == "CMD"
 
@@ -78,11 +80,19 @@ def test_a_composed_worker_has_time_to_drain() -> None:
 
 
 def test_the_image_is_pinned_hashed_and_not_run_by_root() -> None:
-    assert re.search(r"^FROM python:3\.\d+\.\d+-slim-\w+$", DOCKERFILE, re.M)
+    assert re.search(rf"^FROM python:3\.\d+\.\d+-slim-\w+{DIGEST}$", DOCKERFILE, re.M)
     assert "--require-hashes -r requirements.lock" in DOCKERFILE
     assert re.search(r"^USER (?!root)\w+$", DOCKERFILE, re.M)
     command = re.search(r"^CMD (.+)$", DOCKERFILE, re.M)
     assert command and json.loads(command[1]) == ["python", "worker.py"]
+
+
+def test_the_page_for_operators_pins_the_images_that_are_used() -> None:
+    page = (HOME / "docs" / "running.md").read_text()
+    base = re.search(r"^FROM (\S+)", DOCKERFILE, re.M)
+    assert base
+    for image in (base[1], SERVICES["temporal"]["image"]):
+        assert f"docker buildx imagetools inspect {image.partition('@')[0]} " in page
 
 
 def test_the_image_holds_every_package_of_the_project_that_the_worker_imports() -> None:
