@@ -17,6 +17,7 @@ from cli.report import write_whole
 from cli.screen import put_json, say
 from orchestrator.replay import export
 from orchestrator.settings import Settings
+from orchestrator.text import for_json
 
 
 def command(
@@ -47,7 +48,8 @@ async def run(connection: Connection, run_id: str, out: Path | None) -> int:
         put_json(text)
         return Code.COMPLETE
     try:
-        write_whole(out, text)
+        # Whoever shows the file in a terminal gets what others wrote as harmless as above.
+        write_whole(out, for_json(text))
     except OSError as error:
         raise Stop(f"{out} could not be written: {error.strerror}", Code.FAILED) from error
     say(f"History: {out}")

@@ -622,6 +622,26 @@ def test_a_file_that_no_run_could_read_is_refused(content: bytes, tmp_path: Path
         asyncio.run(goal_of(wish, Catalogue(), Settings(), embedded=False))
 
 
+@pytest.mark.anyio
+async def test_an_exported_history_is_harmless_to_look_at_in_a_file_too(
+    connection: Connection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    document = {"said": "\x9b31m \x7f \u202egnp.exe é"}
+
+    async def whole(*_: object) -> str:
+        return json.dumps(document, ensure_ascii=False)
+
+    monkeypatch.setattr(export, "export", whole)
+    await export.run(connection, "r", None)
+    await export.run(connection, "r", tmp_path / "r.json")
+    for text in (capsys.readouterr().out, (tmp_path / "r.json").read_text()):
+        assert not set(text) & {"\x9b", "\x7f", "\u202e"} and "é" in text
+        assert json.loads(text) == document
+
+
 # ---------------------------------------------------------------- doctor and the program itself
 
 
