@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -36,23 +37,20 @@ def records(output: bytes) -> list[bytes]:
 
 
 def index_entries(output: bytes) -> dict[bytes, TreeEntry]:
-    """What the index tracks, by raw path."""
-    found: dict[bytes, TreeEntry] = {}
-    for record in records(output):
-        description, _, path = record.partition(b"\t")
-        mode, hash_, _stage = description.decode().split(" ")
-        found[path] = TreeEntry(mode, hash_)
-    return found
+    """What the index tracks, by raw path: each as mode, hash and stage."""
+    return {path: TreeEntry(mode, hash_) for path, (mode, hash_, _stage) in _described(output)}
 
 
 def tree_entries(output: bytes) -> dict[bytes, TreeEntry]:
-    """Every entry of a commit's tree, by raw path."""
-    found: dict[bytes, TreeEntry] = {}
+    """Every entry of a commit's tree, by raw path: each as mode, kind and hash."""
+    return {path: TreeEntry(mode, hash_) for path, (mode, _kind, hash_) in _described(output)}
+
+
+def _described(output: bytes) -> Iterator[tuple[bytes, list[str]]]:
+    """Each path that git lists, with the words before it."""
     for record in records(output):
         description, _, path = record.partition(b"\t")
-        mode, _kind, hash_ = description.decode().split(" ")
-        found[path] = TreeEntry(mode, hash_)
-    return found
+        yield path, description.decode().split(" ")
 
 
 def blobs_present(output: bytes) -> set[str]:

@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
+# The program can import nothing of ours: so what both need is there.
+from activities.analysers.scripts.sift import share
+
 Each = TypeVar("Each")
 
 
@@ -16,23 +19,12 @@ def fair_share(items: Sequence[Each], most: int, owner: Callable[[Each], Hashabl
     if len(items) <= most:
         return list(items)
     owners = [owner(each) for each in items]
-    share = _share(list(Counter(owners).values()), most)
+    fits = share(list(Counter(owners).values()), most)
     taken: Counter[Hashable] = Counter()
     chosen: list[int] = []
     rest: list[int] = []
     for index, name in enumerate(owners):
         taken[name] += 1
-        (chosen if taken[name] <= share else rest).append(index)
+        (chosen if taken[name] <= fits else rest).append(index)
     chosen = sorted([*chosen, *rest[: max(most - len(chosen), 0)]])
     return [items[index] for index in chosen[:most]]
-
-
-def _share(counts: list[int], most: int) -> int:
-    """How many of each may be kept, so that all fit."""
-    left = most
-    for index, count in enumerate(sorted(counts)):
-        fair = left // (len(counts) - index)
-        if count > fair:
-            return max(fair, 1)
-        left -= count
-    return max(counts, default=0)
