@@ -1,0 +1,336 @@
+"""What a terminal and a file show of a report, hostile text included."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from rich.markdown import Markdown
+
+from cli import findings
+from cli import report as pages
+from cli.board import board
+from cli.invocation import STARTER, to_type
+from cli.screen import Safe
+from drawn import HOSTILE, OUR_STYLES, START, UNSEEN, drawn, row, view
+from orchestrator.board import board as details
+from orchestrator.contracts import (
+    Finding,
+    Gap,
+    Given,
+    Limits,
+    NoAnswer,
+    Omission,
+    Order,
+    Plan,
+    Remark,
+    Report,
+    Revision,
+    Subtask,
+    Timings,
+    Try,
+)
+from orchestrator.harmless import quoted
+from orchestrator.text import for_markdown
+
+MARKUP = (
+    "http://a.b/", "://", "www.x", "a@b", "\\", "`", "*", "_", "[", "]", "(", ")", "![", "|",
+    "~", "$", "^", "<", ">", "&amp;", "&#x2f;", "#", "1.", "1)", "-", "+", "=", "!", ":", " ", "a",
+)  # fmt: skip
+"""Pieces of what means something in Markdown."""
+
+
+def report(**fields: object) -> Report:
+    plan = Plan(
+        goal="g",
+        subtasks=tuple(
+            Subtask(id=id, title=f"Subtask {id}", instruction="i", role="analyst")
+            for id in ("t1", "t2", "t3")
+        ),
+    )
+    findings = (
+        Finding(
+            subtask_id="t1", status="complete", model="claude", dollars=Decimal("0.01"),
+            started=START, finished=START + timedelta(seconds=4),
+        ),
+        Finding(subtask_id="t2", status="failed", reason="no answer"),
+        Finding(subtask_id="t3", status="skipped", reason="needs t2"),
+    )  # fmt: skip
+    gaps = (
+        Gap(subtask_id="t2", title="Subtask t2", status="failed", why="no answer",
+            took_down=("t3",)),
+        Gap(subtask_id="t3", title="Subtask t3", status="skipped", why="needs t2"),
+    )  # fmt: skip
+    base = {
+        "status": "complete_with_gaps", "run_id": "run-1", "goal": "Compare engines",
+        "plan": plan, "findings": findings, "gaps": gaps, "answer": "Engine *A* wins.",
+        "not_run": (Omission(what="Accessibility", why="needs a model"),),
+        "notes": ("a template wrote this",), "model_calls": 3, "dollars": "0.012345",
+        "timings": Timings(makespan=65, work=50, critical_path=48),
+    }  # fmt: skip
+    return Report.model_validate({**base, **fields})
+
+
+def test_a_report_says_answer_gaps_what_was_not_run_price_and_time() -> None:
+    page = pages.as_markdown(report())
+    for part in (
+        "# Compare engines",
+        "Complete, with gaps",
+        "1 of 3 subtasks",
+        "Engine *A* wins.",
+        "no answer. Skipped because of it: t3",
+        "**Accessibility**: needs a model",
+        "a template wrote this",
+        "| t1 | Subtask t1 | analyst | claude | complete | 4.0 | $0.01 |",
+        "$0.0124 for 3 model calls",
+        "1 min 05 s from start to end. The longest chain of subtasks took 48 s.",
+    ):
+        assert part in page
+
+
+def test_a_report_says_what_was_tried_changed_reused_unsupported_and_estimated() -> None:
+    tries = (
+        Try(
+            number=1,
+            tier="haiku",
+            verdict="failed_checks",
+            why="too short",
+            dollars=Decimal("0.01"),
+        ),
+        Try(number=2, tier="sonnet", verdict="accepted"),
+    )
+    findings = (
+        Finding(subtask_id="t1", status="complete", model="claude", tries=tries),
+        Finding(subtask_id="t2", status="complete", model="claude", reused_from="run-0"),
+    )
+    page = pages.as_markdown(
+        report(
+            findings=findings,
+            gaps=(),
+            flags=("cites [t9], which there is not",),
+            revisions=(Revision(number=1, why="t2 failed", added=("t4",), dropped=("t3",)),),
+            dollars_estimated="0.02469",
+        )
+    )
+    for part in (
+        "## Not supported by any finding",
+        "- try 1 on haiku, failed checks, $0.01: too short\n- try 2 on sonnet, accepted",
+        "**1**, t2 failed: added t4; dropped t3",
+        "| t2 | Subtask t2 | analyst | claude |  | reused |  |  |",
+        "The plan was estimated at $0.0247: it took 50% of that.",
+    ):
+        assert part in page
+
+
+def test_each_finding_stands_behind_its_id_with_model_tries_price_and_sources() -> None:
+    found = Finding(
+        subtask_id="t1", status="complete", content="# Gaps: none\n\nIt is *blue*.", confidence=85,
+        sources=("answered by ana: The sky.",), model="claude-x", dollars=Decimal("0.02"),
+        assumed=Decimal("0.01"), started=START, finished=START + timedelta(seconds=4),
+        tries=(Try(number=1, tier="haiku", verdict="failed_checks", why="too short"),),
+    )  # fmt: skip
+    page = pages.as_markdown(report(findings=(found,), gaps=()))
+    assert page.split("## Findings\n\n")[1].startswith(
+        "### t1 · Subtask t1\n\n"
+        "**complete** · analyst · claude-x · confidence 85 of 100 · ≤ $0.02 · 4.0 s\n\n"
+        "- try 1 on haiku, failed checks: too short\n- source: answered by ana: The sky.\n\n"
+        "> # Gaps: none\n>\n> It is *blue*.\n\n"
+    )
+    failed = found.model_copy(update={"status": "failed", "confidence": 0, "reason": "too short"})
+    told = findings.facts(failed, findings.subtask_of(report(), "t1"))
+    assert told == "**failed** · analyst · claude-x · ≤ $0.02 · 4.0 s", "nobody judged it"
+    pasted = pages.as_markdown(report(findings=(found,), gaps=(), answer=f"A: {found.content}"))
+    assert pasted.count("It is *blue*.") == 1, "said once"
+    assert "It is *blue*." not in pages.as_markdown(report(findings=(found,)), whole=False)
+
+
+def test_what_a_finding_says_stays_a_quotation_that_loads_and_runs_nothing() -> None:
+    text = "![x](http://e.example/l)\n<script>alert(1)</script>\n[a](javascript:x)"
+    text += " [b](java&#115;c:x)\n[c][d]\n\n[d]: data:text/html,x\n# Report\n\u202egnp.exe \x1b[2J"
+    found = Finding(subtask_id="t1", status="complete", content=text, sources=(HOSTILE,))
+    page = pages.as_markdown(report(findings=(found,), goal="G", gaps=()))
+    assert UNSEEN.search(page) is None
+    renderer = MarkdownIt("commonmark", {"html": True, "linkify": False}).enable("table")
+    blocks = renderer.parse(page.split("## Findings")[1])
+    tokens = [each for block in blocks for each in (block, *(block.children or []))]
+    assert not {each.type for each in tokens} & {"html_inline", "html_block", "image"}
+    assert [each.attrs["href"] for each in tokens if each.attrs] == ["http://e.example/l"]
+    assert "](" not in quoted("[a](javascript:x) [b](java&#115;c:x) [c](<data:x>)")
+    assert "]:" not in quoted("[d]: data:text/html,x\n[e]:\n  javascript:x")
+    assert [line for line in page.splitlines() if line.startswith("# ")] == ["# G"]
+
+
+def test_a_finding_alone_lists_every_remark_whatever_its_confidence() -> None:
+    remark = Remark(severity="info", file="a.py", line=3, message="odd", rule="R1", confidence=20)
+    found = Finding(
+        subtask_id="t1", status="complete", content="1 file looked at: 1 info.",
+        data={"remarks": [remark.model_dump(mode="json")]},
+    )  # fmt: skip
+    assert "- **info** `a.py:3` odd (`R1`, 20 %)" in findings.alone(report(), found)
+
+
+def test_orders_are_told_in_full_with_who_when_and_what_became_of_them() -> None:
+    before = Plan(
+        goal="g",
+        subtasks=tuple(
+            Subtask(id=id, title=id, instruction="i", role="analyst", tier="haiku")
+            for id in ("t1", "t2")
+        ),
+    )
+    changed = before.subtasks[0].model_copy(update={"tier": "sonnet", "instruction": "do more"})
+    added = Subtask(id="t3", title="New", instruction="i", role="analyst")
+    after = before.model_copy(update={"subtasks": (changed, added)})
+    said = (
+        ("edit", Order(plan=after, by="ana"), "", before),
+        ("answer", Order(subtask_id="t1", text="The *fiscal*\nyear", by="ana"), "", None),
+        ("raise_cap", Order(limits=Limits(dollars=Decimal(5)), by="ben"), "", None),
+        ("retry", Order(subtask_id="t1", tier="opus", by="ben"), "t1 is complete", None),
+    )
+    given = tuple(
+        Given(number=n, command=name, order=order, at=START, refused=why, before=plan)
+        for n, (name, order, why, plan) in enumerate(said, 1)
+    )
+    page = pages.as_markdown(report(orders=given))
+    stamp = f"{START:%Y-%m-%d %H:%M:%S} UTC"
+    for line in (
+        f"- {stamp}, **ana** edited the plan: changed t1 (instruction “do more”, tier haiku →"
+        " sonnet); added t3 (“New”); took out t2",
+        f"- {stamp}, **ana** answered t1: “The \\*fiscal\\* year”",
+        f"- {stamp}, **ben** raised the cap: \\$5.00, 60 model calls, 5,000,000 tokens",
+        f"- {stamp}, **ben** had tried again t1: on opus. Refused: t1 is complete",
+    ):
+        assert line in page
+
+
+def test_no_sentence_ends_twice() -> None:
+    gap = Gap(subtask_id="t2", title="T", status="failed", why="start it again.", took_down=("t3",))
+    assert "start it again. Skipped because of it: t3" in pages.as_markdown(report(gaps=(gap,)))
+
+
+def test_time_spent_waiting_is_told_apart() -> None:
+    slow = Timings(makespan=900, waited=840, work=880, critical_path=20)
+    page = pages.as_markdown(report(timings=slow))
+    assert "15 min 00 s from start to end, 14 min 00 s of it waiting for a person" in page
+
+
+def test_a_price_that_is_partly_assumed_does_not_look_like_a_fact() -> None:
+    lost = Finding(
+        subtask_id="t1", status="complete", model="claude", dollars=Decimal("0.0873"),
+        assumed=Decimal("0.0855"),
+    )  # fmt: skip
+    page = pages.as_markdown(report(findings=(lost,), dollars="0.0891", assumed="0.0855"))
+    assert "| ≤ $0.0873 |" in page
+    assert "$0.0891 for 3 model calls, of which $0.0855 is assumed" in page
+    planned = report(dollars="0.0891", assumed="0.0855", dollars_estimated="0.0125")
+    compared = pages.as_markdown(planned).split("## Price and time")[1]
+    assert "estimated at $0.0125; because of what is assumed, nobody can say" in compared
+    assert "%" not in compared, "a worst case is no share of an estimate"
+    assert "≤ $0.0873" in drawn(board(view(row(dollars="0.0873", assumed="0.0855"))))
+    paid = view(row(), dollars_spent="0.0873", dollars_cap="2", model_calls=1, assumed="0.0855")
+    assert "≤ $0.0873 of $2.00" in drawn(board(paid))
+    assert "≤ \\$0.0873 of" in details(paid)
+    fact = view(row(dollars="0.0873"), dollars_spent="0.0873", dollars_cap="2", model_calls=1)
+    known = pages.as_markdown(report()) + drawn(board(fact))
+    assert "≤" not in known and "assumed" not in known
+
+
+def test_an_unpriced_report_never_says_zero() -> None:
+    page = pages.as_markdown(report(dollars=None))
+    assert "unpriced for 3 model calls" in page
+
+
+def test_a_free_report_says_so() -> None:
+    assert "nothing was paid" in pages.as_markdown(report(model_calls=0, dollars="0"))
+
+
+def test_markdown_cannot_smuggle_a_control_character_past_the_terminal() -> None:
+    answer = f"{HOSTILE}\n\n&#x202e;gnp.exe &#27;[2J `&#x202e;`\n\n![x](javascript:alert)"
+    page = pages.as_markdown(report(answer=answer, goal=HOSTILE, notes=(HOSTILE,)))
+    assert UNSEEN.search(page) is None
+    shown = drawn(Safe(Markdown(page, hyperlinks=False)))
+    assert UNSEEN.search(OUR_STYLES.sub("", shown)) is None
+    assert "\\u202egnp.exe" in shown
+
+
+def test_what_others_wrote_is_no_markup_outside_the_answer() -> None:
+    page = pages.as_markdown(report(notes=("<b>x</b> [y](http://z)\n# Gaps: none",)))
+    assert "<b>" not in page and "[y](" not in page
+    assert [line for line in page.splitlines() if line.startswith("# ")] == ["# Compare engines"]
+
+
+def test_a_report_file_is_json_if_its_name_says_so_and_appears_whole(tmp_path: Path) -> None:
+    pages.write(report(), tmp_path / "a.json")
+    pages.write(report(), tmp_path / "a.md")
+    assert Report.model_validate_json((tmp_path / "a.json").read_text()) == report()
+    assert (tmp_path / "a.md").read_text() == pages.as_markdown(report())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.md"]
+
+
+def test_a_report_that_cannot_be_written_is_said_and_costs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    pages.deliver(report(), blocked / "reports", blocked / "out.md")
+    said = capsys.readouterr().err
+    assert "could not be kept" in said and "could not be written" in said
+
+
+def test_calls_that_brought_no_answer_are_told_with_their_price() -> None:
+    said = NoAnswer(id="work-t1-1", tier="haiku", why="the connection broke")
+    paid = NoAnswer(
+        id="work-t1-2", tier="haiku", why="it was lost", dollars=Decimal("0.02"),
+        assumed=Decimal("0.02"),
+    )  # fmt: skip
+    lost = Finding(subtask_id="t1", status="failed", reason="it was lost", unanswered=(said, paid))
+    told = (
+        "call work-t1-1 on haiku, no answer, cost nothing: the connection broke",
+        "call work-t1-2 on haiku, no answer, ≤ $0.02: it was lost",
+    )
+    page = pages.as_markdown(report(findings=(lost,), unpaid_calls=1))
+    assert "### t1" in page and all(f"- {line}" in page for line in told)
+    assert "| t1 | Subtask t1 | analyst | 2 | failed |" in page
+    assert "Besides, 1 model call brought no answer and cost nothing." in page
+    short = pages.as_markdown(report(findings=(lost,)), whole=False)
+    assert f"- **t1**: {'; '.join(told)}" in short
+
+
+def test_a_run_whose_calls_were_all_refused_does_not_say_that_nobody_was_asked() -> None:
+    page = pages.as_markdown(report(model_calls=0, unpaid_calls=1, dollars="0"))
+    line = "No model answered: 1 model call was refused or did not get through, and nothing was"
+    assert line in page and "No model was asked" not in page
+
+
+@given(st.lists(st.sampled_from(MARKUP), min_size=1, max_size=9).map("".join))
+def test_what_others_wrote_reads_in_a_terminal_as_they_wrote_it(text: str) -> None:
+    line = " ".join(text.split())
+    assume(line)
+    shown = drawn(Safe(Markdown(f"- | {for_markdown(line)} |", hyperlinks=False)), width=400)
+    assert OUR_STYLES.sub("", shown).strip() == f"• | {line} |", "no escape of ours is seen"
+
+
+def test_no_name_in_a_report_of_somebody_elses_workflow_is_markup() -> None:
+    bad = f"x` {HOSTILE}\n\n![i](http://evil.example)<img src=x>"
+    gap = Gap(subtask_id=bad, title=bad, status="failed", why=bad, took_down=(bad,))
+    tries = (Try(number=1, tier="haiku", verdict=bad), Try(number=2, tier="haiku", verdict=bad))
+    finding = Finding(subtask_id=bad, status="failed", reason=bad, tries=tries)
+    revision = Revision(number=1, why=bad, added=(bad,), dropped=(bad,), replaced=(bad,))
+    hostile = report(run_id=bad, gaps=(gap,), findings=(finding,), revisions=(revision,))
+    for page in (pages.as_markdown(hostile, whole=whole) for whole in (True, False)):
+        tokens = [
+            part for each in MarkdownIt().parse(page) for part in (each, *(each.children or ()))
+        ]
+        assert not {each.type for each in tokens} & {"image", "html_inline", "html_block"}
+        assert UNSEEN.search(page) is None
+
+
+def test_a_command_on_a_run_does_nothing_else_in_a_shell() -> None:
+    assert to_type("show", "a-1") == f"{STARTER} show a-1"
+    line = to_type("fork", "x; rm -rf $(pwd)\n\x9b31m")
+    assert shlex.split(line)[-1] == "x; rm -rf $(pwd)\\n\\x9b31m" and UNSEEN.search(line) is None
