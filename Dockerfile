@@ -13,6 +13,7 @@ COPY requirements.lock ./
 RUN python -m pip install --no-cache-dir --require-hashes -r requirements.lock
 COPY worker.py starter.py ./
 COPY orchestrator/ orchestrator/
+COPY deployment/ deployment/
 COPY workflows/ workflows/
 COPY activities/ activities/
 COPY cli/ cli/

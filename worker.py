@@ -28,33 +28,33 @@ from temporalio.envconfig import ClientConfig
 from temporalio.runtime import Runtime
 from temporalio.worker import Worker, WorkerDeploymentConfig
 
-from activities import snapshot
 from activities.agents import Agents
-from activities.allowance import Allowance
-from activities.analysers.lenses import lens_tools
+from activities.asking.allowance import Allowance
+from activities.asking.journal import FileJournal
+from activities.asking.prices import Prices
+from activities.assembly import TEMPLATES
 from activities.catalogue import Catalogue
-from activities.excerpts import Excerpts
-from activities.gate import RateGate
-from activities.journal import FileJournal
+from activities.code_review.lenses import lens_tools
+from activities.gate.rate_gate import RateGate
+from activities.gate.throttles import ShowThrottles
 from activities.preparation import Preparation
-from activities.pricing import Prices
+from activities.prompts.excerpts import Excerpts
+from activities.repositories import snapshot
+from activities.repositories.scratch import Snapshots
 from activities.seam import Model, Tool
-from activities.snapshots import Snapshots
-from activities.templates import TEMPLATES
 from activities.use_tool import Tools
+from deployment.daily import keep_clean
+from deployment.embedded import EmbeddedError, StateDir, attendance, registered
+from deployment.embedded.trouble import said
+from deployment.known_secrets import KnownSecrets
+from deployment.roots import Roots, roots_at
+from deployment.served import Lookout
+from deployment.settings import Settings
+from deployment.storage import DirectoryStore
+from deployment.telemetry import LogContext, configure_logging, runtime
+from deployment.temporal import Target, Unreachable, connect
 from orchestrator import __version__
 from orchestrator.contracts import LONGEST_CALL_SECONDS, Capabilities, Tier
-from orchestrator.daily import keep_clean
-from orchestrator.embedded import EmbeddedError, StateDir, attendance, registered
-from orchestrator.embedded.trouble import said
-from orchestrator.known_secrets import KnownSecrets
-from orchestrator.roots import Roots, roots_at
-from orchestrator.served import Lookout
-from orchestrator.settings import Settings
-from orchestrator.storage import DirectoryStore
-from orchestrator.telemetry import LogContext, configure_logging, runtime
-from orchestrator.temporal import Target, Unreachable, connect
-from orchestrator.throttles import ShowThrottles
 from workflows import WORKFLOWS
 
 CONNECT_SECONDS = 60.0
@@ -199,8 +199,8 @@ def model_endpoint(settings: Settings, prices: Prices) -> ModelEndpoint:
         return ModelEndpoint()
     # The SDK takes seconds to import; what needs no model does not wait for it, nor does a worker
     # that comes back after a crash.
-    from activities.claude import Claude
-    from activities.claude_endpoint import find_capabilities
+    from activities.claude.adapter import Claude
+    from activities.claude.endpoint import find_capabilities
 
     secret = settings.anthropic_api_key
     key = secret.get_secret_value() if secret else ""

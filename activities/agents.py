@@ -11,14 +11,16 @@ from decimal import Decimal
 
 from temporalio import activity
 
-from activities import checks, prompts, provenance, repair_prompts
-from activities.asking import Asking
-from activities.flights import Flights
-from activities.past import Past
-from activities.reaching import until_reached
-from activities.replies import Asked, Shape, Value, lost
+from activities.asking import checks, provenance
+from activities.asking.call import Asking
+from activities.asking.flights import Flights
+from activities.asking.past import Past
+from activities.asking.reaching import until_reached
+from activities.asking.replies import Asked, Shape, Value, lost
+from activities.prompts import repair as repair_prompts
+from activities.prompts import user_turns as prompts
 from activities.seam import Budget, Code, Gate, Journal, Model, Store
-from orchestrator import answers, graph, revision
+from orchestrator import answers
 from orchestrator.contracts import Call, Contract, Draft, Plan, Problem, Reply, Synthesis, Usage
 from orchestrator.errors import BlobLost, CallRefused
 from orchestrator.materials import (
@@ -42,6 +44,7 @@ from orchestrator.materials import (
     VerifyMaterial,
     WorkMaterial,
 )
+from orchestrator.rules import graph, revision
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from activities.templates import TEMPLATES
+from activities.assembly import TEMPLATES
+from deployment.folders import read_regular
+from deployment.reading import NotPlain, from_yaml
+from deployment.settings import HOME
+from deployment.unread import unread
 from orchestrator.contracts import Effort, InputKind, Plan, PlaybookCard, RoleCard, RoleTier
-from orchestrator.folders import read_regular
-from orchestrator.reading import NotPlain, from_yaml
-from orchestrator.settings import HOME
-from orchestrator.unread import unread
 
 Inherit = Literal["inherit"]
 ONLY_SHOWN = {"color"}

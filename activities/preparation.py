@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from temporalio import activity
 
-from activities import checks
-from activities.heartbeat import beating
+from activities.asking import checks
+from activities.asking.heartbeat import beating
 from activities.seam import Pricing, Store
-from orchestrator import graph, keeping
+from deployment.folders import NotRegular, TooLarge, read_handle
+from deployment.roots import Outside, Roots, open_file
 from orchestrator.contracts import (
     HARD_SUBTASK_LIMIT,
     Briefing,
@@ -29,8 +30,8 @@ from orchestrator.contracts import (
     RoleCard,
 )
 from orchestrator.errors import BadGoal, BlobLost
-from orchestrator.folders import NotRegular, TooLarge, read_handle
-from orchestrator.roots import Outside, Roots, open_file
+from orchestrator.money import keeping
+from orchestrator.rules import graph
 
 if TYPE_CHECKING:
     # Only named in annotations: workflows import this module for its signature.

@@ -18,7 +18,7 @@ from orchestrator.materials import VerifyMaterial, WorkMaterial
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """One exchange with a model, endpoint-neutral; `activities/claude.py` shapes it for the
+    """One exchange with a model, endpoint-neutral; `activities/claude/adapter.py` shapes it for the
     wire.
     """
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from temporalio import activity
 
-from activities.heartbeat import beating
+from activities.asking.heartbeat import beating
 from activities.seam import Journal, Tool
 from orchestrator.contracts import Draft, Reply
 from orchestrator.errors import ToolFailed

@@ -42,10 +42,10 @@ from bench.clients import QUERIES, ask, ended, say, silence, waits_for
 from bench.deployment import Deployment, deployed
 from bench.histories import Histories, over
 from cli.exits import Code
-from orchestrator.embedded import ensure_up
-from orchestrator.settings import HOME
-from orchestrator.storage import DirectoryStore
-from orchestrator.temporal import connect
+from deployment.embedded import ensure_up
+from deployment.settings import HOME
+from deployment.storage import DirectoryStore
+from deployment.temporal import connect
 
 CLOSING_SECONDS = 300.0
 """How long runs may take to close once nothing strikes any more."""

@@ -23,7 +23,7 @@ from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig
 from temporalio.service import RPCError
 
 from orchestrator.contracts import Order, Report
-from orchestrator.troubles import report_in
+from orchestrator.recorded.troubles import report_in
 
 QUERIES = ("view", "__temporal_workflow_metadata")
 """Ours, and the one that Temporal's Web UI asks by itself."""

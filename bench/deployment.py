@@ -23,14 +23,14 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 
 from bench.clients import outcome
+from deployment.embedded import EmbeddedError, Programs, down, ensure_up, server, status, up
+from deployment.embedded.state import StateDir
+from deployment.embedded.supervision import WORKER
+from deployment.pollers import pollers
+from deployment.settings import HOME, Settings
+from deployment.storage import DirectoryStore
+from deployment.temporal import Target, connect
 from orchestrator.contracts import Goal, Limits, Plan, Report, Subtask
-from orchestrator.embedded import EmbeddedError, Programs, down, ensure_up, server, status, up
-from orchestrator.embedded.state import StateDir
-from orchestrator.embedded.supervision import WORKER
-from orchestrator.pollers import pollers
-from orchestrator.settings import HOME, Settings
-from orchestrator.storage import DirectoryStore
-from orchestrator.temporal import Target, connect
 
 HEAL_SECONDS = 0.5
 POLL_SECONDS = 0.05

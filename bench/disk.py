@@ -22,11 +22,11 @@ from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 
 from bench.deployment import Deployment, deployed, parallel
 from bench.tables import head, row
-from orchestrator import cleaning
-from orchestrator.cleaning import Kind
-from orchestrator.embedded.state import StateDir
-from orchestrator.references import needed
-from orchestrator.storage import DirectoryStore
+from deployment import cleaning
+from deployment.cleaning import Kind
+from deployment.embedded.state import StateDir
+from deployment.references import needed
+from deployment.storage import DirectoryStore
 
 COLUMNS = (("kept in", "files after the runs", "MB", "MB after clean, a month later"),)
 AT_ONCE = 50

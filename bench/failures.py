@@ -11,13 +11,13 @@ import socket
 import sys
 from dataclasses import dataclass
 
-from activities.claude import Claude
-from activities.pricing import Prices
+from activities.asking.prices import Prices
+from activities.claude.adapter import Claude
 from activities.seam import ModelAnswer, ModelRequest
+from deployment.settings import Settings
 from orchestrator.answers import WorkAnswer
 from orchestrator.contracts import Bill
 from orchestrator.errors import OrchestrationError
-from orchestrator.settings import Settings
 from simulator import Rule, Script, Simulator
 
 STALL_SECONDS = 0.5

@@ -26,8 +26,8 @@ from temporalio import activity
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor, Worker
 
 import worker
-from orchestrator.settings import HOME, Settings
-from orchestrator.temporal import Target, connect
+from deployment.settings import HOME, Settings
+from deployment.temporal import Target, connect
 
 BUILD = "takeover"
 Key = tuple[str, str]

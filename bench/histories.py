@@ -16,8 +16,8 @@ from typing import Any
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 
-from orchestrator.replay import export, replay
-from orchestrator.storage import DirectoryStore
+from deployment.replay import export, replay
+from deployment.storage import DirectoryStore
 
 OTHER_COMMANDS = re.compile(r'\[TMPRL1100\][^"]*')
 """What the SDK says of a history whose commands today's code does not produce."""

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import aiohttp
 
-from activities.claude_wire import shape
+from activities.claude.wire import shape
 from bench.failures import REQUEST
 
 LATENCY = 1.0

@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 from bench.tables import head, row
-from orchestrator.embedded import down, status
-from orchestrator.settings import HOME, Settings
+from deployment.embedded import down, status
+from deployment.settings import HOME, Settings
 
 COLUMNS = (("killed", "next call", "completion"),)
 VICTIMS = {
@@ -30,7 +30,7 @@ VICTIMS = {
 STARTER = """
 import runpy, sys
 from pathlib import Path
-from orchestrator.embedded import supervision
+from deployment.embedded import supervision
 supervision.WORKER = (sys.executable, str(Path("tests/slow_worker.py").absolute()))
 runpy.run_path("starter.py", run_name="__main__")
 """

@@ -34,10 +34,10 @@ from bench.clients import QUERIES, ask, ended, say, silence
 from bench.halves import Half, Hands
 from bench.histories import Histories, over
 from bench.takeover_goals import KINDS, LAST, WIDTH, Kind
+from deployment.embedded import server
+from deployment.storage import DirectoryStore
+from deployment.temporal import Target, connect
 from orchestrator.contracts import Order
-from orchestrator.embedded import server
-from orchestrator.storage import DirectoryStore
-from orchestrator.temporal import Target, connect
 from simulator.script import Script
 from simulator.server import Simulator
 

@@ -19,9 +19,8 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from cli.exits import Code, Stop
 from cli.invocation import WORKER
-from cli.screen import say
-from orchestrator.contracts import Report, Tier
-from orchestrator.embedded import (
+from cli.screen.streams import say
+from deployment.embedded import (
     EmbeddedError,
     Endpoint,
     StateDir,
@@ -29,11 +28,12 @@ from orchestrator.embedded import (
     lease,
     probe_local,
 )
-from orchestrator.pollers import pollers
-from orchestrator.served import VARIABLES, unserved
-from orchestrator.settings import Settings
-from orchestrator.storage import BadStore, DirectoryStore
-from orchestrator.temporal import Target, Unreachable, connect
+from deployment.pollers import pollers
+from deployment.served import VARIABLES, unserved
+from deployment.settings import Settings
+from deployment.storage import BadStore, DirectoryStore
+from deployment.temporal import Target, Unreachable, connect
+from orchestrator.contracts import Report, Tier
 
 LOCAL_ADDRESS = "localhost:7233"
 LOCAL_UI_OFFSET = 1000

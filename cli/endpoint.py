@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 
 from cli.diagnosis import Check, Mark
 from cli.goal import endpoint_of
-from orchestrator import embedded
-from orchestrator.address import address_of
-from orchestrator.embedded.identity import model_environment
-from orchestrator.known_secrets import KnownSecrets
-from orchestrator.served import VARIABLES
-from orchestrator.settings import Settings
+from deployment import embedded
+from deployment.address import address_of
+from deployment.embedded.identity import model_environment
+from deployment.known_secrets import KnownSecrets
+from deployment.served import VARIABLES
+from deployment.settings import Settings
 from orchestrator.text import for_terminal
 
 REACH_SECONDS = 3.0
@@ -32,7 +32,7 @@ async def models(settings: Settings) -> list[Check]:
     mark, detail = await asyncio.to_thread(_reachable, endpoint_of(settings), shown)
     if mark == "ok":
         # The SDK takes seconds to import; what needs no endpoint does not wait for it.
-        from activities.claude_endpoint import key_refused
+        from activities.claude.endpoint import key_refused
 
         why = await key_refused(key, settings.anthropic_base_url, settings.model_haiku)
         if why:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cli.exits import Stop
-from orchestrator.folders import NotRegular, TooLarge, read_regular
+from deployment.folders import NotRegular, TooLarge, read_regular
 
 TEXT_BYTES = 4 * 1024 * 1024
 

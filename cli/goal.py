@@ -17,7 +17,7 @@ from cli import plans
 from cli.exits import Stop
 from cli.files import read_text
 from cli.repositories import check_repositories
-from orchestrator import graph
+from deployment.settings import Settings
 from orchestrator.contracts import (
     HARD_SUBTASK_LIMIT,
     Approval,
@@ -27,7 +27,7 @@ from orchestrator.contracts import (
     Limits,
     Plan,
 )
-from orchestrator.settings import Settings
+from orchestrator.rules import graph
 
 LITERAL = "text:"
 MOST_LITERAL_BYTES = 200 * 1024
@@ -153,7 +153,7 @@ def _check_prices(settings: Settings) -> None:
     if settings.price_file is None:
         return
     # The library of prices takes a while to load, and few have a file of their own.
-    from activities.pricing import PriceFileError, read_price_file
+    from activities.asking.prices import PriceFileError, read_price_file
 
     try:
         read_price_file(settings.price_file)

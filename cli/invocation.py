@@ -6,7 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from orchestrator.settings import HOME
+from deployment.settings import HOME
 from orchestrator.text import visible
 
 

@@ -9,14 +9,14 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from activities import allowance, journal
+from activities.asking import allowance, journal
 from cli.diagnosis import Mark
-from orchestrator.embedded import EmbeddedError, StateDir, unreadable
-from orchestrator.embedded.database import trouble
-from orchestrator.embedded.supervision import SPACE_BYTES
+from deployment.embedded import EmbeddedError, StateDir, unreadable
+from deployment.embedded.database import trouble
+from deployment.embedded.supervision import SPACE_BYTES
+from deployment.settings import Settings
+from deployment.storage import BadStore, DirectoryStore
 from orchestrator.policies import MOST_DAY
-from orchestrator.settings import Settings
-from orchestrator.storage import BadStore, DirectoryStore
 
 Line = tuple[str, Mark, str]
 """What was looked at, how it is, and what to do."""

@@ -19,18 +19,18 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
 from activities.catalogue import Catalogue
-from cli.amounts import money, seconds
 from cli.connection import Connection, require_worker
 from cli.exits import Stop
 from cli.invocation import to_type
 from cli.repositories import about, roots_of
-from cli.screen import say
+from cli.screen.streams import say
+from deployment.embedded import register_root
+from deployment.embedded.server import SEARCH_ATTRIBUTES
+from deployment.roots import Roots
 from orchestrator.contracts import Approval, Goal, Tier
-from orchestrator.embedded import register_root
-from orchestrator.embedded.server import SEARCH_ATTRIBUTES
-from orchestrator.roots import Roots
 from orchestrator.text import PLAIN_ID, code_span, for_markdown
 from orchestrator.titles import title_of
+from orchestrator.views.amounts import money, seconds
 
 WORKFLOW = "SupervisorWorkflow"
 RUNS = f"WorkflowType = '{WORKFLOW}'"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import typer
 from pydantic import ValidationError
 
-from cli import (
+from cli.commands import (
     cancel,
     clean,
     completion,
@@ -33,12 +33,12 @@ from cli import (
     watch,
 )
 from cli.exits import Code, Stop
-from cli.screen import say
-from orchestrator.embedded import EmbeddedError
+from cli.screen.streams import say
+from deployment.embedded import EmbeddedError
+from deployment.settings import Settings, UnknownSetting
+from deployment.storage import PayloadLost
+from deployment.temporal import Unreachable
 from orchestrator.errors import BlobLost
-from orchestrator.settings import Settings, UnknownSetting
-from orchestrator.storage import PayloadLost
-from orchestrator.temporal import Unreachable
 from orchestrator.text import for_terminal
 
 PROGRAM = "starter.py"

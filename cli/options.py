@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli import completion
+from cli.commands import completion
 from cli.exits import Stop
 from orchestrator.text import PLAIN_ID, for_terminal
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from temporalio.client import WorkflowExecutionStatus
 
-from cli import report as pages
 from cli.connection import Connection
 from cli.exits import Code, code_of
 from cli.reading import Look
-from cli.screen import say
+from cli.screen import report as pages
+from cli.screen.streams import say
+from deployment.embedded import StateDir
 from orchestrator.contracts import Report
-from orchestrator.embedded import StateDir
-from orchestrator.reporting import report
+from orchestrator.views.reporting import report
 
 CLOSED: dict[WorkflowExecutionStatus, str] = {
     WorkflowExecutionStatus.COMPLETED: "completed",

@@ -10,13 +10,13 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from activities.checks import plan_problems
+from activities.asking.checks import plan_problems
 from cli.exits import Stop
 from cli.files import read_text
-from orchestrator import graph
+from deployment.reading import NotPlain, from_json, from_yaml
+from deployment.unread import unread
 from orchestrator.contracts import Plan, RoleCard
-from orchestrator.reading import NotPlain, from_json, from_yaml
-from orchestrator.unread import unread
+from orchestrator.rules import graph
 
 YAML = (".yaml", ".yml")
 PLAN_BYTES = 512 * 1024

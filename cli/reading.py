@@ -19,19 +19,19 @@ from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import WorkflowExecutionDescription, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
+from activities.gate.queue_rates import read_rate
 from cli.connection import Connection
 from cli.exits import Stop
 from cli.invocation import to_type
-from orchestrator import served
+from deployment import served
+from deployment.embedded.supervision import SPACE_BYTES
+from deployment.storage import DirectoryStore
+from deployment.temporal import Target
 from orchestrator.contracts import Report
-from orchestrator.embedded.supervision import SPACE_BYTES
-from orchestrator.history import Fold, Unreadable
-from orchestrator.rate_limits import read_rate
-from orchestrator.reporting import run_view, tiers_in_flight
-from orchestrator.state import State
-from orchestrator.storage import DirectoryStore
-from orchestrator.temporal import Target
+from orchestrator.recorded.history import Fold, Unreadable
+from orchestrator.rules.state import State
 from orchestrator.view import RunView
+from orchestrator.views.reporting import run_view, tiers_in_flight
 
 LOOK_SECONDS = 3.0
 """How long one request may take before the reader says that nobody answers."""

@@ -18,10 +18,10 @@ from temporalio.client import WorkflowHistory
 
 from cli.exits import Stop
 from cli.files import read_text
+from deployment.replay import replay
+from deployment.settings import Settings
+from deployment.storage import BadStore, DirectoryStore, stored
 from orchestrator.errors import BlobLost
-from orchestrator.replay import replay
-from orchestrator.settings import Settings
-from orchestrator.storage import BadStore, DirectoryStore, stored
 from workflows import WORKFLOWS
 
 HISTORY_BYTES = 256 * 1024 * 1024

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from activities import git
-from activities.git import GitFailed
-from activities.redact import redact
+from activities.code_review.redact import redact
+from activities.repositories import git
+from activities.repositories.git import GitFailed
 from cli.exits import Stop
+from deployment.embedded import registered
+from deployment.roots import Roots, roots_at
+from deployment.settings import Settings
 from orchestrator.contracts import GoalInput, PinnedInput
-from orchestrator.embedded import registered
 from orchestrator.errors import BadGoal
-from orchestrator.roots import Roots, roots_at
-from orchestrator.settings import Settings
 from orchestrator.text import for_terminal
 
 REVISION = "base"

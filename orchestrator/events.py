@@ -24,7 +24,6 @@ from orchestrator.contracts import (
     Undone,
     Unreached,
 )
-from orchestrator.ledger import Amount
 from orchestrator.materials import (
     Critique,
     Digest,
@@ -36,6 +35,7 @@ from orchestrator.materials import (
     Verdicts,
     WorkMaterial,
 )
+from orchestrator.money.ledger import Amount
 
 StopReason = Literal[
     "budget", "allowance", "deadline", "cancelled", "endpoint", "declined", "refused", "unprepared"

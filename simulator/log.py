@@ -11,9 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from activities.pricing import library_steps
+from activities.asking.prices import library_steps
 from orchestrator.contracts import ModelCard, Usage
-from orchestrator.pricing import price
+from orchestrator.money.pricing import price
 
 
 @dataclass

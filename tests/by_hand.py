@@ -20,10 +20,10 @@ from temporalio.exceptions import CancelledError
 from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from deployment.activations import ENDS, OneAtATime
+from deployment.temporal import PURE_MODULES, data_converter
 from driving import START
-from orchestrator.activations import ENDS, OneAtATime
 from orchestrator.contracts import Goal, Order
-from orchestrator.temporal import PURE_MODULES, data_converter
 from workflows.supervisor import SupervisorWorkflow
 
 CONVERTER = data_converter(None)

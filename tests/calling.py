@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from activities.claude import Claude
-from activities.pricing import Prices
+from activities.asking.prices import Prices
+from activities.claude.adapter import Claude
 from activities.seam import ModelRequest
+from deployment.settings import Settings
 from orchestrator.answers import WorkAnswer
 from orchestrator.contracts import Bill, Capabilities
 from orchestrator.errors import OrchestrationError
-from orchestrator.settings import Settings
 from simulator import Rule, Script, Simulator
 
 KEY = "sk-ant-0123456789"

@@ -26,29 +26,30 @@ from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
-from activities import activities_of, asking
+from activities import activities_of
 from activities.agents import Agents
+from activities.asking import call as asking
+from activities.asking.journal import FileJournal
+from activities.asking.prices import Prices
+from activities.assembly import TEMPLATES
 from activities.catalogue import Catalogue
-from activities.excerpts import Excerpts
-from activities.journal import FileJournal
 from activities.preparation import Preparation
-from activities.pricing import Prices
+from activities.prompts.excerpts import Excerpts
+from activities.repositories.scratch import Snapshots
 from activities.seam import Model, Tool
-from activities.snapshots import Snapshots
-from activities.templates import TEMPLATES
 from activities.use_tool import Tools
 from bench.clients import outcome
+from deployment.replay import played
+from deployment.roots import Root
+from deployment.settings import Settings
+from deployment.storage import DirectoryStore
+from deployment.telemetry import runtime
+from deployment.temporal import plugin
 from orchestrator.contracts import Capabilities, Goal, PinnedInput, Report
-from orchestrator.history import Fold
-from orchestrator.replay import played
-from orchestrator.reporting import run_view
-from orchestrator.roots import Root
-from orchestrator.settings import Settings
-from orchestrator.state import State
-from orchestrator.storage import DirectoryStore
-from orchestrator.telemetry import runtime
-from orchestrator.temporal import plugin
+from orchestrator.recorded.history import Fold
+from orchestrator.rules.state import State
 from orchestrator.view import RunView
+from orchestrator.views.reporting import run_view
 from workflows import WORKFLOWS
 from workflows.supervisor import SupervisorWorkflow
 

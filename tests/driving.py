@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 
-from orchestrator import graph, material, steering
 from orchestrator.contracts import (
     Bill,
     Briefing,
@@ -49,12 +48,14 @@ from orchestrator.events import (
     Unanswered,
     UseTool,
 )
-from orchestrator.ledger import Amount
 from orchestrator.materials import ReplanMaterial
-from orchestrator.moves import next_moves
-from orchestrator.reducer import apply
-from orchestrator.state import State, first_state, passes_on
-from orchestrator.timers import timers
+from orchestrator.money.ledger import Amount
+from orchestrator.rules import gathering as material
+from orchestrator.rules import graph, steering
+from orchestrator.rules.moves import next_moves
+from orchestrator.rules.reducer import apply
+from orchestrator.rules.state import State, first_state, passes_on
+from orchestrator.rules.timers import timers
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STRENGTH: Mapping[RoleTier, int] = {"none": 0, "haiku": 1, "sonnet": 2, "opus": 3}

@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import worker
-from activities.journal import FileJournal
+from activities.asking.journal import FileJournal
 
 
 class HesitantJournal(FileJournal):

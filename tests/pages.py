@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orchestrator.settings import HOME
+from deployment.settings import HOME
 
 ELISION = "…"
 FENCE = re.compile(r"^( *)```(\w*)$")

@@ -19,13 +19,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from temporalio.client import WorkflowFailureError
 from temporalio.testing import WorkflowEnvironment
 
-from activities import snapshot
-from activities.analysers.lenses import lens_tools
-from activities.snapshots import Snapshots
+from activities.code_review.lenses import lens_tools
+from activities.repositories import snapshot
+from activities.repositories.scratch import Snapshots
 from conftest import TEMPORAL, Runs, seen
+from deployment.replay import export
 from orchestrator.contracts import Bill, Goal, GoalInput, Order
 from orchestrator.errors import PossiblyBilled
-from orchestrator.replay import export
 from repositories import Repository
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 

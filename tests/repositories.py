@@ -8,13 +8,13 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from activities.analysers.lenses import lens_tools
-from activities.snapshot import take
-from activities.snapshots import Snapshot, Snapshots
+from activities.code_review.lenses import lens_tools
+from activities.repositories.scratch import Snapshot, Snapshots
+from activities.repositories.snapshot import take
+from deployment.roots import Root
+from deployment.storage import DirectoryStore
 from orchestrator.contracts import Draft, PinnedInput, Remark, Subtask
 from orchestrator.materials import WorkMaterial
-from orchestrator.roots import Root
-from orchestrator.storage import DirectoryStore
 
 GIT = shutil.which("git") or "git"
 

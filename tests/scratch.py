@@ -25,14 +25,19 @@ from pathlib import Path
 # So that this can be run by itself, too.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from orchestrator.embedded import down
-from orchestrator.settings import HOME, Settings
+from deployment.embedded import down
+from deployment.settings import HOME, Settings
 from pages import Snippet, difference, snippets
 from zygote import CLIENT
 
 SECONDS = 300.0
 """The most that a snippet may take, on the busiest machine."""
-REVIEWED = ("cli/amounts.py", "orchestrator/moves.py", "starter.py", "README.md")
+REVIEWED = (
+    "orchestrator/views/amounts.py",
+    "orchestrator/rules/moves.py",
+    "starter.py",
+    "README.md",
+)
 """What Git knows in the copy, so that its review takes a second and not ten."""
 ASKS_BACK = """
   - call: work

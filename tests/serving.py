@@ -43,9 +43,9 @@ from orchestrator.errors import (
     PossiblyBilled,
 )
 from orchestrator.events import Answered, Ask
-from orchestrator.ledger import Amount
 from orchestrator.materials import Change, Patch, Reached
-from orchestrator.timers import moment
+from orchestrator.money.ledger import Amount
+from orchestrator.rules.timers import moment
 from outcomes import DRAFTS, comes_back, value_of
 
 TEAM = RoleCard(name="department", description="a whole team", tier="sonnet", team=True)

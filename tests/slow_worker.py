@@ -15,9 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import worker
 from activities.seam import Tool
+from deployment.storage import DirectoryStore
 from orchestrator.contracts import Draft
 from orchestrator.materials import WorkMaterial
-from orchestrator.storage import DirectoryStore
 
 SECONDS = {
     "bugs": 0.1,

@@ -12,10 +12,10 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from activities.lane import Lane
-from activities.refusals import Sent
-from orchestrator.gate import Flow, described, understood
-from orchestrator.rate_limits import QueueRate
+from activities.gate.flow import Flow, described, understood
+from activities.gate.lane import Lane
+from activities.gate.queue_rates import QueueRate
+from activities.gate.refusals import Sent
 from simulator.limiter import Limiter
 
 GLANCE = 0.05

@@ -17,15 +17,15 @@ import pytest
 from pydantic import ValidationError
 from temporalio.testing import ActivityEnvironment
 
-from activities import senders
-from activities.allowance import Allowance, Unreadable, spent_today
-from activities.asking import Asking
-from activities.journal import FileJournal
+from activities.asking import senders
+from activities.asking.allowance import Allowance, Unreadable, spent_today
+from activities.asking.call import Asking
+from activities.asking.journal import FileJournal
 from cli.kept import kept
+from deployment.embedded.identity import model_environment, worker_environment
+from deployment.settings import Settings
 from driving import BRIEFING, START, Drive, subtask
-from orchestrator import keeping
 from orchestrator.contracts import Bill, Goal, Limits, Order, Plan, Usage
-from orchestrator.embedded.identity import model_environment, worker_environment
 from orchestrator.errors import (
     AllowanceReached,
     NotBilled,
@@ -34,10 +34,10 @@ from orchestrator.errors import (
     SpendLimitReached,
 )
 from orchestrator.events import Prepare, Prepared, Started
-from orchestrator.reducer import apply
-from orchestrator.settings import Settings
-from orchestrator.state import first_state
-from orchestrator.steering import COMMANDS
+from orchestrator.money import keeping
+from orchestrator.rules.reducer import apply
+from orchestrator.rules.state import first_state
+from orchestrator.rules.steering import COMMANDS
 from test_asking import ANSWER, CALL, MATERIAL, SHAPE, THROTTLE, Lines
 
 pytestmark = pytest.mark.anyio

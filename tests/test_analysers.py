@@ -16,13 +16,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from activities.analysers import bugs, security, tables
-from activities.analysers.examination import PORTION_FILES, Examination
-from activities.analysers.findings import MOST_REMARKS
-from activities.analysers.lens import Analyser, Command, Grade, Parsed, Sighting
-from activities.analysers.lenses import analysers, lens_tools
+from activities.code_review import tables
+from activities.code_review.analysers import bugs, security
+from activities.code_review.examination import PORTION_FILES, Examination
+from activities.code_review.findings import MOST_REMARKS
+from activities.code_review.lens import Analyser, Command, Grade, Parsed, Sighting
+from activities.code_review.lenses import analysers, lens_tools
+from activities.code_review.redact import redact
 from activities.process import ProgramStopped, run
-from activities.redact import redact
 from orchestrator.contracts import Draft, Subtask
 from orchestrator.errors import ToolFailed
 from orchestrator.materials import WorkMaterial
@@ -59,7 +60,7 @@ def test_the_documentation_shows_the_tables_of_the_code() -> None:
     page = Path(__file__).parent.parent / "docs" / "code-review.md"
     shown = re.search(r"<!-- tables -->\n(.*)\n<!-- end of tables -->", page.read_text(), re.DOTALL)
     assert shown is not None
-    assert shown[1].strip() == tables.markdown(), "run python -m activities.analysers.tables"
+    assert shown[1].strip() == tables.markdown(), "run python -m activities.code_review.tables"
 
 
 async def test_bugs_are_found_where_they_are(repository: Repository, bench: Bench) -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.asking import SPREAD, Asking
-from activities.journal import FileJournal
-from activities.past import Past
-from activities.replies import Shape
+from activities.asking.call import SPREAD, Asking
+from activities.asking.journal import FileJournal
+from activities.asking.past import Past
+from activities.asking.replies import Shape
 from activities.seam import ModelAnswer, ModelRequest
 from orchestrator.answers import DigestAnswer
 from orchestrator.contracts import Bill, Call, ModelCard, Reply, Usage

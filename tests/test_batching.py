@@ -18,14 +18,14 @@ from temporalio.exceptions import ApplicationError
 
 import by_hand
 from by_hand import SECOND
-from orchestrator.activations import REFUSED
+from deployment.activations import REFUSED
 from orchestrator.contracts import (
     Limits,
     Plan,
     Standstill,
 )
-from orchestrator.signals import STANDSTILL
-from orchestrator.timers import moment
+from orchestrator.recorded.signals import STANDSTILL
+from orchestrator.rules.timers import moment
 from outcomes import DRAFTS, PROBLEMS
 from serving import (
     FAILURES,

@@ -8,9 +8,9 @@ from typing import get_args
 
 import pytest
 
-from orchestrator.board import ANSWER_CHARACTERS, board, call_summary, tool_summary
 from orchestrator.contracts import Call, CallKind, ModelCard, Subtask
 from orchestrator.view import Row, RunView
+from orchestrator.views.board import ANSWER_CHARACTERS, board, call_summary, tool_summary
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 MODEL = ModelCard(tier="sonnet", id="a-model")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from activities.claude_endpoint import find_capabilities
+from activities.claude.endpoint import find_capabilities
 from calling import PLAIN
 from orchestrator.contracts import Capabilities
 from simulator import Simulator

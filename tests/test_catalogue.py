@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from activities import checks
-from activities.analysers.lenses import analysers
+from activities.asking import checks
+from activities.assembly import TEMPLATES
 from activities.catalogue import Catalogue
-from activities.templates import TEMPLATES
-from orchestrator import graph, policies
+from activities.code_review.lenses import analysers
+from deployment.settings import HOME
+from orchestrator import policies
 from orchestrator.contracts import HARD_SUBTASK_LIMIT
-from orchestrator.settings import HOME
+from orchestrator.rules import graph
 
 CATALOGUE = Catalogue.load()
 TOOLS = analysers()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities import checks
+from activities.asking import checks
 from driving import subtask
 from orchestrator.contracts import Check, CheckKind, Draft, Plan
 

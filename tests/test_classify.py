@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.classify import LONGEST_WAIT, Kind, Phase, Verdict, classify, retry_after
-from orchestrator.gate import LONGEST_SHUT
+from activities.claude.classify import LONGEST_WAIT, Kind, Phase, Verdict, classify, retry_after
+from activities.gate.flow import LONGEST_SHUT
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from activities.claude import Claude
-from activities.claude_endpoint import find_capabilities
-from activities.claude_wire import shape
+from activities.claude.adapter import Claude
+from activities.claude.endpoint import find_capabilities
+from activities.claude.wire import shape
 from calling import KEY, PLAIN, REQUEST, claude, price
 from orchestrator.answers import PlanAnswer, SynthesisAnswer, WorkAnswer
 from orchestrator.contracts import Capabilities
@@ -88,7 +88,7 @@ async def test_the_key_goes_as_a_bearer_and_to_gateways_also_in_the_older_header
 
 def test_only_the_adapter_imports_the_sdk() -> None:
     root = Path(__file__).parent.parent
-    folders = ("activities", "cli", "orchestrator", "simulator", "workflows")
+    folders = ("activities", "cli", "deployment", "orchestrator", "simulator", "workflows")
     importers = [
         path.relative_to(root).as_posix()
         for folder in folders

@@ -15,19 +15,19 @@ from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from activities.journal import FileJournal
-from cli import clean
+from activities.asking.journal import FileJournal
+from cli.commands import clean
 from cli.exits import Code
 from conftest import Runs
-from orchestrator import cleaning, daily
-from orchestrator.cleaning import DAY, Kind
+from deployment import cleaning, daily
+from deployment.cleaning import DAY, Kind
+from deployment.embedded.server import RETENTION
+from deployment.embedded.state import StateDir
+from deployment.references import needed
+from deployment.settings import Settings
+from deployment.storage import DirectoryStore
+from deployment.temporal import Target
 from orchestrator.contracts import Goal, GoalInput
-from orchestrator.embedded.server import RETENTION
-from orchestrator.embedded.state import StateDir
-from orchestrator.references import needed
-from orchestrator.settings import Settings
-from orchestrator.storage import DirectoryStore
-from orchestrator.temporal import Target
 from repositories import Bench, Repository
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 

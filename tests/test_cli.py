@@ -17,8 +17,9 @@ from temporalio.client import WorkflowExecutionStatus
 
 from activities.catalogue import Catalogue, PlaybookFile, Role
 from activities.preparation import INPUT_BYTES
-from cli import cancel, doctor, export, follow, replay, run, show, start, watch
-from cli import list as list_command
+from cli import follow
+from cli.commands import cancel, doctor, export, replay, run, show, start, watch
+from cli.commands import list as list_command
 from cli.connection import Connection, require_worker, web_ui_of
 from cli.diagnosis import Check
 from cli.exits import Code, Stop
@@ -26,10 +27,10 @@ from cli.goal import Asked, goal_of
 from cli.launch import check_id, new_id
 from cli.main import PROGRAM, app, main, told
 from conftest import Runs
+from deployment.embedded import EmbeddedError
+from deployment.settings import HOME, OTHERS, Settings
+from deployment.temporal import Target
 from orchestrator.contracts import Goal, Limits, Report, RoleCard
-from orchestrator.embedded import EmbeddedError
-from orchestrator.settings import HOME, OTHERS, Settings
-from orchestrator.temporal import Target
 from orchestrator.view import RunView
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
 

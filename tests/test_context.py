@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType
 
 from driving import Drive, subtask
-from orchestrator import context, policies, reporting
+from orchestrator import policies
 from orchestrator.contracts import Finding, Plan, Strategy
 from orchestrator.events import Ask, Unanswered
-from orchestrator.landings import failed
+from orchestrator.recorded.landings import failed
+from orchestrator.rules import context
+from orchestrator.views import reporting
 from outcomes import AMPLE, begun, draft, end, in_flight
 
 LONG = "All work and no play. " * 2_000

@@ -9,8 +9,8 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 
 from conftest import Handle, Runs, folded, seen
+from deployment.replay import replay
 from orchestrator.contracts import Finding, Order, Report
-from orchestrator.replay import replay
 from scripted import Line, ScriptedModel, plans, ready, subtask, synthesizes, works
 from test_teams import catalogue, goal
 from workflows.supervisor import SupervisorWorkflow

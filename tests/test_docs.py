@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from cli.main import app
-from orchestrator.settings import HOME, Settings
+from deployment.settings import HOME, Settings
 from pages import FIGURE, snippets
 
 PAGES = sorted([*HOME.glob("*.md"), *HOME.glob("docs/*.md")])
@@ -150,7 +150,7 @@ def test_every_file_and_module_that_a_page_names_exists() -> None:
 
 
 def test_every_name_that_a_page_places_in_a_file_is_there() -> None:
-    """As in "`COMMANDS` in `orchestrator/steering.py`"."""
+    """As in "`COMMANDS` in `orchestrator/rules/steering.py`"."""
     seen = 0
     for page in PAGES:
         text = page.read_text(encoding="utf-8")

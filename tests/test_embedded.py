@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.embedded import (
+from deployment.embedded import (
     EmbeddedError,
     Endpoint,
     Programs,
@@ -37,7 +37,7 @@ from orchestrator.embedded import (
     supervision,
     up,
 )
-from orchestrator.settings import HOME, Settings
+from deployment.settings import HOME, Settings
 
 SLEEP = """
 import os, sys, time
@@ -49,8 +49,8 @@ SLEEPER = Programs(worker=(sys.executable, "-c", SLEEP))
 """A worker that comes up and does nothing, for what concerns its process alone."""
 STARTER = f"""
 import sys, time
-from orchestrator.embedded import Programs, ensure_up, lease
-from orchestrator.settings import Settings
+from deployment.embedded import Programs, ensure_up, lease
+from deployment.settings import Settings
 settings = Settings(_env_file=None, state_dir=sys.argv[1])
 programs = Programs(worker=(sys.executable, "-c", {SLEEP!r}))
 """
@@ -297,9 +297,7 @@ def test_a_lease_is_seen_while_it_is_held_and_ends_with_its_process(settings: Se
             assert status(settings).leases
         assert status(settings).leases
     assert not status(settings).leases
-    script = STARTER.replace("print(", "from orchestrator.embedded import lease\n").splitlines()[
-        :-1
-    ]
+    script = STARTER.replace("print(", "from deployment.embedded import lease\n").splitlines()[:-1]
     code = "\n".join([*script, "import time", "held = lease(settings)", "held.__enter__()",
                       "print('held', flush=True)", "time.sleep(600)"])  # fmt: skip
     holder = subprocess.Popen(

@@ -13,11 +13,11 @@ from cli import outcome as ends
 from cli.exits import Code
 from cli.reading import Look
 from conftest import Handle, Runs
+from deployment.replay import export
+from deployment.storage import stored
 from orchestrator.contracts import Goal, Report
 from orchestrator.events import RUN_FAILED
-from orchestrator.history import Fold
-from orchestrator.replay import export
-from orchestrator.storage import stored
+from orchestrator.recorded.history import Fold
 from scripted import ScriptedModel, ready, subtask, works
 
 pytestmark = pytest.mark.anyio

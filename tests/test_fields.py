@@ -12,13 +12,13 @@ import pytest
 from pydantic import BaseModel
 
 from activities.catalogue import FrontMatter, PlaybookFile, PlaybookInput
+from deployment.settings import HOME, Settings
+from deployment.temporal import Target
 from orchestrator import answers, contracts, materials
 from orchestrator.contracts import Approval, Check, Goal, GoalInput, Limits, Plan, RoleCard, Subtask
-from orchestrator.settings import HOME, Settings
-from orchestrator.state import State
-from orchestrator.temporal import Target
+from orchestrator.rules.state import State
 
-PARTS = ("activities", "cli", "orchestrator", "workflows")
+PARTS = ("activities", "cli", "deployment", "orchestrator", "workflows")
 SET_BY_PEOPLE: Mapping[type[BaseModel], tuple[str, ...]] = {
     Goal: ("goal", "wanted"),
     Limits: ("limits",),

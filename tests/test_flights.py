@@ -17,12 +17,12 @@ import pytest
 from temporalio.activity import ActivityCancellationDetails
 from temporalio.testing import ActivityEnvironment
 
-from activities import flights, senders
-from activities.asking import Asking
-from activities.flights import Flights
-from activities.journal import FileJournal
-from activities.past import Past
-from activities.replies import recorded
+from activities.asking import flights, senders
+from activities.asking.call import Asking
+from activities.asking.flights import Flights
+from activities.asking.journal import FileJournal
+from activities.asking.past import Past
+from activities.asking.replies import recorded
 from activities.seam import ModelAnswer, ModelRequest
 from orchestrator.contracts import Bill, Reply, Unreached
 from orchestrator.errors import EndpointUnreachable, NotBilled, OrchestrationError, PossiblyBilled
@@ -249,7 +249,7 @@ async def sent_by_sibling(process: Process) -> str:
 async def test_a_frozen_process_that_sent_the_call_is_waited_for(
     process: Process, sibling: Sibling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("activities.asking.SIBLING_SECONDS", 0.02)
+    monkeypatch.setattr("activities.asking.call.SIBLING_SECONDS", 0.02)
     key = await sent_by_sibling(process)
     here = Process(Slow(), process.journal)
     _, second = here.attempt(2, sibling.past)
@@ -263,7 +263,7 @@ async def test_a_frozen_process_that_sent_the_call_is_waited_for(
 async def test_a_process_that_was_killed_is_not_waited_for(
     process: Process, sibling: Sibling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("activities.asking.SIBLING_SECONDS", 0.02)
+    monkeypatch.setattr("activities.asking.call.SIBLING_SECONDS", 0.02)
     await sent_by_sibling(process)
     _, second = Process(Slow(), process.journal).attempt(2, sibling.past)
     await asyncio.sleep(0.1)
@@ -286,7 +286,7 @@ async def test_a_process_of_another_machine_is_not_waited_for(
 async def test_a_call_that_a_frozen_process_took_back_is_sent(
     process: Process, sibling: Sibling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("activities.asking.SIBLING_SECONDS", 0.02)
+    monkeypatch.setattr("activities.asking.call.SIBLING_SECONDS", 0.02)
     key = await sent_by_sibling(process)
     here = Process(Slow(), process.journal)
     here.model.may_end.set()

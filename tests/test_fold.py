@@ -13,10 +13,10 @@ from temporalio.worker import Worker
 
 from activities.catalogue import Catalogue
 from conftest import Handle, Runs, folded, seen
+from deployment.replay import export, played, replay
 from orchestrator.contracts import Goal, Order, Unreached
 from orchestrator.errors import EndpointUnreachable
-from orchestrator.history import Fold
-from orchestrator.replay import export, played, replay
+from orchestrator.recorded.history import Fold
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 from workflows import WORKFLOWS
 from workflows.supervisor import SupervisorWorkflow

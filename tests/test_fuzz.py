@@ -22,18 +22,19 @@ import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from activities.asking.replies import recorded
 from activities.catalogue import Catalogue, CatalogueError
-from activities.claude_stream import StreamError, Transcript
-from activities.replies import recorded
+from activities.claude.stream import StreamError, Transcript
 from activities.seam import ModelAnswer
-from cli import completion, connection, doctor, plans, replayed
+from cli import connection, plans, replayed
+from cli.commands import completion, doctor
 from cli.diagnosis import Check
 from cli.exits import Stop
 from cli.main import app, main, told
-from orchestrator import embedded
-from orchestrator.embedded import EmbeddedError, StateDir
-from orchestrator.known_secrets import KnownSecrets
-from orchestrator.settings import HOME, Settings
+from deployment import embedded
+from deployment.embedded import EmbeddedError, StateDir
+from deployment.known_secrets import KnownSecrets
+from deployment.settings import HOME, Settings
 
 SECONDS = 10
 """For one input; a busy machine is slow, a hang is for ever."""

@@ -23,14 +23,8 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 
-from activities import gate as gates
-from activities.gate import RateGate
-from activities.lane import SPACING
-from cli.doctor import rates
-from conftest import Handle, Runs
-from orchestrator.contracts import Goal
-from orchestrator.errors import NotBilled
-from orchestrator.gate import (
+from activities.gate import rate_gate as gates
+from activities.gate.flow import (
     FORGOTTEN,
     LEAST,
     LONGEST_SHUT,
@@ -45,10 +39,16 @@ from orchestrator.gate import (
     regained,
     understood,
 )
-from orchestrator.rate_limits import QueueRate, can_set_rates, read_rate, write_rate
-from orchestrator.temporal import Target
+from activities.gate.lane import SPACING
+from activities.gate.queue_rates import QueueRate, can_set_rates, read_rate, write_rate
+from activities.gate.rate_gate import RateGate
+from activities.gate.throttles import ShowThrottles
+from cli.commands.doctor import rates
+from conftest import Handle, Runs
+from deployment.temporal import Target
+from orchestrator.contracts import Goal
+from orchestrator.errors import NotBilled
 from orchestrator.text import for_markdown
-from orchestrator.throttles import ShowThrottles
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 from workflows.supervisor import SupervisorWorkflow
 

@@ -9,7 +9,7 @@ from statistics import mean, median
 
 import pytest
 
-from orchestrator.gate import FORGOTTEN, Flow
+from activities.gate.flow import FORGOTTEN, Flow
 from storms import Endpoint, Storm, without
 
 SEEDS = range(8)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from activities import git
-from activities.git import Git
+from activities.repositories import git
+from activities.repositories.git import Git
+from deployment.roots import roots_at
 from orchestrator.errors import BadGoal
-from orchestrator.roots import roots_at
 from repositories import Repository
 
 pytestmark = pytest.mark.anyio

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driving import ROLES, longest_chains, subtask
-from orchestrator import graph
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Plan, Subtask
+from orchestrator.rules import graph
 
 EXAMPLES = settings(max_examples=50, deadline=None, database=None)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.journal import FileJournal
+from activities.asking.journal import FileJournal
 from orchestrator.errors import NotBilled, PossiblyBilled
 
 pytestmark = pytest.mark.anyio
@@ -152,7 +152,7 @@ async def test_an_answer_is_read_exactly_as_it_was_recorded(tmp_path: Path, answ
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from activities.journal import FileJournal
+from activities.asking.journal import FileJournal
 
 async def main():
     journal = FileJournal(Path(sys.argv[1]))

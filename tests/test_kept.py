@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from activities.journal import FileJournal
+from activities.asking.journal import FileJournal
 from cli import kept as module
 from cli import reading
 from cli.kept import kept
-from orchestrator.embedded import EmbeddedError, Programs, StateDir, ensure_up
-from orchestrator.embedded.database import trouble
-from orchestrator.embedded.state import Endpoint
-from orchestrator.settings import Settings
-from orchestrator.storage import DirectoryStore
-from orchestrator.temporal import Target
+from deployment.embedded import EmbeddedError, Programs, StateDir, ensure_up
+from deployment.embedded.database import trouble
+from deployment.embedded.state import Endpoint
+from deployment.settings import Settings
+from deployment.storage import DirectoryStore
+from deployment.temporal import Target
 
 pytestmark = pytest.mark.anyio
 

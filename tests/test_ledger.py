@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 from orchestrator.contracts import MICRODOLLAR, Bill, Limits, Usage
-from orchestrator.ledger import Amount, DoesNotFit, Ledger
+from orchestrator.money.ledger import Amount, DoesNotFit, Ledger
 
 AMOUNTS = st.builds(
     Amount,

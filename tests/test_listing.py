@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from cli import report as pages
+from cli.commands.list import Listed, lines
 from cli.exits import Stop
 from cli.launch import summary
-from cli.list import Listed, lines
 from cli.options import check_file, check_out
+from cli.screen import report as pages
 from driving import Drive, subtask
 from orchestrator.contracts import Limits, PinnedInput, Report
-from orchestrator.reporting import MEMO_STATUS, MEMO_WHY, memo
 from orchestrator.titles import held, title_of
+from orchestrator.views.reporting import MEMO_STATUS, MEMO_WHY, memo
 from outcomes import begun, end
 
 RUN = Listed(

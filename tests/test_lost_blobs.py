@@ -17,17 +17,17 @@ from temporalio.client import Client
 from temporalio.testing import ActivityEnvironment
 
 from activities.agents import Agents
-from activities.journal import FileJournal
-from activities.past import Past
+from activities.asking.journal import FileJournal
+from activities.asking.past import Past
 from conftest import Handle, Runs
+from deployment.storage import DirectoryStore
+from deployment.temporal import plugin
 from driving import BRIEFING
 from driving import subtask as subtask_of
 from orchestrator.contracts import Call, Goal, GoalInput, PinnedInput, Report
 from orchestrator.errors import BlobLost, PossiblyBilled
 from orchestrator.materials import WorkMaterial
 from orchestrator.policies import TRANSPORT_TRIES
-from orchestrator.storage import DirectoryStore
-from orchestrator.temporal import plugin
 from scripted import Line, ScriptedModel, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

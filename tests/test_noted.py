@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from activities.replies import NO_COUNT
+from activities.asking.replies import NO_COUNT
 from driving import Drive, subtask
-from orchestrator import noted, reporting
 from orchestrator.contracts import Bill, Reply, Usage
 from orchestrator.events import Answered, Ask
+from orchestrator.rules import noted
+from orchestrator.views import reporting
 from outcomes import begun, draft, end
 
 

@@ -24,16 +24,18 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import ActivityEnvironment
 
-from activities import asking, claude
-from activities.asking import Asking
-from activities.claude import Claude
-from activities.claude_endpoint import make_client
-from activities.claude_passage import ROOM
-from activities.claude_stream import MOST_TOKENS
-from activities.journal import FileJournal
-from activities.pricing import Prices
-from activities.replies import NO_COUNT, Shape
+from activities.asking import call as asking
+from activities.asking.call import Asking
+from activities.asking.journal import FileJournal
+from activities.asking.prices import Prices
+from activities.asking.replies import NO_COUNT, Shape
+from activities.claude import adapter as claude
+from activities.claude.adapter import Claude
+from activities.claude.endpoint import make_client
+from activities.claude.passage import ROOM
+from activities.claude.stream import MOST_TOKENS
 from activities.seam import ModelRequest
+from deployment.settings import Settings
 from orchestrator import answers
 from orchestrator.contracts import Bill, Call, Capabilities, Draft, ModelCard, Reply
 from orchestrator.errors import (
@@ -44,7 +46,6 @@ from orchestrator.errors import (
     PossiblyBilled,
 )
 from orchestrator.materials import WorkMaterial
-from orchestrator.settings import Settings
 from scripted import subtask, works
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,6 @@ from bench.clients import outcome
 from conftest import Runs, seen
 from driving import BRIEFING, Drive
 from driving import subtask as subtask_of
-from orchestrator import outages
 from orchestrator.contracts import (
     Draft,
     Plan,
@@ -24,6 +23,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.events import Answered, Ask, TeamWaits, Trouble, Unanswered
 from orchestrator.materials import Reached, WorkMaterial
+from orchestrator.rules import outages
 from outage import goal, paid, tell, waits
 from outcomes import AMPLE, begun, end
 from scripted import ADDRESS, Lost, found, lost, plans, subtask, synthesizes, works

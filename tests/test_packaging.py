@@ -16,15 +16,15 @@ import pytest
 import yaml
 
 import worker
+from deployment.embedded.server import DYNAMIC, PRAGMAS, SEARCH_ATTRIBUTES
+from deployment.settings import HOME, Settings
 from orchestrator import __version__
-from orchestrator.embedded.server import DYNAMIC, PRAGMAS, SEARCH_ATTRIBUTES
-from orchestrator.settings import HOME, Settings
 
 COMPOSE: dict[str, Any] = yaml.safe_load((HOME / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 LOCK = (HOME / "requirements.lock").read_text()
 PROJECT: dict[str, Any] = tomllib.loads((HOME / "pyproject.toml").read_text())
-OURS = ("activities", "cli", "orchestrator", "simulator", "workflows")
+OURS = ("activities", "cli", "deployment", "orchestrator", "simulator", "workflows")
 DIGEST = "(?:@sha256:[0-9a-f]{64})?"
 """An operator may pin an image by it; it cannot be known offline."""
 DOCKERFILE = (HOME / "Dockerfile").read_text()

@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from cli.board import board
 from cli.invocation import STARTER
-from cli.preview import preview
+from cli.screen.board import board
+from cli.screen.preview import preview
 from drawn import HOSTILE, OUR_STYLES, UNSEEN, drawn, view
 from orchestrator.contracts import (
     Check,

@@ -15,6 +15,8 @@ from temporalio.testing import ActivityEnvironment
 from activities.catalogue import Catalogue
 from activities.preparation import INPUT_BYTES, PREVIEW_BYTES, Preparation
 from activities.seam import Store
+from deployment.roots import Root, Roots
+from deployment.storage import DirectoryStore
 from driving import BRIEFING, subtask
 from orchestrator.contracts import (
     Briefing,
@@ -28,8 +30,6 @@ from orchestrator.contracts import (
     Usage,
 )
 from orchestrator.errors import BadGoal
-from orchestrator.roots import Root, Roots
-from orchestrator.storage import DirectoryStore
 
 pytestmark = pytest.mark.anyio
 REVIEW_TOOLS = ("bugs", "security", "performance", "secrets", "complexity", "history")

@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driving import BRIEFING, Drive, model, subtask
-from orchestrator import keeping, teams
-from orchestrator.board import board
 from orchestrator.contracts import (
     Briefing,
     Finding,
@@ -24,11 +22,14 @@ from orchestrator.contracts import (
     Tier,
 )
 from orchestrator.events import Ask, Prepare, Prepared, Started, ToolEnded
-from orchestrator.moves import next_moves
-from orchestrator.reducer import apply
-from orchestrator.reporting import run_view
-from orchestrator.state import State, first_state
+from orchestrator.money import keeping
+from orchestrator.rules import teams
+from orchestrator.rules.moves import next_moves
+from orchestrator.rules.reducer import apply
+from orchestrator.rules.state import State, first_state
 from orchestrator.view import Preview
+from orchestrator.views.board import board
+from orchestrator.views.reporting import run_view
 from outcomes import comes_back, draft, value_of
 from serving import TEAM, WITH_TEAM
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.pricing import PriceFileError, Prices, library_steps, read_price_file
+from activities.asking.prices import PriceFileError, Prices, library_steps, read_price_file
+from deployment.settings import Settings
 from orchestrator.contracts import ModelCard, Tier, Usage
-from orchestrator.pricing import price, worst
-from orchestrator.settings import Settings
+from orchestrator.money.pricing import price, worst
 
 TODAY: dict[Tier, str] = {
     "haiku": "claude-haiku-5-5",

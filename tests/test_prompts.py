@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from activities import prompts, repair_prompts
+from activities.prompts import repair as repair_prompts
+from activities.prompts import user_turns as prompts
 from driving import BRIEFING, ROLES, subtask
 from orchestrator.contracts import Draft as WorkDraft
 from orchestrator.contracts import Escalation, Finding, PinnedInput, Plan, Problem, Synthesis

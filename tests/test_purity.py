@@ -18,7 +18,7 @@ IMPURE = (
     "yaml",
     "pydantic_settings",
     "temporalio.client",
-    "orchestrator.settings",
+    "deployment.settings",
 )
 SELDOM = {"anthropic", "detect_secrets", "markdown_it", "requests"}
 """Libraries that take long to load, and that most starts of worker and starter do without."""

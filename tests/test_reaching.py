@@ -15,17 +15,17 @@ from typing import Any
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities import reaching
 from activities.agents import Agents
-from activities.claude import Claude
-from activities.journal import FileJournal
-from activities.reaching import until_reached
+from activities.asking import reaching
+from activities.asking.journal import FileJournal
+from activities.asking.reaching import until_reached
+from activities.claude.adapter import Claude
 from activities.seam import ModelAnswer, ModelRequest
-from orchestrator.address import address_of
+from deployment.address import address_of
+from deployment.storage import DirectoryStore
 from orchestrator.contracts import Call
 from orchestrator.errors import CallRefused, NotBilled
 from orchestrator.materials import Reached, ReachMaterial
-from orchestrator.storage import DirectoryStore
 from simulator import Simulator
 
 pytestmark = pytest.mark.anyio

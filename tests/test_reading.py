@@ -14,14 +14,14 @@ import pytest
 import yaml
 from hypothesis import strategies
 
+from activities.asking.prices import PriceFileError, read_price_file
 from activities.catalogue import Catalogue
-from activities.pricing import PriceFileError, read_price_file
 from cli import plans
 from cli.exits import Stop
 from cli.files import read_text
 from cli.options import check_out
+from deployment.reading import DEPTH, NotPlain, from_json, from_yaml
 from orchestrator.contracts import Plan
-from orchestrator.reading import DEPTH, NotPlain, from_json, from_yaml
 
 BOMB = "a: &a [x, x]\n" + "".join(
     f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(24)

@@ -11,7 +11,6 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from driving import BRIEFING, ROLES, STRENGTH, TEAM, Drive, subtask
-from orchestrator import reporting, revision
 from orchestrator.contracts import (
     Draft,
     Limits,
@@ -33,6 +32,8 @@ from orchestrator.events import (
     UseTool,
 )
 from orchestrator.materials import Change, Judgement, Patch, ReplanMaterial
+from orchestrator.rules import revision
+from orchestrator.views import reporting
 from outcomes import AMPLE, DRAFTS, PLANNED, PROBLEMS, TROUBLES, WORK_OUTCOMES, comes_back, value_of
 
 EXAMPLES = settings(

@@ -7,14 +7,14 @@ from decimal import Decimal
 
 import pytest
 
-from cli.amounts import money, seconds
-from cli.board import board, changes
 from cli.endpoint import masked
 from cli.exits import Code, code_of
 from cli.invocation import STARTER
-from cli.waiting import questions
+from cli.screen.board import board, changes
+from cli.screen.waiting import questions
+from deployment.address import address_of
 from drawn import HOSTILE, OUR_STYLES, START, UNSEEN, drawn, row, view
-from orchestrator.address import address_of
+from orchestrator.views.amounts import money, seconds
 
 # ---------------------------------------------------------------- the board
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from temporalio.client import WorkflowHistory
 
-from cli import replay as command
 from cli import replayed
+from cli.commands import replay as command
 from cli.exits import Stop
 from conftest import Runs
+from deployment.replay import export, replay
+from deployment.storage import DirectoryStore
 from orchestrator.contracts import Goal, GoalInput
-from orchestrator.replay import export, replay
-from orchestrator.storage import DirectoryStore
 from record import nameless
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
 

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.markdown import Markdown
 
-from cli import findings
-from cli import report as pages
-from cli.board import board
 from cli.invocation import STARTER, to_type
-from cli.screen import Safe
+from cli.screen import findings
+from cli.screen import report as pages
+from cli.screen.board import board
+from cli.screen.streams import Safe
 from drawn import HOSTILE, OUR_STYLES, START, UNSEEN, drawn, row, view
-from orchestrator.board import board as details
 from orchestrator.contracts import (
     Finding,
     Gap,
@@ -38,6 +37,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.harmless import quoted
 from orchestrator.text import for_markdown
+from orchestrator.views.board import board as details
 
 MARKUP = (
     "http://a.b/", "://", "www.x", "a@b", "\\", "`", "*", "_", "[", "]", "(", ")", "![", "|",

@@ -8,11 +8,14 @@ from decimal import Decimal
 
 import pytest
 
-from cli.report import as_markdown
+from cli.screen.report import as_markdown
 from driving import BRIEFING, Drive, subtask
-from orchestrator import material, policies, reporting, steering
+from orchestrator import policies
 from orchestrator.contracts import Finding, Order, Plan, PlaybookCard, Report, Synthesis
 from orchestrator.events import CancelAsked, Steered
+from orchestrator.rules import gathering as material
+from orchestrator.rules import steering
+from orchestrator.views import reporting
 from outcomes import AMPLE, DRAFTS, begun, end, in_flight, wait_until_cut
 
 

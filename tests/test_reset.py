@@ -16,22 +16,23 @@ import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import CancelledError
 
-from activities.journal import FileJournal
+from activities.asking.journal import FileJournal
 from bench.clients import outcome
-from cli import cancel, reset, show, steering
+from cli.commands import cancel, reset, show, steering
 from cli.connection import Connection
 from cli.exits import Code, Stop
 from cli.reading import Reader
 from conftest import Handle, Runs, seen
+from deployment import undoing
+from deployment.settings import Settings
+from deployment.storage import stored
+from deployment.temporal import Target
 from driving import subtask as subtask_of
-from orchestrator import moves, undoing
 from orchestrator.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone
 from orchestrator.events import Ask, Move, WasReset
-from orchestrator.settings import Settings
-from orchestrator.state import State
-from orchestrator.storage import stored
-from orchestrator.temporal import Target
-from orchestrator.timers import moment
+from orchestrator.rules import moves
+from orchestrator.rules.state import State
+from orchestrator.rules.timers import moment
 from outcomes import begun
 from scripted import Line, ScriptedModel, plans, ready, subtask, synthesizes, works
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from activities import git
-from activities.git import Git, GitFailed
-from activities.git_layout import ALTERNATES
-from activities.git_view import INDEX_BYTES
-from activities.snapshot import Manifest, SnapshotFile
-from activities.working_tree import PATH_FOLDERS
+from activities.repositories import git
+from activities.repositories.git import Git, GitFailed
+from activities.repositories.layout import ALTERNATES
+from activities.repositories.snapshot import Manifest, SnapshotFile
+from activities.repositories.view import INDEX_BYTES
+from activities.repositories.working_tree import PATH_FOLDERS
+from deployment.folders import NotRegular, read_handle
+from deployment.roots import Outside, Root, Roots, open_file, open_folder, roots_at
 from orchestrator.errors import BadGoal, ToolFailed
-from orchestrator.folders import NotRegular, read_handle
-from orchestrator.roots import Outside, Root, Roots, open_file, open_folder, roots_at
 from repositories import Bench, Repository
 
 pytestmark = pytest.mark.anyio

@@ -5,10 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 
 from driving import BRIEFING, ROLES, Drive, model, subtask
-from orchestrator import policies, reporting, revision
+from orchestrator import policies
 from orchestrator.contracts import Plan, Tier
 from orchestrator.events import Ask
 from orchestrator.materials import Change, Patch
+from orchestrator.rules import revision
+from orchestrator.views import reporting
 from outcomes import AMPLE, begun, end, in_flight, wait_until_cut
 
 LEAST = AMPLE.model_copy(update={"dollars": Decimal(0)})

@@ -21,11 +21,12 @@ from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 
-from cli import connection, doctor
+from activities.gate.throttles import with_throttles
+from cli import connection
+from cli.commands import doctor
 from cli.endpoint import models, worker_endpoint
-from orchestrator.contracts import Goal, Report
-from orchestrator.embedded import Endpoint, StateDir, down, ensure_up, up
-from orchestrator.pollers import (
+from deployment.embedded import Endpoint, StateDir, down, ensure_up, up
+from deployment.pollers import (
     AGAIN_SECONDS,
     POLL_SECONDS,
     SILENT_SECONDS,
@@ -36,12 +37,12 @@ from orchestrator.pollers import (
     look,
     pollers,
 )
-from orchestrator.served import VARIABLES, in_words, unserved
-from orchestrator.settings import HOME, Settings
-from orchestrator.storage import DirectoryStore
-from orchestrator.temporal import Target, connect
+from deployment.served import VARIABLES, in_words, unserved
+from deployment.settings import HOME, Settings
+from deployment.storage import DirectoryStore
+from deployment.temporal import Target, connect
+from orchestrator.contracts import Goal, Report
 from orchestrator.text import for_markdown
-from orchestrator.throttles import with_throttles
 from orchestrator.view import RunView
 from plain_endpoint import PlainEndpoint, serving
 from scripted import ready, subtask
@@ -56,7 +57,7 @@ import asyncio, sys
 from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import Worker
-from orchestrator.telemetry import runtime
+from deployment.telemetry import runtime
 
 @activity.defn
 async def work() -> None: ...

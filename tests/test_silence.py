@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities import checks
 from activities.agents import Agents
-from activities.journal import FileJournal
+from activities.asking import checks
+from activities.asking.journal import FileJournal
+from deployment.storage import DirectoryStore
+from deployment.unread import unread
 from driving import ROLES, Drive, subtask
-from orchestrator import graph
 from orchestrator.contracts import Call, Check, Plan, Subtask
 from orchestrator.errors import CallRefused
 from orchestrator.materials import WorkMaterial
-from orchestrator.storage import DirectoryStore
-from orchestrator.unread import unread
+from orchestrator.rules import graph
 from outcomes import begun, end
 
 

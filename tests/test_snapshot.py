@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from activities.snapshot import COMMIT_LIMIT, SnapshotFile
-from activities.snapshots import Snapshot
-from activities.working_tree import Comparison, collect
+from activities.repositories.scratch import Snapshot
+from activities.repositories.snapshot import COMMIT_LIMIT, SnapshotFile
+from activities.repositories.working_tree import Comparison, collect
+from deployment.folders import Folder
 from orchestrator.errors import BlobLost
-from orchestrator.folders import Folder
 from repositories import Bench, Repository
 
 pytestmark = pytest.mark.anyio

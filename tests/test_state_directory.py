@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.embedded import (
+from deployment.embedded import (
     EmbeddedError,
     Endpoint,
     Programs,
@@ -26,8 +26,8 @@ from orchestrator.embedded import (
     supervision,
     unreadable,
 )
-from orchestrator.embedded.processes import Record
-from orchestrator.settings import Settings
+from deployment.embedded.processes import Record
+from deployment.settings import Settings
 
 SLEEPER = Programs(worker=(sys.executable, "-c", "import time; time.sleep(600)"))
 

@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 
 from bench.clients import outcome
-from cli import (
+from cli import plans
+from cli.commands import (
     approval,
     cancel,
     completion,
     edit,
     fork,
     inbox,
-    plans,
     raising,
     run,
     start,
@@ -36,7 +36,8 @@ from cli.goal import limits_of
 from cli.invocation import STARTER
 from cli.launch import goal_of_run
 from conftest import Runs, seen
-from orchestrator import steering as core
+from deployment.settings import Settings
+from deployment.temporal import Target
 from orchestrator.contracts import (
     Approval,
     Finding,
@@ -49,8 +50,7 @@ from orchestrator.contracts import (
     Subtask,
 )
 from orchestrator.errors import AuthenticationRefused
-from orchestrator.settings import Settings
-from orchestrator.temporal import Target
+from orchestrator.rules import steering as core
 from orchestrator.view import Preview
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 from scripted import plans as planned

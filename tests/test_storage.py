@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from temporalio.converter import WorkflowSerializationContext
 
-from orchestrator import storage
+from deployment import storage
+from deployment.storage import DirectoryStore, external_storage
+from deployment.temporal import data_converter
 from orchestrator.errors import BlobLost
-from orchestrator.storage import DirectoryStore, external_storage
-from orchestrator.temporal import data_converter
 
 pytestmark = pytest.mark.anyio
 
@@ -142,7 +142,7 @@ async def test_what_is_put_while_it_is_being_removed_stays(
 def test_no_converter_asks_whom_a_payload_is_for_as_workflows_are_not_asked(
     store: DirectoryStore,
 ) -> None:
-    """`orchestrator/activations.py` answers for them that there is nothing to say."""
+    """`deployment/activations.py` answers for them that there is nothing to say."""
     ours = data_converter(external_storage(store))
     whom = WorkflowSerializationContext(namespace="default", workflow_id="run")
     assert ours.with_context(whom) is ours

@@ -10,8 +10,8 @@ from temporalio.client import WorkflowFailureError
 
 from activities.catalogue import Catalogue
 from conftest import Runs
+from deployment.replay import replay
 from orchestrator.contracts import Goal, GoalInput
-from orchestrator.replay import replay
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 from workflows.supervisor import SupervisorWorkflow
 

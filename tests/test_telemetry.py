@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.settings import HOME
+from deployment.settings import HOME
 
 # One process says what most of them look at.
 pytestmark = pytest.mark.xdist_group("telemetry")
@@ -24,7 +24,7 @@ import structlog
 from temporalio import activity
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
-from orchestrator.telemetry import LogContext, configure_logging
+from deployment.telemetry import LogContext, configure_logging
 
 path = Path(sys.argv[1]) if len(sys.argv) > 1 else None
 configure_logging(path, "info", ["sk-very-secret", ""])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from activities.review_answer import MOST_PER_FILE, MOST_SHOWN
-from activities.templates import TEMPLATES
+from activities.assembly import TEMPLATES
+from activities.code_review.answer import MOST_PER_FILE, MOST_SHOWN
 from orchestrator.contracts import Escalation, Finding, Omission, Remark, Subtask, Synthesis
 from orchestrator.materials import SynthesisMaterial
 from orchestrator.remarks import merged_remarks

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from activities.claude_stream import StreamError, Transcript
-from activities.claude_wire import extract_json, most_tokens
+from activities.claude.stream import StreamError, Transcript
+from activities.claude.wire import extract_json, most_tokens
 from calling import price
 from orchestrator.contracts import Usage
 

@@ -17,14 +17,14 @@ from urllib.parse import quote
 import pytest
 from markdown_it import MarkdownIt
 
-from activities.analysers.findings import MOST_REMARKS
-from activities.analysers.sharing import fair_share
-from activities.prompts import envelope
-from activities.redact import Redactor, redact
-from cli import completion
-from orchestrator.address import address_of, withheld_of
+from activities.code_review.findings import MOST_REMARKS
+from activities.code_review.redact import Redactor, redact
+from activities.code_review.sharing import fair_share
+from activities.prompts.user_turns import envelope
+from cli.commands import completion
+from deployment.address import address_of, withheld_of
+from deployment.known_secrets import KnownSecrets
 from orchestrator.harmless import harmless, quoted
-from orchestrator.known_secrets import KnownSecrets
 from orchestrator.text import for_json
 from repositories import Bench, Repository, remarks_of
 
@@ -306,7 +306,7 @@ def test_a_shell_is_offered_plain_ids_and_nothing_else(monkeypatch: pytest.Monke
 
 @pytest.mark.anyio
 async def test_a_key_that_an_endpoint_repeats_is_in_no_part_of_the_answer() -> None:
-    from activities.claude import Claude
+    from activities.claude.adapter import Claude
     from activities.seam import ModelRequest
 
     said = {

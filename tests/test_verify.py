@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from activities import snapshot
-from activities.analysers.lenses import lens_tools
-from activities.excerpts import excerpt
-from activities.snapshots import Snapshots
+from activities.code_review.lenses import lens_tools
+from activities.prompts.excerpts import excerpt
+from activities.repositories import snapshot
+from activities.repositories.scratch import Snapshots
 from conftest import Runs
 from orchestrator.contracts import Goal, GoalInput, Limits, Report
 from orchestrator.errors import CallRefused

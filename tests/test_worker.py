@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from activities.seam import Tool
-from orchestrator.embedded import register_root
-from orchestrator.settings import HOME, Settings
-from orchestrator.temporal import Target
+from deployment.embedded import register_root
+from deployment.settings import HOME, Settings
+from deployment.temporal import Target
 from worker import allowed_roots, build
 
 

@@ -31,8 +31,7 @@ from temporalio.workflow import (
 from activities.agents import Agents
 from activities.preparation import Preparation
 from activities.use_tool import Tools
-from orchestrator import landings, moves, policies, reducer, reporting, steering
-from orchestrator.board import board, call_summary, tool_summary
+from orchestrator import policies
 from orchestrator.contracts import Call, CallKind, Draft, Goal, Order, Reply, Report, Standstill
 from orchestrator.events import (
     RUN_FAILED,
@@ -50,10 +49,14 @@ from orchestrator.events import (
     UseTool,
     cancel_asked,
 )
-from orchestrator.signals import SIGNALS, STANDSTILL, heard
-from orchestrator.state import Flight, first_state
-from orchestrator.timers import Timer, moment, timers
+from orchestrator.recorded import landings
+from orchestrator.recorded.signals import SIGNALS, STANDSTILL, heard
+from orchestrator.rules import moves, reducer, steering
+from orchestrator.rules.state import Flight, first_state
+from orchestrator.rules.timers import Timer, moment, timers
 from orchestrator.view import RunView
+from orchestrator.views import reporting
+from orchestrator.views.board import board, call_summary, tool_summary
 
 ACTIVITIES: dict[CallKind, Callable[..., Awaitable[AnyReply]]] = {
     "plan": Agents.plan,

@@ -1,0 +1,1 @@
+"""One paid call, within its reservation: from the journal to the journal, and what it brought."""

@@ -1,0 +1,263 @@
+"""What this deployment may spend, whatever a goal says: dollars a run and dollars a day.
+
+A run is held to its share by the ledger, from the Briefing. Here every single call is, just before
+it leaves, also one that no run of ours has asked for: at this worker's own prices, never at those
+that the call names. `spent.json`, in the state directory beside the journal, adds up what all
+workers of that directory have set aside and paid on each day (UTC), below a lock, and is on the
+disk before a call leaves. A call counts in full until its price is known; what a worker that died
+had set aside stays paid.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+from pydantic import BaseModel, Field, TypeAdapter
+
+from activities.asking import senders
+from activities.asking.replies import PriceOf
+from deployment.embedded import EmbeddedError, private
+from orchestrator.contracts import Usage
+from orchestrator.errors import AllowanceReached, NotBilled, SpendLimitReached
+from orchestrator.policies import MOST_DAY, MOST_RUN
+
+FILE_BYTES = 4 * 2**20
+LOCK_SECONDS = 10.0
+"""How long a call waits for another that writes; then it goes back to its queue."""
+LOOK_SECONDS = 0.01
+BACK = timedelta(seconds=3)
+"""After which a call comes back that waits for what others have set aside."""
+KEPT_DAYS = 2
+
+logger = logging.getLogger(__name__)
+
+
+class _Held(BaseModel):
+    """What is set aside for a call that is under way, and by whom."""
+
+    dollars: Decimal = Field(ge=0)
+    machine: int
+    process: int
+
+    @property
+    def lives(self) -> bool:
+        """Whether its process can still tell what it paid."""
+        own = self.machine == senders.this_machine() and self.process == os.getpid()
+        return own or senders.lives(self.machine, self.process)
+
+
+class _Day(BaseModel):
+    paid: Decimal = Field(Decimal(0), ge=0)
+    held: dict[str, _Held] = {}
+
+
+_DAYS = TypeAdapter(dict[date, _Day])
+
+
+class Unreadable(Exception):
+    """What was spent today cannot be told."""
+
+
+def utc_today() -> date:
+    """The day that counts."""
+    return datetime.now(UTC).date()
+
+
+def spent_today(path: Path, today: date) -> tuple[Decimal, Decimal]:
+    """(paid, set aside) so far. Unreadable if the file is damaged. Blocking."""
+    day = _read(path).get(today, _Day())
+    return day.paid, sum((each.dollars for each in day.held.values()), Decimal(0))
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """The caps of a deployment; one a worker process."""
+
+    path: Path
+    """The file that adds up; its lock lies beside it."""
+    price: PriceOf
+    """This worker's own."""
+    run: Decimal | None = None
+    day: Decimal | None = None
+    today: Callable[[], date] = utc_today
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Threads of this process wait for each other here."""
+
+    async def hold(self, key: str, model: str, input_tokens: int, max_output: int) -> None:
+        """Set aside what a call can cost at most. AllowanceReached if it is above what a run or a
+        day may cost, SpendLimitReached if nobody can tell; NotBilled if it fits only when others
+        turn out cheaper, or nothing can be written: it comes back. Whoever holds the mark of the
+        journal alone asks for its key.
+        """
+        dollars = self._worst(model, input_tokens, max_output)
+        if self.run is not None and dollars > self.run:
+            raise AllowanceReached(
+                f"one call may cost ${dollars}; this deployment allows ${self.run:f} a run, whoever"
+                f" starts it: its operator can raise {MOST_RUN}"
+            )
+        if self.day is not None:
+            await asyncio.to_thread(self._hold, _name(key), dollars, self.day)
+
+    async def settle(self, key: str, model: str, served: str, usage: Usage | None) -> None:
+        """Put what was paid in the place of what was set aside: by the dearer of the model that was
+        asked and the one that served. None, or no price: all of it. Never fails: what cannot be
+        written stays set aside.
+        """
+        if self.day is None:
+            return
+        costs = [self.price(each, usage) for each in (model, served)] if usage else [None]
+        known = [each for each in costs if each is not None]
+        # A served model without a price counts in full, as it does in the ledger.
+        paid = max(known) if len(known) == len(costs) else None
+        try:
+            await asyncio.to_thread(self._settle, _name(key), paid)
+        except (OSError, EmbeddedError, NotBilled, Unreadable) as error:
+            logger.warning("a call counts in full towards %s: %s", MOST_DAY, error)
+
+    async def release(self, key: str) -> None:
+        """Nothing was paid. Never fails, as above."""
+        if self.day is None:
+            return
+        try:
+            await asyncio.to_thread(self._settle, _name(key), Decimal(0))
+        except (OSError, EmbeddedError, NotBilled, Unreadable) as error:
+            logger.warning("a call that was not paid counts towards %s: %s", MOST_DAY, error)
+
+    def _worst(self, model: str, tokens: int, output: int) -> Decimal:
+        ways = (
+            Usage(input_tokens=tokens, output_tokens=output),
+            Usage(cache_write_tokens=tokens, output_tokens=output),
+        )
+        costs = [self.price(model, each) for each in ways]
+        known = [each for each in costs if each is not None]
+        if len(known) < len(costs):
+            name = MOST_RUN if self.day is None else MOST_DAY
+            raise SpendLimitReached(
+                f"{name} is set, and no price is known for {model!r:.100}:"
+                " give one in HOLDFAST_PRICE_FILE"
+            )
+        return max(known)
+
+    def _hold(self, name: str, dollars: Decimal, most: Decimal) -> None:
+        try:
+            with self._locked():
+                days, today = _read(self.path), self.today()
+                day = _without_dead(days.get(today, _Day()))
+                held = sum((each.dollars for key, each in day.held.items() if key != name), _ZERO)
+                if day.paid + dollars > most:
+                    raise AllowanceReached(_spent(most, day.paid, dollars, today))
+                if day.paid + held + dollars > most:
+                    raise NotBilled(
+                        f"this deployment allows ${most:f} a day ({MOST_DAY}); ${day.paid:f} are"
+                        f" spent and ${held:f} set aside for calls under way",
+                        retry_after=BACK,
+                    )
+                mine = _Held(dollars=dollars, machine=senders.this_machine(), process=os.getpid())
+                day = _Day(paid=day.paid, held={**day.held, name: mine})
+                self._write({**days, today: day})
+        except Unreadable as error:
+            raise SpendLimitReached(
+                f"what was spent today cannot be told, so {MOST_DAY} lets nothing pass: {error};"
+                " move the file away to begin at nothing"
+            ) from None
+        except (OSError, EmbeddedError) as error:
+            raise NotBilled(f"nothing was sent: {str(self.path)!r}: {error}") from None
+
+    def _settle(self, name: str, paid: Decimal | None) -> None:
+        with self._locked():
+            days = _read(self.path)
+            # The day on which it was sent, also after midnight.
+            for when, day in days.items():
+                if name in day.held:
+                    held = dict(day.held)
+                    full = held.pop(name).dollars
+                    spent = day.paid + (full if paid is None else paid)
+                    self._write({**days, when: _Day(paid=spent, held=held)})
+                    return
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Alone among threads and processes. NotBilled if that takes too long, for example because
+        a process was stopped while it wrote.
+        """
+        end = time.monotonic() + LOCK_SECONDS
+        busy = NotBilled(f"nothing was sent: another process holds {str(self.path)!r}")
+        if not self.lock.acquire(timeout=LOCK_SECONDS):
+            raise busy
+        try:
+            handle = private.open_file(self.path.with_suffix(".lock"))
+            try:
+                while True:
+                    try:
+                        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        break
+                    except BlockingIOError:
+                        if time.monotonic() > end:
+                            raise busy from None
+                    time.sleep(LOOK_SECONDS)
+                yield
+            finally:
+                # Closing ends the lock.
+                os.close(handle)
+        finally:
+            self.lock.release()
+
+    def _write(self, days: Mapping[date, _Day]) -> None:
+        # A clock that was set to the future and back must not hide what today has cost.
+        oldest = self.today() - timedelta(days=KEPT_DAYS)
+        kept = {when: day for when, day in days.items() if when >= oldest}
+        private.write(self.path, _DAYS.dump_json(kept).decode())
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+_ZERO = Decimal(0)
+
+
+def _spent(most: Decimal, paid: Decimal, dollars: Decimal, today: date) -> str:
+    """Which cap a call is above, whose it is, and when it has room again."""
+    raised = f"its operator can raise {MOST_DAY}"
+    if dollars > most:
+        again = f"more than a whole day has: {raised}"
+    else:
+        again = f"there is room again from {today + timedelta(days=1)} 0:00 UTC, or {raised}"
+    return (
+        f"this deployment allows ${most:f} a day, for all runs together ({MOST_DAY});"
+        f" ${paid:f} of it are spent since 0:00 UTC, and this call may cost ${dollars:f}; {again}"
+    )
+
+
+def _name(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+def _without_dead(day: _Day) -> _Day:
+    """What the dead had set aside is paid: nobody will say what it cost."""
+    held = {key: each for key, each in day.held.items() if each.lives}
+    gone = sum((each.dollars for key, each in day.held.items() if key not in held), _ZERO)
+    return _Day(paid=day.paid + gone, held=held)
+
+
+def _read(path: Path) -> dict[date, _Day]:
+    try:
+        return _DAYS.validate_json(private.read(path, FILE_BYTES))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is damaged"
+        raise Unreadable(f"{path}: {why or error}") from None

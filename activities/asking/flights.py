@@ -1,0 +1,103 @@
+"""The calls that this process has under way, each in a task of its own, so that a call outlives the
+attempt that started it.
+
+A process that was frozen for a while wakes with answers in its sockets, and with attempts that the
+server has given up: their heartbeats are not known any more, and the next attempt of the same call
+starts beside them. Such an attempt ends; its call goes on, and the next attempt joins it. Only who
+really wants the call to end, a person, a run or a draining worker, cuts it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from temporalio import activity
+
+from activities.asking.heartbeat import Notes, beating
+
+KEPT_SECONDS = 900.0
+"""How long an outcome waits that no attempt was there to take."""
+
+
+@dataclass
+class Flight:
+    """One call under way, or its outcome."""
+
+    task: asyncio.Task[str]
+    notes: Notes
+    waiting: int = 0
+    """How many attempts wait for it."""
+
+
+class Flights:
+    """By journal key. One a worker process, used from one event loop."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Flight] = {}
+
+    async def join(
+        self, key: str, notes: Notes, start: Callable[[Notes], Coroutine[Any, Any, str]]
+    ) -> str:
+        """The outcome of the call under way with this key, else of the one that `start` makes;
+        beats, with what the call notes, while waiting. Must run inside an activity.
+        """
+        flight = self._open.get(key)
+        if flight is None:
+            flight = self._open[key] = Flight(asyncio.create_task(start(notes)), notes)
+            flight.task.add_done_callback(lambda _: self._landed(key, flight))
+        flight.waiting += 1
+        taken = True
+        try:
+            async with beating(flight.notes):
+                return await _outcome(flight.task)
+        except asyncio.CancelledError:
+            taken = flight.task.cancelled()
+            raise
+        finally:
+            flight.waiting -= 1
+            if taken:
+                self._forget(key, flight)
+            elif flight.task.done():
+                self._keep(key, flight)
+
+    def _landed(self, key: str, flight: Flight) -> None:
+        if not flight.task.cancelled():
+            # Looked at, so that nothing complains of an error that nobody waited for.
+            flight.task.exception()
+        self._keep(key, flight)
+
+    def _keep(self, key: str, flight: Flight) -> None:
+        """Let an outcome wait for an attempt, but not for ever."""
+        if not flight.waiting and self._open.get(key) is flight:
+            asyncio.get_running_loop().call_later(KEPT_SECONDS, self._forget, key, flight)
+
+    def _forget(self, key: str, flight: Flight) -> None:
+        if self._open.get(key) is flight:
+            del self._open[key]
+
+
+async def _outcome(call: asyncio.Task[str]) -> str:
+    try:
+        return await asyncio.shield(call)
+    except asyncio.CancelledError:
+        if call.done() or not _unwanted():
+            raise
+    call.cancel()
+    # It has yet to say what it used.
+    while not call.done():
+        try:
+            await asyncio.wait([call])
+        except asyncio.CancelledError:
+            continue
+    return call.result()
+
+
+def _unwanted() -> bool:
+    """Whether the attempt is cancelled because nobody wants its call any more. Else the server only
+    lost sight of the attempt, or holds it back.
+    """
+    details = activity.cancellation_details()
+    return details is None or details.cancel_requested or details.worker_shutdown

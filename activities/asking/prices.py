@@ -1,0 +1,166 @@
+"""Prices of models: from the maintained library `genai-prices`, overridden by a YAML file.
+
+The override file gives dollars per million tokens, all four prices of each model, because a price
+that is left out would have to be guessed:
+
+    my-model: {input: 0.5, output: 2, cache_read: 0.05, cache_write: 0.6}
+    stepped:
+      - {above: 0, input: 1, output: 5, cache_read: 0.1, cache_write: 1.25}
+      - {above: 200000, input: 2, output: 9, cache_read: 0.2, cache_write: 2.5}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+
+from genai_prices import Usage as LibraryUsage
+from genai_prices import calc_price
+from genai_prices.types import TieredPrices
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from deployment.folders import read_regular
+from deployment.reading import NotPlain, from_yaml
+from deployment.settings import Settings
+from orchestrator.contracts import ModelCard, PriceStep, Tier, Usage
+from orchestrator.money import pricing
+
+MILLION = Decimal(1_000_000)
+FILE_BYTES = 1024 * 1024
+"""The largest price file."""
+PROVIDER = "anthropic"
+"""Only this provider's list: another provider's price for a model of the same name is a guess."""
+
+
+class PriceFileError(ValueError):
+    """The override file cannot be used; the message names the file and the place in it."""
+
+
+class PriceRow(BaseModel):
+    """One step of the override file, dollars per million tokens."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    above: int = Field(0, ge=0)
+    input: Decimal = Field(ge=0)
+    output: Decimal = Field(ge=0)
+    cache_read: Decimal = Field(ge=0)
+    cache_write: Decimal = Field(ge=0)
+
+    def step(self) -> PriceStep:
+        return PriceStep(
+            above=self.above,
+            input=self.input / MILLION,
+            output=self.output / MILLION,
+            cache_read=self.cache_read / MILLION,
+            cache_write=self.cache_write / MILLION,
+        )
+
+
+PRICE_FILE = TypeAdapter(dict[str, PriceRow | list[PriceRow]])
+
+
+class Prices:
+    """Implements the `Pricing` seam: the price of any model id that the library or the file
+    knows.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[Tier, str],
+        overrides: Mapping[str, tuple[PriceStep, ...]] | None = None,
+    ) -> None:
+        self._models = dict(models)
+        self._overrides = dict(overrides or {})
+
+    @classmethod
+    def of(cls, settings: Settings) -> Prices:
+        """The prices of this deployment. PriceFileError if the override file is unusable."""
+        models: dict[Tier, str] = {
+            "haiku": settings.model_haiku,
+            "sonnet": settings.model_sonnet,
+            "opus": settings.model_opus,
+        }
+        overrides = read_price_file(settings.price_file) if settings.price_file else {}
+        return cls(models, overrides)
+
+    def cards(self) -> tuple[ModelCard, ...]:
+        """One card per tier that this deployment serves; a card without steps is unpriced."""
+        return tuple(
+            ModelCard(tier=tier, id=model, prices=self.steps(model))
+            for tier, model in self._models.items()
+        )
+
+    def steps(self, model: str) -> tuple[PriceStep, ...]:
+        """The price steps of a model id; empty when nobody knows its price."""
+        if model in self._overrides:
+            return self._overrides[model]
+        return library_steps(model)
+
+    def price(self, model: str, usage: Usage) -> Decimal | None:
+        """Dollars of a call, by the id of the model that served it; None when it is unpriced."""
+        # The tier of a card has no part in its price.
+        return pricing.price(ModelCard(tier="sonnet", id=model, prices=self.steps(model)), usage)
+
+
+def library_steps(model: str) -> tuple[PriceStep, ...]:
+    """Today's price of a model, per token; empty when the library does not know it."""
+    try:
+        found = calc_price(
+            LibraryUsage(input_tokens=1, output_tokens=1), model, provider_id=PROVIDER
+        ).model_price
+    except LookupError:
+        return ()
+    listed: dict[str, Decimal | TieredPrices | None] = {
+        "input": getattr(found, "input_mtok", None),
+        "output": getattr(found, "output_mtok", None),
+        "cache_read": getattr(found, "cache_read_mtok", None),
+        "cache_write": getattr(found, "cache_write_mtok", None),
+    }
+    if listed["input"] is None or listed["output"] is None:
+        return ()
+    # A model without prices for its cache does not cache: such tokens are plain input.
+    prices = {name: listed["input"] if value is None else value for name, value in listed.items()}
+    starts = {0} | {
+        tier.start
+        for value in prices.values()
+        if isinstance(value, TieredPrices)
+        for tier in value.tiers
+    }
+    return tuple(
+        PriceStep(
+            above=start,
+            **{name: _per_token(value, start) for name, value in prices.items()},
+        )
+        for start in sorted(starts)
+    )
+
+
+def _per_token(listed: Decimal | TieredPrices | None, start: int) -> Decimal:
+    if isinstance(listed, TieredPrices):
+        reached = [tier.price for tier in listed.tiers if tier.start <= start]
+        return (reached[-1] if reached else listed.base) / MILLION
+    return (listed or Decimal(0)) / MILLION
+
+
+def read_price_file(path: Path) -> dict[str, tuple[PriceStep, ...]]:
+    """The override file as steps per model id. PriceFileError names the file and every mistake."""
+    try:
+        text = read_regular(path.resolve(strict=True), FILE_BYTES).decode()
+        rows = PRICE_FILE.validate_python(from_yaml(text) or {})
+    except OSError as error:
+        why = error.strerror or error
+        raise PriceFileError(f"price file {str(path)!r} cannot be read: {why}") from error
+    except (UnicodeDecodeError, NotPlain) as error:
+        raise PriceFileError(f"price file {str(path)!r} cannot be read: {error}") from error
+    except ValidationError as error:
+        places = "; ".join(
+            f"{'.'.join(str(part) for part in mistake['loc'])}: {mistake['msg']}"
+            for mistake in error.errors()
+        )
+        raise PriceFileError(f"price file {str(path)!r}: {places}") from error
+    return {
+        model: tuple(row.step() for row in (value if isinstance(value, list) else [value]))
+        for model, value in rows.items()
+    }

@@ -1,0 +1,96 @@
+"""Where an answer's statements come from: what it cites, counts and links must stand in the
+material.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from orchestrator.contracts import Finding, Synthesis
+from orchestrator.materials import SynthesisMaterial
+from orchestrator.rules.settling import status_words
+
+BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")
+CITED = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+URL = re.compile(r"https?://[^\s<>()\[\]\"'`]+")
+NUMBER = re.compile(r"(?<![\w.])\d(?:[\d,]{0,40}\d)?(?:\.\d{1,40})?(?![\w])")
+"""Bounded, because a number that never ends would be tried from each of its digits."""
+MOST_FLAGS = 20
+
+
+def flagged(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
+    """The synthesis with a flag for each citation, figure and address that nothing supports.
+
+    Single digits are not figures: they number lists and chapters.
+    """
+    planned = [subtask.id for subtask in material.subtasks]
+    texts = [material.goal, material.instruction, *map(_whole, material.findings)]
+    numbers = {_plain(number) for text in texts for number in NUMBER.findall(text)}
+    urls = {url.rstrip(".,;:") for text in texts for url in URL.findall(text)}
+    answer = URL.sub(" ", synthesis.answer)
+    flags = [
+        f"cites [{cited}], {_not_citable(cited, material)}"
+        for cited in _once(_cited(answer, planned))
+        if cited not in material.citable
+    ]
+    flags += [
+        f"gives the address {url}, which no finding contains"
+        for url in _once(each.rstrip(".,;:") for each in URL.findall(synthesis.answer))
+        if url not in urls
+    ]
+    flags += [
+        f"gives the number {number}, which no finding contains"
+        for number in _once(NUMBER.findall(_uncited(answer, planned)))
+        if len(_plain(number)) > 1 and _plain(number) not in numbers
+    ]
+    return synthesis.model_copy(update={"flags": tuple(flags[:MOST_FLAGS])})
+
+
+def _cited(answer: str, planned: Sequence[str]) -> Iterator[str]:
+    """The ids in square brackets: one by itself, or, where one of them is planned, several."""
+    for inside in BRACKETS.findall(answer):
+        yield from _ids(inside, planned)
+
+
+def _ids(inside: str, planned: Sequence[str]) -> list[str]:
+    if CITED.fullmatch(inside) and not inside.isdigit():
+        return [inside]
+    words = [each.lower() for each in re.split(r"[^\w-]+", inside)]
+    if not any(each in planned for each in words):
+        return []  # prose, or the number of a footnote
+    # Beside an id that is planned, what has a digit is meant as one, too.
+    return [
+        each
+        for each in words
+        if each in planned
+        or (CITED.fullmatch(each) and not each.isdigit() and any(map(str.isdigit, each)))
+    ]
+
+
+def _uncited(answer: str, planned: Sequence[str]) -> str:
+    return BRACKETS.sub(lambda found: " " if _ids(found[1], planned) else found[0], answer)
+
+
+def _not_citable(cited: str, material: SynthesisMaterial) -> str:
+    if all(subtask.id != cited for subtask in material.subtasks):
+        return "and there is no such subtask"
+    gone = [each.status for each in material.findings if each.subtask_id == cited]
+    if not gone or gone[0] == "complete":
+        return "whose finding was not selected for this answer"
+    return f"which has no finding: it {status_words(gone[0])}"
+
+
+def _whole(finding: Finding) -> str:
+    partial = finding.escalation.partial if finding.escalation else ""
+    sources = "\n".join(finding.sources)
+    return f"{finding.content}\n{partial}\n{finding.reason}\n{sources}\n{finding.digest}"
+
+
+def _plain(number: str) -> str:
+    plain = number.replace(",", "")
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
+def _once(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))

@@ -1,0 +1,160 @@
+"""What becomes of a recorded answer: its bill, and a value or what is wrong with it.
+
+Answers come from outside. Whatever they hold, what leaves here can be stored and read again: a
+reply that cannot would be tried again for an hour, or stop its run for good.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Generic, TypeVar
+
+from pydantic import ValidationError
+
+from activities.seam import ModelAnswer
+from orchestrator.answers import Answer
+from orchestrator.contracts import Bill, Call, Contract, Problem, Reply, Usage
+from orchestrator.errors import PossiblyBilled
+from orchestrator.money.pricing import price
+from orchestrator.text import visible
+
+BROKEN_CHARACTERS = 20_000
+"""How much of a malformed answer goes back to be mended."""
+NO_COUNT = (
+    "the endpoint's count of tokens is none that a call can have, so no less than the full"
+    " reservation counts"
+)
+
+Asked = TypeVar("Asked", bound=Answer)
+Value = TypeVar("Value", bound=Contract)
+PriceOf = Callable[[str, Usage], Decimal | None]
+
+
+@dataclass(frozen=True)
+class Shape(Generic[Asked, Value]):
+    """One kind of model call: what it asks for, and what becomes of the answer."""
+
+    answer: type[Asked]
+    value: Callable[[Asked], Value]
+    problem: Callable[[Value], Problem | None] = lambda _: None
+
+
+def lost(call: Call, why: str, *, earlier: bool = False) -> PossiblyBilled:
+    """A call that may have been paid, of which nothing is known."""
+    assert call.model is not None
+    bill = Bill(model=call.model.id, calls=1, dollars=None, final=False, earlier=earlier)
+    return PossiblyBilled(why, bill)
+
+
+def recorded(answer: ModelAnswer) -> str:
+    """An answer as the journal keeps it. What of the raw message cannot be kept, because it is
+    nested without end, is left out.
+    """
+    fields = {
+        "text": answer.text,
+        "stop_reason": answer.stop_reason,
+        "model": answer.model,
+        "usage": answer.usage.model_dump(),
+        "detail": answer.detail,
+        "flaw": answer.flaw,
+        "counted": answer.counted,
+    }
+    try:
+        return json.dumps({**fields, "raw": answer.raw})
+    except (ValueError, TypeError, RecursionError):
+        return json.dumps(fields)
+
+
+def reply_to(call: Call, shape: Shape[Asked, Value], kept: str, price_of: PriceOf) -> Reply[Value]:
+    """The reply that a recorded answer makes. PossiblyBilled when the record is damaged, or holds
+    what nobody thought of.
+    """
+    try:
+        fields: dict[str, Any] = json.loads(kept)
+        answer = ModelAnswer(**fields | {"usage": Usage.model_validate(fields["usage"])})
+        bill = _bill(call, answer, price_of)
+    except Exception as error:
+        raise lost(call, f"its recorded answer cannot be read: {_kind(error)}") from None
+    try:
+        return _judged(shape, answer, bill)
+    except Exception as error:
+        raise PossiblyBilled(f"its answer cannot be taken: {_kind(error)}", bill) from None
+
+
+def _judged(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Reply[Value]:
+    problem = _stopped_short(answer)
+    if problem is not None:
+        return Reply(problem=problem, bill=bill)
+    try:
+        value = shape.value(shape.answer.model_validate_json(answer.text))
+        # What is deeper than a reader follows, or half a character, is found here.
+        type(value).model_validate_json(value.model_dump_json())
+    except (ValidationError, ValueError, RecursionError) as error:
+        text = answer.text[:BROKEN_CHARACTERS]
+        problem = Problem(kind="malformed", message=_first_lines(error), answer=text)
+        return Reply(problem=problem, bill=bill)
+    wrong = shape.problem(value)
+    return Reply(value=None if wrong else value, problem=wrong, bill=bill)
+
+
+def _bill(call: Call, answer: ModelAnswer, price_of: PriceOf) -> Bill:
+    """What an answer cost, by the price of the model that served it, and by no less than that of
+    the model that was asked when the other has none.
+    """
+    assert call.model is not None
+    usage, asked = answer.usage, price(call.model, answer.usage)
+    same = answer.model == call.model.id
+    cost = asked if same and asked is not None else price_of(answer.model, usage)
+    notes, final = [], answer.counted
+    if not answer.counted:
+        notes.append(NO_COUNT)
+    if cost is None and asked is not None:
+        cost, final = asked, False
+        counts_at = "its full reservation" if cost <= call.ceiling else f"{call.model.id}'s price"
+        notes.append(
+            f"the endpoint named model '{visible(answer.model)}', which has no price, so"
+            f" {counts_at} counts"
+        )
+    # What is above the reservation is noted where it is settled.
+    return Bill(
+        model=answer.model,
+        calls=1,
+        usage=usage,
+        dollars=cost,
+        final=final,
+        note="; ".join(notes),
+    )
+
+
+def _stopped_short(answer: ModelAnswer) -> Problem | None:
+    """What a stop reason says against the answer; None: it ended by itself."""
+    if answer.stop_reason == "refusal":
+        return Problem(kind="refusal", message=f"the model refused: {answer.detail or 'no reason'}")
+    if answer.stop_reason in ("max_tokens", "model_context_window_exceeded"):
+        return Problem(kind="truncated", message=f"the answer was cut ({answer.stop_reason})")
+    if answer.stop_reason not in ("end_turn", "stop_sequence"):
+        said = f"unexpected stop reason {answer.stop_reason!r}"
+        return Problem(kind="malformed", message=said)
+    if answer.flaw:
+        text = answer.text[:BROKEN_CHARACTERS]
+        return Problem(kind="malformed", message=answer.flaw, answer=text)
+    return None
+
+
+def _first_lines(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        mistakes = error.errors(include_url=False, include_input=False)[:5]
+        said = "; ".join(
+            f"{'.'.join(str(part) for part in each['loc']) or 'answer'}: {each['msg']}"
+            for each in mistakes
+        )
+    else:
+        said = str(error) or type(error).__name__
+    return visible(said[:500], keep="\n")
+
+
+def _kind(error: Exception) -> str:
+    return visible(f"{type(error).__name__}: {error}"[:300])

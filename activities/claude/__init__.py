@@ -1,0 +1,1 @@
+"""The Messages API of Claude. Only this room imports its SDK."""

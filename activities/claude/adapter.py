@@ -1,0 +1,207 @@
+"""The Messages API behind the `Model` seam: one exchange, always streamed, never retried here.
+
+Trying again is Temporal's when nothing was paid and the ledger's when something may have been, so
+that no retry is invisible or unpaid-for. What differs between endpoints is in `shape`, what a
+failure means in `classify`, what arrives in `Transcript`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
+from typing import Any
+
+import anthropic
+import httpx2
+
+from activities.asking.patience import Patience, through
+from activities.claude.classify import NOBODY_HOME
+from activities.claude.endpoint import OFFICIAL, make_client, why_unreached
+from activities.claude.failures import Exchange, Failures, Price
+from activities.claude.passage import BYTES_FOR_A_TOKEN, ROOM, Passage, events, under_way
+from activities.claude.stream import MOST_BYTES_PER_TOKEN, StreamError
+from activities.claude.wire import countable, extract_json, most_tokens, shape
+from activities.seam import ModelAnswer, ModelRequest
+from deployment.address import address_of, withheld_of
+from deployment.known_secrets import KnownSecrets
+
+STALL_SECONDS = 60.0
+"""Between two bytes; pings count, so a model that thinks for minutes does not stall."""
+CONNECT_SECONDS = 5.0
+POOL_SECONDS = 10.0
+COUNT_SECONDS = 10.0
+REACH_SECONDS = 10.0
+DRAIN_SECONDS = 0.5
+CONNECTIONS = 1_000
+NOT_REACHED = (502, 504, *NOBODY_HOME)
+HEAVY = 2**14
+"""Bytes of a text beyond which it is looked at in a thread: the loop serves every call."""
+
+
+class Claude:
+    """Implements the `Model` seam. One instance a worker process, used from one event loop."""
+
+    def __init__(
+        self,
+        *,
+        key: str = "",
+        base_url: str = "",
+        price: Price,
+        known: KnownSecrets | None = None,
+        stall_seconds: float = STALL_SECONDS,
+        pool_seconds: float = POOL_SECONDS,
+        connections: int = CONNECTIONS,
+    ) -> None:
+        """`price` prices the bills of failed calls; what is `known` to be secret, at least the key
+        and what the address carries, is in nothing that an endpoint is repeated with.
+        """
+        self._key = key
+        self._base_url = base_url or OFFICIAL
+        self._known = known or KnownSecrets((key, *withheld_of(base_url)))
+        self._failures = Failures(self._known, self._base_url, price)
+        self._connections = connections
+        self._stall = stall_seconds
+        # Silence is `Patience`'s: the transport's own timeouts do not know that the process slept.
+        self._timeout = httpx2.Timeout(
+            None, connect=min(CONNECT_SECONDS, stall_seconds), pool=pool_seconds
+        )
+        self._client: anthropic.AsyncAnthropic | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._drains: set[asyncio.Task[None]] = set()
+
+    @property
+    def address(self) -> str:
+        """Of the endpoint, without user, password and query."""
+        return address_of(self._base_url)
+
+    async def ask(self, request: ModelRequest) -> ModelAnswer:
+        """Send, wait for the whole answer; the errors of the seam, never others."""
+        body = shape(request, request.capabilities)
+        patience = Patience(self._stall, request.deadline_seconds)
+        passage = Passage(ROOM + BYTES_FOR_A_TOKEN * request.max_output, patience.moved)
+        exchange = Exchange(request, most_tokens(countable(body)), passage)
+        try:
+            async with patience:
+                with self._failures.turned(exchange), under_way(passage):
+                    await self._send(body, exchange)
+        except TimeoutError:
+            if not exchange.transcript.complete:
+                raise self._failures.cut(exchange, patience.why) from None
+        except asyncio.CancelledError:
+            if not passage.left:
+                raise
+            if not exchange.transcript.complete:
+                raise self._failures.cut(exchange, "cancellation") from None
+        # A complete answer is paid: it is returned even if the cut came in the same moment.
+        if exchange.transcript.seen_bytes < HEAVY:
+            return _answer(exchange, self._known)
+        return await through(asyncio.to_thread(_answer, exchange, self._known))
+
+    async def count_tokens(self, request: ModelRequest) -> int:
+        """Input tokens of a request: counted by the endpoint where it can, else as many as bytes.
+
+        An endpoint's count is taken only where it is possible: never above that, nor below 8 bytes
+        a token.
+        """
+        body = countable(shape(request, request.capabilities))
+        most = most_tokens(body)
+        if not request.capabilities.token_counting:
+            return most
+        counted: object = None
+        # Counting is a courtesy: without it the bytes bound the price just as safely.
+        with suppress(Exception):
+            async with asyncio.timeout(COUNT_SECONDS):
+                with under_way(Passage()):
+                    counted = await self._connected().messages.count_tokens(**body)
+        # What is no JSON arrives as a string.
+        tokens = getattr(counted, "input_tokens", None)
+        if type(tokens) is not int or not 0 < tokens <= most:
+            return most
+        return max(tokens, most // MOST_BYTES_PER_TOKEN)
+
+    async def reach(self) -> str:
+        """Ask for the list of models, which is free: why nobody is there, empty when somebody
+        answers, whatever the answer.
+        """
+        passage = Passage()
+        why = ""
+        try:
+            async with asyncio.timeout(REACH_SECONDS):
+                with under_way(passage):
+                    await self._connected().get("/v1/models?limit=1", cast_to=object)
+        except TimeoutError:
+            why = f"no answer within {REACH_SECONDS:g} s"
+        except Exception as error:
+            why = why_unreached(error)[0]
+        if passage.status in NOT_REACHED:
+            return f"status {passage.status}"
+        return "" if passage.status else why
+
+    async def aclose(self) -> None:
+        """Close the connections; the instance may be used again in another event loop."""
+        client, self._client = self._client, None
+        drains, self._drains = self._drains, set()
+        await asyncio.gather(*drains)
+        if client is not None:
+            await client.close()
+
+    def _connected(self) -> anthropic.AsyncAnthropic:
+        """The process's client, made on first use because its connections belong to a loop."""
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            self._loop = loop
+            self._client = make_client(self._key, self._base_url, self._timeout, self._connections)
+        return self._client
+
+    async def _send(self, body: dict[str, Any], exchange: Exchange) -> None:
+        api = self._connected().messages.with_streaming_response
+        transcript = exchange.transcript
+        async with AsyncExitStack() as stack:
+            response = await stack.enter_async_context(api.create(**body, timeout=self._timeout))
+            raw = response.http_response
+            if "json" in raw.headers.get("content-type", ""):
+                transcript.load((await raw.aread()).decode("utf-8"))
+            else:
+                arriving = events(raw.aiter_bytes())
+                async for event, data in arriving:
+                    transcript.feed(event, data)
+                    if transcript.complete:
+                        self._drain_later(stack.pop_all(), arriving)
+                        break
+        if not transcript.complete:
+            raise StreamError("", "the answer ended before its message was complete")
+
+    def _drain_later(self, open: AsyncExitStack, arriving: AsyncIterator[object]) -> None:
+        """Read what follows a complete message, so that the connection can be used again; the
+        answer does not wait for it.
+        """
+        drain = asyncio.create_task(_drain(open, arriving))
+        self._drains.add(drain)
+        drain.add_done_callback(self._drains.discard)
+
+
+async def _drain(open: AsyncExitStack, arriving: AsyncIterator[object]) -> None:
+    # Nothing depends on it any more.
+    with suppress(Exception):
+        async with open, asyncio.timeout(DRAIN_SECONDS):
+            async for _ in arriving:
+                pass
+
+
+def _answer(exchange: Exchange, known: KnownSecrets) -> ModelAnswer:
+    """What arrived, without the secrets that an endpoint may have repeated in it."""
+    transcript = exchange.transcript
+    text = transcript.text
+    if exchange.request.capabilities.schema_mode == "prompt":
+        text = extract_json(text)
+    return ModelAnswer(
+        text=known.blot(text),
+        stop_reason=known.blot(transcript.stop_reason),
+        model=known.blot(transcript.model) or exchange.request.model,
+        usage=exchange.usage,
+        detail=known.blot(transcript.detail),
+        flaw="" if transcript.whole_text else "the text holds half characters",
+        counted=not transcript.absurd,
+        raw=known.blot_all(transcript.raw),
+    )

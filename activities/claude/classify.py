@@ -1,0 +1,190 @@
+"""What a failed exchange with a model endpoint means: one pure function over the failure table.
+
+The question that decides is not whether trying again may help, but whether the call may have been
+paid. Surely not paid: a request that never left, and a refusal as a status before the first event
+(429, 500, 503, 529, a body that never arrived). Everything else may have been.
+
+Among the first, those where nobody is at home cost waiting and nothing else. 503 is what a load
+balancer says for the servers that it does not have; 521, 523, 525, 526 and 530 are Cloudflare's for
+an origin that refused the connection, has no route, no TLS, a certificate that is not believed, or
+no name. Not among them: 502, 504, 520, 522 and 524, behind which the request may have arrived.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Literal
+
+from activities.gate.flow import LONGEST_SHUT
+
+Phase = Literal["connect", "sent", "status", "stream"]
+"""How far an exchange came: the request never left; sent, and nothing came back; an error status
+came back; the answer had begun.
+"""
+Kind = Literal[
+    "not_billed", "unreachable", "possibly_billed", "refused", "authentication", "spend_limit"
+]
+
+NOT_BILLED_STATUSES = (429, 500, 529)
+THROTTLES = (429, 529)
+NOBODY_HOME = (503, 521, 523, 525, 526, 530)
+SHORT_OF_CAPACITY = ("overloaded_error", "rate_limit_error")
+SPEND_CODES = (
+    "enforced_spend_limit_reached",
+    "contract_spend_limit_reached",
+    "linked_organization_spend_limit_reached",
+    "linked_organization_billing_unavailable",
+)
+SPEND_TEXTS = ("api usage limits", "spend limit", "credit balance is too low")
+"""Limits that a customer sets and empty accounts are told apart only by their text."""
+NOTHING_DONE = "request_body_timeout"
+LONGEST_WAIT = LONGEST_SHUT
+"""Seconds. No wait is longer, whatever a server asks: a call that waits beyond its own time would
+never be tried again, and its tier opens after as long.
+"""
+
+ADVICE: dict[Kind, str] = {
+    "not_billed": "",
+    "unreachable": "",
+    "possibly_billed": "",
+    "refused": "",
+    "authentication": (
+        "The endpoint does not accept the key. Check ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL, "
+        "then run: starter.py up (or start your worker again)."
+    ),
+    "spend_limit": (
+        "The spend limit of the account is reached. Raise it in the provider's console or wait "
+        "until it resets, then run again."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`retry_after` is seconds, at least what the server asked, up to LONGEST_WAIT; None leaves the
+    wait to Temporal's policy. `throttled`: the endpoint is short of capacity for everyone.
+    """
+
+    kind: Kind
+    retry_after: float | None = None
+    throttled: bool = False
+    beyond: float | None = None
+    """Seconds that the server asked where that is more than is waited."""
+
+    @property
+    def advice(self) -> str:
+        """What a person can do; empty where waiting is all there is."""
+        return ADVICE[self.kind]
+
+
+def classify(
+    phase: Phase,
+    status: int,
+    type: str,
+    headers: Mapping[str, str],
+    *,
+    error_code: str = "",
+    message: str = "",
+    attempt: int = 1,
+    now: datetime | None = None,
+) -> Verdict:
+    """The verdict on a failure. `headers` has lower-case names; `attempt` counts from 1 and
+    doubles the wait after a throttle that names none.
+    """
+    if phase == "connect":
+        return Verdict("unreachable")
+    if phase in ("sent", "stream"):
+        # Whatever the type says of the cause, input and what was emitted may be on the bill.
+        return Verdict("possibly_billed", throttled=type in SHORT_OF_CAPACITY)
+    if _is_spend_limit(status, type, error_code, message):
+        return Verdict("spend_limit")
+    asked = retry_after(headers, now or datetime.now(UTC))
+    if asked is None or asked <= LONGEST_WAIT:
+        return _by_status(status, error_code or type, headers, attempt, asked)
+    verdict = _by_status(status, error_code or type, headers, attempt, LONGEST_WAIT)
+    return replace(verdict, beyond=asked) if verdict.retry_after else verdict
+
+
+def _by_status(
+    status: int, code: str, headers: Mapping[str, str], attempt: int, asked: float | None
+) -> Verdict:
+    should_retry = headers.get("x-should-retry", "").strip().lower()
+    if status == 401:
+        return Verdict("authentication")
+    free = status in NOT_BILLED_STATUSES or status in NOBODY_HOME
+    if free or (status in (400, 408) and code == NOTHING_DONE):
+        if should_retry == "false":
+            return Verdict("refused")
+        # Who names a wait is at home, and only busy.
+        busy = code in SHORT_OF_CAPACITY or asked is not None
+        if status in NOBODY_HOME and not busy:
+            return Verdict("unreachable")
+        throttled = status in THROTTLES or (status in NOBODY_HOME and busy)
+        return Verdict("not_billed", _wait(status, asked, attempt), throttled)
+    if status in (408, 409) or (status > 501):
+        return Verdict("possibly_billed")
+    if should_retry == "true":
+        return Verdict("not_billed", asked)
+    return Verdict("refused")
+
+
+def _wait(status: int, asked: float | None, attempt: int) -> float | None:
+    if asked is not None:
+        return asked
+    doubled = float(1 << min(max(attempt, 1) - 1, 5))
+    if status == 529 or status in NOBODY_HOME:
+        return min(15.0 * doubled, 300.0)
+    if status == 429:
+        return min(5.0 * doubled, 60.0)
+    if status in (400, 408):
+        return 2.0
+    return None
+
+
+def _is_spend_limit(status: int, type: str, error_code: str, message: str) -> bool:
+    if status == 402 or type == "billing_error" or error_code in SPEND_CODES:
+        return True
+    return status in (400, 403, 429) and any(text in message.lower() for text in SPEND_TEXTS)
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds that the server asks to wait: `retry-after-ms`, else `retry-after` as seconds or as
+    an HTTP date; None when it asks for nothing that can be read.
+    """
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return _positive(milliseconds / 1000)
+    text = headers.get("retry-after", "")
+    seconds = _number(text)
+    if seconds is None and text:
+        when = _date(text)
+        # By the server's own clock where it tells it: one that is wrong asks for no hours.
+        there = _date(headers.get("date", "")) or now
+        seconds = None if when is None else (when - there).total_seconds()
+    return _positive(seconds)
+
+
+def _date(text: str) -> datetime | None:
+    """An HTTP date; None for what is none."""
+    try:
+        when = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    return when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _positive(seconds: float | None) -> float | None:
+    """None for nothing and for zero: a server that names no wait leaves it to our own."""
+    return None if seconds is None or seconds <= 0 else seconds

@@ -1,0 +1,198 @@
+"""Which endpoint answers, and what it understands."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import anthropic
+import httpx2
+
+from activities.claude import passage as claude_passage
+from orchestrator.contracts import Capabilities
+from orchestrator.text import visible
+
+OFFICIAL = "https://api.anthropic.com"
+PROBE_SECONDS = 5.0
+EFFORTS = ("low", "medium", "high")
+"""What every endpoint with a Messages API understands: text in, text out."""
+NAMES = ("schemas", "effort", "counting")
+
+NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
+"""Not EAI_AGAIN: a resolver that does not answer knows nothing of the name."""
+
+HOOKS: dict[str, list[Callable[..., Any]]] = {
+    "request": [claude_passage.outgoing],
+    "response": [claude_passage.incoming],
+}
+
+logger = logging.getLogger(__name__)
+
+
+def why_unreached(error: BaseException) -> tuple[str, bool]:
+    """What an exception of the transport says in its innermost cause, in one line, and whether it
+    says that the name does not exist.
+    """
+    step, found = error, error
+    while (cause := step.__cause__ or step.__context__) is not None:
+        step = cause
+        found = step if isinstance(step, OSError) else found
+    if isinstance(found, TimeoutError | httpx2.TimeoutException):
+        return "no connection in time", False
+    if isinstance(found, socket.gaierror):
+        return visible(str(found)), found.errno in NO_SUCH_NAME
+    said = str(found)[:300] or type(found).__name__
+    if isinstance(found, OSError) and found.errno and not isinstance(found, ssl.SSLError):
+        # Its own text also names each address that was tried, as a tuple.
+        said = os.strerror(found.errno)
+    return visible(said), False
+
+
+def make_client(
+    key: str, base_url: str, timeout: httpx2.Timeout, connections: int
+) -> anthropic.AsyncAnthropic:
+    """A client of this endpoint that never retries. Must be made inside the loop that uses it."""
+    limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
+    if _is_loopback(base_url):
+        # A proxy of the environment does not lead back to this machine.
+        http = httpx2.AsyncClient(
+            limits=limits, timeout=timeout, event_hooks=HOOKS, trust_env=False
+        )
+    else:
+        # A redirect would carry prompt and key to another host.
+        http = anthropic.DefaultAsyncHttpxClient(
+            limits=limits, timeout=timeout, event_hooks=HOOKS, follow_redirects=False
+        )
+    # Some gateways read only the older header; the official host takes the key as a bearer.
+    older = {} if base_url == OFFICIAL or not key else {"X-Api-Key": key}
+    return anthropic.AsyncAnthropic(
+        # Endpoints without a key still get one: without any, the SDK looks for a profile's.
+        api_key=key or "none",
+        base_url=base_url,
+        max_retries=0,
+        timeout=timeout,
+        default_headers={"Accept-Encoding": "identity", **older},
+        http_client=http,
+    )
+
+
+async def find_capabilities(
+    key: str, base_url: str, configured: str, models: Sequence[str]
+) -> Capabilities:
+    """What an endpoint understands: as configured (`full`, or names of NAMES separated by commas,
+    or `none`), else everything for the official host, else what its free endpoints say of `models`.
+
+    Never a paid call. ValueError if `configured` cannot be read. An endpoint that does not answer
+    is taken to understand nothing beyond text.
+    """
+    if configured != "auto":
+        return _configured(configured)
+    base_url = base_url or OFFICIAL
+    if base_url.rstrip("/") == OFFICIAL:
+        return Capabilities()
+    client = make_client(key, base_url, httpx2.Timeout(PROBE_SECONDS), connections=2)
+    try:
+        listed = await _models(client)
+        counting = bool(models) and await _counts(client, models[0])
+    finally:
+        await client.close()
+    described = [entry for entry in listed if entry.get("id") in models]
+    features = [_mapping(entry.get("capabilities")) for entry in described]
+    # Only Anthropic's own listing describes models like this.
+    known = len({entry.get("id") for entry in described}) == len(set(models)) and all(features)
+    return Capabilities(
+        schema_mode="native"
+        if known and all(_has(each, "structured_outputs") for each in features)
+        else "prompt",
+        effort=known and all(_has_efforts(each) for each in features),
+        token_counting=counting,
+    )
+
+
+async def key_refused(key: str, base_url: str, model: str) -> str:
+    """Why the endpoint refuses this key, in its own words; empty if it does not, or cannot be asked
+    for free.
+
+    Never a paid call: the list of models, and, because some endpoints show that to anybody, a
+    count of tokens.
+    """
+    client = make_client(key, base_url or OFFICIAL, httpx2.Timeout(PROBE_SECONDS), connections=1)
+    question: list[anthropic.types.MessageParam] = [{"role": "user", "content": "?"}]
+    try:
+        return await _refused(client.get("/v1/models?limit=1", cast_to=object)) or await _refused(
+            client.messages.count_tokens(model=model, messages=question)
+        )
+    finally:
+        await client.close()
+
+
+async def _refused(asked: Awaitable[object]) -> str:
+    try:
+        await asked
+    except (anthropic.AuthenticationError, anthropic.PermissionDeniedError) as error:
+        return f"{error.status_code} {error.api_message or error.type or 'no reason given'}"
+    except (anthropic.APIError, httpx2.HTTPError, ValueError) as error:
+        logger.info("the key could not be checked: %s", error)
+    return ""
+
+
+def _configured(text: str) -> Capabilities:
+    if text == "full":
+        return Capabilities()
+    names = {name.strip() for name in text.split(",") if name.strip()} - {"none"}
+    unknown = sorted(names - set(NAMES))
+    if unknown:
+        raise ValueError(
+            f"unknown capabilities {unknown}; known: auto, full, none, or "
+            f"a list of {', '.join(NAMES)}"
+        )
+    return Capabilities(
+        schema_mode="native" if "schemas" in names else "prompt",
+        effort="effort" in names,
+        token_counting="counting" in names,
+    )
+
+
+async def _models(client: anthropic.AsyncAnthropic) -> list[dict[str, Any]]:
+    try:
+        answer: object = await client.get("/v1/models?limit=1000", cast_to=object)
+    except (anthropic.APIError, httpx2.HTTPError, ValueError) as error:
+        logger.info("the endpoint lists no models: %s", error)
+        return []
+    data = _mapping(answer).get("data")
+    return [_mapping(entry) for entry in data] if isinstance(data, list) else []
+
+
+async def _counts(client: anthropic.AsyncAnthropic, model: str) -> bool:
+    question: list[anthropic.types.MessageParam] = [{"role": "user", "content": "?"}]
+    try:
+        counted = await client.messages.count_tokens(model=model, messages=question)
+    except (anthropic.APIError, httpx2.HTTPError, ValueError):
+        return False
+    return isinstance(getattr(counted, "input_tokens", None), int)
+
+
+def _has(features: dict[str, Any], name: str) -> bool:
+    return _mapping(features.get(name)).get("supported") is True
+
+
+def _has_efforts(features: dict[str, Any]) -> bool:
+    return all(_has(_mapping(features.get("effort")), effort) for effort in EFFORTS)
+
+
+def _is_loopback(base_url: str) -> bool:
+    host = urlsplit(base_url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,189 @@
+"""How a call to the Messages API ended when it brought no answer: exceptions of the SDK and the
+transport become the errors of the seam.
+
+Causes are cut off: they would reach the history with whatever the endpoint said in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+
+import anthropic
+import httpx2
+
+from activities.claude.classify import Phase, Verdict, classify
+from activities.claude.endpoint import why_unreached
+from activities.claude.passage import Passage
+from activities.claude.stream import StreamError, Transcript
+from activities.seam import ModelRequest
+from deployment.address import address_of
+from deployment.known_secrets import KnownSecrets
+from orchestrator.contracts import Bill, Unreached, Usage
+from orchestrator.errors import (
+    AuthenticationRefused,
+    CallRefused,
+    EndpointUnreachable,
+    NotBilled,
+    OrchestrationError,
+    PossiblyBilled,
+    SpendLimitReached,
+)
+from orchestrator.text import sentence, visible
+
+NEVER_VALID = (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, httpx2.InvalidURL)
+TRANSPORT = (httpx2.TransportError, OSError)
+LONGEST_LINE = 500
+"""Characters of what an endpoint said that an error repeats."""
+
+Price = Callable[[str, Usage], Decimal | None]
+
+
+@dataclass
+class Exchange:
+    """How far a call came, for whoever has to explain its end."""
+
+    request: ModelRequest
+    prompt_tokens: int
+    passage: Passage
+    transcript: Transcript = field(default_factory=Transcript)
+
+    @property
+    def usage(self) -> Usage:
+        return self.transcript.usage(self.prompt_tokens, self.request.max_output)
+
+
+@dataclass(frozen=True)
+class Failures:
+    """What the failures of one endpoint mean."""
+
+    known: KnownSecrets
+    base_url: str
+    price: Price
+
+    @contextmanager
+    def turned(self, exchange: Exchange) -> Iterator[None]:
+        """Raise the errors of the seam, and no others, for whatever happens in the block."""
+        try:
+            yield
+        except OrchestrationError:
+            raise
+        except anthropic.APIStatusError as error:
+            raise self._refusal(exchange, error) from None
+        except StreamError as error:
+            verdict = classify("stream", 200, error.type, {}, error_code=error.error_code)
+            said = f"{error.type}: {error}" if error.type else str(error)
+            raise self._error(exchange, verdict, said) from None
+        except UnicodeDecodeError:
+            said = "the answer is not UTF-8"
+            raise self._error(exchange, Verdict("possibly_billed"), said) from None
+        except Exception as error:
+            raise self._broken(exchange, error) from None
+
+    def cut(self, exchange: Exchange, reason: str) -> OrchestrationError:
+        """A call that this side ended."""
+        if not exchange.passage.left:
+            return self._unreached(f"no connection: {reason}")
+        said = f"{exchange.request.model}: cut by {reason}"
+        return PossiblyBilled(said, self._bill(exchange))
+
+    def _refusal(self, exchange: Exchange, error: anthropic.APIStatusError) -> OrchestrationError:
+        # What the body says may be of any type.
+        type, code, text = (
+            each if isinstance(each, str) else ""
+            for each in (error.type, error.error_code, error.api_message)
+        )
+        verdict = classify(
+            "status",
+            error.status_code,
+            type,
+            {name.lower(): value for name, value in error.response.headers.items()},
+            error_code=code,
+            message=text,
+            attempt=exchange.request.attempt,
+        )
+        if 300 <= error.status_code < 400:
+            text = "a redirect; ANTHROPIC_BASE_URL must name the endpoint itself"
+        said = [str(error.status_code), type, text]
+        said += [f"({error.request_id})"] if error.request_id else []
+        if verdict.beyond is not None:
+            waited = f"tried again after {verdict.retry_after:g} s"
+            said.append(f"(asked to wait {verdict.beyond:.6g} s; {waited})")
+        return self._error(exchange, verdict, " ".join(part for part in said if part))
+
+    def _broken(self, exchange: Exchange, error: Exception) -> OrchestrationError:
+        """Whatever else can happen, in the transport, in the SDK or in what an answer does to
+        them: what counts is whether the request left.
+        """
+        cause = error.__cause__ if isinstance(error, anthropic.APIConnectionError) else error
+        cause = cause or error
+        said = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+        if exchange.passage.left:
+            phase: Phase = "stream" if exchange.transcript.begun else "sent"
+            return self._error(exchange, classify(phase, 0, "", {}), said)
+        if isinstance(cause, httpx2.PoolTimeout):
+            # This machine's own congestion; the endpoint may be well.
+            return NotBilled(f"{exchange.request.model}: no connection is free")
+        if isinstance(cause, NEVER_VALID) or not isinstance(cause, TRANSPORT):
+            # Its own words may repeat an address with the password in it.
+            kind = f"{type(cause).__name__}: look at ANTHROPIC_BASE_URL and at the proxy's address"
+            said = kind if isinstance(cause, NEVER_VALID) else said
+            return self._error(exchange, Verdict("refused"), said)
+        if isinstance(cause, httpx2.ProxyError) and str(cause).startswith("4"):
+            refused = f"the proxy refuses: {cause}; check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
+            return self._error(exchange, Verdict("refused"), refused)
+        return self._unreached(*self._why(exchange, cause))
+
+    def _why(self, exchange: Exchange, cause: Exception) -> tuple[str, bool]:
+        why, unknown_host = why_unreached(cause)
+        if isinstance(cause, httpx2.ProxyError):
+            return f"the proxy says {why}", False
+        host = httpx2.URL(self.base_url).host
+        if exchange.passage.towards not in ("", host):
+            return f"the proxy {exchange.passage.towards}: {why}", unknown_host
+        return why, unknown_host
+
+    def _error(self, exchange: Exchange, verdict: Verdict, said: str) -> OrchestrationError:
+        said = self._line(said)
+        message = f"{exchange.request.model}: {said}"
+        match verdict.kind:
+            case "not_billed":
+                wait = verdict.retry_after
+                return NotBilled(
+                    message,
+                    retry_after=None if wait is None else timedelta(seconds=wait),
+                    throttled=verdict.throttled,
+                )
+            case "unreachable":
+                return self._unreached(said)
+            case "possibly_billed":
+                return PossiblyBilled(message, self._bill(exchange))
+            case "refused":
+                return CallRefused(message)
+            case "authentication":
+                return AuthenticationRefused(f"{sentence(message)} {verdict.advice}")
+            case "spend_limit":
+                return SpendLimitReached(f"{sentence(message)} {verdict.advice}")
+
+    def _unreached(self, why: str, unknown_host: bool = False) -> EndpointUnreachable:
+        where = address_of(self.base_url)
+        return EndpointUnreachable(
+            Unreached(address=where, why=self._line(why), unknown_host=unknown_host)
+        )
+
+    def _line(self, said: str) -> str:
+        """One line, fit for a history and a screen, without secrets: an endpoint, or a proxy
+        before it, may repeat what it was sent.
+        """
+        said = self.known.blot(said[: 4 * LONGEST_LINE])
+        return visible(" ".join(said.split()))[:LONGEST_LINE]
+
+    def _bill(self, exchange: Exchange) -> Bill:
+        """What is known of a call that was lost: without the last count nobody knows its price."""
+        transcript, usage = exchange.transcript, exchange.usage
+        model = transcript.model or exchange.request.model
+        cost = self.price(model, usage) if transcript.counted else None
+        return Bill(model=model, calls=1, usage=usage, dollars=cost, final=transcript.counted)

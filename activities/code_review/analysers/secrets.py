@@ -1,0 +1,90 @@
+"""Credentials in files, by the detectors of detect-secrets."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from activities.code_review.lens import (
+    Analyser,
+    Command,
+    Grade,
+    Parsed,
+    Sighting,
+    beyond,
+    decoded,
+    script,
+)
+
+_SALT = secrets.token_hex(16)
+"""Of this process: equal values get equal marks within a review, and a mark is of no use to
+anybody who wants the value.
+"""
+
+GRADES = {
+    "Private Key": Grade("critical", 95),
+    "AWS Access Key": Grade("critical", 90),
+    "Anthropic API Key": Grade("critical", 95),
+    "Azure Storage Account access key": Grade("critical", 90),
+    "GitHub Token": Grade("critical", 95),
+    "GitLab Token": Grade("critical", 95),
+    "Google API Key": Grade("critical", 90),
+    "NPM tokens": Grade("critical", 90),
+    "OpenAI Token": Grade("critical", 95),
+    "PyPI Token": Grade("critical", 95),
+    "SendGrid API Key": Grade("critical", 95),
+    "Slack Token": Grade("critical", 90),
+    "Square OAuth Secret": Grade("critical", 90),
+    "Stripe Access Key": Grade("critical", 95),
+    "Discord Bot Token": Grade("critical", 80),
+    "Mailchimp Access Key": Grade("critical", 85),
+    "Telegram Bot Token": Grade("critical", 80),
+    "Twilio API Key": Grade("critical", 80),
+    "Artifactory Credentials": Grade("warning", 70),
+    "Basic Auth Credentials": Grade("warning", 80),
+    "JSON Web Token": Grade("warning", 75),
+    # A name that sounds like a secret, with a value: as often a test or a placeholder.
+    "Secret Keyword": Grade("warning", 60),
+    "Base64 High Entropy String": Grade("info", 40),
+    "Hex High Entropy String": Grade("info", 40),
+}
+
+
+def command(files: Sequence[str], honour: bool) -> Command:
+    """The detectors over files; suppressed secrets are reported as such in the same run."""
+    del honour
+    return script("find_secrets.py", files, _SALT)
+
+
+def parse(stdout: bytes) -> Parsed:
+    """Read the script's JSON: kind, place and mark of each secret."""
+    report = decoded(stdout, dict)
+    sightings = tuple(
+        Sighting(
+            file=str(item["file"]),
+            line=int(item["line"]),
+            rule=str(item["kind"]).lower().replace(" ", "-"),
+            message=f"{item['kind']} in the code (value marked {item['hash']})",
+            grade=str(item["kind"]),
+            suggestion="Revoke it, then read it from the environment or a secret store",
+            suppressed=bool(item["allowed"]),
+        )
+        for item in report["secrets"]
+    )
+    return Parsed(
+        sightings,
+        tuple(report["not_parsed"]),
+        int(report["read"]),
+        beyond=beyond(report),
+        withheld=tuple(map(str, report["values"])),
+        whole=bool(report["whole"]),
+    )
+
+
+ANALYSER = Analyser(
+    name="secrets",
+    looks_for="text files",
+    grades=GRADES,
+    command=command,
+    parse=parse,
+)

@@ -1,0 +1,168 @@
+"""What a lens hands on of what its tool said: the remarks in scope, each file with its share,
+without the values of secrets. Blocking, and for a thread: what a repository can write is not worked
+on in the event loop.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from activities.code_review.answer import many
+from activities.code_review.lens import Analyser, Parsed, Sighting
+from activities.code_review.redact import Redactor
+from activities.code_review.sharing import fair_share
+from activities.repositories.snapshot import Manifest, SnapshotFile
+from orchestrator.contracts import Draft, Remark
+from orchestrator.remarks import SEVERITIES, ranked
+
+MOST_REMARKS = 2_000
+"""That one lens hands back, the most severe first, each file with its share."""
+MOST_NAMES = 200
+"""Of files that were not read or not parsed, named one by one."""
+MESSAGE_LETTERS = 400
+
+
+@dataclass(frozen=True)
+class Findings:
+    """One lens over one snapshot."""
+
+    analyser: Analyser
+    manifest: Manifest
+    files: Sequence[SnapshotFile]
+    """That the analyser looks at."""
+    parsed: Parsed
+    redactor: Redactor
+
+    def draft(self) -> Draft:
+        """What the lens found, as data and in a few lines."""
+        parsed, manifest = self.parsed, self.manifest
+        by_path = {file.path: file for file in self.files}
+        counted = [each for each in parsed.sightings if _in_scope(each, by_path)]
+        shown = ranked(self._remark(each) for each in counted if not each.suppressed)
+        suppressed = sum(each.suppressed for each in counted)
+        # Of what the script counted and did not hand on, nobody knows whether it is in scope.
+        beyond = {} if manifest.base else self._beyond()
+        counts: Counter[str] = Counter(remark.severity for remark in shown)
+        counts.update(beyond)
+        kept = fair_share(shown, MOST_REMARKS, lambda remark: remark.file)
+        tried = (parsed.read or 0) + self._unread()
+        read = (parsed.read or 0) - len(parsed.not_parsed)
+        return Draft(
+            content=self._content(counts, len(kept), suppressed),
+            confidence=100 * read // tried if tried else 100,
+            data={
+                "remarks": [self._told(remark).model_dump(mode="json") for remark in kept],
+                "remarks_in_all": counts.total(),
+                "files_read": read,
+                "files_in_scope": len(manifest.files),
+                "nothing_to_look_at": "" if parsed.read else self._why_nothing(),
+                "suppressed": suppressed,
+                "not_parsed": [self.redactor.path(each) for each in parsed.not_parsed[:MOST_NAMES]],
+                "not_parsed_in_all": len(parsed.not_parsed),
+                **self._not_read(),
+                "base": manifest.base,
+                "notes": list(self._notes()),
+            },
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        beyond = sum(count for _, _, count in self.parsed.beyond)
+        if not self.manifest.base or not beyond:
+            return self.manifest.notes
+        why = f"{beyond} sightings of {self.analyser.name} were too many to compare with the base"
+        return (*self.manifest.notes, why)
+
+    def _not_read(self) -> dict[str, JsonValue]:
+        manifest = self.manifest
+        return {
+            "unread": manifest.unread_in_all,
+            "unread_reasons": dict(manifest.unread_reasons),
+            "unread_files": [
+                {"path": self.redactor.path(each.path), "reason": each.reason}
+                for each in manifest.unread[:MOST_NAMES]
+            ],
+        }
+
+    def _remark(self, sighting: Sighting) -> Remark:
+        grade = self.analyser.grade(sighting.grade)
+        return Remark(
+            severity=grade.severity,
+            file=sighting.file,
+            line=sighting.line,
+            message=sighting.message,
+            suggestion=sighting.suggestion,
+            rule=sighting.rule,
+            confidence=grade.confidence,
+            lens=self.analyser.name,
+        )
+
+    def _told(self, remark: Remark) -> Remark:
+        """The remark as it leaves this process."""
+        redactor = self.redactor
+        return remark.model_copy(
+            update={
+                "file": redactor.path(remark.file),
+                "message": redactor.message(remark.message, MESSAGE_LETTERS, remark.file),
+                "suggestion": redactor.message(remark.suggestion, MESSAGE_LETTERS, remark.file),
+            }
+        )
+
+    def _beyond(self) -> Mapping[str, int]:
+        """By severity, what the script did not hand on."""
+        counts: Counter[str] = Counter()
+        for _, key, count in self.parsed.beyond:
+            counts[self.analyser.grade(key).severity] += count
+        return counts
+
+    def _unread(self) -> int:
+        """Files that this tool would have looked at, had they been read."""
+        examines = self.analyser.examines
+        if examines is None:
+            return 0
+        endings = self.manifest.unread_endings
+        return sum(count for ending, count in endings.items() if examines(f"file{ending}"))
+
+    def _why_nothing(self) -> str:
+        """Completes the sentence "nothing to look at: …"."""
+        ranged = self.manifest.base and self.analyser.survey is None
+        scope = " differing from the base" if ranged else ""
+        unread = self._unread()
+        read = f" that could be read, and {unread} that could not" if unread else ""
+        return f"no {self.analyser.looks_for}{scope}{read}"
+
+    def _content(self, counts: Counter[str], kept: int, suppressed: int) -> str:
+        parsed = self.parsed
+        if not parsed.read:
+            return f"Nothing to look at: {self._why_nothing()}."
+        kinds = ", ".join(f"{counts[kind]} {kind}" for kind in SEVERITIES if counts[kind])
+        read = many(parsed.read - len(parsed.not_parsed), "file")
+        lines = [f"{read} looked at: {kinds or 'no remarks'}."]
+        if counts.total() > kept:
+            lines.append(
+                f"Of {counts.total()} remarks {kept} are handed on, of each file its share."
+            )
+        if suppressed:
+            lines.append(f"{many(suppressed, 'remark')} suppressed in the code.")
+        if parsed.not_parsed:
+            lines.append(f"{many(len(parsed.not_parsed), 'file')} could not be parsed.")
+        lines += _sentences((*parsed.notes, *self._notes()))
+        return "\n".join(f"- {line}" for line in lines)
+
+
+def _sentences(notes: Iterable[str]) -> Iterable[str]:
+    return (f"{note[:1].upper()}{note[1:]}." for note in notes)
+
+
+def _in_scope(sighting: Sighting, files: Mapping[str, SnapshotFile]) -> bool:
+    """Whether it is about a touched line, or about a file or the repository as a whole."""
+    file = files.get(sighting.file)
+    if file is None:
+        return sighting.file == ""
+    if file.touched is None or sighting.line == 0 or sighting.anywhere:
+        return True
+    end = max(sighting.line, sighting.last_line)
+    return any(first <= end and sighting.line <= last for first, last in file.touched)

@@ -1,0 +1,140 @@
+"""What an analyser is: data. A program of ours or of others, how to read what it prints, and how
+far each kind of sighting is to be believed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from activities.repositories.snapshot import Manifest
+from orchestrator.contracts import Severity
+
+SCRIPTS = Path(__file__).resolve().parent / "scripts"
+PYTHON = (sys.executable, "-I", "-X", "utf8")
+"""Isolated: no variables, no user packages, and neither the working directory nor a script's
+folder to import from.
+"""
+PYTHON_FILE = re.compile(r"\.pyi?\Z")
+
+
+@dataclass(frozen=True)
+class Grade:
+    """How bad a kind of sighting is, and how far to believe it (0–100)."""
+
+    severity: Severity
+    confidence: int
+
+
+Beyond = tuple[str, str, int]
+UNKNOWN = Grade("warning", 50)
+"""Of what a newer tool says and no table knows: counted, and not shown by default."""
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """One thing that a tool reports. `grade` is its row of the analyser's table; `file` is a path
+    as the tool was given it.
+    """
+
+    file: str
+    line: int
+    rule: str
+    message: str
+    grade: str
+    suggestion: str = ""
+    last_line: int = 0
+    """The end of what it is about, when that is more than one line."""
+    suppressed: bool = False
+    anywhere: bool = False
+    """Whether it counts in a file in scope even on a line that was not touched."""
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What one run of a tool said. `read`: how many files it tried, `not_parsed` among them; None:
+    all it was given.
+    """
+
+    sightings: tuple[Sighting, ...] = ()
+    not_parsed: tuple[str, ...] = ()
+    read: int | None = None
+    notes: tuple[str, ...] = ()
+    beyond: tuple[Beyond, ...] = ()
+    """File, row of the table, and how many sightings of it are not among the sightings."""
+    withheld: tuple[str, ...] = ()
+    """Values of secrets, for the redactor of every lens: they stay in this process."""
+    whole: bool = True
+    """Whether these are all the values there are."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is run; `stdin` is fed to it."""
+
+    arguments: tuple[str, ...]
+    stdin: bytes = b""
+
+
+@dataclass(frozen=True)
+class Analyser:
+    """A lens as data. Either `command` and `parse` (a tool over files), or `survey` (over the
+    manifest alone).
+    """
+
+    name: str
+    looks_for: str
+    """Completes the sentence "nothing to look at: no …"."""
+    grades: Mapping[str, Grade]
+    examines: Callable[[str], bool] | None = None
+    """Whether a file, by its path, is one for this tool; None: every file is."""
+    command: Callable[[Sequence[str], bool], Command] | None = None
+    """The command over absolute paths; the flag says whether suppressions are honoured."""
+    parse: Callable[[bytes], Parsed] | None = None
+    """Reads stdout; ValueError when it is not what the tool prints."""
+    survey: Callable[[Manifest], Parsed] | None = None
+    marker: re.Pattern[bytes] | None = None
+    """Files that hold it are looked at a second time without honouring suppressions, to count
+    what is suppressed. None: the tool reports suppressed sightings itself.
+    """
+
+    def grade(self, key: str) -> Grade:
+        """The row for a key, or for the longest beginning of it that the table has."""
+        for length in range(len(key), 0, -1):
+            if key[:length] in self.grades:
+                return self.grades[key[:length]]
+        return UNKNOWN
+
+
+def is_python(path: str) -> bool:
+    """Whether a file is Python by its name."""
+    return PYTHON_FILE.search(path) is not None
+
+
+def script(name: str, files: Sequence[str], *first: str) -> Command:
+    """A script of ours over files, which it reads from stdin, separated by NUL, after `first`."""
+    stdin = "\0".join((*first, *files)).encode("utf-8", "surrogateescape")
+    return Command((*PYTHON, str(SCRIPTS / name)), stdin)
+
+
+def sifted(kind: str, *command: str) -> Command:
+    """A tool under the script that cuts what it says, to `lines` or a `document` of JSON."""
+    return Command((*PYTHON, str(SCRIPTS / "sift.py"), kind, *command))
+
+
+def beyond(report: dict[str, Any], key: Callable[[str], str] = str) -> tuple[Beyond, ...]:
+    """What the script counted and did not hand on; `key` makes a row of the table of a rule."""
+    return tuple((str(file), key(str(rule)), int(count)) for file, rule, count in report["beyond"])
+
+
+def decoded(stdout: bytes, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
+    """The JSON that a tool printed; ValueError when it is something else."""
+    value = json.loads(stdout)
+    if not isinstance(value, kind):
+        raise ValueError(f"expected {kind.__name__}, got {type(value).__name__}")
+    return value

@@ -1,0 +1,133 @@
+"""The lenses as tools: every analyser of this package over the snapshot of the run."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import pkgutil
+import time
+from collections import OrderedDict
+from dataclasses import replace
+from functools import cache, partial
+
+import anyio.to_thread
+
+import activities.code_review.analysers
+from activities.code_review.examination import Examination
+from activities.code_review.findings import Findings
+from activities.code_review.lens import Analyser, Parsed
+from activities.code_review.redact import Redactor
+from activities.repositories.scratch import Snapshot, Snapshots
+from activities.repositories.snapshot import SnapshotFile
+from activities.seam import Tool
+from orchestrator.contracts import Draft
+from orchestrator.errors import ToolFailed
+from orchestrator.materials import WorkMaterial
+
+SECRETS = "secrets"
+KEPT_SCANS = 4
+"""Snapshots whose secrets are remembered."""
+MARGIN_SECONDS = 15.0
+"""Of the subtask's time, kept for reading and handing back."""
+
+
+@cache
+def analysers() -> dict[str, Analyser]:
+    """Every analyser, by name: the modules of this package that define ANALYSER."""
+    found: dict[str, Analyser] = {}
+    package = activities.code_review.analysers
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        analyser = getattr(importlib.import_module(module.name), "ANALYSER", None)
+        if isinstance(analyser, Analyser):
+            found[analyser.name] = analyser
+    return found
+
+
+def lens_tools(snapshots: Snapshots) -> dict[str, Tool]:
+    """One tool per analyser, under the analyser's name."""
+    return {
+        name: partial(_look, analyser, snapshots) for name, analyser in sorted(analysers().items())
+    }
+
+
+class Scans:
+    """The search for secrets in each snapshot, once for all lenses: what one withholds, none of
+    them prints.
+    """
+
+    def __init__(self) -> None:
+        self._scans: OrderedDict[str, asyncio.Task[Parsed]] = OrderedDict()
+
+    async def of(self, snapshot: Snapshot, deadline: float) -> Parsed:
+        """What the lens of that name found. It goes on for the others when one is cancelled."""
+        key = str(snapshot.root)
+        scan = self._scans.get(key)
+        if scan is None or _of_no_use(scan):
+            examined = _examined(analysers()[SECRETS], snapshot, deadline)
+            scan = self._scans[key] = asyncio.create_task(examined)
+        self._scans.move_to_end(key)
+        while len(self._scans) > KEPT_SCANS:
+            self._scans.popitem(last=False)
+        return await asyncio.shield(scan)
+
+    async def redactor(self, snapshot: Snapshot, deadline: float) -> Redactor:
+        """Of every lens over this snapshot. Where the search failed or left something out, nothing
+        is quoted.
+        """
+        try:
+            parsed = await self.of(snapshot, deadline)
+        except ToolFailed:
+            return Redactor(whole=False)
+        known = partial(Redactor, parsed.withheld, whole=parsed.whole, unread=parsed.not_parsed)
+        return await anyio.to_thread.run_sync(known)
+
+
+def _of_no_use(scan: asyncio.Task[Parsed]) -> bool:
+    if scan.done():
+        return scan.cancelled() or scan.exception() is not None
+    return scan.get_loop() is not asyncio.get_running_loop()
+
+
+SCANS = Scans()
+"""Of this process: values of secrets are kept nowhere else."""
+
+
+async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial) -> Draft:
+    pinned = next((each for each in material.inputs if each.kind == "repository"), None)
+    if pinned is None:
+        raise ToolFailed(f"{analyser.name}: its subtask names no input that is a repository")
+    deadline = time.monotonic() + max(material.timeout_seconds - MARGIN_SECONDS, 1.0)
+    snapshot = await snapshots.open(pinned.digest)
+    if analyser.survey is not None:
+        parsed = await anyio.to_thread.run_sync(analyser.survey, snapshot.manifest)
+    elif analyser.name == SECRETS:
+        parsed = await SCANS.of(snapshot, deadline)
+    else:
+        parsed = await _examined(analyser, snapshot, deadline)
+    redactor = await SCANS.redactor(snapshot, deadline)
+    files = _files(analyser, snapshot)
+    findings = Findings(analyser, snapshot.manifest, files, parsed, redactor)
+    return await anyio.to_thread.run_sync(findings.draft)
+
+
+async def _examined(analyser: Analyser, snapshot: Snapshot, deadline: float) -> Parsed:
+    root = f"{snapshot.root}/"
+    paths = [root + file.path for file in _files(analyser, snapshot)]
+    parsed = await Examination(analyser, deadline).look_at(paths)
+    return await anyio.to_thread.run_sync(_relative, parsed, root)
+
+
+def _files(analyser: Analyser, snapshot: Snapshot) -> list[SnapshotFile]:
+    examines = analyser.examines
+    files = snapshot.manifest.files
+    return [file for file in files if examines is None or examines(file.path)]
+
+
+def _relative(parsed: Parsed, root: str) -> Parsed:
+    return replace(
+        parsed,
+        sightings=tuple(
+            replace(each, file=each.file.removeprefix(root)) for each in parsed.sightings
+        ),
+        not_parsed=tuple(path.removeprefix(root) for path in parsed.not_parsed),
+    )

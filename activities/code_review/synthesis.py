@@ -1,0 +1,150 @@
+"""The synthesis of a code review: what the lenses saw, merged, weighed, ranked and counted, and
+what a model said of the remarks that it verified. What it refuted is ranked last, and stays.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from activities.code_review.answer import Review, write
+from orchestrator.contracts import Finding, Remark, Subtask, Synthesis
+from orchestrator.materials import SynthesisMaterial
+from orchestrator.remarks import SEVERITIES, merged_remarks, ranked, remarks_of, verdicts_added
+
+
+def review(material: SynthesisMaterial) -> Synthesis:
+    """The review as ranked remarks (in `data`) and as a short answer."""
+    tally = _Tally()
+    for finding in material.findings:
+        if finding.status == "complete":
+            tally.add(finding)
+    merged = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
+    shown = [each for each in merged if each.confidence >= material.min_confidence]
+    gaps = tuple(_gaps(material.subtasks, material.findings))
+    outcome = Review(
+        remarks=tuple(shown),
+        to_verify=material.to_verify,
+        below=len(merged) - len(shown),
+        min_confidence=material.min_confidence,
+        suppressed=tally.suppressed,
+        cut=tally.cut,
+        unread=tally.unread,
+        unread_reasons=tally.unread_reasons,
+        not_parsed=tuple(sorted(tally.not_parsed)),
+        files=tally.files,
+        base=tally.base,
+        notes=tuple(tally.notes),
+        looked=tuple(tally.looked),
+        idle=tuple(tally.idle),
+        missing=(*_missing(material), *(each.what for each in material.not_run)),
+    )
+    return Synthesis(
+        answer=write(outcome),
+        data={**_data(outcome), "unread": tally.unread_files},
+        # Each remark has its own. Of the whole nobody can say how likely it is to be right: that
+        # every file was read says nothing of what no lens looks for.
+        confidence=None,
+        gaps=gaps,
+        by_template=True,
+    )
+
+
+@dataclass
+class _Tally:
+    """What the lenses handed back, added up. The lenses read one snapshot, so what they say of it
+    is counted once.
+    """
+
+    remarks: list[Remark] = field(default_factory=list)
+    suppressed: int = 0
+    cut: int = 0
+    files: int = 0
+    looked: list[tuple[str, int]] = field(default_factory=list)
+    idle: list[tuple[str, str]] = field(default_factory=list)
+    unread: int = 0
+    unread_reasons: dict[str, int] = field(default_factory=dict)
+    unread_files: list[JsonValue] = field(default_factory=list)
+    not_parsed: set[str] = field(default_factory=set)
+    base: str = ""
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def add(self, finding: Finding) -> None:
+        """Add what one lens found; what is no remark is left out and counted as cut."""
+        data = finding.data
+        given = _list(data, "remarks")
+        remarks = remarks_of(finding)
+        self.remarks += remarks
+        self.cut += max(_number(data, "remarks_in_all"), len(given)) - len(remarks)
+        self.suppressed += _number(data, "suppressed")
+        read = _number(data, "files_read")
+        self.files = max(self.files, read, _number(data, "files_in_scope"))
+        if nothing := str(data.get("nothing_to_look_at") or ""):
+            self.idle.append((finding.subtask_id, nothing))
+        else:
+            self.looked.append((finding.subtask_id, read))
+        self.not_parsed.update(str(name) for name in _list(data, "not_parsed"))
+        self.notes.update((str(note), None) for note in _list(data, "notes"))
+        self.base = self.base or str(data.get("base") or "")
+        if _number(data, "unread") > self.unread:
+            self.unread = _number(data, "unread")
+            self.unread_files = _list(data, "unread_files")
+            reasons = data.get("unread_reasons")
+            self.unread_reasons = _counts(reasons) if isinstance(reasons, dict) else {}
+
+
+def _list(data: dict[str, JsonValue], key: str) -> list[JsonValue]:
+    value = data.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _number(data: dict[str, JsonValue], key: str) -> int:
+    value = data.get(key)
+    return value if isinstance(value, int) else 0
+
+
+def _counts(reasons: dict[str, JsonValue]) -> dict[str, int]:
+    return {str(reason): n for reason, n in reasons.items() if isinstance(n, int)}
+
+
+def _missing(material: SynthesisMaterial) -> Iterable[str]:
+    titles = {subtask.id: subtask.title for subtask in material.subtasks}
+    for finding in material.findings:
+        if finding.status != "complete":
+            yield titles.get(finding.subtask_id) or finding.subtask_id
+
+
+def _gaps(subtasks: Sequence[Subtask], findings: Sequence[Finding]) -> Iterable[str]:
+    titles = {subtask.id: subtask.title for subtask in subtasks}
+    for finding in findings:
+        if finding.status != "complete":
+            title = titles.get(finding.subtask_id) or finding.subtask_id
+            yield f"{title}: {finding.reason or finding.status}"
+
+
+def _data(outcome: Review) -> dict[str, JsonValue]:
+    counts = Counter(remark.severity for remark in outcome.remarks if remark.verdict != "refuted")
+    said = Counter(remark.verdict for remark in outcome.remarks if remark.verdict)
+    verdicts: dict[str, JsonValue] = {str(name): n for name, n in said.items()}
+    return {
+        "remarks": [remark.model_dump(mode="json") for remark in outcome.remarks],
+        "by_severity": {severity: counts[severity] for severity in SEVERITIES},
+        **(
+            {"by_verdict": {str(name): n for name, n in verdicts.items()}}
+            if outcome.to_verify
+            else {}
+        ),
+        "below_confidence": outcome.below,
+        "min_confidence": outcome.min_confidence,
+        "suppressed": outcome.suppressed,
+        "cut": outcome.cut,
+        "unread_in_all": outcome.unread,
+        "not_parsed": list(outcome.not_parsed),
+        "files_read": outcome.files,
+        "looked_at": {lens: count for lens, count in outcome.looked},
+        "nothing_to_look_at": {lens: why for lens, why in outcome.idle},
+        "base": outcome.base,
+    }

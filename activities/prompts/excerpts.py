@@ -1,0 +1,84 @@
+"""The code around remarks, for a model that verifies them. What looks like a secret, and every line
+in which a lens saw one, stays on this machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
+
+import anyio.to_thread
+
+from activities.code_review.lenses import SCANS
+from activities.code_review.redact import Redactor, redact, without_keys
+from activities.repositories.scratch import Snapshot, Snapshots
+from activities.seam import Shown
+from deployment.known_secrets import REDACTED
+from orchestrator.materials import VerifyMaterial
+from orchestrator.policies import EXCERPT_BYTES
+
+SCAN_SECONDS = 60.0
+"""For the search for secrets, where no lens has made it in this process."""
+AROUND = 25
+"""Lines before and after a remark's, as far as the bytes go."""
+LONGEST_LINE = 300
+"""Characters of a line that are shown."""
+LOOKED_AT = 2_000
+"""Characters of a line in which secrets are looked for: what is behind them is not shown."""
+
+
+@dataclass(frozen=True)
+class Excerpts:
+    """Cuts excerpts out of stored snapshots."""
+
+    snapshots: Snapshots
+
+    async def around(self, material: VerifyMaterial) -> tuple[Shown, ...]:
+        """One for each remark, in their order. BlobLost when the store has lost the snapshot."""
+        snapshot = await self.snapshots.open(material.repository.digest)
+        redactor = await SCANS.redactor(snapshot, time.monotonic() + SCAN_SECONDS)
+        return await anyio.to_thread.run_sync(_all, snapshot, material, redactor)
+
+
+def _all(snapshot: Snapshot, material: VerifyMaterial, redactor: Redactor) -> tuple[Shown, ...]:
+    files = {file.path for file in snapshot.manifest.files}
+    found = []
+    for remark in material.remarks:
+        withheld = [each.line for each in material.withheld if each.file == remark.file]
+        text = snapshot.path(remark.file).read_text("utf-8") if remark.file in files else ""
+        file = redactor.path(remark.file)
+        place = f"{file} line {remark.line}" if remark.line else file
+        said = redactor.message(remark.message, LOOKED_AT, remark.file)
+        code = excerpt(text, remark.line, withheld, partial(_line, redactor, remark.file))
+        found.append(Shown(place, said, code))
+    return tuple(found)
+
+
+def _line(redactor: Redactor, file: str, text: str) -> str:
+    return redactor.message(text, LONGEST_LINE, file)
+
+
+def excerpt(
+    text: str,
+    line: int,
+    withheld: Collection[int] = (),
+    shown_of: Callable[[str], str] = lambda line: redact(line[:LOOKED_AT]),
+) -> str:
+    """The numbered lines around one (0: the first ones), at most EXCERPT_BYTES: those nearest to
+    it.
+    """
+    lines = without_keys(text).split("\n")
+    middle = min(max(line, 1), len(lines))
+    near = sorted(range(1, len(lines) + 1), key=lambda number: abs(number - middle))
+    shown: dict[int, str] = {}
+    left = EXCERPT_BYTES
+    for number in near[: 2 * AROUND + 1]:
+        text = REDACTED if number in withheld else shown_of(lines[number - 1])
+        shown[number] = f"{number:>5}  {text[:LONGEST_LINE]}"
+        left -= len(shown[number].encode()) + 1
+        if left < 0:
+            del shown[number]
+            break
+    return "\n".join(shown[number] for number in sorted(shown)) if lines != [""] else ""

@@ -1,0 +1,284 @@
+"""Git over a repository that is not trusted.
+
+Git never sees the repository as its own: GIT_DIR is an empty bare repository of ours (`git_view`),
+whose object store has the repository's packs and objects as an alternate. So no configuration,
+hook, filter, attribute driver or alias of the repository is in force. Revisions are resolved
+against validated copies of its refs; everything else works on object ids. The working tree is
+listed by git and read by us.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+
+import anyio.to_thread
+
+from activities.process import Finished, ProgramStopped, run
+from activities.repositories import layout as git_layout
+from activities.repositories import view as git_view
+from activities.repositories.layout import Layout
+from activities.repositories.output import (
+    LogEntry,
+    TreeEntry,
+    blobs_present,
+    index_entries,
+    log_entries,
+    ranges,
+    records,
+    tree_entries,
+)
+from deployment.roots import Roots
+from orchestrator.errors import BadGoal
+from orchestrator.text import for_terminal
+
+SECONDS = 120.0
+"""Time limit of one git command."""
+LISTING_SECONDS = 60.0
+"""Of the walk for untracked files, which reads the working tree's ignore files."""
+OUTPUT_LIMIT = 128 * 1024 * 1024
+HISTORY_LIMIT = 24 * 1024 * 1024
+"""Bytes of the history that are looked at, the newest commits first."""
+REVISION_LETTERS = 250
+
+
+class GitFailed(Exception):
+    """A git command could not do its work; one line."""
+
+
+class GitStopped(GitFailed):
+    """It was stopped: what it would have found is not known."""
+
+
+class Git:
+    """Commands of git over one repository. GitFailed says why one did not work."""
+
+    def __init__(self, layout: Layout, view: git_view.View, folder: Path, program: str) -> None:
+        self.layout = layout
+        self.notes = (*layout.notes, *view.notes)
+        """What of the repository was not read."""
+        self._view = view
+        self._folder = folder
+        self._program = program
+
+    async def commit(self, revision: str) -> str:
+        """The id of the commit that a revision names. BadGoal if there is none."""
+        readable = for_terminal(revision)[:REVISION_LETTERS]
+        if 0 < len(revision) <= REVISION_LETTERS and revision.isprintable():
+            arguments = ("--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+            try:
+                return (await self._run("rev-parse", *arguments)).decode().strip()
+            except GitStopped as error:
+                raise BadGoal(f"revision {readable!r} cannot be looked up: {error}") from None
+            except GitFailed:
+                pass
+        raise BadGoal(
+            f"revision {readable!r} does not exist in {str(self.layout.tree.path)!r}; "
+            "name a branch, a tag or a commit"
+        )
+
+    async def head(self) -> str:
+        """The id of the commit that is checked out; empty when there is none yet. GitFailed when
+        there is one and it cannot be read.
+        """
+        if not self._view.head:
+            raise GitFailed("its HEAD names no branch and no commit")
+        if not self._view.commit:
+            return ""
+        try:
+            output = await self._run("rev-parse", "--verify", f"{self._view.commit}^{{commit}}")
+        except GitStopped:
+            raise
+        except GitFailed:
+            raise GitFailed(f"its commit {self._view.commit[:12]} is not there") from None
+        return output.decode().strip()
+
+    async def index(self) -> dict[bytes, TreeEntry]:
+        """What the index tracks, by raw path."""
+        listed = await self._run("ls-files", "--stage", "-z")
+        return await anyio.to_thread.run_sync(index_entries, listed)
+
+    async def untracked(self, seconds: float = LISTING_SECONDS) -> list[bytes]:
+        """Raw paths that are neither tracked nor ignored; a folder that is a repository of its own
+        ends with a slash.
+        """
+        arguments = ("ls-files", "--others", "--exclude-standard", "-z")
+        listed = await self._run(*arguments, seconds=seconds, tree=True)
+        return await anyio.to_thread.run_sync(records, listed)
+
+    async def modified(self, seconds: float = LISTING_SECONDS) -> list[bytes]:
+        """Raw paths of tracked files that are not as the index has them, or are gone. What decides
+        is what git remembers of a file's state; a content is read only where that is in doubt.
+        """
+        listed = await self._run("ls-files", "--modified", "-z", seconds=seconds, tree=True)
+        return await anyio.to_thread.run_sync(records, listed)
+
+    async def not_ignored(self, paths: Sequence[bytes]) -> list[bytes]:
+        """Those of some raw paths of the working tree that its ignore files do not name."""
+        if not paths:
+            return []
+        try:
+            ignored = await self._run(
+                "check-ignore", "--no-index", "--stdin", "-z",
+                # It takes no literal pathspecs; with this before it, no name begins like another.
+                stdin=b"".join(b"./" + path + b"\0" for path in paths),
+                seconds=LISTING_SECONDS, tree=True, literal=False,
+            )  # fmt: skip
+        except GitStopped:
+            raise
+        except GitFailed:
+            # It also fails when it has found none.
+            return [*paths]
+        found = {path.removeprefix(b"./") for path in records(ignored)}
+        return [path for path in paths if path not in found]
+
+    async def tree(self, commit: str) -> dict[bytes, TreeEntry]:
+        """Every entry of a commit's tree, by raw path."""
+        listed = await self._run("ls-tree", "-r", "-z", "--full-tree", commit)
+        return await anyio.to_thread.run_sync(tree_entries, listed)
+
+    async def history(self, commit: str, limit: int) -> tuple[list[LogEntry], bool]:
+        """The last `limit` commits before and including this one, newest first; merges without
+        changes. And whether there was more to say of them than anybody could take in: then the
+        last ones are missing.
+        """
+        finished = await self._finished(
+            "log", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv",
+            "--no-show-signature", "--no-notes", f"--max-count={limit}",
+            "--format=tformat:%H %at %an", "--end-of-options", commit, "--",
+            output_limit=HISTORY_LIMIT,
+        )  # fmt: skip
+        entries = await anyio.to_thread.run_sync(log_entries, finished.stdout)
+        # Of the commit at which it was cut, changes are missing.
+        return (entries[:-1] if finished.cut else entries), finished.cut
+
+    async def touched(
+        self, old: Sequence[tuple[bytes, str]], new: Sequence[tuple[bytes, bytes]]
+    ) -> dict[bytes, tuple[tuple[int, int], ...]]:
+        """The line ranges of each new content (path, bytes) that differ from the old one (path,
+        blob id). A new path that looks like a vanished old one, renamed, is compared with that.
+        """
+        present = await self._present(sorted({hash_ for _, hash_ in old}))
+        paths = sorted({path for path, _ in old} | {path for path, _ in new})
+        # Numbers for names: a diff's headers then hold nothing that the repository chose.
+        numbers = {path: index for index, path in enumerate(paths)}
+        before = {numbers[path]: hash_ for path, hash_ in old if hash_ in present}
+        hashes = await self._write([content for _, content in new])
+        after = {numbers[path]: hash_ for (path, _), hash_ in zip(new, hashes, strict=True)}
+        diff = await self._run(
+            "diff-tree", "-p", "-r", "-U0", "-M", "--text", "--no-ext-diff", "--no-textconv",
+            "--no-color", "--src-prefix=a/", "--dst-prefix=b/",
+            await self._tree_of(before), await self._tree_of(after),
+        )  # fmt: skip
+        found = await anyio.to_thread.run_sync(ranges, diff)
+        return {path: found.get(numbers[path], ()) for path, _ in new}
+
+    async def _present(self, hashes: Sequence[str]) -> set[str]:
+        question = "".join(f"{hash_}\n" for hash_ in hashes).encode()
+        answer = await self._run("cat-file", "--batch-check=%(objectname) %(objecttype)",
+                                 stdin=question)  # fmt: skip
+        return await anyio.to_thread.run_sync(blobs_present, answer)
+
+    async def _write(self, contents: Sequence[bytes]) -> list[str]:
+        if not contents:
+            return []
+        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            paths = [Path(folder, str(index)) for index in range(len(contents))]
+            await anyio.to_thread.run_sync(_write_files, paths, contents)
+            names = "".join(f"{path}\n" for path in paths).encode()
+            output = await self._run(
+                "hash-object", "-w", "--no-filters", "--stdin-paths", stdin=names
+            )
+        return output.decode().split()
+
+    async def _tree_of(self, entries: dict[int, str]) -> str:
+        lines = [f"100644 blob {hash_}\t{number:08d}\0" for number, hash_ in entries.items()]
+        return (await self._run("mktree", "-z", stdin="".join(lines).encode())).decode().strip()
+
+    async def _run(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        seconds: float = SECONDS,
+        tree: bool = False,
+        literal: bool = True,
+    ) -> bytes:
+        finished = await self._finished(
+            *arguments, stdin=stdin, seconds=seconds, tree=tree, literal=literal
+        )
+        if finished.cut:
+            raise GitFailed(f"git {arguments[0]} wrote more than {OUTPUT_LIMIT >> 20} MiB")
+        return finished.stdout
+
+    async def _finished(
+        self, *arguments: str, stdin: bytes = b"", seconds: float = SECONDS, tree: bool = False,
+        literal: bool = True, output_limit: int = OUTPUT_LIMIT,
+    ) -> Finished:  # fmt: skip
+        environment = self._environment()
+        if literal:
+            environment["GIT_LITERAL_PATHSPECS"] = "1"
+        if tree:
+            environment["GIT_WORK_TREE"] = str(self.layout.tree.path)
+        try:
+            finished = await run(
+                [self._program, "--no-pager", *arguments],
+                folder=self.layout.tree.path if tree else self._folder,
+                environment=environment,
+                seconds=seconds,
+                stdin=stdin,
+                output_limit=output_limit,
+                take_beginning=True,
+            )
+        except ProgramStopped as stop:
+            raise GitStopped(f"git {arguments[0]} {stop}") from None
+        if finished.code and not finished.cut:
+            said = finished.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason"]
+            raise GitFailed(f"git {arguments[0]}: {for_terminal(said[-1])[:300]}")
+        return finished
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "PATH": os.defpath,
+            "HOME": str(self._folder),
+            "LC_ALL": "C",
+            "GIT_DIR": str(self._folder / "git"),
+            "GIT_INDEX_FILE": str(self._folder / "git" / "index"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(map(_quoted, self._view.stores)),
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_ATTR_NOSYSTEM": "1",
+        }
+
+
+@asynccontextmanager
+async def opened(repository: Path, roots: Roots) -> AsyncIterator[Git]:
+    """Git over the repository with this top folder, for the length of the block. BadGoal if it is
+    none, or leads to what is below no root.
+    """
+    program = shutil.which("git")
+    if program is None:
+        raise BadGoal("git was not found on PATH; a repository cannot be read without it")
+    with ExitStack() as kept, tempfile.TemporaryDirectory(prefix="git-") as name:
+        folder = Path(name).resolve()
+        layout = await anyio.to_thread.run_sync(git_layout.locate, repository, roots, kept)
+        view = await anyio.to_thread.run_sync(git_view.prepare, layout, folder)
+        yield Git(layout, view, folder, os.path.abspath(program))
+
+
+def _quoted(path: Path) -> str:
+    """Quoted, because a colon separates and a leading quote begins a quoted path."""
+    text = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _write_files(paths: Sequence[Path], contents: Sequence[bytes]) -> None:
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(content)

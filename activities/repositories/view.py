@@ -1,0 +1,160 @@
+"""What git is given to look through at a repository: an empty bare repository of ours, with copies
+of the refs and the index and links to the objects. Bounded in disk and time.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from activities.repositories import refs as git_refs
+from activities.repositories.layout import Layout, is_hash, small
+from deployment.folders import Folder
+from orchestrator.errors import BadGoal
+from orchestrator.text import for_terminal
+
+INDEX_BYTES = 128 * 1024 * 1024
+"""Of the index and the one that it shares entries with; a million files take about 100 MB."""
+EXCLUDE_BYTES = 1024 * 1024
+OBJECT_FILES = 2_000_000
+"""Packs and loose objects that are looked at before git is: it waits on a FIFO among them."""
+LINK_SECONDS = 60.0
+MOST_NOTES = 5
+
+_CONFIG = """[core]
+	bare = true
+	repositoryformatversion = {version}
+	attributesFile = /dev/null
+	excludesFile = /dev/null
+	hooksPath = /dev/null
+	fsmonitor = false
+	untrackedCache = false
+	commitGraph = false
+	multiPackIndex = false
+[protocol]
+	allow = never
+"""
+_OBJECTS = re.compile(r"pack|[0-9a-f]{2}")
+SHARED_LOOKS = 100
+"""At what may be the index's link to the file that it shares entries with, from its end."""
+
+
+@dataclass(frozen=True)
+class View:
+    """The view, made: the object stores for git, and what HEAD says."""
+
+    stores: tuple[Path, ...]
+    head: str
+    """`ref: refs/heads/…` or a hash; empty: it says neither."""
+    commit: str
+    """The hash that HEAD stands for; empty: its branch has no commit yet."""
+    notes: tuple[str, ...]
+
+
+def prepare(layout: Layout, folder: Path) -> View:
+    """Make the view below an empty folder, as `git`. BadGoal for what is beyond the bounds."""
+    git = folder / "git"
+    for name in ("objects/info", "objects/pack", "refs", "info"):
+        (git / name).mkdir(parents=True)
+    config = _CONFIG.format(version=0 if layout.hash_letters == 40 else 1)
+    if layout.hash_letters == 64:
+        config += "[extensions]\n\tobjectFormat = sha256\n"
+    (git / "config").write_text(config)
+    head = git_refs.head(layout)
+    (git / "HEAD").write_text((head or "ref: refs/heads/none") + "\n")
+    refs = {
+        name: hash_
+        for name, hash_ in git_refs.refs(layout).items()
+        if len(hash_) == layout.hash_letters
+    }
+    lines = [f"{refs[name]} {name}\n".encode("utf-8", "surrogateescape") for name in sorted(refs)]
+    (git / "packed-refs").write_bytes(b"".join(lines))
+    shallow = (small(layout.common, "shallow") or "").split()
+    if boundary := [hash_ for hash_ in shallow if is_hash(hash_)]:
+        (git / "shallow").write_text("".join(f"{hash_}\n" for hash_ in boundary))
+    excludes = layout.common.read("info", "exclude", limit=EXCLUDE_BYTES)
+    (git / "info" / "exclude").write_bytes(excludes or b"")
+    _copy_index(layout, git)
+    links = _Links()
+    stores = []
+    for number, objects in enumerate(layout.objects):
+        stores.append(folder / f"objects-{number}")
+        links.make(objects, stores[-1])
+    return View(tuple(stores), head, git_refs.checked_out(head, refs), links.told())
+
+
+def _copy_index(layout: Layout, git: Path) -> None:
+    """The index, and the one file that it says it shares entries with."""
+    kind = layout.git.kind("index")
+    if kind == 0:
+        return
+    content = layout.git.read("index", limit=INDEX_BYTES)
+    if content is None:
+        raise BadGoal(
+            f"{str(layout.tree.path)!r}: its index is larger than {INDEX_BYTES >> 20} MiB, or is"
+            " no regular file; `git read-tree HEAD` there writes it anew"
+        )
+    (git / "index").write_bytes(content)
+    # The link to it is an extension behind all entries: what looks like one before is a file name.
+    place = len(content)
+    for _ in range(SHARED_LOOKS):
+        place = content.rfind(b"link", 0, place)
+        if place < 0:
+            return
+        hash_ = content[place + 8 : place + 8 + layout.hash_letters // 2]
+        shared = layout.git.read(f"sharedindex.{hash_.hex()}", limit=INDEX_BYTES - len(content))
+        if shared is not None:
+            (git / f"sharedindex.{hash_.hex()}").write_bytes(shared)
+            return
+
+
+@dataclass
+class _Links:
+    """Links to the packs and loose objects of some object folders, for git, which would otherwise
+    follow whatever link, and wait on whatever FIFO, it finds there.
+    """
+
+    entries: int = 0
+    until: float = field(default_factory=lambda: time.monotonic() + LINK_SECONDS)
+    notes: list[str] = field(default_factory=list)
+
+    def make(self, objects: Folder, target: Path) -> None:
+        """A folder of links at `target`, without `info`: alternates are followed by us."""
+        target.mkdir()
+        with objects.entries() as entries:
+            names = sorted(entry.name for entry in entries if _OBJECTS.fullmatch(entry.name))
+        for name in names:
+            if objects.kind(name) == stat.S_IFDIR:
+                with objects.enter(name) as folder:
+                    self._link(folder, target / name, f"{objects.reached}/{name}")
+            else:
+                self.notes.append(f"objects/{name} is no folder")
+
+    def _link(self, folder: Folder, target: Path, reached: str) -> None:
+        regular: list[str] = []
+        other: list[str] = []
+        with folder.entries() as entries:
+            for entry in entries:
+                self.entries += 1
+                if self.entries > OBJECT_FILES or time.monotonic() > self.until:
+                    raise BadGoal(
+                        f"{str(folder.path.parent)!r} holds too many files to be read in"
+                        f" {LINK_SECONDS:.0f} s; `git gc` there packs them"
+                    )
+                (regular if entry.is_file(follow_symlinks=False) else other).append(entry.name)
+        if not other:
+            target.symlink_to(reached)
+            return
+        target.mkdir()
+        for name in regular:
+            (target / name).symlink_to(f"{reached}/{name}")
+        self.notes += [f"objects/{target.name}/{name} is no regular file" for name in other]
+
+    def told(self) -> tuple[str, ...]:
+        """What is not read, in a few notes: names in it are the repository's."""
+        told = tuple(for_terminal(note)[:200] + ": not read" for note in self.notes[:MOST_NOTES])
+        more = len(self.notes) - MOST_NOTES
+        return (*told, f"{more} more of its objects are not read") if more > 0 else told

@@ -1,0 +1,279 @@
+"""Reading a working tree that is not trusted: no link is followed, no FIFO waited on, nothing is
+written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from activities.repositories.output import TreeEntry
+from deployment.folders import FOLDER, Folder, open_regular
+
+FILE_LIMIT = 1024 * 1024
+TOTAL_LIMIT = 200 * 1024 * 1024
+MOST_FILES = 100_000
+NAMES_LIMIT = 16 * 1024 * 1024
+"""Bytes of all names together: each may have 4,095, and every reader of a snapshot has them all."""
+MOST_UNREAD = 1_000
+"""Files that were not read and are named; the others are counted."""
+ENDING = re.compile(rb"\.[a-z0-9+]{1,12}")
+TEXT_WINDOW = 8000
+"""Bytes; a NUL byte among the first of a file makes it binary, as git decides it."""
+CHUNK = 1024 * 1024
+SUBMODULE = "160000"
+PATH_BYTES = 700
+"""Of a path below the working tree: the snapshot of it has to fit below the state directory, and
+macOS takes 1,024 bytes in all.
+"""
+PATH_FOLDERS = 100
+"""Of a path: each of its folders is a handle while it is read."""
+SPECIALS = 1_000
+"""FIFOs, sockets and devices that are listed."""
+_KINDS = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+    stat.S_IFDIR: "a submodule or nested repository",
+}
+
+
+class NotRead(Exception):
+    """Why a file is not part of the snapshot, in a few words."""
+
+
+class Unchanged(Exception):
+    """The file is the base revision's: out of scope."""
+
+
+@dataclass
+class Collected:
+    """What was read, and what was not with the reason; raw paths."""
+
+    files: dict[bytes, bytes] = field(default_factory=dict)
+    unread: list[tuple[bytes, str]] = field(default_factory=list)
+    """The first of them; all are counted below."""
+    reasons: Counter[str] = field(default_factory=Counter)
+    endings: Counter[str] = field(default_factory=Counter)
+    size: int = 0
+    names: int = 0
+    """Bytes of the names of the files."""
+    limit: int = TOTAL_LIMIT
+
+    def add(self, path: bytes, content: bytes) -> None:
+        """Keep a file; NotRead when it no longer fits."""
+        if self.size + len(content) > self.limit:
+            raise NotRead(f"beyond {self.limit >> 20} MiB in all")
+        if len(self.files) >= MOST_FILES:
+            raise NotRead(f"beyond {MOST_FILES:,} files in all")
+        if self.names + len(path) > NAMES_LIMIT:
+            raise NotRead(f"beyond {NAMES_LIMIT >> 20} MiB of names in all")
+        self.files[path] = content
+        self.size += len(content)
+        self.names += len(path)
+
+    def leave_out(self, path: bytes, reason: str) -> None:
+        """Count a file that was not read, and name it if it is one of the first."""
+        self.reasons[reason] += 1
+        ending = os.path.splitext(path)[1].lower()
+        shown = ending.decode() if ENDING.fullmatch(ending) else ""
+        # Whoever makes up endings without end gets none of them counted apart.
+        self.endings[shown if shown in self.endings or len(self.endings) < 1_000 else ""] += 1
+        if len(self.unread) < MOST_UNREAD:
+            self.unread.append((path, reason))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The index, and the base revision's tree when only what differs from it is in scope."""
+
+    index: Mapping[bytes, TreeEntry]
+    base: Mapping[bytes, TreeEntry] | None
+    hash_letters: int = 40
+
+    def before(self, path: bytes) -> TreeEntry | None:
+        """What the base revision holds under this path."""
+        return None if self.base is None else self.base.get(path)
+
+    def blob(self, size: int) -> hashlib._Hash:
+        """The beginning of git's name for content of this size."""
+        name = "sha1" if self.hash_letters == 40 else "sha256"
+        return hashlib.new(name, b"blob %d\0" % size, usedforsecurity=False)
+
+    def check(self, path: bytes, content: bytes) -> None:
+        """Raise Unchanged when this is the base's content, whatever its line ends."""
+        if (entry := self.before(path)) is None:
+            return
+        for form in (content, content.replace(b"\r\n", b"\n")):
+            digest = self.blob(len(form))
+            digest.update(form)
+            if digest.hexdigest() == entry.hash:
+                raise Unchanged
+
+
+def collect(
+    root: Folder, paths: Iterable[bytes], comparison: Comparison, limit: int = TOTAL_LIMIT
+) -> Collected:
+    """Read the regular text files among `paths`, up to `limit` bytes in all; with a base, those
+    that differ from it.
+    """
+    collected = Collected(limit=limit)
+    folders = _Folders(root)
+    try:
+        for path in sorted(paths):
+            try:
+                collected.add(path, _read(folders, path, comparison))
+            except (Unchanged, FileNotFoundError):
+                # A tracked file that is not there was deleted: there is nothing to look at.
+                continue
+            except NotRead as reason:
+                collected.leave_out(path, str(reason))
+            except NotADirectoryError:
+                collected.leave_out(path, "behind a link")
+            except OSError as error:
+                collected.leave_out(path, f"unreadable ({error.strerror})")
+    finally:
+        folders.close()
+    return collected
+
+
+def _read(folders: _Folders, path: bytes, comparison: Comparison) -> bytes:
+    entry = comparison.index.get(path)
+    if entry is not None and entry.mode == SUBMODULE:
+        if comparison.before(path) == entry:
+            raise Unchanged
+        raise NotRead(_KINDS[stat.S_IFDIR])
+    if path.endswith(b"/"):
+        raise NotRead(_KINDS[stat.S_IFDIR])
+    check_name(path)
+    *parents, name = path.split(b"/")
+    folder = folders.enter(parents)
+    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if stat.S_ISLNK(found.st_mode):
+        comparison.check(path, os.readlink(name, dir_fd=folder))
+    if not stat.S_ISREG(found.st_mode):
+        raise NotRead(_KINDS.get(stat.S_IFMT(found.st_mode), "no regular file"))
+    content = _read_regular(open_regular(os.fsdecode(name), folder), path, comparison)
+    comparison.check(path, content)
+    if b"\0" in content[:TEXT_WINDOW]:
+        raise NotRead("binary")
+    return content
+
+
+def check_name(path: bytes) -> None:
+    """NotRead for a path that leaves its folder, or that fits below no other."""
+    parts = path.split(b"/")
+    if any(part in (b"", b".", b"..") or part.lower() == b".git" for part in parts):
+        raise NotRead("a path that leaves the working tree")
+    if len(path) > PATH_BYTES:
+        raise NotRead(f"its path is longer than {PATH_BYTES} bytes")
+    if len(parts) > PATH_FOLDERS:
+        raise NotRead(f"below more than {PATH_FOLDERS} folders")
+    try:
+        path.decode("utf-8")
+    except UnicodeDecodeError:
+        raise NotRead("its name is not UTF-8") from None
+
+
+def _read_regular(handle: int, path: bytes, comparison: Comparison) -> bytes:
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise NotRead("no regular file")
+        if found.st_size > FILE_LIMIT:
+            entry = comparison.before(path)
+            if entry is not None and found.st_size <= TOTAL_LIMIT:
+                digest = comparison.blob(found.st_size)
+                while chunk := file.read(CHUNK):
+                    digest.update(chunk)
+                if digest.hexdigest() == entry.hash:
+                    raise Unchanged
+            raise NotRead(f"larger than {FILE_LIMIT >> 20} MiB")
+        content = b""
+        while len(content) <= FILE_LIMIT and (chunk := file.read(CHUNK)):
+            content += chunk
+    if len(content) > FILE_LIMIT:
+        raise NotRead("growing while it was read")
+    return content
+
+
+class _Folders:
+    """The folders on the way to a file, opened one by one without following links; kept open for
+    the next file.
+    """
+
+    def __init__(self, root: Folder) -> None:
+        self._open = [(b"", os.dup(root.handle))]
+
+    def enter(self, parts: list[bytes]) -> int:
+        """The handle of the folder below the root. NotADirectoryError if a link is on the way."""
+        common = 1
+        for part, (name, _) in zip(parts, self._open[1:], strict=False):
+            if part != name:
+                break
+            common += 1
+        self._leave(common)
+        for part in parts[common - 1 :]:
+            self._open.append((part, os.open(part, FOLDER, dir_fd=self._open[-1][1])))
+        return self._open[-1][1]
+
+    def close(self) -> None:
+        """Close every folder."""
+        self._leave(0)
+
+    def _leave(self, keep: int) -> None:
+        while len(self._open) > keep:
+            os.close(self._open.pop()[1])
+
+
+@dataclass
+class Specials:
+    """A walk for what is no file, folder or link: git does not name it where it is not tracked.
+    Raw paths; `whole` is False when the walk was cut.
+    """
+
+    until: float
+    """On the monotonic clock."""
+    paths: list[bytes] = field(default_factory=list)
+    whole: bool = True
+
+    def walk(self, folder: Folder, prefix: bytes = b"", depth: int = 0) -> None:
+        """Look through a folder and those below it, except repositories of their own."""
+        below, found = [], []
+        try:
+            with folder.entries() as entries:
+                for entry in entries:
+                    if time.monotonic() > self.until:
+                        self.whole = False
+                        return
+                    if entry.name.lower() == ".git":
+                        if prefix:
+                            return
+                    elif entry.is_dir(follow_symlinks=False):
+                        below.append(entry.name)
+                    elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
+                        found.append(prefix + os.fsencode(entry.name))
+        except OSError:
+            self.whole = False
+            return
+        self.paths += found
+        if below and (depth == PATH_FOLDERS or len(self.paths) >= SPECIALS):
+            self.whole = False
+            return
+        for name in below:
+            self._enter(folder, name, prefix, depth)
+
+    def _enter(self, folder: Folder, name: str, prefix: bytes, depth: int) -> None:
+        try:
+            with folder.enter(name) as found:
+                self.walk(found, prefix + os.fsencode(name) + b"/", depth + 1)
+        except OSError:
+            self.whole = False

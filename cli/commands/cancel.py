@@ -1,0 +1,62 @@
+"""`cancel`: end a run early, or one subtask of it; waits until what was in flight has settled."""
+
+from __future__ import annotations
+
+import asyncio
+
+from temporalio.client import WorkflowExecutionStatus
+from temporalio.service import RPCError, RPCStatusCode
+
+from cli import outcome
+from cli.commands import steering
+from cli.connection import Connection, connected
+from cli.exits import Code, Stop
+from cli.follow import progress, watch
+from cli.invocation import to_type
+from cli.launch import login
+from cli.options import Embedded, OpenRunId, SubtaskId
+from cli.reading import no_such_run
+from cli.screen.streams import say
+from deployment.settings import Settings
+from orchestrator.contracts import Order
+
+
+def command(run_id: OpenRunId, subtask: SubtaskId = "", embedded: Embedded = False) -> int:
+    """End a run early, or one subtask of it; returns when every call in flight has settled."""
+    return asyncio.run(_connected_run(Settings(), run_id, subtask, embedded))
+
+
+async def _connected_run(settings: Settings, run_id: str, subtask: str, embedded: bool) -> int:
+    async with connected(settings, embedded=embedded) as connection:
+        if subtask:
+            order = Order(subtask_id=subtask)
+            return await steering.run(connection, run_id, "cancel_subtask", order)
+        return await run(connection, run_id)
+
+
+async def run(connection: Connection, run_id: str) -> int:
+    """0 when the run is closed, whether it was cancelled or had already ended. Stop when it is
+    stuck: the cancel holds, and is carried out once the run is free.
+    """
+    handle = connection.handle(run_id)
+    try:
+        before = await handle.describe()
+        if before.status is not WorkflowExecutionStatus.RUNNING:
+            say(f"Run {run_id} had already closed. Its report: {to_type('show', run_id)}")
+            return Code.COMPLETE
+        await handle.cancel(reason=login())
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise no_such_run(run_id) from error
+        raise
+    say(f"Cancelling {run_id}; calls in flight settle first.")
+    with progress() as shown:
+        look = await watch(connection, run_id, shown, lambda _: False, while_stuck=False)
+    if not look.closed:
+        raise Stop(f"The cancel of {run_id} waits until it is free: {look.stuck}", Code.FAILED)
+    ended = outcome.read(run_id, look)
+    if ended.code is Code.CANCELLED:
+        say(f"Cancelled. What it had found: {to_type('show', run_id)}")
+    else:
+        say(f"It ended before the cancel arrived. Its report: {to_type('show', run_id)}")
+    return Code.COMPLETE

@@ -1,0 +1,56 @@
+"""`export`: a run's history as one self-contained JSON file."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from temporalio.service import RPCError, RPCStatusCode
+
+from cli.connection import Connection, connected
+from cli.exits import Code, Stop
+from cli.options import Embedded, RunId, check_file
+from cli.reading import no_such_run
+from cli.screen.report import write_whole
+from cli.screen.streams import put_json, say
+from deployment.replay import export
+from deployment.settings import Settings
+from orchestrator.text import for_json
+
+
+def command(
+    run_id: RunId,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The file; without it, stdout.")
+    ] = None,
+    embedded: Embedded = False,
+) -> int:
+    """Write a run's history with every payload inside, for `replay` and for bug reports."""
+    return asyncio.run(_connected_run(Settings(), run_id, check_file(out), embedded))
+
+
+async def _connected_run(settings: Settings, run_id: str, out: Path | None, embedded: bool) -> int:
+    async with connected(settings, embedded=embedded) as connection:
+        return await run(connection, run_id, out)
+
+
+async def run(connection: Connection, run_id: str, out: Path | None) -> int:
+    """Write the history; it holds the run's inputs and answers, so the file is private."""
+    try:
+        text = await export(connection.client, run_id, connection.store)
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise no_such_run(run_id) from error
+        raise
+    if out is None:
+        put_json(text)
+        return Code.COMPLETE
+    try:
+        # Whoever shows the file in a terminal gets what others wrote as harmless as above.
+        write_whole(out, for_json(text))
+    except OSError as error:
+        raise Stop(f"{out} could not be written: {error.strerror}", Code.FAILED) from error
+    say(f"History: {out}")
+    return Code.COMPLETE

@@ -1,0 +1,48 @@
+"""`raise`: allow an open run more than it has now."""
+
+from __future__ import annotations
+
+import asyncio
+
+from cli.commands import steering
+from cli.connection import Connection, connected
+from cli.exits import Stop
+from cli.goal import limits_of
+from cli.options import Embedded, OpenRunId, RaisedLimits
+from cli.screen.streams import say
+from deployment.settings import Settings
+from orchestrator.contracts import Limits, Order
+from orchestrator.rules.steering import CAPS
+from orchestrator.view import RunView
+from orchestrator.views.amounts import money
+from orchestrator.views.reporting import run_view
+
+
+def command(run_id: OpenRunId, limits: RaisedLimits, embedded: Embedded = False) -> int:
+    """Raise what a run may spend; one that waits for money goes on."""
+    given = limits_of(tuple(limits))
+    fixed = sorted(given.model_fields_set - set(CAPS))
+    if fixed:
+        raise Stop(f"--limits: {', '.join(fixed)} cannot be raised; {', '.join(CAPS)} can")
+    return asyncio.run(_connected_run(Settings(), run_id, given, embedded))
+
+
+async def _connected_run(settings: Settings, run_id: str, given: Limits, embedded: bool) -> int:
+    async with connected(settings, embedded=embedded) as connection:
+        return await run(connection, run_id, given)
+
+
+async def run(connection: Connection, run_id: str, given: Limits) -> int:
+    """Raise what was given; what was not stays as it is now."""
+    present = _caps(run_view(await steering.state_of(connection, run_id)))
+    named = {name: getattr(given, name) for name in given.model_fields_set}
+    wanted = present.model_copy(update=named)
+    code = await steering.run(connection, run_id, "raise_cap", Order(limits=wanted))
+    say(f"At most {money(wanted.dollars)} and {wanted.model_calls} model calls now.")
+    return code
+
+
+def _caps(view: RunView) -> Limits:
+    return Limits(
+        dollars=view.dollars_cap, model_calls=view.model_calls_cap, tokens=view.tokens_cap
+    )

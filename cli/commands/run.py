@@ -1,0 +1,163 @@
+"""`run`: start a run, watch it, print its report; or only show what its plan would cost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from activities.catalogue import Catalogue
+from cli.commands import dry_run
+from cli.commands.watch import to_the_end
+from cli.connection import Connection, configured_target, connected
+from cli.exits import Stop
+from cli.goal import Asked, approval_of, endpoint_of, goal_of
+from cli.launch import check_id, launch
+from cli.options import (
+    Approve,
+    AsJson,
+    AskPeople,
+    Embedded,
+    Full,
+    GivenId,
+    GoalText,
+    Inputs,
+    LimitPairs,
+    Models,
+    OutFile,
+    PlanFile,
+    Playbook,
+    Unpriced,
+    WaitForRaise,
+    Yes,
+    check_out,
+)
+from cli.screen.streams import at_terminal, say, typed
+from deployment.address import address_of
+from deployment.settings import Settings
+from orchestrator.contracts import Approval, Goal
+from orchestrator.views.amounts import money
+
+ASK_ABOVE = Approval(when="above", dollars=Decimal("0.50"))
+"""In a terminal; elsewhere nobody could answer."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What `run` does around the goal itself."""
+
+    run_id: str
+    as_json: bool
+    out: Path | None
+    stay: bool
+    dry: bool = False
+    full: bool = False
+
+
+def command(
+    goal: GoalText = "",
+    playbook: Playbook = "",
+    inputs: Inputs = None,
+    plan: PlanFile = None,
+    limits: LimitPairs = None,
+    run_id: GivenId = "",
+    as_json: AsJson = False,
+    out: OutFile = None,
+    models: Models = False,
+    unpriced: Unpriced = False,
+    dry: Annotated[
+        bool, typer.Option("--dry-run", help="Show the plan with its price, and run none of it.")
+    ] = False,
+    full: Full = False,
+    approval: Approve = "",
+    yes: Yes = False,
+    ask_people: AskPeople = False,
+    wait_for_raise: WaitForRaise = False,
+    stay: Annotated[
+        bool, typer.Option("--stay", help="In a terminal: keep the Web UI up until Enter.")
+    ] = False,
+    embedded: Embedded = False,
+) -> int:
+    """Start a run, watch it, print its report.
+
+    In a terminal you are shown the plan first if it is expected to cost more than $0.50. Ctrl-C
+    leaves the run to finish by itself; `watch ID` comes back to it.
+    """
+    settings = Settings()
+    when = approval_when(approval, yes=yes, terminal=at_terminal())
+    if dry:
+        when = Approval(when="always")
+    asked = Asked(
+        goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced,
+        when, ask_people, wait_for_raise,
+    )  # fmt: skip
+    if dry and run_id:
+        raise Stop("--dry-run starts and closes a run of its own; leave out --id")
+    arguments = Arguments(check_id(run_id), as_json, check_out(out), stay, dry, full)
+    ours = embedded or not settings.uses_own_server
+    if not ours:
+        configured_target(settings)
+    wanted = asyncio.run(goal_of(asked, Catalogue.load(), settings, embedded=ours))
+    where = address_of(endpoint_of(settings)) if ours else "the worker's endpoint"
+    say_what_is_sent(wanted, where)
+    return asyncio.run(_connected_run(settings, wanted, arguments, embedded))
+
+
+def approval_when(text: str, *, yes: bool, terminal: bool) -> Approval:
+    """When the plan is shown first: as was said; else above $0.50 if somebody can answer."""
+    if yes and text:
+        raise Stop("give either --yes or --approval")
+    return approval_of(text, ASK_ABOVE if terminal and not yes else Approval())
+
+
+def endpoint_known(connection: Connection) -> str:
+    """Where the models of a run are, as far as this shell knows."""
+    if connection.target.embedded:
+        return endpoint_of(connection.settings)
+    return "the worker's endpoint"
+
+
+def say_what_is_sent(goal: Goal, endpoint: str) -> None:
+    """What a run that asks models may spend and send; nothing for one that does not."""
+    if not goal.use_models:
+        return
+    sent = ", ".join(
+        each.name if each.kind == "text" else f"{each.name} ({each.value})" for each in goal.inputs
+    )
+    most = money(goal.limits.dollars)
+    say(f"Models at {endpoint} are asked; at most {most} is spent.")
+    say(f"Sent there: the goal{', and what they need of your inputs: ' + sent if sent else ''}.")
+
+
+async def _connected_run(
+    settings: Settings, goal: Goal, arguments: Arguments, embedded: bool
+) -> int:
+    async with connected(settings, embedded=embedded) as connection:
+        return await run(connection, goal, arguments)
+
+
+async def run(connection: Connection, goal: Goal, arguments: Arguments) -> int:
+    """Start and follow to the end; the exit code of what came out."""
+    run_id = await launch(connection, goal, arguments.run_id, dry=arguments.dry)
+    if arguments.dry:
+        return await dry_run.finish(
+            connection, run_id, as_json=arguments.as_json, full=arguments.full
+        )
+    code = await to_the_end(connection, run_id, as_json=arguments.as_json, out=arguments.out)
+    if arguments.stay and connection.target.embedded:
+        await stay_up(connection)
+    return code
+
+
+async def stay_up(connection: Connection) -> None:
+    """Hold the Web UI until Enter or Ctrl-C; at once if nobody sits at a terminal."""
+    if not at_terminal():
+        return
+    say(f"The Web UI stays up at {connection.target.ui_url} until you press Enter.", "bold")
+    with contextlib.suppress(asyncio.CancelledError, EOFError):
+        await typed()

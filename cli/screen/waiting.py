@@ -1,0 +1,73 @@
+"""What a run asks of a person, each with the command that answers it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from cli.invocation import to_type
+from orchestrator.view import Preview, RunView
+from orchestrator.views.amounts import seconds
+
+
+@dataclass(frozen=True)
+class Question:
+    """Something that a run waits for."""
+
+    text: str
+    command: str
+    """What to type, complete but for the answer itself."""
+    others: str = ""
+    """Other commands that would do."""
+
+    @property
+    def remedy(self) -> str:
+        """The command in a line, with the others beside it."""
+        return f"{self.command}  (or: {self.others})" if self.others else self.command
+
+
+def questions(view: RunView) -> tuple[Question, ...]:
+    """Everything that a run asks of a person now."""
+    return tuple(_question(view, asked) for asked in view.waiting)
+
+
+def _question(view: RunView, asked: str) -> Question:
+    what, _, why = asked.partition(": ")
+    # Subtask ids are free words: only in its own phase, or as a whole, is a word the run's own.
+    if view.phase == "approval" and what == "plan":
+        return Question(_plan(view.preview), _command("approve", view), "edit, reject")
+    if asked == "paused: resume it":
+        return Question("the run is paused", _command("resume", view))
+    if what == "budget" and asked.endswith("; raise the cap"):
+        return Question(why, f"{_command('raise', view)} {_twice(view)}")
+    command = f'{_command("answer", view)} {what} "your answer"'
+    return Question(f"{what} asks: {why}", command, "skip, supply")
+
+
+def _twice(view: RunView) -> str:
+    """The double of that cap of which more is used up."""
+    spent = view.dollars_spent or Decimal(0)
+    if view.model_calls * view.dollars_cap > spent * view.model_calls_cap:
+        return f"--limits model_calls={view.model_calls_cap * 2}"
+    return f"--limits dollars={view.dollars_cap * 2:.2f}"
+
+
+def _command(name: str, view: RunView) -> str:
+    return to_type(name, view.run_id)
+
+
+def _plan(preview: Preview | None) -> str:
+    if preview is None:
+        return "the plan waits for approval"
+    many = len(preview.subtasks)
+    count = f"{many} subtask{'s' * (many != 1)}"
+    return f"the plan waits for approval: {count}, {price(preview)}, {seconds(preview.makespan)}"
+
+
+def price(preview: Preview) -> str:
+    """What a plan is expected to cost, and between which bounds."""
+    if preview.expected is None or preview.low is None or preview.high is None:
+        return "unpriced"
+    if not (preview.asks or any(row.paid for row in preview.rows)):
+        return "free"
+    return f"${preview.expected:.4f} (${preview.low:.4f} to ${preview.high:.4f})"

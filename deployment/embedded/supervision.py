@@ -1,0 +1,366 @@
+"""Who starts, replaces and stops the server and the worker. `ensure_up` is the only function that
+starts processes.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from os import defpath
+from pathlib import Path
+from typing import Literal
+
+from deployment.embedded import database, private, processes, server
+from deployment.embedded.identity import code_version, model_environment, worker_environment
+from deployment.embedded.processes import Record
+from deployment.embedded.state import Endpoint, StateDir, leased
+from deployment.embedded.trouble import EmbeddedError, StateGone, said
+from deployment.settings import HOME, Settings
+
+Caller = Literal["starter", "watcher", "worker"]
+READY_SECONDS = 30.0
+WORKER_STOP_SECONDS = 5.0
+FAILED_STARTS = 3
+"""So many workers in a row that never came up are an error, not an accident."""
+ENDING_SECONDS = 2.0
+"""For a server that was killed just now."""
+SPACE_BYTES = 50_000_000
+"""Below this the database would soon fail half-way."""
+
+
+WORKER = (sys.executable, str(HOME / "worker.py"))
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What is started: the server's program (None: the installed one) and the worker's command,
+    to which `--embedded STATE_DIR` is added.
+    """
+
+    server: Path | None = None
+    worker: tuple[str, ...] = field(default_factory=lambda: WORKER)
+
+
+@dataclass(frozen=True)
+class Status:
+    """What lives right now. A pid is None when that process is not running."""
+
+    state_dir: Path
+    endpoint: Endpoint | None
+    server_pid: int | None
+    worker_pid: int | None
+    version: str
+    """Of this code; the worker's is `endpoint.worker_version`."""
+    held: bool
+    """Whether `up` holds the processes."""
+    leases: bool
+    """Whether a starter holds a lease."""
+
+
+def ensure_up(
+    settings: Settings, caller: Caller = "starter", programs: Programs | None = None
+) -> Endpoint:
+    """Start whichever of server and worker is dead; return when the server answers.
+
+    Blocking (some 10 ms when all is well, about a second at a start): from async code use
+    `asyncio.to_thread`. Call it once as "starter", which also replaces a worker of another version
+    or model environment, then every 2 s as "watcher", which only heals. The worker itself heals
+    the server. Raises EmbeddedError, also for a watcher after `down`.
+    """
+    state = StateDir.of(settings)
+    programs = programs or Programs()
+    with said(state.path):
+        if caller == "worker" and state.endpoint() is None:
+            raise StateGone("the state directory is gone", state.path, "nothing is left to serve")
+        state.create()
+        if caller == "starter":
+            state.stopped.unlink(missing_ok=True)
+        current = state.endpoint()
+        if current and _healthy(state, current) and not _stale(current, settings, caller):
+            return current
+        with state.locked() as lock:
+            if caller != "starter" and state.stopped.exists():
+                raise EmbeddedError(
+                    "the embedded server was stopped by `down`",
+                    state.path,
+                    "start it with `starter.py up`; open runs then go on",
+                )
+            endpoint = state.endpoint() or _first_endpoint(state)
+            endpoint = _with_server(state, endpoint, programs, lock)
+            if caller != "worker":
+                endpoint = _with_worker(state, endpoint, settings, caller, programs, lock)
+            return endpoint
+
+
+def up(settings: Settings, programs: Programs | None = None) -> Endpoint:
+    """`ensure_up`, and hold the processes up until `down`, whether anybody uses them or not."""
+    state = StateDir.of(settings)
+    with said(state.path):
+        state.create()
+        private.touch(state.hold)
+    return ensure_up(settings, programs=programs)
+
+
+def down(settings: Settings, tell: Callable[[str], None] = lambda _: None) -> tuple[int, ...]:
+    """Stop server and worker now, cleanly; return the pids that were stopped (empty: none ran).
+    Runs that are open go on at the next `ensure_up`. `tell` hears what is waited for, before it is.
+    """
+    state = StateDir.of(settings)
+    try:
+        endpoint = state.endpoint()
+    except EmbeddedError:
+        # What runs is known by its own records, too.
+        endpoint = None
+    if endpoint is None and not any(_record(state, each) for each in ("server", "worker")):
+        return ()
+    with said(state.path):
+        state.create()
+        with state.locked():
+            return _down(state, endpoint, tell)
+
+
+def _down(
+    state: StateDir, endpoint: Endpoint | None, tell: Callable[[str], None]
+) -> tuple[int, ...]:
+    state.hold.unlink(missing_ok=True)
+    private.touch(state.stopped)
+    worker = _record(state, "worker")
+    workers = [*((worker,) if worker else ()), *(endpoint.draining if endpoint else ())]
+    stopped = []
+    for record in dict.fromkeys(workers):
+        if processes.alive(record, state.path):
+            tell(
+                f"Stopping worker {record.pid}: it has {WORKER_STOP_SECONDS:.0f} s to hand over"
+                " what it is doing …"
+            )
+        if processes.stop(record, state.path, WORKER_STOP_SECONDS):
+            stopped.append(record.pid)
+    serving = _record(state, "server")
+    if serving and processes.alive(serving, state.database):
+        tell(f"Stopping server {serving.pid}: it closes its database …")
+    if serving and server.stop(state, serving):
+        stopped.append(serving.pid)
+    if endpoint:
+        forgotten = {"worker_pid": 0, "failed_starts": 0, "draining": ()}
+        state.write(endpoint.model_copy(update=forgotten))
+    return tuple(stopped)
+
+
+def status(settings: Settings) -> Status:
+    """What lives, without starting or changing anything."""
+    state = StateDir.of(settings)
+    return Status(
+        state_dir=state.path,
+        endpoint=state.endpoint(),
+        server_pid=_running(state, "server"),
+        worker_pid=_running(state, "worker"),
+        version=code_version(),
+        held=state.hold.exists(),
+        leases=leased(state),
+    )
+
+
+def _pid(state: StateDir, name: Literal["server", "worker"]) -> Path:
+    return state.path / f"{name}.pid"
+
+
+def _record(state: StateDir, name: Literal["server", "worker"]) -> Record | None:
+    return processes.recorded(_pid(state, name))
+
+
+def _running(state: StateDir, name: Literal["server", "worker"]) -> int | None:
+    """The pid of the server or worker, if it lives."""
+    mark = state.database if name == "server" else state.path
+    found = processes.running(_pid(state, name), mark)
+    return found.pid if found else None
+
+
+def _healthy(state: StateDir, endpoint: Endpoint) -> bool:
+    """Whether both live, and the server is the one that was seen to answer."""
+    return _running(state, "server") == endpoint.server_pid and bool(_running(state, "worker"))
+
+
+def _stale(endpoint: Endpoint, settings: Settings, caller: Caller) -> bool:
+    """Whether the worker must be replaced. Only a starter, once, replaces a worker that could serve
+    somebody else: two that watch would otherwise replace each other's for ever.
+    """
+    if caller == "worker":
+        return False
+    ours = model_environment(settings, endpoint.salt)
+    if caller == "watcher":
+        return bool(ours) and not endpoint.worker_environment
+    return endpoint.worker_version != code_version() or (
+        bool(ours) and ours != endpoint.worker_environment
+    )
+
+
+def _first_endpoint(state: StateDir) -> Endpoint:
+    """What a state directory starts with. EmbeddedError when it is not at its start."""
+    pid = _running(state, "server")
+    if pid is not None:
+        raise EmbeddedError(
+            "endpoint.json is missing, and the server that it described still runs",
+            f"{state.path} (pid {pid})",
+            "put it back, or end the server with `starter.py down`: open runs then wait for ever on"
+            " the task queue whose name it held",
+        )
+    return Endpoint(
+        port=0,
+        ui_port=0,
+        http_port=0,
+        metrics_port=0,
+        # Nobody who only knows the project's name can put work on this queue.
+        task_queue=f"holdfast-{secrets.token_hex(4)}",
+        store_url=state.store.as_uri(),
+        salt=secrets.token_hex(16),
+    )
+
+
+def _with_server(state: StateDir, endpoint: Endpoint, programs: Programs, lock: int) -> Endpoint:
+    running = processes.running(_pid(state, "server"), state.database)
+    if running and running.pid == endpoint.server_pid:
+        return endpoint
+    # Its starter was killed before it could see the server answer; the ports are on record.
+    if running and (ready := _await_server(state, endpoint, running)):
+        return ready
+    _refuse_second(state)
+    free = shutil.disk_usage(state.path).free
+    if free < SPACE_BYTES:
+        raise EmbeddedError(
+            "no space left for the state directory",
+            f"{state.path} ({free // 1_000_000} MB free)",
+            f"free at least {SPACE_BYTES // 1_000_000} MB, or set HOLDFAST_STATE_DIR elsewhere",
+        )
+    program = programs.server or server.binary()
+    for keep in (True, False, False):
+        endpoint = server.with_free_ports(endpoint, keep)
+        state.write(endpoint.model_copy(update={"server_pid": 0}))
+        log = state.logs / "server.log"
+        process = processes.spawn(
+            server.command(program, state, endpoint),
+            _pid(state, "server"),
+            log,
+            {"PATH": defpath, "HOME": str(state.path)},
+            lock,
+        )
+        if ready := _await_server(state, endpoint, _record_of(state, process.pid)):
+            return ready
+        # Somebody took a port between our look and the server's; anything else is final.
+        if "address already in use" not in processes.last_line(log):
+            break
+    _refuse_damage(state)
+    raise EmbeddedError(
+        "the Temporal server ends while it starts", processes.last_line(log), f"see {log}"
+    )
+
+
+def _record_of(state: StateDir, pid: int) -> Record | None:
+    record = _record(state, "server")
+    return record if record and record.pid == pid else None
+
+
+def _refuse_second(state: StateDir) -> None:
+    """Two servers on one database destroy it."""
+    users = processes.users_of(state.database, ENDING_SECONDS)
+    if users:
+        raise EmbeddedError(
+            "a server that nothing here has on record uses the database",
+            f"{state.database} (pid {', '.join(map(str, users))})",
+            "end that process first",
+        )
+
+
+def _refuse_damage(state: StateDir) -> None:
+    """A server that does not start on a damaged database says so in its own words, of SQLite."""
+    why = database.trouble(state.database)
+    if why:
+        raise EmbeddedError(
+            "the database of the embedded server is damaged",
+            f"{state.database} {why}",
+            f"move {state.database.name}* away and start again: its runs are lost, unless you have"
+            f" a backup; what the server said is in {state.logs / 'server.log'}",
+        )
+
+
+def _await_server(state: StateDir, endpoint: Endpoint, serving: Record | None) -> Endpoint | None:
+    """The endpoint, on record as answering; None: the process ended."""
+    deadline = time.monotonic() + READY_SECONDS
+    while serving and processes.alive(serving, state.database):
+        if server.answers(endpoint):
+            ready = endpoint.model_copy(update={"server_pid": serving.pid})
+            state.write(ready)
+            return ready
+        if time.monotonic() > deadline:
+            _refuse_damage(state)
+            raise EmbeddedError(
+                "the Temporal server does not answer",
+                f"{endpoint.target.address} after {READY_SECONDS:.0f} s",
+                f"see {state.logs / 'server.log'}, or stop it with `starter.py down`",
+            )
+        time.sleep(0.05)
+    return None
+
+
+def _with_worker(
+    state: StateDir,
+    endpoint: Endpoint,
+    settings: Settings,
+    caller: Caller,
+    programs: Programs,
+    lock: int,
+) -> Endpoint:
+    running = processes.running(_pid(state, "worker"), state.path)
+    if running and not _stale(endpoint, settings, caller):
+        return endpoint
+    log = state.logs / "worker.log"
+    draining = tuple(each for each in endpoint.draining if processes.alive(each, state.path))
+    failed = 0
+    if running:
+        # It takes no more work and finishes what it has; its successor need not wait.
+        processes.terminate(running, state.path)
+        draining = (*draining, running)
+    else:
+        failed = _failed_starts(state, endpoint, log)
+    process = processes.spawn(
+        [*programs.worker, "--embedded", str(state.path)],
+        _pid(state, "worker"),
+        log,
+        worker_environment(settings),
+        lock,
+    )
+    started = endpoint.model_copy(
+        update={
+            "worker_pid": process.pid,
+            "worker_version": code_version(),
+            "worker_environment": model_environment(settings, endpoint.salt),
+            "failed_starts": failed,
+            "draining": draining,
+        }
+    )
+    state.write(started)
+    return started
+
+
+def _failed_starts(state: StateDir, endpoint: Endpoint, log: Path) -> int:
+    """How many workers in a row ended before they came up; EmbeddedError when it is one too many,
+    once, so that the next call tries anew.
+    """
+    if not endpoint.worker_pid or _came_up(state) == endpoint.worker_pid:
+        return 0
+    failed = endpoint.failed_starts + 1
+    if failed < FAILED_STARTS:
+        return failed
+    state.write(endpoint.model_copy(update={"failed_starts": 0, "worker_pid": 0}))
+    raise EmbeddedError("the worker ends while it starts", processes.last_line(log), f"see {log}")
+
+
+def _came_up(state: StateDir) -> int:
+    """The pid of the last worker that came up; 0: none."""
+    try:
+        return int(private.read(state.ready, 100))
+    except (OSError, ValueError):
+        return 0

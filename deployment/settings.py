@@ -1,0 +1,185 @@
+"""This deployment's environment: what an operator may set, by environment variable or in `.env`
+beside worker.py.
+
+Workflows never read it; what varies between deployments enters a run through the Briefing.
+Temporal's own
+variables (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS…, TEMPORAL_PROFILE)
+are read by
+Temporal's client library; `uses_own_server` only asks whether any of them is set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from decimal import Decimal
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
+
+from platformdirs.unix import Unix
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from deployment.address import withheld_of
+
+NAME = "holdfast"
+HOME = Path(__file__).resolve().parent.parent
+"""The folder of worker.py and starter.py; relative paths of the project are below it, never below
+the caller's.
+"""
+
+
+PREFIX = "HOLDFAST_"
+OTHERS = ("HOLDFAST_DEBUG", "HOLDFAST_REPOSITORIES")
+"""No settings, and no mistakes: the starter reads the one, docker-compose.yml the other."""
+_PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy")
+
+
+class UnknownSetting(ValueError):
+    """A variable with our prefix that nothing reads: what it was to do is not done."""
+
+
+def _default_state() -> Path:
+    # The same place on macOS, so that what the pages say of it holds there, too.
+    return Unix(NAME).user_state_path
+
+
+def _split_paths(value: object) -> object:
+    return tuple(value.split(os.pathsep)) if isinstance(value, str) else value
+
+
+def _below_home(path: Path) -> Path:
+    # A worker has another working directory than the starter that hands its settings on.
+    return HOME / path.expanduser()
+
+
+class Settings(BaseSettings):
+    """Each field is one variable: `HOLDFAST_` + its name, unless the description names another."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_file=HOME / ".env",
+        extra="ignore",
+        frozen=True,
+        env_ignore_empty=True,
+    )
+
+    state_dir: Path = Field(
+        default_factory=_default_state, description="Everything the embedded server keeps."
+    )
+    store_url: str = Field(
+        "", validation_alias=AliasChoices("STORE_URL", "store_url"),
+        description="STORE_URL: where payloads above 16 KiB live when the server is your own, as file:///PATH.",
+    )  # fmt: skip
+    task_queue: str = Field(NAME, description="Task queue on a server of your own.")
+    allowed_roots: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_split_paths)] = Field(
+        (),
+        description="Folders below which a Goal may name files and repositories, separated by ':'.",
+    )
+    anthropic_api_key: SecretStr | None = Field(
+        None, validation_alias=AliasChoices("ANTHROPIC_API_KEY", "anthropic_api_key"),
+        description="ANTHROPIC_API_KEY: the key of the model endpoint.",
+    )  # fmt: skip
+    anthropic_base_url: str = Field(
+        "", validation_alias=AliasChoices("ANTHROPIC_BASE_URL", "anthropic_base_url"),
+        description="ANTHROPIC_BASE_URL: another endpoint with the Messages API, without /v1.",
+    )  # fmt: skip
+    model_haiku: str = Field("claude-haiku-5-5", description="Model id of the haiku tier.")
+    model_sonnet: str = Field("claude-sonnet-5-5", description="Model id of the sonnet tier.")
+    model_opus: str = Field("claude-opus-5-5", description="Model id of the opus tier.")
+    price_file: Annotated[Path, AfterValidator(_below_home)] | None = Field(
+        None,
+        description="YAML with prices that override the library's; relative to worker.py.",
+    )
+    capabilities: str = Field(
+        "auto",
+        description="Of the endpoint: auto, full, or a list of schemas,effort,counting.",
+    )
+    idle_seconds: int = Field(
+        60, ge=1, description="The embedded server stops after this long without use."
+    )
+    keep_megabytes: int = Field(
+        2_000, ge=50,
+        description="So many MB are kept of store, journal, reports, edits and snapshots each.",
+    )  # fmt: skip
+    most_dollars_run: Annotated[Decimal, Field(ge=0, le=1_000_000)] | None = Field(
+        None, description="Dollars that no run may go above, whatever its Goal says."
+    )
+    most_dollars_day: Annotated[Decimal, Field(ge=0, le=1_000_000)] | None = Field(
+        None, description="Dollars that all calls of a day (UTC) may cost together."
+    )
+    log_level: str = Field("INFO", description="Level of the JSON log files.")
+    web_ui: str = Field(
+        "", description="Address of Temporal's Web UI when the server is your own, for links."
+    )
+    build_id: str = Field("", description="Build id of the worker; default: the project's version.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - pydantic calls it so
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Those that pydantic reads, once each of their variables is known to have an effect."""
+        for source in (env_settings, dotenv_settings):
+            if isinstance(source, EnvSettingsSource):
+                _refuse_unknown(source.env_vars)
+        return init_settings, env_settings, dotenv_settings, file_secret_settings
+
+    @classmethod
+    def variable(cls, name: str) -> str:
+        """The environment variable that sets a field."""
+        alias = cls.model_fields[name].validation_alias
+        if isinstance(alias, AliasChoices):
+            return str(alias.choices[0])
+        return f"{cls.model_config['env_prefix']}{name.upper()}"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values that no log, screen or history may show: keys, and what addresses carry."""
+        key = self.anthropic_api_key
+        found = [key.get_secret_value()] if key else []
+        found.append(os.environ.get("TEMPORAL_API_KEY", ""))
+        addresses = [self.anthropic_base_url, *(os.environ.get(name, "") for name in _PROXIES)]
+        found += [value for url in addresses for value in withheld_of(url)]
+        return tuple(dict.fromkeys(value for value in found if value))
+
+    @property
+    def uses_own_server(self) -> bool:
+        """Whether Temporal's variables point at a server that is not ours to start."""
+        return any(
+            os.environ.get(name)
+            for name in ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
+        )
+
+    @property
+    def has_endpoint(self) -> bool:
+        """Whether a model can be asked at all."""
+        return self.anthropic_api_key is not None or bool(self.anthropic_base_url)
+
+
+def _refuse_unknown(given: Mapping[str, str | None]) -> None:
+    """UnknownSetting for a variable that is set, has our prefix and is read by nobody."""
+    read = [*(Settings.variable(name) for name in Settings.model_fields), *OTHERS]
+    # On Linux and macOS the sources hand names on in small letters, and read them in any.
+    names = [name.upper() for name, value in given.items() if value]
+    unread = sorted(name for name in names if name.startswith(PREFIX) and name not in read)
+    if unread:
+        said = "; ".join(_unread(name, read) for name in unread)
+        raise UnknownSetting(f"settings: {said}; correct the environment or .env")
+
+
+def _unread(name: str, read: list[str]) -> str:
+    bare = name.removeprefix(PREFIX)
+    near = [bare] if bare in read else get_close_matches(name, read, 1)
+    return f"nothing reads {name}" + (f" (the nearest is {near[0]})" if near else "")

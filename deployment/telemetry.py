@@ -1,0 +1,152 @@
+"""Logs as JSON, one object a line, with the run and the activity they belong to.
+
+Everything goes through the standard library's root logger, so that libraries, `workflow.logger`
+(silent on replay)
+and structlog end up in the same file in the same form. The file is private and bounded.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterable
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+from temporalio import activity, workflow
+from temporalio.runtime import (
+    LogForwardingConfig,
+    LoggingConfig,
+    Runtime,
+    TelemetryConfig,
+    TelemetryFilter,
+)
+from temporalio.worker import (
+    ActivityInboundInterceptor,
+    ExecuteActivityInput,
+    Interceptor,
+)
+
+from deployment.known_secrets import KnownSecrets
+from deployment.pollers import BEAT
+
+LOG_BYTES = 5_000_000
+LOG_FILES = 3
+CHATTY = ("httpx", "httpx2", "httpcore", "httpcore2", "anthropic")
+"""Libraries whose informative lines repeat addresses with all that stands in them."""
+_TEMPORAL = {
+    "workflow_id": "workflow_id",
+    "run_id": "run_id",
+    "workflow_run_id": "run_id",
+    "workflow_type": "workflow_type",
+    "activity_id": "activity_id",
+    "activity_type": "activity_type",
+    "attempt": "attempt",
+}
+"""What is kept of Temporal's facts about a message, and under which name."""
+
+
+def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()) -> None:
+    """Send every log record of this process to a file (None: standard error) as JSON lines.
+
+    `secrets` are blotted out wherever they occur: a library may log a header.
+    """
+    handler: logging.Handler
+    if path is None:
+        handler = logging.StreamHandler(sys.stderr)
+    else:
+        path.touch(mode=0o600)
+        handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1)
+    handler.setFormatter(_formatter(secrets))
+    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
+    # Its sentence repeats as text what the record carries as fields.
+    workflow.logger.workflow_info_on_message = False
+    activity.logger.activity_info_on_message = False
+    structlog.configure(
+        processors=[*_shared(), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+def runtime() -> Runtime:
+    """The SDK's native part, with its own messages in the same log; by default it prints them. It
+    tells the server that this worker lives.
+    """
+    return Runtime(
+        telemetry=TelemetryConfig(
+            logging=LoggingConfig(
+                filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
+                forwarding=LogForwardingConfig(logger=logging.getLogger("temporalio.core")),
+            )
+        ),
+        worker_heartbeat_interval=BEAT,
+    )
+
+
+def _shared() -> list[Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+    ]
+
+
+def _formatter(secrets: Iterable[str]) -> logging.Formatter:
+    known = KnownSecrets(secrets)
+
+    def rendered(logger: WrappedLogger, name: str, event: EventDict) -> str:
+        # Before it is JSON: in a line, what is blotted out could be a part of its form.
+        said = {key: _plain(value) for key, value in event.items()}
+        render = structlog.processors.JSONRenderer(default=str)
+        return str(render(logger, name, known.blot_all(said)))
+
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[*_shared(), structlog.stdlib.ExtraAdder(), _flattened],
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, rendered],
+    )
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has a form for as it is, anything else as text."""
+    known = isinstance(value, str | int | float | dict | list | tuple) or value is None
+    return value if known else str(value)
+
+
+def _flattened(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
+    """Temporal's own adapters put their facts in one object; ours stand beside the message."""
+    for key in ("temporal_workflow", "temporal_activity"):
+        facts: dict[str, Any] = event.pop(key, None) or {}
+        for theirs, ours in _TEMPORAL.items():
+            if facts.get(theirs):
+                event.setdefault(ours, facts[theirs])
+    return event
+
+
+class LogContext(Interceptor):
+    """Gives every log line of an activity its run, activity id and attempt."""
+
+    def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
+        return _BindsActivity(next)
+
+
+class _BindsActivity(ActivityInboundInterceptor):
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+        info = activity.info()
+        with structlog.contextvars.bound_contextvars(
+            workflow_id=info.workflow_id,
+            run_id=info.workflow_run_id,
+            activity_id=info.activity_id,
+            attempt=info.attempt,
+        ):
+            return await self.next.execute_activity(input)

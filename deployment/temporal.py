@@ -1,0 +1,147 @@
+"""How every process of a deployment speaks to Temporal: one plugin, one way to connect.
+
+Worker, starter, replayer and tests take the same plugin, so that converter, storage, sandbox and
+failure types
+cannot differ between them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from temporalio.api.common.v1 import Payload
+from temporalio.api.failure.v1 import Failure
+from temporalio.client import Client
+from temporalio.contrib.pydantic import PydanticJSONPlainPayloadConverter
+from temporalio.converter import (
+    CompositePayloadConverter,
+    DataConverter,
+    DefaultFailureConverter,
+    DefaultPayloadConverter,
+    ExternalStorage,
+    JSONPlainPayloadConverter,
+    PayloadConverter,
+)
+from temporalio.envconfig import ClientConfig
+from temporalio.plugin import SimplePlugin
+from temporalio.worker import WorkflowRunner
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
+
+from deployment.activations import OneAtATime
+from deployment.spans import NoteSpans
+from deployment.storage import READABLE, DirectoryStore, PayloadLost, external_storage
+from orchestrator.contracts import Goal, Report
+
+PURE_MODULES = ("orchestrator", "deployment", "activities", "workflows")
+"""Passed through the sandbox: re-importing the contracts for each run costs 30 ms of CPU. A test
+keeps them pure.
+"""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A server, and what a deployment keeps beside it."""
+
+    address: str
+    namespace: str = "default"
+    task_queue: str = "holdfast"
+    store_url: str = ""
+    ui_url: str = ""
+    """Empty: not known."""
+    embedded: bool = True
+    """False: Temporal's own variables or profile say how to connect."""
+
+
+class Unreachable(Exception):
+    """The server did not answer in time; the message names its address."""
+
+
+class _Converter(PydanticJSONPlainPayloadConverter):
+    """pydantic's JSON, with a mark on what a person should be able to read in the Web UI."""
+
+    def to_payload(self, value: Any) -> Payload | None:
+        payload = super().to_payload(value)
+        if payload is not None and isinstance(value, Goal | Report):
+            payload.metadata[READABLE] = b"1"
+        return payload
+
+
+class _PayloadConverter(CompositePayloadConverter):
+    def __init__(self) -> None:
+        json = _Converter()
+        super().__init__(
+            *(
+                json if isinstance(each, JSONPlainPayloadConverter) else each
+                for each in DefaultPayloadConverter.default_encoding_payload_converters
+            )
+        )
+
+
+class _FailureConverter(DefaultFailureConverter):
+    """What the SDK says of an activity whose arguments it cannot have is told to try again; that
+    the blob is lost is permanent.
+    """
+
+    def to_failure(
+        self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure
+    ) -> None:
+        if isinstance(exception.__cause__, PayloadLost):
+            exception = exception.__cause__.lost
+        super().to_failure(exception, payload_converter, failure)
+
+
+def _runner(existing: WorkflowRunner | None) -> WorkflowRunner:
+    if not isinstance(existing, SandboxedWorkflowRunner):
+        raise TypeError("workflows run in the sandbox only")
+    pure = existing.restrictions.with_passthrough_modules(*PURE_MODULES)
+    return OneAtATime(restrictions=pure, runner_class=existing.runner_class)
+
+
+def data_converter(storage: ExternalStorage | None) -> DataConverter:
+    """Contracts as JSON."""
+    return DataConverter(
+        payload_converter_class=_PayloadConverter,
+        failure_converter_class=_FailureConverter,
+        external_storage=storage,
+    )
+
+
+def plugin(store: DirectoryStore | None) -> SimplePlugin:
+    """The one object that client, worker, replayer and tests share. No store: everything stays
+    inline.
+    """
+    storage = external_storage(store) if store else None
+    return SimplePlugin(
+        "holdfast",
+        data_converter=data_converter(storage),
+        workflow_runner=_runner,
+        workflow_failure_exception_types=[ValidationError],
+        interceptors=[NoteSpans()],
+    )
+
+
+async def connect(target: Target, seconds: float = 5.0) -> Client:
+    """A client of the target's server; tries for up to `seconds`, then raises Unreachable."""
+    # Without a store nothing is kept outside: a starter that only lists runs needs none.
+    store = DirectoryStore.at(target.store_url) if target.store_url else None
+    options: dict[str, Any] = {}
+    if not target.embedded:
+        options |= ClientConfig.load_client_connect_config()
+    options |= {"target_host": target.address, "namespace": target.namespace}
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        left = deadline - asyncio.get_running_loop().time()
+        try:
+            return await asyncio.wait_for(
+                Client.connect(**options, plugins=[plugin(store)]), timeout=max(left, 0.1)
+            )
+        except (RuntimeError, TimeoutError) as error:
+            if left <= 0.3:
+                raise Unreachable(
+                    f"Temporal server at {target.address} is not reachable; "
+                    "start it or check the address"
+                ) from error
+        await asyncio.sleep(0.25)

@@ -1,0 +1,237 @@
+"""What of a cap is kept for the synthesis, and the least cap that a run can do with. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import ROUND_UP, Decimal
+
+from orchestrator import policies
+from orchestrator.contracts import Briefing, Call, Goal, Limits, Subtask, Tier
+from orchestrator.events import Ask
+from orchestrator.money.ledger import Amount, Ledger
+from orchestrator.rules import gathering as material
+from orchestrator.rules import verifying
+from orchestrator.rules.calls import input_tokens, paid_call, reservation, rooms, tiers
+from orchestrator.rules.state import Progress, State, first_state
+
+USUAL_SHARE = Decimal("0.15")
+"""Of its worst case, what a call usually takes: what an answer is expected to have, of its room."""
+FEWEST_TEAM_CALLS = 4
+"""A plan, a subtask, a synthesis and a critique: with less a team cannot answer."""
+
+
+def kept(limits: Limits, brief: Briefing) -> Amount:
+    """What only the synthesis may use: the worst case of the largest one that takes no more than a
+    share of the cap; the smallest where none does. When its time comes, the synthesis takes all
+    that is left, and so is usually larger.
+    """
+    most = Amount(
+        limits.dollars * policies.KEPT_SHARE,
+        limits.model_calls,
+        int(limits.tokens * policies.KEPT_SHARE),
+    )
+    offered = [*_syntheses(limits, brief)]
+    return next((each for each in offered if each <= most), offered[-1])
+
+
+def _syntheses(limits: Limits, brief: Briefing) -> Iterator[Amount]:
+    """A full context read, with less and less room to answer, then by a cheaper model."""
+    policy = policies.POLICIES["synthesize"]
+    tokens = limits.supervisor_context_tokens + policies.PROMPT_OVERHEAD_TOKENS
+    for tier in tiers(brief, policy.tier):
+        for room in rooms(policy.max_output):
+            yield reservation(brief.model(tier), tokens, room)
+
+
+def grown(ledger: Ledger, limits: Limits, brief: Briefing) -> Ledger:
+    """Under a higher cap more is kept, if what was spent meanwhile leaves room for it."""
+    more = replace(ledger, kept=kept(limits, brief))
+    return more if more.fits(Amount()) else ledger
+
+
+def say_cheaper(state: State, ask: Ask) -> State:
+    """That the cap left a cheaper model for a subtask, the plan or the answer than was due."""
+    if ask.call.kind == "work":
+        return _done_cheaper(state, ask.call)
+    usual = policies.POLICIES[ask.call.kind].tier
+    if ask.call.kind not in ("plan", "synthesize") or ask.call.model is None:
+        return state
+    what = "The plan" if ask.call.kind == "plan" else "The answer"
+    note = f"{what} was asked of {ask.call.tier} instead of {usual}: the cap left no more."
+    if ask.call.tier == usual or note in state.notes:
+        return state
+    return replace(state, notes=(*state.notes, note))
+
+
+def _done_cheaper(state: State, call: Call) -> State:
+    due = state.work[call.subtask_id].tier
+    if call.tier == due:
+        return state
+    which = f"{call.tier} instead of {due}"
+    known = dict.fromkeys((*state.cheaper.get(which, ()), call.subtask_id))
+    return replace(state, cheaper={**state.cheaper, which: tuple(known)})
+
+
+def cheaper_lines(state: State) -> Iterator[str]:
+    """Which subtasks were done by a cheaper model than was due: a line for each pair of tiers."""
+    for which, ids in state.cheaper.items():
+        were = "was" if len(ids) == 1 else "were"
+        yield f"{', '.join(ids)} {were} asked of {which}: the cap left no more."
+
+
+# ---------------------------------------------------------------- the least cap
+
+
+def least(goal: Goal, brief: Briefing, *, whole: bool = False) -> Amount:
+    """The smallest cap under which a run can answer: its plan, where none is ready; the dearest of
+    its subtasks at its cheapest; its synthesis. `whole`: and under which it usually gets through
+    all the subtasks of a plan that is ready.
+    """
+    state = replace(_begun(goal), briefing=brief)
+    plan = material.for_plan(state)
+    needed = Amount()
+    if plan.ready is None:
+        needed = _cheapest(state, brief) + _whole_goal(state)
+    else:
+        taken = [each.subtask_id for each in goal.fork.findings] if goal.fork else []
+        works = [_work(state, each) for each in plan.ready.subtasks if each.id not in taken]
+        needed = _in_turn(works) if whole else _most(works)
+    if verifying.wanted(state):
+        # Code writes the answer; what cannot be verified stands as it is.
+        return needed
+    smallest = [*_syntheses(goal.limits, brief)][-1]
+    # Under a cap of this size the kept synthesis takes its share, or is the smallest.
+    share = 1 - policies.KEPT_SHARE
+    shared = Amount(needed.dollars / share, needed.calls + 1, int(needed.tokens / share) + 1)
+    return _most([needed + smallest, shared])
+
+
+def short_of(goal: Goal, brief: Briefing) -> str:
+    """Why the cap of a goal is too small, and what would do; empty: it is not."""
+    allowed = goal.model_copy(update={"limits": brief.within(goal.limits)})
+    cap = Ledger.under(allowed.limits).cap
+    return "" if least(allowed, brief) <= cap else why_short(allowed, brief, cap)
+
+
+def why_short(goal: Goal, brief: Briefing, cap: Amount) -> str:
+    """What is too small, and what would do, within what the deployment allows."""
+    most, whole = brief.most_dollars, least(goal, brief, whole=True)
+    if most is None:
+        return too_little(whole, cap)
+    if hopeless(goal, brief):
+        needed = least(goal, brief).dollars.quantize(Decimal("0.01"), rounding=ROUND_UP)
+        return (
+            f"this deployment allows ${most.normalize():f} a run ({policies.MOST_RUN}), which does"
+            f" not cover the least that this run must ask for: ${needed}"
+        )
+    return too_little(replace(whole, dollars=min(whole.dollars, most)), cap)
+
+
+def hopeless(goal: Goal, brief: Briefing) -> bool:
+    """Whether the least that a run needs is above what its deployment allows: no raise helps."""
+    return brief.most_dollars is not None and least(goal, brief).dollars > brief.most_dollars
+
+
+def lowered(asked: Limits, allowed: Limits) -> str:
+    """That a run may spend less than its goal says."""
+    return (
+        f"The goal allows ${asked.dollars.normalize():f};"
+        f" this deployment allows ${allowed.dollars.normalize():f} a run ({policies.MOST_RUN})."
+    )
+
+
+def too_little(needed: Amount, cap: Amount) -> str:
+    """The sentence that names what is too small, and the limits that would do."""
+    small, enough = [], []
+    if needed.dollars > cap.dollars:
+        small.append(f"${cap.dollars.normalize():f}")
+        enough.append(f"dollars={needed.dollars.quantize(Decimal('0.01'), rounding=ROUND_UP)}")
+    if needed.calls > cap.calls:
+        small.append(f"{cap.calls} model calls")
+        enough.append(f"model_calls={needed.calls}")
+    if needed.tokens > cap.tokens:
+        small.append(f"{cap.tokens} tokens")
+        enough.append(f"tokens={needed.tokens}")
+    if not small:
+        return "what is left of the cap does not cover a plan, a subtask and the synthesis"
+    return (
+        f"a cap of {' and '.join(small)} does not cover the least that this run must ask for;"
+        f" this would do: --limits {' --limits '.join(enough)}"
+    )
+
+
+def _begun(goal: Goal) -> State:
+    # No clock is read: nothing here depends on when it is.
+    return first_state("", goal, datetime(2000, 1, 1, tzinfo=UTC), "")
+
+
+def _cheapest(state: State, brief: Briefing) -> Amount:
+    """A plan by the cheapest model with the least room."""
+    *_, tier = tiers(brief, policies.POLICIES["plan"].tier)
+    tokens = input_tokens(material.for_plan(state))
+    *_, room = rooms(policies.POLICIES["plan"].max_output)
+    return reservation(brief.model(tier), tokens, room)
+
+
+def _whole_goal(state: State) -> Amount:
+    """One subtask that carries the whole goal with all its inputs."""
+    role = max(state.brief.roles, key=lambda card: card.prompt_bytes, default=None)
+    if role is None:
+        return Amount()
+    names = tuple(each.name for each in state.brief.inputs)
+    carried = Subtask(id="t1", title="", instruction=state.goal.text, inputs=names, role=role.name)
+    return _asked(state, carried, _cheapest_tier(state))
+
+
+def _cheapest_tier(state: State) -> Tier:
+    *_, tier = tiers(state.brief, "sonnet")
+    return tier
+
+
+def _work(state: State, subtask: Subtask) -> Amount:
+    role = state.brief.role(subtask.role)
+    if role.tier == "none":
+        return Amount()
+    if role.team:
+        # A team gets half of what is free.
+        inputs = tuple(each for each in state.brief.inputs if each.name in subtask.inputs)
+        goal = Goal(text=subtask.instruction, limits=state.goal.limits, use_models=True)
+        brief = state.brief.model_copy(update={"playbook": None, "inputs": inputs})
+        one = least(goal, brief)
+        return Amount(one.dollars * 2, max(one.calls, FEWEST_TEAM_CALLS) * 2, one.tokens * 2)
+    wanted: Tier = subtask.tier or role.tier
+    *_, cheapest = [role.tier] if role.fixed_tier else tiers(state.brief, wanted)
+    return _asked(state, subtask, cheapest)
+
+
+def _asked(state: State, subtask: Subtask, tier: Tier) -> Amount:
+    """The least that one try is reserved at; what its dependencies will say is not known yet."""
+    alone = subtask.model_copy(update={"depends_on": ()})
+    role = state.brief.role(subtask.role)
+    progress = Progress(alone, tier=tier)
+    wanted = material.for_work(replace(state, work={alone.id: progress}), progress)
+    tokens = paid_call(state, "work", "work", wanted, tier=tier, role=role).amount.tokens
+    tokens -= policies.POLICIES["work"].max_output
+    *_, room = rooms(policies.POLICIES["work"].max_output)
+    return reservation(state.brief.model(tier), tokens, room)
+
+
+def _in_turn(works: list[Amount]) -> Amount:
+    """The worst case of the dearest, and what the others really take: a share of theirs."""
+    dearest = _most(works)
+    dollars = sum((each.dollars for each in works), Decimal(0)) - dearest.dollars
+    tokens = sum(each.tokens for each in works) - dearest.tokens
+    others = Amount(dollars * USUAL_SHARE, 0, int(tokens * USUAL_SHARE))
+    calls = sum(each.calls for each in works) - dearest.calls
+    return dearest + replace(others, calls=calls)
+
+
+def _most(amounts: list[Amount]) -> Amount:
+    """The largest of each."""
+    return Amount(
+        max((each.dollars for each in amounts), default=Decimal(0)),
+        max((each.calls for each in amounts), default=0),
+        max((each.tokens for each in amounts), default=0),
+    )

@@ -1,0 +1,310 @@
+"""Predicting a plan: price range, critical path and makespan, from sizes alone. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import ROUND_UP, Decimal
+
+from orchestrator import policies
+from orchestrator.contracts import CallKind, ModelCard, Subtask, Usage
+from orchestrator.money.pricing import price, worst
+from orchestrator.rules import context, graph, teams, verifying
+from orchestrator.rules import gathering as material
+from orchestrator.rules.calls import fitting_call, input_tokens
+from orchestrator.rules.state import Progress, State
+from orchestrator.rules.work_calls import work_call
+from orchestrator.view import Preview, PreviewRow, RowKind
+
+Money = Decimal | None
+Range = tuple[Money, Money, Money]
+"""Low, expected and high."""
+PLACES = Decimal("0.0001")
+FREE: Range = (Decimal(0), Decimal(0), Decimal(0))
+
+
+def predict(state: State) -> Preview:
+    """What the plan of a state is expected to cost and take, were it to start now."""
+    rows = (*_planning(state), *_work(state))
+    if verifying.wanted(state):
+        rows = (*rows, *_verification(state))
+    else:
+        rows = (*rows, *_digests(state), *_selection(state), *_synthesis(state))
+        rows = (*rows, *_critique(state, rows))
+    subtasks = [progress.subtask for progress in state.work.values()]
+    seconds = {row.id: row.seconds for row in rows if row.of_plan}
+    return Preview(
+        rows=rows,
+        low=_total([row.low for row in rows]),
+        expected=_total([row.expected for row in rows]),
+        high=_total([row.high for row in rows]),
+        critical_path=longest_chain(subtasks, seconds),
+        makespan=round(makespan(subtasks, seconds, state.goal.limits.concurrency), 1),
+        leaves=_leaves(state) if any(row.asks for row in rows) else (),
+        endpoint=state.brief.endpoint,
+        plan=state.plan,
+    )
+
+
+def _total(amounts: Sequence[Money]) -> Money:
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known, Decimal(0)) if len(known) == len(amounts) else None
+
+
+def _range(low: Money, expected: Money, high: Money) -> dict[str, Money]:
+    """A row's three prices, rounded up to what is shown; an estimate is never above the worst."""
+    if expected is None or high is None or low is None:
+        return {"low": None, "expected": None, "high": None}
+    prices = (min(low, high), min(expected, high), high)
+    names = ("low", "expected", "high")
+    return {
+        name: each.quantize(PLACES, rounding=ROUND_UP)
+        for name, each in zip(names, prices, strict=True)
+    }
+
+
+# ---------------------------------------------------------------- planning and the subtasks
+
+
+def _planning(state: State) -> Iterator[PreviewRow]:
+    """What was paid so far: the plan, with the tries that were no valid one."""
+    ledger = state.ledger
+    if not ledger.paid.calls:
+        return
+    paid = ledger.paid.dollars if ledger.all_priced else None
+    tier = policies.POLICIES["plan"].tier
+    yield _own("planning", "making this plan", tier, _range(paid, paid, paid), paid=True)
+
+
+def _own(
+    kind: RowKind, title: str, tier: str, prices: Mapping[str, Money], *, paid: bool = False
+) -> PreviewRow:
+    row = PreviewRow(id=kind, kind=kind, title=title, role="supervisor", tier=tier, paid=paid)
+    return row.model_copy(update=dict(prices))
+
+
+def _work(state: State) -> Iterator[PreviewRow]:
+    for progress in state.work.values():
+        subtask = progress.subtask
+        row = PreviewRow(
+            id=subtask.id,
+            title=subtask.title,
+            role=subtask.role,
+            tier=progress.tier,
+            depends_on=subtask.depends_on,
+            reused=progress.finding is not None,
+        )
+        if progress.finding is None:
+            row = _priced(state, progress, row)
+        yield row
+
+
+def _priced(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
+    subtask = progress.subtask
+    if progress.tier == "none":
+        return row.model_copy(update={"seconds": policies.TOOL_SECONDS})
+    if state.brief.role(subtask.role).team:
+        return _team(state, progress, row)
+    ask = work_call(state, progress)
+    assert ask.call.model is not None
+    tokens = _expected_tokens(state, subtask)
+    prices = _one(ask.call.model, tokens, ask.amount.dollars)
+    if subtask.acceptance_criteria.strip():
+        # Whoever reads the draft is paid with it.
+        prices = _sum(prices, _review(state, progress))
+    seconds = policies.OUTPUT_TOKENS["expected"] / policies.OUTPUT_TOKENS_PER_SECOND
+    update = {"tier": ask.call.tier, "seconds": seconds, **_range(*prices)}
+    return row.model_copy(update=update)
+
+
+def _one(model: ModelCard, tokens: int, reserved: Decimal) -> Range:
+    """The prices of one call with so many input tokens."""
+    if not model.prices:
+        return None, None, None
+    low = _price(model, tokens, policies.OUTPUT_TOKENS["low"])
+    expected = _price(model, tokens, policies.OUTPUT_TOKENS["expected"])
+    return low, expected, reserved
+
+
+def _sum(one: Range, other: Range) -> Range:
+    low, expected, high = (_total(pair) for pair in zip(one, other, strict=True))
+    return low, expected, high
+
+
+def _review(state: State, progress: Progress) -> Range:
+    policy = policies.POLICIES["review"]
+    model = state.brief.model(policy.tier)
+    written = policies.POLICIES["work"].max_output
+    said = len(progress.subtask.model_dump_json()) // context.BYTES_PER_TOKEN
+    most = worst(model, said + written + policies.PROMPT_OVERHEAD_TOKENS, policy.max_output)
+    tokens = said + policies.OUTPUT_TOKENS["expected"] + policies.EXPECTED_OVERHEAD_TOKENS
+    return _one(model, tokens, most or Decimal(0))
+
+
+def _team(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
+    """A run of its own, of which nobody knows yet how large its plan is: up to its slice."""
+    sonnet = state.brief.model("sonnet")
+    answer = policies.OUTPUT_TOKENS["expected"]
+    tokens = _expected_tokens(state, progress.subtask) + policies.EXPECTED_OVERHEAD_TOKENS
+    count = policies.TEAM_SUBTASKS
+    least = _price(sonnet, 3 * tokens, 3 * policies.OUTPUT_TOKENS["low"])
+    usual = _price(sonnet, (count + 3) * tokens + 2 * count * answer, (count + 3) * answer)
+    most = teams.slice_of(state).dollars if sonnet.prices else None
+    one = answer / policies.OUTPUT_TOKENS_PER_SECOND
+    update = {"kind": "team", "seconds": 4 * one, **_range(least, usual, most)}
+    return row.model_copy(update=update)
+
+
+def _verification(state: State) -> Iterator[PreviewRow]:
+    """The calls that verify remarks: none if there is nothing to verify, one as a rule, at most
+    what the playbook says.
+    """
+    playbook = state.brief.playbook
+    assert playbook is not None, "a playbook says how many remarks are verified"
+    policy = policies.POLICIES["verify"]
+    model = state.brief.model(policy.tier)
+    calls = -(-playbook.verify // policies.VERIFIED_AT_ONCE)
+    size = policies.VERIFIED_AT_ONCE * policies.EXCERPT_BYTES
+    tokens = size // context.BYTES_PER_TOKEN + policies.EXPECTED_OVERHEAD_TOKENS
+    most = size // policies.BYTES_PER_TOKEN + policies.PROMPT_OVERHEAD_TOKENS
+    high = worst(model, most, policy.max_output)
+    _, expected, _ = _one(model, tokens, high or Decimal(0))
+    least = None if expected is None else Decimal(0)
+    prices = _range(least, expected, None if high is None else calls * high)
+    title = f"verifying the first {playbook.verify} remarks"
+    yield _own("verification", title, policy.tier, prices)
+
+
+def _expected_tokens(state: State, subtask: Subtask) -> int:
+    """Input tokens: instruction, role, inputs, and what the dependencies are expected to say."""
+    named = [pinned for pinned in state.brief.inputs if pinned.name in subtask.inputs]
+    size = len(subtask.instruction) + state.brief.role(subtask.role).prompt_bytes
+    size += sum(pinned.size for pinned in named if pinned.kind != "repository")
+    written = len(subtask.depends_on) * policies.OUTPUT_TOKENS["expected"]
+    return size // context.BYTES_PER_TOKEN + written + policies.EXPECTED_OVERHEAD_TOKENS
+
+
+def _price(model: ModelCard, input_tokens: int, output_tokens: int) -> Money:
+    return price(model, Usage(input_tokens=input_tokens, output_tokens=output_tokens))
+
+
+# ---------------------------------------------------------------- from findings to the answer
+
+
+def _digests(state: State) -> Iterator[PreviewRow]:
+    """Findings that are taken to be too long for the synthesis, each in fewer words."""
+    limit = state.goal.limits.digest_above_tokens
+    long = [each for each in _finding_tokens(state).values() if each > limit]
+    if not long or not state.goal.use_models:
+        return
+    model = state.brief.model(policies.POLICIES["digest"].tier)
+    overhead = policies.PROMPT_OVERHEAD_TOKENS
+    prices = FREE
+    for tokens in long:
+        most = worst(model, 2 * tokens + overhead, policies.POLICIES["digest"].max_output)
+        prices = _sum(
+            prices, _one(model, tokens + policies.EXPECTED_OVERHEAD_TOKENS, most or Decimal(0))
+        )
+    title = f"{len(long)} long finding{'s' * (len(long) != 1)} in fewer words"
+    yield _own("digest", title, model.tier, _range(*prices))
+
+
+def _finding_tokens(state: State) -> dict[str, int]:
+    """How long the finding of each subtask is taken to be."""
+    lengths = {}
+    for key, each in state.work.items():
+        tokens = policies.OUTPUT_TOKENS["expected"]
+        if each.finding is not None:
+            known = each.finding.digest or each.finding.content
+            tokens = len(known) // context.BYTES_PER_TOKEN
+        elif each.tier == "none":
+            tokens = policies.OUTPUT_TOKENS["low"]
+        lengths[key] = tokens
+    return lengths
+
+
+def _selection(state: State) -> Iterator[PreviewRow]:
+    assert state.plan is not None
+    if state.plan.strategy == "select" and len(state.work) > 1:
+        yield from _asked_of_findings(state, "judge", "judge", "choosing the best finding")
+
+
+def _synthesis(state: State) -> Iterator[PreviewRow]:
+    yield from _asked_of_findings(state, "synthesize", "synthesis", "writing the answer")
+
+
+def _critique(state: State, rows: Sequence[PreviewRow]) -> Iterator[PreviewRow]:
+    """It is left out when what the rest is expected to leave over would not pay for it."""
+    for row in _asked_of_findings(state, "critique", "critique", "a critic reads the answer"):
+        before = _total([each.expected for each in rows])
+        if row.high is None or before is None or before + row.high <= state.ledger.cap.dollars:
+            yield row
+
+
+def _asked_of_findings(
+    state: State, kind: CallKind, row: RowKind, title: str
+) -> Iterator[PreviewRow]:
+    """A call of the supervisor's own that reads the findings."""
+    if not state.goal.use_models:
+        return
+    lengths = _finding_tokens(state)
+    tokens = sum(lengths.values()) + policies.EXPECTED_OVERHEAD_TOKENS
+    wanted = material.for_synthesis(state)
+    ask = fitting_call(state, kind, row, wanted, keep=False)
+    assert ask.call.model is not None
+    most_read = state.goal.limits.supervisor_context_tokens
+    found = min(sum(map(_most_tokens, state.work.values())), most_read)
+    most = worst(ask.call.model, input_tokens(wanted) + found, ask.call.max_output)
+    prices = _one(ask.call.model, tokens, most or Decimal(0))
+    yield _own(row, title, ask.call.tier, _range(*prices))
+
+
+def _most_tokens(progress: Progress) -> int:
+    """Of a finding; what is there already counts with the material that it is in."""
+    return 0 if progress.finding else policies.POLICIES["work"].max_output
+
+
+def _leaves(state: State) -> tuple[str, ...]:
+    """What is sent: the goal, named inputs, and the findings, of tools and of earlier runs too."""
+    asking = [each for each in state.work.values() if each.tier != "none" and not each.finding]
+    named = {name: None for progress in asking for name in progress.subtask.inputs}
+    if verifying.wanted(state):
+        code = verifying.repository(state)
+        assert code is not None, "remarks of a repository are verified"
+        return (f"the code around remarks on {code.name}",)
+    inputs = [each for each in state.brief.inputs if each.name in named]
+    return ("the goal", "the findings", *(f"{each.name} ({each.size} bytes)" for each in inputs))
+
+
+def longest_chain(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> tuple[str, ...]:
+    """The ids along the critical path, first to last."""
+    finish: dict[str, float] = {}
+    before: dict[str, str] = {}
+    below = graph.chain_below(subtasks)
+    for subtask in sorted(subtasks, key=lambda each: -below[each.id]):
+        latest = max(subtask.depends_on, key=lambda edge: finish.get(edge, 0.0), default="")
+        before[subtask.id] = latest
+        finish[subtask.id] = finish.get(latest, 0.0) + seconds.get(subtask.id, 0.0)
+    chain: list[str] = []
+    step = max(finish, key=lambda each: finish[each], default="")
+    while step:
+        chain.append(step)
+        step = before[step]
+    return tuple(reversed(chain))
+
+
+def makespan(subtasks: Sequence[Subtask], seconds: Mapping[str, float], concurrency: int) -> float:
+    """Seconds until the last subtask ends, the longest remaining chain first, so many at once."""
+    below = graph.chain_below(subtasks)
+    finish: dict[str, float] = {}
+    running: list[tuple[float, str]] = []
+    left = sorted(subtasks, key=lambda each: -below[each.id])
+    now = 0.0
+    while left or running:
+        ready = [each for each in left if all(edge in finish for edge in each.depends_on)]
+        for subtask in ready[: concurrency - len(running)]:
+            running.append((now + seconds.get(subtask.id, 0.0), subtask.id))
+            left.remove(subtask)
+        running.sort()
+        now, ended = running.pop(0)
+        finish[ended] = now
+    return now

@@ -1,0 +1,1 @@
+"""From what Temporal recorded to events, and by them to a run's state. Pure."""

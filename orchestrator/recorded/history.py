@@ -1,0 +1,364 @@
+"""The state of a run, read from its history: by the same pure rules that its workflow followed.
+
+A reader needs neither a worker nor a query: `Fold` takes Temporal's events one after the other and
+makes of them the events that the workflow took, in the same order. Its state is the workflow's own
+after the last workflow task that was completed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
+from temporalio.api.failure.v1 import Failure
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.update.v1 import Request
+from temporalio.converter import DataConverter
+from temporalio.exceptions import ActivityError, CancelledError, ChildWorkflowError
+
+from orchestrator.contracts import Briefing, Draft, Goal, Order, Reply, Report
+from orchestrator.events import (
+    REPLIES,
+    Ask,
+    Event,
+    Prepare,
+    Started,
+    StartTeam,
+    Steered,
+    UseTool,
+    cancel_asked,
+)
+from orchestrator.recorded import landings
+from orchestrator.recorded.signals import SIGNALS, heard
+from orchestrator.recorded.troubles import report_in
+from orchestrator.rules import moves, reducer
+from orchestrator.rules.state import Flight, State, first_state
+from orchestrator.rules.timers import EPOCH, Timer, moment, timers
+
+TASK_SCHEDULED = EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED
+SIGNALED = EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED
+"""A task's Signals are handed over before its results."""
+RESET_CAUSE = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
+CLOSING = (
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT,
+)
+
+
+class Unreadable(Exception):
+    """Not the history of a run, or one with payloads that cannot be read; the message says why."""
+
+
+@dataclass
+class Fold:
+    """The state of one run, as far as its history was taken in."""
+
+    run_id: str
+    converter: DataConverter
+    state: State | None = None
+    """None before the first workflow task was completed."""
+    last_event: int = 0
+    report: Report | None = None
+    """As the run closed with it: returned, or as the detail of the failure; None when it was
+    refused, cancelled or closed from outside.
+    """
+    task_failure: str = ""
+    """Why the last workflow task failed; empty: it did not."""
+    _state: State | None = None
+    _inputs: list[HistoryEvent] = field(default_factory=list)
+    """What came in since the last completed workflow task began."""
+    _task_began: datetime = EPOCH
+    _asked: dict[str, Request] = field(default_factory=dict)
+    """Updates that the server keeps until a worker takes them, by their id."""
+    _accepted: int = 0
+    _orders: dict[str, Steered] = field(default_factory=dict)
+    """By the name of the timer that gives them their turn."""
+    _flights: dict[int, str] = field(default_factory=dict)
+    """Which flight an activity or a child is, by the event that scheduled it."""
+    _timers: dict[str, Timer | Steered] = field(default_factory=dict)
+    """By Temporal's id."""
+
+    async def take(self, event: HistoryEvent) -> None:
+        """Take in the next event. Unreadable when it cannot be understood."""
+        if event.event_id <= self.last_event:
+            return
+        if event.event_type in CLOSING or event.event_type == TASK_SCHEDULED:
+            self._settle_unsent()
+        handle = _KNOWN.get(event.event_type)
+        if handle is not None:
+            await handle(self, event)
+        elif event.event_type in _INPUTS:
+            self._inputs.append(event)
+        self.last_event = event.event_id
+
+    # ------------------------------------------------------------ the run and its tasks
+
+    async def _started(self, event: HistoryEvent) -> None:
+        attributes = event.workflow_execution_started_event_attributes
+        goal = await self._decoded(attributes.input.payloads, Goal, event)
+        began = moment(event.event_time.ToNanoseconds())
+        self._state = first_state(self.run_id, goal, began, attributes.first_execution_run_id)
+        self._go_on()
+
+    async def _task_started(self, event: HistoryEvent) -> None:
+        self._task_began = moment(event.event_time.ToNanoseconds())
+
+    async def _task_completed(self, event: HistoryEvent) -> None:
+        """What had come in before the task began was taken in by it."""
+        began = event.workflow_task_completed_event_attributes.started_event_id
+        taken = [each for each in self._inputs if each.event_id < began]
+        self._inputs = self._inputs[len(taken) :]
+        for event in sorted(taken, key=lambda each: each.event_type != SIGNALED):
+            await self._take_in(event)
+        self.state, self.task_failure = self._state, ""
+
+    async def _completed(self, event: HistoryEvent) -> None:
+        attributes = event.workflow_execution_completed_event_attributes
+        self.report = await self._decoded(attributes.result.payloads, Report, event)
+
+    async def _failed(self, event: HistoryEvent) -> None:
+        attributes = event.workflow_execution_failed_event_attributes
+        try:
+            self.report = report_in(await self.converter.decode_failure(attributes.failure))
+        except Exception as error:
+            raise self._unreadable(event, error) from error
+
+    async def _task_failed(self, event: HistoryEvent) -> None:
+        attributes = event.workflow_task_failed_event_attributes
+        # A reset leaves the task that it takes back as a failed one.
+        if attributes.cause != RESET_CAUSE:
+            self.task_failure = " ".join(attributes.failure.message.split())[:300]
+
+    async def _take_in(self, event: HistoryEvent) -> None:
+        meant = await _INPUTS[event.event_type](self, event)
+        if meant is not None and self._state is not None:
+            self._apply(meant)
+            self._go_on()
+
+    def _settle_unsent(self) -> None:
+        """What was scheduled and cut in one workflow task never left: no event tells its end."""
+        sent = self._flights.values()
+        while self._state is not None:
+            cut = [each for each in self._state.flights.values() if each.cut]
+            unsent = next((each for each in cut if each.move.id not in sent), None)
+            if unsent is None:
+                break
+            error = _activity_error(unsent, 0, 0)
+            error.__cause__ = CancelledError("cancelled")
+            self._apply(landings.failed(unsent, error))
+            self._go_on()
+        self.state = self._state if self.state is not None else None
+
+    def _apply(self, event: Event) -> None:
+        assert self._state is not None
+        self._state = reducer.apply(self._state, event)
+
+    def _go_on(self) -> None:
+        assert self._state is not None
+        for move in moves.next_moves(self._state):
+            self._apply(Started(move))
+
+    # ------------------------------------------------------------ what was scheduled
+
+    async def _activity_scheduled(self, event: HistoryEvent) -> None:
+        attributes = event.activity_task_scheduled_event_attributes
+        self._flights[event.event_id] = attributes.activity_id
+
+    async def _child_initiated(self, event: HistoryEvent) -> None:
+        attributes = event.start_child_workflow_execution_initiated_event_attributes
+        assert self._state is not None
+        for flight_id, flight in self._state.flights.items():
+            move = flight.move
+            if isinstance(move, StartTeam) and move.run_of(self.run_id) == attributes.workflow_id:
+                self._flights[event.event_id] = flight_id
+
+    async def _timer_started(self, event: HistoryEvent) -> None:
+        attributes = event.timer_started_event_attributes
+        name = await self._decoded([event.user_metadata.summary], str, event)
+        assert self._state is not None
+        known = self._orders.get(name) or timers(self._state).get(name)
+        if known is not None:
+            self._timers[attributes.timer_id] = known
+
+    async def _update_admitted(self, event: HistoryEvent) -> None:
+        request = event.workflow_execution_update_admitted_event_attributes.request
+        self._asked[request.meta.update_id] = request
+
+    async def _update_accepted(self, event: HistoryEvent) -> None:
+        attributes = event.workflow_execution_update_accepted_event_attributes
+        request = self._asked.get(attributes.protocol_instance_id, attributes.accepted_request)
+        order = await self._decoded(request.input.args.payloads, Order, event)
+        self._accepted += 1
+        given = Steered(self._accepted, request.input.name, order, self._task_began)
+        self._orders[given.name] = given
+
+    # ------------------------------------------------------------ what came in
+
+    async def _activity_completed(self, event: HistoryEvent) -> Event | None:
+        attributes = event.activity_task_completed_event_attributes
+        flight = self._flight(attributes.scheduled_event_id)
+        if flight is None:
+            return None
+        kind = _result_of(flight)
+        return landings.returned(
+            flight, await self._decoded(attributes.result.payloads, kind, event)
+        )
+
+    async def _activity_failed(self, event: HistoryEvent) -> Event | None:
+        return await self._activity_ended(event.activity_task_failed_event_attributes)
+
+    async def _activity_timed_out(self, event: HistoryEvent) -> Event | None:
+        return await self._activity_ended(event.activity_task_timed_out_event_attributes)
+
+    async def _activity_canceled(self, event: HistoryEvent) -> Event | None:
+        return await self._activity_ended(event.activity_task_canceled_event_attributes)
+
+    async def _activity_ended(self, attributes: Any) -> Event | None:
+        flight = self._flight(attributes.scheduled_event_id)
+        if flight is None:
+            return None
+        error = _activity_error(flight, attributes.scheduled_event_id, attributes.started_event_id)
+        error.__cause__ = await self._cause(attributes)
+        return landings.failed(flight, error)
+
+    async def _cause(self, attributes: Any) -> BaseException:
+        if "failure" not in attributes.DESCRIPTOR.fields_by_name:
+            return CancelledError("cancelled")
+        failure: Failure = attributes.failure
+        return await self.converter.decode_failure(failure)
+
+    async def _child_completed(self, event: HistoryEvent) -> Event | None:
+        attributes = event.child_workflow_execution_completed_event_attributes
+        flight = self._flight(attributes.initiated_event_id)
+        if flight is None:
+            return None
+        report = await self._decoded(attributes.result.payloads, Report, event)
+        return landings.returned(flight, report)
+
+    async def _child_ended(self, event: HistoryEvent) -> Event | None:
+        attributes = getattr(event, str(event.WhichOneof("attributes")))
+        flight = self._flight(attributes.initiated_event_id)
+        if flight is None:
+            return None
+        error = ChildWorkflowError(
+            "child workflow ended",
+            namespace="",
+            workflow_id="",
+            run_id="",
+            workflow_type="",
+            initiated_event_id=attributes.initiated_event_id,
+            started_event_id=0,
+            retry_state=None,
+        )
+        error.__cause__ = await self._cause(attributes)
+        return landings.failed(flight, error)
+
+    async def _child_not_started(self, event: HistoryEvent) -> Event | None:
+        attributes = event.start_child_workflow_execution_failed_event_attributes
+        flight = self._flight(attributes.initiated_event_id)
+        return landings.name_taken(flight, attributes.workflow_id) if flight else None
+
+    async def _timer_fired(self, event: HistoryEvent) -> Event | None:
+        known = self._timers.pop(event.timer_fired_event_attributes.timer_id, None)
+        if isinstance(known, Steered):
+            return known
+        assert self._state is not None
+        # One that is not waited for any more was cancelled, even if it had fired by then.
+        wanted = timers(self._state).get(known.name) if known else None
+        return wanted.then if known and wanted == known else None
+
+    async def _cancel_requested(self, event: HistoryEvent) -> Event | None:
+        attributes = event.workflow_execution_cancel_requested_event_attributes
+        return cancel_asked(attributes.cause, self._task_began)
+
+    async def _signaled(self, event: HistoryEvent) -> Event | None:
+        attributes = event.workflow_execution_signaled_event_attributes
+        if attributes.signal_name not in SIGNALS:
+            return None
+        payloads = attributes.input.payloads
+        try:
+            told = await self._decoded(payloads[:1], Any, event) if payloads else None
+        except Unreadable:
+            # The SDK drops what it cannot decode.
+            return None
+        return heard(attributes.signal_name, told, self._task_began)
+
+    # ------------------------------------------------------------ reading
+
+    def _flight(self, scheduled: int) -> Flight | None:
+        assert self._state is not None
+        return self._state.flights.get(self._flights.get(scheduled, ""))
+
+    async def _decoded(self, payloads: Any, kind: Any, event: HistoryEvent) -> Any:
+        try:
+            (value,) = await self.converter.decode(list(payloads), [kind])
+        except Exception as error:
+            raise self._unreadable(event, error) from error
+        return value
+
+    def _unreadable(self, event: HistoryEvent, error: Exception) -> Unreadable:
+        why = " ".join(str(error).split())[:300] or type(error).__name__
+        return Unreadable(f"event {event.event_id} of {self.run_id}: {why}")
+
+
+def _activity_error(flight: Flight, scheduled: int, started: int) -> ActivityError:
+    return ActivityError(
+        "activity ended",
+        scheduled_event_id=scheduled,
+        started_event_id=started,
+        identity="",
+        activity_type="",
+        activity_id=flight.move.id,
+        retry_state=None,
+    )
+
+
+def _result_of(flight: Flight) -> Any:
+    match flight.move:
+        case Prepare():
+            return Briefing
+        case UseTool():
+            return Reply[Draft]
+        case Ask(call=call):
+            return REPLIES[call.kind]
+        case StartTeam():
+            return Report
+
+
+_Handler = Callable[[Fold, HistoryEvent], Any]
+_KNOWN: Mapping[int, _Handler] = {
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED: Fold._started,
+    EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED: Fold._task_started,
+    EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED: Fold._task_completed,
+    EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED: Fold._task_failed,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: Fold._completed,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED: Fold._failed,
+    EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: Fold._activity_scheduled,
+    EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED: Fold._child_initiated,
+    EventType.EVENT_TYPE_TIMER_STARTED: Fold._timer_started,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED: Fold._update_admitted,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED: Fold._update_accepted,
+}
+"""What is read at once: it stands in a history where the workflow task that made it ended."""
+_INPUTS: Mapping[int, _Handler] = {
+    EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: Fold._activity_completed,
+    EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: Fold._activity_failed,
+    EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: Fold._activity_timed_out,
+    EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED: Fold._activity_canceled,
+    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED: Fold._child_completed,
+    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED: Fold._child_ended,
+    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED: Fold._child_ended,
+    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TIMED_OUT: Fold._child_ended,
+    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED: Fold._child_ended,
+    EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED: Fold._child_not_started,
+    EventType.EVENT_TYPE_TIMER_FIRED: Fold._timer_fired,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED: Fold._cancel_requested,
+    SIGNALED: Fold._signaled,
+}
+"""What a workflow task takes in, in this order."""

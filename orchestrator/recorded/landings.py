@@ -1,0 +1,72 @@
+"""What came back from a flight, as an event: the one reading of results that the executor and every
+reader of a history share. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from temporalio.exceptions import ActivityError, ChildWorkflowError
+
+from orchestrator.contracts import Briefing, Draft, Reply, Report
+from orchestrator.events import (
+    Answered,
+    AnyReply,
+    Ask,
+    Event,
+    NotPrepared,
+    Prepare,
+    Prepared,
+    StartTeam,
+    TeamEnded,
+    ToolEnded,
+    Unanswered,
+    UseTool,
+)
+from orchestrator.recorded.troubles import (
+    ended_at,
+    refused,
+    report_in,
+    spent_nothing,
+    trouble,
+    words,
+)
+from orchestrator.rules.state import Flight
+
+Result = Briefing | AnyReply | Report
+
+
+def returned(flight: Flight, result: Result) -> Event:
+    """The event of a flight that came back with its result."""
+    match flight.move:
+        case Prepare():
+            return Prepared(cast(Briefing, result))
+        case Ask(call=call):
+            return Answered(call, cast(AnyReply, result))
+        case UseTool() as move:
+            reply = cast(Reply[Draft], result)
+            at = reply.span.ended if reply.span else None
+            return ToolEnded(move, reply.value or Draft(status="failed"), at)
+        case StartTeam() as move:
+            return TeamEnded(move, cast(Report, result))
+
+
+def failed(flight: Flight, error: ActivityError | ChildWorkflowError) -> Event:
+    """The event of a flight that came back without a result."""
+    if isinstance(error, ChildWorkflowError):
+        assert isinstance(flight.move, StartTeam)
+        report = report_in(error.cause)
+        return TeamEnded(flight.move, report, words(error), spent_nothing(error))
+    assert flight.options is not None
+    if isinstance(flight.move, Ask):
+        return Unanswered(flight.move.call, trouble(error, flight.started, flight.options))
+    at = ended_at(error, flight.started, flight.options)
+    if isinstance(flight.move, UseTool):
+        return ToolEnded(flight.move, Draft(status="failed", reason=words(error)), at)
+    return NotPrepared(words(error), refused(error), at)
+
+
+def name_taken(flight: Flight, run_id: str) -> Event:
+    """The event of a team that was not started, because another run with its name is open."""
+    assert isinstance(flight.move, StartTeam)
+    return TeamEnded(flight.move, None, f"another run named {run_id} is open", unpaid=True)

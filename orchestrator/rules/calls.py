@@ -1,0 +1,157 @@
+"""Building a call: its id, its model, and the worst case that the ledger reserves for it. Pure.
+
+Under a small cap a call gets less room for its answer, then a cheaper model: `rooms` and `tiers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from orchestrator import policies
+from orchestrator.contracts import (
+    Briefing,
+    Call,
+    CallKind,
+    Contract,
+    ModelCard,
+    RoleCard,
+    RoleTier,
+    Tier,
+)
+from orchestrator.events import Ask
+from orchestrator.materials import VerifyMaterial, WorkMaterial
+from orchestrator.money.ledger import Amount
+from orchestrator.money.pricing import worst
+from orchestrator.rules.state import Progress, State
+
+CHEAPER: Mapping[RoleTier, Tier] = {"opus": "sonnet", "sonnet": "haiku"}
+
+
+def rooms(most: int) -> Iterator[int]:
+    """Tokens for an answer, the most first: each half of the one before, down to the least."""
+    room = most
+    yield room
+    while room // 2 >= policies.LEAST_OUTPUT:
+        room //= 2
+        yield room
+
+
+def tiers(brief: Briefing, first: Tier) -> Iterator[Tier]:
+    """A tier and the cheaper ones that this deployment serves."""
+    served = [card.tier for card in brief.models]
+    tier: Tier | None = first
+    while tier is not None:
+        if tier in served or tier == first:
+            yield tier
+        tier = CHEAPER.get(tier)
+
+
+def free_call(state: State, kind: CallKind, purpose: str, material: Contract) -> Ask:
+    """A call that asks no model and costs nothing."""
+    number = state.numbers.get(purpose, 0) + 1
+    return Ask(Call(id=f"{purpose}-{number}", kind=kind, number=number), material, Amount())
+
+
+def fitting_call(
+    state: State,
+    kind: CallKind,
+    purpose: str,
+    material: Contract,
+    *,
+    progress: Progress | None = None,
+    keep: bool = True,
+) -> Ask:
+    """A call of the supervisor's own with the strongest model, and for that the most room, that
+    can be paid now; the cheapest there is where none can.
+    """
+    ask = None
+    for tier in tiers(state.brief, policies.POLICIES[kind].tier):
+        ask = paid_call(
+            state, kind, purpose, material, tier=tier, progress=progress, keep=keep, smaller=True
+        )
+        if state.ledger.fits(ask.amount, keep=keep):
+            return ask
+    assert ask is not None, "every kind of call has a tier"
+    return ask
+
+
+def paid_call(
+    state: State,
+    kind: CallKind,
+    purpose: str,
+    material: Contract,
+    *,
+    tier: Tier | None = None,
+    progress: Progress | None = None,
+    role: RoleCard | None = None,
+    keep: bool = True,
+    smaller: bool = False,
+) -> Ask:
+    """A call and its reservation. `tier` None: the one that the policy of its kind names.
+
+    A call whose last answer was cut off gets twice the room, if that can be paid. With `smaller`,
+    one whose whole room cannot be paid gets less.
+    """
+    policy = policies.POLICIES[kind]
+    number = state.numbers.get(purpose, 0) + 1
+    model = state.brief.model(tier or policy.tier)
+    tokens = input_tokens(material) + (role.prompt_bytes if role else 0)
+    tokens = max(tokens, state.needed.get(f"{purpose}/{model.tier}", 0))
+    subject = f"{kind}-{progress.subtask.id}" if progress else purpose
+    cut_off = subject in state.roomier
+    most = [2 * policy.max_output] if cut_off else []
+    # What was cut off is not asked for again with as little, while a cheaper model has the room.
+    small = smaller and not (cut_off and model.tier in CHEAPER)
+    most += rooms(policy.max_output) if small else (policy.max_output,)
+    max_output, amount = policy.max_output, Amount()
+    for max_output in most:
+        amount = reservation(model, tokens, max_output)
+        if state.ledger.fits(amount, keep=keep):
+            break
+    call = Call(
+        id=f"{purpose}-{number}",
+        kind=kind,
+        subtask_id=progress.subtask.id if progress else "",
+        number=number,
+        tier=model.tier,
+        model=model,
+        role=role.name if role else "",
+        max_output=max_output,
+        effort=role.effort if role else policy.effort,
+        ceiling=amount.dollars,
+        token_ceiling=amount.tokens,
+        capabilities=state.brief.capabilities,
+        run=state.first_run_id,
+    )
+    return Ask(call, material, amount, keep)
+
+
+def reservation(model: ModelCard, tokens: int, max_output: int) -> Amount:
+    """The worst case of one call."""
+    return Amount(worst(model, tokens, max_output) or Decimal(0), 1, tokens + max_output)
+
+
+def input_tokens(material: Contract) -> int:
+    """The tokens that are reserved for a prompt made of this material, its inputs' content
+    included. A prompt that may have more is counted before it leaves.
+    """
+    # Without defaults, so that a contract that gains a field reserves what it did before.
+    size = len(material.model_dump_json(exclude_defaults=True).encode())
+    if isinstance(material, WorkMaterial):
+        size += sum(pinned.size for pinned in material.inputs if pinned.kind != "repository")
+    if isinstance(material, VerifyMaterial):
+        size += len(material.remarks) * policies.EXCERPT_BYTES
+    surely = min(size, policies.UNCOUNTED_BYTES)
+    rest = (size - surely) // policies.BYTES_PER_TOKEN
+    return surely + rest + policies.PROMPT_OVERHEAD_TOKENS
+
+
+def purpose_of(call_id: str) -> str:
+    """`work-t3` of `work-t3-2`: what an activity is for, without its number."""
+    return call_id.rpartition("-")[0]
+
+
+def mended_by(call: Call) -> str:
+    """The purpose whose malformed answers a call mends: a repair's are those of the work."""
+    return f"{call.kind}-{call.subtask_id}" if call.subtask_id else purpose_of(call.id)

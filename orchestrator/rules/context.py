@@ -1,0 +1,107 @@
+"""How much of what was found one model may read: the cap of the supervisor's context. Pure.
+
+What is beyond it is rolled up, as far as that can be paid and succeeds; the rest is cut, and said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from orchestrator.contracts import Finding
+from orchestrator.rules.state import State, passes_on
+
+BYTES_PER_TOKEN = 4
+"""Of plain English text; for sizes that decide what is shortened, never for what is paid."""
+MOST_REASON = 400
+"""Bytes of why a subtask found nothing."""
+
+
+def room(state: State) -> int:
+    """The bytes of findings that one model may read."""
+    return state.goal.limits.supervisor_context_tokens * BYTES_PER_TOKEN
+
+
+def fits(state: State) -> bool:
+    """Whether all that is usable can be read at once, as far as it is rolled up."""
+    return sum(map(_size, state.finishing.rolled or state.usable)) <= room(state)
+
+
+def batches(state: State) -> list[tuple[Finding, ...]]:
+    """The findings in order, in batches of at most half a context."""
+    found: list[tuple[Finding, ...]] = []
+    batch: tuple[Finding, ...] = ()
+    for finding in state.finishing.rolled or state.usable:
+        # At least two: a batch of one could never get shorter.
+        if len(batch) > 1 and sum(map(_size, batch)) + _size(finding) > room(state) // 2:
+            found.append(batch)
+            batch = ()
+        batch = (*batch, finding)
+    return [*found, batch] if batch else found
+
+
+def rolled_up(state: State) -> tuple[Finding, ...]:
+    """What is usable, with a digest in place of each batch that was rolled up, also of a round that
+    did not come to its end.
+    """
+    finishing = state.finishing
+    if not finishing.rolling:
+        return finishing.rolled or state.usable
+    whole: tuple[Finding, ...] = ()
+    for place, batch in enumerate(batches(state)):
+        rolled = finishing.rolling.get(str(place))
+        whole = (*whole, *((rolled,) if rolled else batch))
+    return whole
+
+
+def within(findings: Iterable[Finding], most: int) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """The findings with what a model is shown of them as their content, in at most so many bytes
+    together, and the ids of those that had to be cut. The longest are cut, to the same length.
+    """
+    shown = [_shown(each) for each in findings]
+    reasons = sum(len(each.reason.encode()) for each in shown)
+    share = _share([len(each.content.encode()) for each in shown], max(most - reasons, 0))
+    short = [_cut(each, share) for each in shown]
+    changed = zip(shown, short, strict=True)
+    return tuple(short), tuple(old.subtask_id for old, new in changed if old != new)
+
+
+def _size(finding: Finding) -> int:
+    return len((finding.digest or finding.content).encode())
+
+
+def _shown(finding: Finding) -> Finding:
+    partial = finding.escalation.partial if finding.escalation else ""
+    text = finding.digest or partial or finding.content
+    reason = _beginning(finding.reason, MOST_REASON)
+    return finding.model_copy(update={"content": text, "digest": "", "reason": reason})
+
+
+def _share(sizes: Sequence[int], most: int) -> int:
+    """The length that the longest of these are cut to, so that together they have at most so many
+    bytes; what is shorter leaves its rest to the others.
+    """
+    left = most
+    for place, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - place)
+        if size > share:
+            return share
+        left -= size
+    return max(sizes, default=0)
+
+
+def _cut(finding: Finding, most: int) -> Finding:
+    text = _beginning(finding.content, most)
+    given_back = finding.escalation
+    if given_back is not None and passes_on(finding):
+        given_back = given_back.model_copy(update={"partial": text})
+    return finding.model_copy(update={"content": text, "escalation": given_back})
+
+
+def _beginning(text: str, most: int) -> str:
+    """The text in at most so many bytes of UTF-8, with a mark where it was cut."""
+    whole = text.encode()
+    if len(whole) <= most:
+        return text
+    mark = f" … [cut: {len(whole)} bytes in all]".encode()
+    kept = whole[: most - len(mark)] + mark if most > len(mark) else whole[:most]
+    return kept.decode("utf-8", "ignore")

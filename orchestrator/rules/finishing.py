@@ -1,0 +1,287 @@
+"""From findings to the answer: digests, selection, synthesis, conflicts, critique, one revision.
+Pure.
+
+Everything but the synthesis is optional: what fails, is not affordable or comes too late is left
+out and said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from orchestrator.contracts import Call, CallKind, Contract, Finding, Synthesis
+from orchestrator.events import Ask
+from orchestrator.materials import Critique, Digest, Judgement, Verdicts
+from orchestrator.rules import context, verifying
+from orchestrator.rules import gathering as material
+from orchestrator.rules.calls import fitting_call, free_call, purpose_of
+from orchestrator.rules.settling import update
+from orchestrator.rules.state import State
+
+CONFLICTS_JUDGED = 3
+ROLL = "ROLL"
+"""In the purpose of a batch's digest: a subtask's id has no capitals."""
+ROUNDS = 3
+"""How often batches of findings are rolled up before the rest is cut."""
+NARROW_SHARE = 4
+"""A quarter of the context can always be paid: what is kept for the synthesis counts up to a token
+a byte, the context four bytes a token.
+"""
+
+
+def next_ask(state: State) -> Ask | None:
+    """The next call on the way to the answer; None: wait for what is in flight, or done."""
+    if state.finishing.synthesis is None:
+        verification = _next_verification(state)
+        if verification is not None:
+            return verification
+    if not state.finishing.by_template and state.finishing.synthesis is None:
+        before = _next_digest(state) or _next_roll(state) or _next_selection(state)
+        if before is not None:
+            return before
+    if state.flights:
+        return None
+    if state.finishing.synthesis is None:
+        return _synthesis(state)
+    if state.finishing.synthesis.by_template:
+        return None
+    return _next_conflict(state) or _critique(state) or _revision(state)
+
+
+def close(state: State, now: datetime) -> State:
+    """A run is over when nothing is in flight and no call is left to make."""
+    if state.phase != "synthesizing" or state.flights:
+        return state
+    over = state.finishing.synthesis is not None and next_ask(state) is None
+    if over or state.stopped_by("cancelled"):
+        return replace(state, phase="closed", finished=now)
+    return state
+
+
+def material_of(state: State, call: Call) -> Contract:
+    """What a call that belongs to no subtask works from."""
+    purpose = purpose_of(call.id)
+    match call.kind:
+        case "plan":
+            return material.for_plan(state)
+        case "replan":
+            return material.for_replan(state)
+        case "digest":
+            return material.for_digest(state, _to_digest(state, purpose), purpose)
+        case "judge":
+            return material.for_judge(state, _question(state, purpose), purpose)
+        case "verify":
+            return verifying.material(state, purpose, material.broken(state, purpose))
+        case "critique":
+            return material.for_critique(state)
+        case _:
+            return material.for_synthesis(state)
+
+
+# ---------------------------------------------------------------- before the synthesis
+
+
+def _next_verification(state: State) -> Ask | None:
+    asks = (_optional(state, "verify", purpose) for purpose in verifying.purposes(state))
+    return next((ask for ask in asks if ask is not None), None)
+
+
+def _next_digest(state: State) -> Ask | None:
+    limit = state.goal.limits.digest_above_tokens * context.BYTES_PER_TOKEN
+    for finding in state.usable:
+        long = len(finding.content.encode()) > limit and not finding.digest
+        ask = _optional(state, "digest", f"digest-{finding.subtask_id}") if long else None
+        if ask is not None:
+            return ask
+    return None
+
+
+def _next_roll(state: State) -> Ask | None:
+    """Rounds of digests over batches, until the findings fit into the supervisor's context."""
+    digesting = any(
+        each.subtask_id in state.work and f"digest-{each.subtask_id}" == purpose_of(key)
+        for key in state.flights
+        for each in state.usable
+    )
+    if digesting or state.finishing.round >= ROUNDS or context.fits(state):
+        return None
+    for place, batch in enumerate(context.batches(state)):
+        ask = _optional(state, "digest", _roll(state, place)) if len(batch) > 1 else None
+        if ask is not None:
+            return ask
+    return None
+
+
+def _roll(state: State, place: int) -> str:
+    return f"digest-{ROLL}{state.finishing.round + 1}-{place}"
+
+
+def _to_digest(state: State, purpose: str) -> tuple[Finding, ...]:
+    """One finding that is too long, or a batch of them."""
+    for place, batch in enumerate(context.batches(state)):
+        if purpose == _roll(state, place):
+            return batch
+    subject = purpose.removeprefix("digest-")
+    return tuple(each for each in state.usable if each.subtask_id == subject)
+
+
+def _next_selection(state: State) -> Ask | None:
+    assert state.plan is not None
+    wanted = state.plan.strategy == "select" and len(state.usable) > 1
+    return _optional(state, "judge", "judge") if wanted else None
+
+
+def _question(state: State, purpose: str) -> str:
+    assert state.plan is not None
+    synthesis = state.finishing.synthesis
+    if synthesis is None:
+        return state.plan.synthesis_instruction or state.goal.text
+    place = int(purpose.removeprefix("judge-conflict")) - 1
+    return f"Which side of this contradiction is right? {synthesis.conflicts[place]}"
+
+
+# ---------------------------------------------------------------- the synthesis and after
+
+
+def _synthesis(state: State) -> Ask:
+    over = state.deadline is not None and state.now >= state.deadline
+    if not (state.finishing.by_template or over):
+        for share in (1, NARROW_SHARE):
+            wanted = material.for_synthesis(state, context.room(state) // share)
+            ask = fitting_call(state, "synthesize", "synthesize", wanted, keep=False)
+            if state.ledger.fits(ask.amount, keep=False):
+                return ask
+    return free_call(state, "synthesize", "synthesize", material.for_synthesis(state))
+
+
+def _next_conflict(state: State) -> Ask | None:
+    synthesis = state.finishing.synthesis
+    assert synthesis is not None
+    listed = () if state.finishing.revised else synthesis.conflicts[:CONFLICTS_JUDGED]
+    for place in range(len(listed)):
+        ask = _optional(state, "judge", f"judge-conflict{place + 1}")
+        if ask is not None:
+            return ask
+    return None
+
+
+def _critique(state: State) -> Ask | None:
+    return _optional(state, "critique", "critique")
+
+
+def _revision(state: State) -> Ask | None:
+    finishing = state.finishing
+    serious = [each for each in finishing.issues or () if each.severity != "info"]
+    hopeless = finishing.revised or "revision" in finishing.given_up or _late(state)
+    if hopeless or not (serious or finishing.conflicts):
+        return None
+    wanted = material.for_synthesis(state, context.room(state))
+    ask = fitting_call(state, "synthesize", "synthesize", wanted, keep=False)
+    return ask if state.ledger.fits(ask.amount, keep=False) else None
+
+
+def _optional(state: State, kind: CallKind, purpose: str) -> Ask | None:
+    """A call that is left out when it was given up, does not fit or comes too late."""
+    if purpose in state.finishing.given_up or _late(state):
+        return None
+    flying = [purpose_of(key) for key in state.flights]
+    if purpose in flying or len(flying) >= state.goal.limits.concurrency:
+        return None
+    wanted = material_of(state, Call(id=f"{purpose}-0", kind=kind))
+    keep = state.finishing.synthesis is None
+    ask = fitting_call(state, kind, purpose, wanted, keep=keep)
+    return ask if state.ledger.fits(ask.amount, keep=keep) else None
+
+
+def _late(state: State) -> bool:
+    return state.stop is not None
+
+
+def asked(state: State, ask: Ask) -> State:
+    """Remember what had to be cut for a call, so that the report can say it."""
+    cut = getattr(ask.material, "cut", ())
+    if not cut:
+        return state
+    known = tuple(dict.fromkeys((*state.finishing.cut, *cut)))
+    return replace(state, finishing=replace(state.finishing, cut=known))
+
+
+# ---------------------------------------------------------------- what came back
+
+
+def take(
+    state: State, call: Call, value: Digest | Judgement | Critique | Verdicts | None, why: str
+) -> State:
+    """The reply to an optional call; None: it is left out, and the report says why."""
+    purpose = purpose_of(call.id)
+    finishing = replace(state.finishing, given_up=(*state.finishing.given_up, purpose))
+    state = replace(state, finishing=finishing)
+    if value is None:
+        note = f"{call.kind} was left out: {why}"
+        return replace(state, notes=(*state.notes, note))
+    if isinstance(value, Digest):
+        return _take_digest(state, purpose.removeprefix("digest-"), value)
+    if isinstance(value, Verdicts):
+        return verifying.take(state, purpose, value)
+    if isinstance(value, Judgement):
+        return _take_judgement(state, purpose, value)
+    return replace(state, finishing=replace(finishing, issues=value.issues))
+
+
+def _take_digest(state: State, subject: str, digest: Digest) -> State:
+    if subject in state.work:
+        finding = state.work[subject].finding
+        assert finding is not None
+        shorter = finding.model_copy(update={"digest": digest.text})
+        return update(state, subject, lambda each: replace(each, finding=shorter))
+    return _take_roll(state, subject, digest)
+
+
+def _take_roll(state: State, subject: str, digest: Digest) -> State:
+    """A batch was rolled up; the round is over when every batch of more than one has been."""
+    finishing = state.finishing
+    batches = context.batches(state)
+    rolled = Finding(subtask_id=subject, status="complete", content=digest.text, confidence=100)
+    rolling = {**finishing.rolling, subject.rpartition("-")[2]: rolled}
+    if any(len(batch) > 1 and str(place) not in rolling for place, batch in enumerate(batches)):
+        return replace(state, finishing=replace(finishing, rolling=rolling))
+    whole = tuple(
+        rolling[str(place)] if len(batch) > 1 else batch[0] for place, batch in enumerate(batches)
+    )
+    finishing = replace(finishing, rolled=whole, rolling={}, round=finishing.round + 1)
+    return replace(state, finishing=finishing)
+
+
+def _take_judgement(state: State, purpose: str, judgement: Judgement) -> State:
+    finishing = state.finishing
+    if purpose == "judge":
+        return replace(state, finishing=replace(finishing, judgement=judgement))
+    assert finishing.synthesis is not None
+    conflict = finishing.synthesis.conflicts[int(purpose.removeprefix("judge-conflict")) - 1]
+    ruled = f"judged for {judgement.winner}" if judgement.winner else "could not be decided"
+    said = f"{conflict} ({ruled}: {judgement.why})"
+    return replace(state, finishing=replace(finishing, conflicts=(*finishing.conflicts, said)))
+
+
+def take_synthesis(state: State, synthesis: Synthesis | None, why: str) -> State:
+    if synthesis is None:
+        return no_synthesis(state, why)
+    finishing = state.finishing
+    revised = finishing.synthesis is not None
+    return replace(state, finishing=replace(finishing, synthesis=synthesis, revised=revised))
+
+
+def no_synthesis(state: State, why: str) -> State:
+    """The first synthesis is replaced by a template; a failed revision leaves what there is."""
+    finishing = state.finishing
+    if finishing.synthesis is not None:
+        note = f"The answer could not be revised: {why}"
+        finishing = replace(finishing, given_up=(*finishing.given_up, "revision"))
+    elif finishing.by_template:
+        finishing = replace(finishing, synthesis=Synthesis(answer="", by_template=True))
+        return replace(state, finishing=replace(finishing, unwritten=why))
+    else:
+        # What the gap says is in no note as well.
+        return replace(state, finishing=replace(finishing, by_template=True, unwritten=why))
+    return replace(state, finishing=finishing, notes=(*state.notes, note))

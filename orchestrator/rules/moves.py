@@ -1,0 +1,225 @@
+"""What the supervisor does next: `moves = next_moves(state)`, pure; its clock is `state.now`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from orchestrator.contracts import CallKind
+from orchestrator.events import (
+    Ask,
+    AskPerson,
+    AskRaise,
+    Cut,
+    Move,
+    Prepare,
+    Started,
+    Stop,
+    UseTool,
+)
+from orchestrator.money import keeping
+from orchestrator.policies import POLICIES
+from orchestrator.rules import finishing, graph, outages, teams
+from orchestrator.rules import gathering as material
+from orchestrator.rules.calls import fitting_call, free_call
+from orchestrator.rules.reducer import apply
+from orchestrator.rules.settling import held_back
+from orchestrator.rules.state import Progress, State
+from orchestrator.rules.work_calls import work_call
+
+
+def next_moves(state: State) -> tuple[Move, ...]:
+    """Everything that can start now, in order; each move takes the ones before it into account."""
+    return tuple(_moves(state))
+
+
+def _moves(state: State) -> Iterator[Move]:
+    while (move := _next(state) or teams.word_above(state)) is not None:
+        yield move
+        state = apply(state, Started(move))
+
+
+def _next(state: State) -> Move | None:
+    now = state.now
+    if state.stopped_by("cancelled"):
+        return _cut(state)
+    if state.phase == "preparing":
+        return Prepare() if not state.flights and not state.stop else None
+    ending = _cut_ending(state)
+    if ending is not None:
+        return ending
+    if state.paused:
+        return None
+    deadline = state.work_deadline
+    if state.phase in ("planning", "working") and deadline and now >= deadline:
+        return _cut(state) if state.stop else Stop("deadline", "the deadline was reached")
+    match state.phase:
+        case "planning":
+            return outages.next_reach(state) or _plan(state)
+        case "working":
+            return outages.needless_look(state) or outages.next_reach(state) or _work(state, now)
+        case "synthesizing":
+            return _overdue(state, now) or outages.next_reach(state) or _finish(state)
+        case _:
+            return None
+
+
+def _finish(state: State) -> Move | None:
+    return None if state.out_of_reach else finishing.next_ask(state)
+
+
+def _overdue(state: State, now: datetime) -> Move | None:
+    """At the last deadline a model's synthesis is cut; the template's costs nothing and is not."""
+    if state.deadline is None or now < state.deadline:
+        return None
+    if not state.stop:
+        return Stop("deadline", "the deadline was reached")
+    paid = tuple(key for key in state.ledger.reserved if not state.flights[key].cut)
+    return Cut(paid) if paid else None
+
+
+def _plan(state: State) -> Move | None:
+    if state.flights or state.stop:
+        return None
+    wanted = material.for_plan(state)
+    if wanted.ready is not None or not state.goal.use_models:
+        return free_call(state, "plan", "plan", wanted)
+    ask = fitting_call(state, "plan", "plan", wanted)
+    if not state.ledger.fits(ask.amount):
+        if state.short:
+            return None
+        why = keeping.why_short(state.goal, state.brief, state.ledger.cap)
+        return _out_of_money(state, why)
+    return ask
+
+
+def _work(state: State, now: datetime) -> Move | None:
+    if state.stop or state.short or len(state.flights) >= state.goal.limits.concurrency:
+        return None
+    return _replan(state) or _first(state, now) or _without_replan(state)
+
+
+def _cut(state: State) -> Move | None:
+    ids = tuple(key for key, flight in state.flights.items() if not flight.cut)
+    return Cut(ids) if ids else None
+
+
+def _cut_ending(state: State) -> Move | None:
+    """Cut the activities of subtasks that a person ended."""
+    ids = tuple(
+        key
+        for key, flight in state.flights.items()
+        if not flight.cut
+        and (owner := state.work.get(flight.move.subtask_id)) is not None
+        and owner.ending
+    )
+    return Cut(ids) if ids else None
+
+
+def _replan(state: State) -> Move | None:
+    flying = any(key.startswith("replan-") for key in state.flights)
+    if not state.replanning.setbacks or flying or state.out_of_reach:
+        return None
+    ask = fitting_call(state, "replan", "replan", material.for_replan(state))
+    return ask if state.ledger.fits(ask.amount) else None
+
+
+def _without_replan(state: State) -> Move | None:
+    """What failed takes down what needs it, but only once everything else has been done."""
+    if state.flights or state.waiting_since or state.out_of_reach or not state.replanning.setbacks:
+        return None
+    return _out_of_money(state, "the rest of the budget does not cover changing the plan")
+
+
+def _first(state: State, now: datetime) -> Move | None:
+    """The move of the first subtask, by the longest remaining chain, that can be made now."""
+    late = False
+    for progress in _ready(state):
+        if progress.stage == "person":
+            return AskPerson(progress.subtask.id, progress.reason)
+        if _cannot_finish(state, progress, now):
+            late = True
+            continue
+        move = _start(state, progress)
+        if move is not None:
+            return move
+    if late and not state.flights:
+        return Stop("deadline", "what is left could not have finished before the deadline")
+    return None
+
+
+def _ready(state: State) -> list[Progress]:
+    """Subtasks that can start now, the one with the longest remaining chain first."""
+    below = graph.chain_below([progress.subtask for progress in state.work.values()])
+    held = held_back(state)
+    ready = [
+        progress
+        for key, progress in state.work.items()
+        if progress.finding is None
+        and not progress.flight
+        and key not in held
+        and not (progress.stage == "person" and progress.asked)
+        and all(state.settled(edge) for edge in progress.subtask.depends_on)
+    ]
+    return sorted(ready, key=lambda progress: -below[progress.subtask.id])
+
+
+def _cannot_finish(state: State, progress: Progress, now: datetime) -> bool:
+    """Whether a call would end after the deadline, going by the mean of this run's finished
+    ones.
+    """
+    if state.work_deadline is None or progress.tier == "none":
+        return False
+    spans = [
+        (each.finished - each.started).total_seconds() / max(len(each.tries), 1)
+        for each in state.findings
+        if each.started and each.finished and each.status == "complete"
+    ]
+    if not spans:
+        return False
+    return now + timedelta(seconds=sum(spans) / len(spans)) > state.work_deadline
+
+
+def _start(state: State, progress: Progress) -> Move | None:
+    """The move that starts a subtask; None: wait, because something in flight may release money."""
+    subtask = progress.subtask
+    role = state.brief.role(subtask.role)
+    if progress.tier == "none":
+        number = state.numbers.get(f"use_tool-{subtask.id}", 0) + 1
+        wanted = material.for_work(state, progress)
+        return UseTool(f"use_tool-{subtask.id}-{number}", subtask.id, wanted)
+    if state.out_of_reach:
+        return None
+    if role.team and progress.stage == "work":
+        return teams.start(state, progress) or _wait_or_stop(state)
+    if progress.stage != "work":
+        return _affordable(state, _ask(state, progress))
+    ask = work_call(state, progress)
+    less = ask.call.tier != progress.tier or ask.call.max_output < POLICIES["work"].max_output
+    if less and state.ledger.reserved:
+        # What is in flight may give back enough to ask as was planned.
+        return None
+    return _affordable(state, ask)
+
+
+def _affordable(state: State, ask: Ask) -> Move | None:
+    if state.ledger.fits(ask.amount):
+        return ask
+    return _wait_or_stop(state)
+
+
+def _wait_or_stop(state: State) -> Move | None:
+    if state.ledger.reserved:
+        return None
+    return _out_of_money(state, "the rest of the budget does not cover another call")
+
+
+def _out_of_money(state: State, why: str) -> Move:
+    return AskRaise(why) if state.goal.wait_for_raise else Stop("budget", why)
+
+
+def _ask(state: State, progress: Progress) -> Ask:
+    """A review of a draft, or a better instruction."""
+    kind: CallKind = "review" if progress.stage == "review" else "refine"
+    wanted = material.for_subtask(state, progress)
+    return fitting_call(state, kind, f"{kind}-{progress.subtask.id}", wanted, progress=progress)

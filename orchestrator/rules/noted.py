@@ -1,0 +1,48 @@
+"""What is to be known of the bills of single calls: said once, with all the calls it is true of.
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+
+from orchestrator.contracts import Bill, Call
+from orchestrator.money.ledger import Amount
+from orchestrator.rules.state import State
+
+MOST_NAMED = 5
+"""Calls that a line names; the others are counted."""
+DEARER = "by our prices it cost more than was reserved for it"
+LONGER = "the endpoint counted more tokens than were reserved for it"
+
+
+def with_bill(state: State, call: Call, bill: Bill, reserved: Amount) -> State:
+    """The state that knows what its worker says of a bill, and that it is above the reservation:
+    in dollars if they tell, else in tokens.
+    """
+    assert call.model is not None, "what asks no model has no bill"
+    cost, tokens = bill.dollars or Decimal(0), bill.usage.total
+    if bill.note:
+        state = _with(state, bill.note, call.id)
+    if call.model.prices and cost > reserved.dollars:
+        return _with(state, DEARER, f"{call.id}: ${cost}, reserved ${reserved.dollars}")
+    if tokens > reserved.tokens:
+        return _with(state, LONGER, f"{call.id}: {tokens}, reserved {reserved.tokens}")
+    return state
+
+
+def _with(state: State, what: str, call: str) -> State:
+    known = state.of_bills.get(what, ())
+    return replace(state, of_bills={**state.of_bills, what: (*known, call)})
+
+
+def lines(state: State) -> Iterator[str]:
+    """One a thing to know, whatever the number of calls."""
+    for what, calls in state.of_bills.items():
+        named = "; ".join(calls[:MOST_NAMED])
+        more = len(calls) - MOST_NAMED
+        named += f"; and {more} more" if more > 0 else ""
+        which = "One call" if len(calls) == 1 else f"{len(calls)} calls, each"
+        yield f"{which}: {what} ({named})."

@@ -1,0 +1,347 @@
+"""The state of a run and what can happen to it: plain values. `reducer.apply` is the only way it
+changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+
+from orchestrator import policies
+from orchestrator.contracts import (
+    Bill,
+    Briefing,
+    Draft,
+    Finding,
+    Given,
+    Goal,
+    NoAnswer,
+    Plan,
+    Problem,
+    Remark,
+    Revision,
+    RoleTier,
+    Standstill,
+    Subtask,
+    Synthesis,
+    Tier,
+    Try,
+    Undone,
+    Unreached,
+    Usage,
+)
+from orchestrator.events import Ask, Flying, Stop, StopReason
+from orchestrator.materials import Issue, Judgement, Verdicts
+from orchestrator.money.ledger import Ledger
+from orchestrator.policies import Options
+from orchestrator.view import Phase, Preview
+
+Stage = Literal["work", "review", "refine", "person"]
+
+
+# ---------------------------------------------------------------- what a run is
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far one subtask is."""
+
+    subtask: Subtask
+    tier: RoleTier
+    """Of the next or current try, as it is due; `called`: as the money allowed it."""
+    called: RoleTier = "none"
+    stage: Stage = "work"
+    """What its next or current activity is for."""
+    tries: tuple[Try, ...] = ()
+    unanswered: tuple[NoAnswer, ...] = ()
+    reason: str = ""
+    """Why the last try was not accepted, or what a person answered."""
+    flight: str = ""
+    """The id of the activity in flight."""
+    answers: tuple[str, ...] = ()
+    """What people answered it: sources of its finding."""
+    asked: datetime | None = None
+    """When a person was asked, or could have been."""
+    ending: str = ""
+    """Why a person ended it while its activity was in flight."""
+    former: tuple[str, ...] = ()
+    """Roles that have had it before: none gets it again."""
+    relieved: bool = False
+    """Whether the present role has it for one last try, after all of those before."""
+    last: Draft | None = None
+    finding: Finding | None = None
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+    paid: Bill = field(default_factory=Bill)
+    started: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Flight:
+    """One activity in flight."""
+
+    move: Flying
+    started: datetime
+    options: Options | None = None
+    """Timeouts and retries of its activity; None: a run of its own has none."""
+    cut: int = 0
+    """The number of the cut that it waits to come back from; 0: it was not cut."""
+    cut_at: datetime | None = None
+
+    @property
+    def timeouts(self) -> Options:
+        """Of what is carried out by an activity."""
+        assert self.options is not None, "a run of its own has no timeouts"
+        return self.options
+
+
+@dataclass(frozen=True)
+class Outage:
+    """The endpoint cannot be reached: nothing is asked until it answers again."""
+
+    since: datetime
+    unreached: Unreached
+    tier: Tier
+    """Of the call that met it: whoever serves it knows the endpoint."""
+    number: int = 1
+    """How many times in a row; the pause before the next look at the endpoint grows with it."""
+    found: bool = False
+    """Whether the endpoint was found again, and no model has answered yet."""
+    before: float = 0.0
+    """Seconds for which it was lost the times before: they count towards the limit, too."""
+
+
+@dataclass(frozen=True)
+class Setback:
+    """A subtask that ended badly and that the rest of the plan needs: a reason to replan."""
+
+    subtask_id: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Replanning:
+    """How the plan has been changed, and whether it is to be changed now."""
+
+    count: int = 0
+    """Calls made, raised before each one."""
+    setbacks: tuple[Setback, ...] = ()
+    """What waits to be dealt with."""
+    covered: int = 0
+    """How many of the setbacks the call in flight deals with."""
+    errors: tuple[str, ...] = ()
+    revisions: tuple[Revision, ...] = ()
+    used_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finishing:
+    """How far the answer is."""
+
+    synthesis: Synthesis | None = None
+    by_template: bool = False
+    """Whether no model may write the synthesis any more."""
+    unwritten: str = ""
+    """Why the answer could not be written as it was to be; empty: it was, or nobody tried."""
+    given_up: tuple[str, ...] = ()
+    """Purposes of optional calls that will not be asked again."""
+    to_verify: tuple[Remark, ...] = ()
+    """The first remarks of a review by rank, for a model to verify."""
+    verified: Mapping[str, Verdicts] = field(default_factory=dict)
+    """What was said of them, by the purpose of the call."""
+    rolled: tuple[Finding, ...] = ()
+    """Digests of batches of findings, when the findings do not fit into one context."""
+    rolling: Mapping[str, Finding] = field(default_factory=dict)
+    """Batches of the current round that are done, by their place."""
+    round: int = 0
+    cut: tuple[str, ...] = ()
+    """Whose findings a model was shown the beginning of only."""
+    judgement: Judgement | None = None
+    """Which of several attempts at one question is best."""
+    conflicts: tuple[str, ...] = ()
+    """The synthesis's conflicts that were judged, with the verdict."""
+    issues: tuple[Issue, ...] | None = None
+    """What the critic found; None: not asked yet."""
+    revised: bool = False
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything the supervisor knows."""
+
+    run_id: str
+    goal: Goal
+    started: datetime
+    now: datetime
+    """The latest recorded moment: no event before it can come any more that knows its own."""
+    ledger: Ledger
+    first_run_id: str = ""
+    """Temporal's id of this run's first execution: it stays when the run is reset, so that what
+    was asked before is recognised.
+    """
+    phase: Phase = "preparing"
+    briefing: Briefing | None = None
+    plan: Plan | None = None
+    plan_errors: tuple[str, ...] = ()
+    plan_tries: int = 0
+    work: Mapping[str, Progress] = field(default_factory=dict)
+    """By subtask id, in plan order."""
+    flights: Mapping[str, Flight] = field(default_factory=dict)
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """How many activities each purpose (`work-t3`) has had: the next id's number."""
+    transport: Mapping[str, int] = field(default_factory=dict)
+    """How many calls of a purpose ended without an answer since its last answer."""
+    needed: Mapping[str, int] = field(default_factory=dict)
+    """By purpose and tier, the input tokens that the worker counted when it refused a reservation.
+    """
+    broken: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict)
+    """Malformed answers by purpose, to be mended."""
+    roomier: tuple[str, ...] = ()
+    """Purposes whose last answer was cut off at its limit: asked once more with twice the limit."""
+    replanning: Replanning = field(default_factory=Replanning)
+    finishing: Finishing = field(default_factory=Finishing)
+    first_paid: datetime | None = None
+    waited: float = 0.0
+    """Seconds after the first paid call in which nothing but a person or a lost endpoint kept the
+    run: the deadline stood still.
+    """
+    waited_before: float = 0.0
+    """Seconds of such waiting before the first paid call: no deadline ran yet."""
+    waiting_since: datetime | None = None
+    estimate: Preview | None = None
+    """What the plan was expected to cost and take, before it ran."""
+    proposed: datetime | None = None
+    """Since when the plan waits for approval."""
+    paused: bool = False
+    short: str = ""
+    """Why the run waits for a higher cap."""
+    short_since: datetime | None = None
+    outage: Outage | None = None
+    standing: Mapping[str, Standstill] = field(default_factory=dict)
+    """What each team in flight last said of its waiting, by the id of its flight."""
+    told_above: Standstill | None = None
+    """What this team last said to the run above it."""
+    heard: bool = False
+    """Whether a model has ever answered this run."""
+    cuts: int = 0
+    orders: tuple[Given, ...] = ()
+    """Of people, in the order of their turns."""
+    resets: tuple[Undone, ...] = ()
+    """What was undone, once for each execution that was left."""
+    stop: Stop | None = None
+    notes: tuple[str, ...] = ()
+    of_bills: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What is to be known of bills, each with the calls it is true of."""
+    cheaper: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Subtasks that the cap left a cheaper model for than was due, by both tiers in words."""
+    unpaid_calls: int = 0
+    """Calls that brought no answer and surely cost nothing, those of teams included."""
+    finished: datetime | None = None
+
+    @property
+    def brief(self) -> Briefing:
+        """The Briefing, once `prepare` has returned."""
+        assert self.briefing is not None, "no Briefing before prepare has returned"
+        return self.briefing
+
+    def given(self, number: int) -> Given | None:
+        """An order whose turn has come, by its number."""
+        return next((each for each in self.orders if each.number == number), None)
+
+    @property
+    def out_of_reach(self) -> bool:
+        """Whether no model can be asked now, because the endpoint does not answer."""
+        return self.outage is not None and not self.outage.found
+
+    @property
+    def reaching(self) -> bool:
+        """Whether an activity waits for the endpoint to answer again."""
+        return any(_reaches(flight) for flight in self.flights.values())
+
+    @property
+    def at_work(self) -> bool:
+        """Whether anything is in flight that is not only waiting."""
+        return not all(
+            _reaches(flight) or key in self.waiting_teams for key, flight in self.flights.items()
+        )
+
+    @property
+    def waiting_teams(self) -> Mapping[str, Standstill]:
+        """The teams in flight that do nothing but wait, by the id of their flight."""
+        return {key: word for key, word in self.standing.items() if word.why}
+
+    def settled(self, subtask_id: str) -> bool:
+        return self.work[subtask_id].finding is not None
+
+    @property
+    def all_settled(self) -> bool:
+        return all(progress.finding is not None for progress in self.work.values())
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Of the settled subtasks, in plan order."""
+        return tuple(each.finding for each in self.work.values() if each.finding is not None)
+
+    @property
+    def usable(self) -> tuple[Finding, ...]:
+        """Findings an answer can be made of: complete ones, and escalations with a partial."""
+        return tuple(finding for finding in self.findings if passes_on(finding))
+
+    @property
+    def work_deadline(self) -> datetime | None:
+        """When work is cut so that the synthesis still fits. None: the clock does not run, because
+        nothing was paid yet or the run waits for a person.
+        """
+        return self._after(self._work_seconds)
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When the synthesis is cut, too, and a template answers. None as above."""
+        return self._after(self.goal.limits.deadline_seconds)
+
+    @property
+    def _work_seconds(self) -> float:
+        total = self.goal.limits.deadline_seconds
+        kept = max(total * policies.SYNTHESIS_SHARE, policies.MIN_SYNTHESIS_SECONDS)
+        return total - min(kept, total / 2)
+
+    @property
+    def seconds_left(self) -> float:
+        """Of the working time, without what is kept for the synthesis."""
+        if self.first_paid is None:
+            return self._work_seconds
+        gone = (self.waiting_since or self.now) - self.first_paid
+        return self._work_seconds + self.waited - gone.total_seconds()
+
+    def _after(self, seconds: float) -> datetime | None:
+        if self.first_paid is None or self.waiting_since is not None:
+            return None
+        return self.first_paid + timedelta(seconds=seconds + self.waited)
+
+    def stopped_by(self, *reasons: StopReason) -> bool:
+        return self.stop is not None and self.stop.reason in reasons
+
+
+def first_state(run_id: str, goal: Goal, started: datetime, first_run_id: str) -> State:
+    """The state that a run begins with."""
+    ledger = Ledger.under(goal.limits)
+    return State(run_id, goal, started, started, ledger, first_run_id, heard=goal.heard)
+
+
+def _reaches(flight: Flight) -> bool:
+    return isinstance(flight.move, Ask) and flight.move.call.kind == "reach"
+
+
+def passes_on(finding: Finding) -> bool:
+    """Whether dependents run on this finding: it is complete, or escalated with a partial."""
+    return bool(partial_of(finding)) or finding.status == "complete"
+
+
+def partial_of(finding: Finding) -> str:
+    """What a finding hands on: the content of a complete one, the partial of an escalation."""
+    if finding.status == "complete":
+        return finding.content
+    escalated = finding.status == "escalated" and finding.escalation is not None
+    return finding.escalation.partial if escalated and finding.escalation else ""

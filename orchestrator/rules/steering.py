@@ -1,0 +1,275 @@
+"""What a person may tell a run: one row a command. Pure: a refusal with its reason, and an effect.
+
+`refusal` is asked twice, when the Update arrives and when its turn comes, so that of two that
+exclude each other one wins and the other is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from orchestrator import policies
+from orchestrator.contracts import HARD_SUBTASK_LIMIT, Draft, Given, Limits, Order
+from orchestrator.events import Steered, Stop
+from orchestrator.money import keeping
+from orchestrator.money.ledger import Amount, DoesNotFit
+from orchestrator.money.preview import predict
+from orchestrator.rules import graph, planning
+from orchestrator.rules.repair import answered_by_person
+from orchestrator.rules.settling import settle, skip, update
+from orchestrator.rules.state import Progress, State
+
+
+@dataclass(frozen=True)
+class Command:
+    """One steering command. `refusal` returns why it makes no sense now, or nothing."""
+
+    refusal: Callable[[State, Order], str]
+    effect: Callable[[State, Order, datetime], State]
+    done: str
+    """What the person is told; `{id}` is the subtask."""
+
+
+def refusal(state: State, name: str, order: Order) -> str:
+    """Why a command makes no sense now; empty: it may be carried out."""
+    if state.phase == "closed":
+        return "the run is over"
+    early = ("preparing", "planning")
+    if state.phase in early and name not in ("pause", "resume", "raise_cap"):
+        return "there is no plan yet; only pause, resume and raise make sense now"
+    return COMMANDS[name].refusal(state, order)
+
+
+def steer(state: State, event: Steered, now: datetime) -> State:
+    """The state after a command, with what became of it."""
+    why = refusal(state, event.command, event.order)
+    given = Given(
+        number=event.number,
+        command=event.command,
+        order=event.order,
+        at=event.at or now,
+        refused=why,
+        before=state.plan if event.command == "edit" and not why else None,
+    )
+    if not why:
+        state = COMMANDS[event.command].effect(state, event.order, now)
+    return replace(state, orders=(*state.orders, given))
+
+
+# ---------------------------------------------------------------- plans
+
+
+def _not_waiting_for_approval(state: State, _: Order) -> str:
+    return "" if state.phase == "approval" else "no plan waits for approval"
+
+
+def _approve(state: State, _order: Order, _now: datetime) -> State:
+    return replace(state, phase="working")
+
+
+def _bad_edit(state: State, order: Order) -> str:
+    if state.phase != "approval":
+        return _not_waiting_for_approval(state, order)
+    if order.plan is None:
+        return "no plan was given"
+    names = tuple(pinned.name for pinned in state.brief.inputs)
+    wrong = graph.problems(order.plan, state.brief.roles, names, HARD_SUBTASK_LIMIT)
+    return "; ".join(wrong)
+
+
+def _edit(state: State, order: Order, _now: datetime) -> State:
+    assert order.plan is not None
+    state = planning.adopt(state, order.plan)
+    note = f"The plan was edited{_by(order)} before it ran."
+    return replace(state, estimate=predict(state), notes=(*state.notes, note))
+
+
+def _reject(state: State, order: Order, _now: datetime) -> State:
+    why = f"the plan was rejected{_by(order)}" + (f": {order.text}" if order.text else "")
+    return replace(state, stop=Stop("declined", why))
+
+
+# ---------------------------------------------------------------- subtasks
+
+
+def _progress(state: State, order: Order) -> Progress | None:
+    return state.work.get(order.subtask_id)
+
+
+def _unknown(state: State, order: Order) -> str:
+    if _progress(state, order) is None:
+        return f"there is no subtask {order.subtask_id!r}; known: {', '.join(state.work)}"
+    return "" if state.phase == "working" else "work is not under way"
+
+
+def _not_asked(state: State, order: Order) -> str:
+    progress = _progress(state, order)
+    if progress is None or progress.stage != "person":
+        return _unknown(state, order) or f"{order.subtask_id} does not wait for an answer"
+    return "" if order.text.strip() else "the answer is empty"
+
+
+def _answer(state: State, order: Order, _now: datetime) -> State:
+    return answered_by_person(state, order.subtask_id, order.text, order.by)
+
+
+def _not_retryable(state: State, order: Order) -> str:
+    progress = _progress(state, order)
+    if progress is None or state.phase != "working":
+        return _unknown(state, order)
+    if progress.finding is None:
+        return f"{order.subtask_id} has not ended; there is nothing to retry"
+    if progress.finding.status == "complete":
+        return f"{order.subtask_id} is complete; fork the run to do it differently"
+    needed = [edge for edge in progress.subtask.depends_on if _missing(state, edge)]
+    return f"{order.subtask_id} needs {', '.join(needed)}: retry that first" if needed else ""
+
+
+def _missing(state: State, subtask_id: str) -> bool:
+    finding = state.work[subtask_id].finding
+    return finding is not None and finding.status in ("failed", "skipped", "cancelled")
+
+
+def _retry(state: State, order: Order, _now: datetime) -> State:
+    before = state.work[order.subtask_id]
+    subtask = before.subtask
+    if order.text.strip():
+        subtask = subtask.model_copy(update={"instruction": order.text})
+    fresh = planning.begun(state, subtask)
+    if order.tier and fresh.tier != "none":
+        fresh = replace(fresh, tier=order.tier)
+    fresh = replace(fresh, paid=before.paid, usage=before.usage, started=before.started)
+    return _revived(update(state, subtask.id, lambda _: fresh), subtask.id)
+
+
+def _revived(state: State, subtask_id: str) -> State:
+    """What was skipped because of a subtask waits again."""
+    assert state.plan is not None
+    for key in graph.dependents(state.plan.subtasks, subtask_id):
+        finding = state.work[key].finding
+        if finding is not None and finding.status == "skipped":
+            state = update(state, key, lambda each: replace(each, finding=None))
+    return state
+
+
+def _ended(state: State, order: Order) -> str:
+    progress = _progress(state, order)
+    if progress is None or state.phase != "working":
+        return _unknown(state, order)
+    if progress.finding is not None:
+        return f"{order.subtask_id} has ended: {progress.finding.status}"
+    return f"{order.subtask_id} is being ended already" if progress.ending else ""
+
+
+def _skip(state: State, order: Order, now: datetime) -> State:
+    why = f"skipped{_by(order)}" + (f": {order.text}" if order.text else "")
+    return _end(state, order.subtask_id, why, now)
+
+
+def _cancel(state: State, order: Order, now: datetime) -> State:
+    return _end(state, order.subtask_id, f"cancelled{_by(order)}", now)
+
+
+def _end(state: State, subtask_id: str, why: str, now: datetime) -> State:
+    """End a subtask: at once if nothing is in flight, else when the cut activity has answered."""
+    state = update(state, subtask_id, lambda each: replace(each, ending=why))
+    progress = state.work[subtask_id]
+    if progress.flight:
+        return state
+    if progress.started:
+        return settle(state, subtask_id, "cancelled", why, now)
+    return skip(state, subtask_id, why, now)
+
+
+def _not_supplyable(state: State, order: Order) -> str:
+    progress = _progress(state, order)
+    if progress is None or state.phase != "working":
+        return _unknown(state, order)
+    if progress.flight:
+        return f"{order.subtask_id} is at work; cancel it first"
+    if progress.finding is not None and progress.finding.status == "complete":
+        return f"{order.subtask_id} is complete"
+    return "" if order.text.strip() else "the finding is empty"
+
+
+def _supply(state: State, order: Order, now: datetime) -> State:
+    source = f"supplied by hand{_by(order)}"
+    draft = Draft(content=order.text, confidence=100, sources=(source,))
+    state = update(state, order.subtask_id, lambda each: replace(each, finding=None, last=draft))
+    state = _revived(state, order.subtask_id)
+    return settle(state, order.subtask_id, "complete", source, now)
+
+
+# ---------------------------------------------------------------- the run
+
+
+def _already_paused(state: State, _: Order) -> str:
+    return "the run is paused already" if state.paused else ""
+
+
+def _not_paused(state: State, _: Order) -> str:
+    return "" if state.paused else "the run is not paused"
+
+
+def _pause(state: State, _order: Order, _now: datetime) -> State:
+    return replace(state, paused=True)
+
+
+def _resume(state: State, _order: Order, _now: datetime) -> State:
+    return replace(state, paused=False)
+
+
+def _bad_cap(state: State, order: Order) -> str:
+    if order.limits is None:
+        return "no limit was given; raise dollars, model_calls or tokens"
+    cap, wanted = state.goal.limits, order.limits
+    lower = [
+        name
+        for name in ("dollars", "model_calls", "tokens")
+        if getattr(wanted, name) < getattr(cap, name)
+    ]
+    if lower:
+        return f"{', '.join(lower)}: below the present cap; a cap can only be raised"
+    if state.briefing is not None and state.briefing.within(wanted) != wanted:
+        most = state.briefing.most_dollars
+        return f"this deployment allows at most ${most:f} a run ({policies.MOST_RUN})"
+    same = all(getattr(wanted, name) == getattr(cap, name) for name in CAPS)
+    return "that is the present cap; name a higher one" if same else ""
+
+
+def _raise_cap(state: State, order: Order, _now: datetime) -> State:
+    assert order.limits is not None
+    raised: dict[str, object] = {name: getattr(order.limits, name) for name in CAPS}
+    limits: Limits = state.goal.limits.model_copy(update=raised)
+    try:
+        ledger = state.ledger.raised(limits)
+    except DoesNotFit:
+        return state
+    goal = state.goal.model_copy(update={"limits": limits})
+    if state.ledger.kept != Amount() and state.briefing and state.phase != "synthesizing":
+        ledger = keeping.grown(ledger, limits, state.briefing)
+    return replace(state, goal=goal, ledger=ledger, short="", short_since=None)
+
+
+CAPS = ("dollars", "model_calls", "tokens")
+
+
+def _by(order: Order) -> str:
+    return f" by {order.by}" if order.by else ""
+
+
+COMMANDS: Mapping[str, Command] = {
+    "approve": Command(_not_waiting_for_approval, _approve, "the plan is approved"),
+    "edit": Command(_bad_edit, _edit, "the edited plan runs"),
+    "reject": Command(_not_waiting_for_approval, _reject, "the plan is rejected"),
+    "answer": Command(_not_asked, _answer, "{id} goes on with the answer"),
+    "retry": Command(_not_retryable, _retry, "{id} is tried again"),
+    "skip": Command(_ended, _skip, "{id} is skipped"),
+    "supply": Command(_not_supplyable, _supply, "{id} has the finding that was given"),
+    "cancel_subtask": Command(_ended, _cancel, "{id} is cancelled"),
+    "pause": Command(_already_paused, _pause, "paused; what is in flight finishes"),
+    "resume": Command(_not_paused, _resume, "the run goes on"),
+    "raise_cap": Command(_bad_cap, _raise_cap, "the cap is raised"),
+}

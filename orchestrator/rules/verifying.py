@@ -1,0 +1,87 @@
+"""Which remarks of a review a model verifies, in which batches, and what it said of them. Pure.
+
+The analysers' remarks are the answer's base: a verdict is added to a remark and never takes one
+away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from orchestrator import policies
+from orchestrator.contracts import PinnedInput, Problem, Remark
+from orchestrator.materials import Place, Verdicts, VerifyMaterial
+from orchestrator.remarks import is_credential, merged_remarks, ranked, remarks_of
+from orchestrator.rules.state import State
+
+
+def wanted(state: State) -> bool:
+    """Whether a model verifies remarks of this run."""
+    playbook = state.brief.playbook
+    asked = playbook is not None and playbook.verify > 0 and state.goal.use_models
+    return asked and repository(state) is not None
+
+
+def chosen(state: State) -> State:
+    """The remarks that are to be verified, once the lenses have ended."""
+    playbook = state.brief.playbook
+    if playbook is None or not wanted(state):
+        return state
+    found = [each for finding in state.findings for each in remarks_of(finding)]
+    shown = [each for each in merged_remarks(found) if each.confidence >= shown_from(state)]
+    first = tuple(ranked(shown)[: playbook.verify])
+    return replace(state, finishing=replace(state.finishing, to_verify=first))
+
+
+def shown_from(state: State) -> int:
+    """The least confidence of a remark that the answer shows: the caller's, else the playbook's."""
+    said, playbook = state.goal.limits.min_confidence, state.brief.playbook
+    return said if said is not None else playbook.min_confidence if playbook else 0
+
+
+def repository(state: State) -> PinnedInput | None:
+    """The repository that the lenses looked at."""
+    pinned = (each for each in state.brief.inputs if each.kind == "repository")
+    return next(pinned, None)
+
+
+def purposes(state: State) -> tuple[str, ...]:
+    """One for each call that the chosen remarks need."""
+    calls = -(-len(state.finishing.to_verify) // policies.VERIFIED_AT_ONCE)
+    return tuple(f"verify-{number}" for number in range(1, calls + 1))
+
+
+def material(state: State, purpose: str, broken: Problem | None) -> VerifyMaterial:
+    """What one of these calls works from."""
+    remarks = _batch(state, purpose)
+    files = tuple(each.file for each in remarks)
+    seen = (each for finding in state.findings for each in remarks_of(finding))
+    places = {(each.file, each.line): None for each in seen if is_credential(each)}
+    pinned = repository(state)
+    assert pinned is not None, "remarks are chosen of a repository only"
+    return VerifyMaterial(
+        repository=pinned,
+        remarks=remarks,
+        withheld=tuple(Place(file=file, line=line) for file, line in places if file in files),
+        broken=broken,
+    )
+
+
+def verified(state: State) -> tuple[Remark, ...]:
+    """The remarks that were verified, each with its verdict."""
+    return tuple(
+        remark.model_copy(update={"verdict": said.verdict, "reason": said.reason})
+        for purpose, verdicts in state.finishing.verified.items()
+        for remark, said in zip(_batch(state, purpose), verdicts.verdicts, strict=True)
+    )
+
+
+def take(state: State, purpose: str, verdicts: Verdicts) -> State:
+    """What came back of one call."""
+    said = {**state.finishing.verified, purpose: verdicts}
+    return replace(state, finishing=replace(state.finishing, verified=said))
+
+
+def _batch(state: State, purpose: str) -> tuple[Remark, ...]:
+    first = (int(purpose.removeprefix("verify-")) - 1) * policies.VERIFIED_AT_ONCE
+    return state.finishing.to_verify[first : first + policies.VERIFIED_AT_ONCE]
