@@ -19,13 +19,16 @@ PAGES = sorted([*HOME.glob("*.md"), *HOME.glob("docs/*.md")])
 README = (HOME / "README.md").read_text(encoding="utf-8")
 REPAIR = (HOME / "docs" / "repair.md").read_text(encoding="utf-8")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+WORDS = (HOME / "docs" / "words.md").read_text(encoding="utf-8")
 FIGURES = (HOME / "docs" / "figures.md").read_text(encoding="utf-8")
 SPAN = re.compile(r"`([^`\n]+)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 REPEATED = re.compile(r"<!-- figures of: ([^\n]+) -->\n(.*?)(?:\n\n|\Z)", re.DOTALL)
 SAMPLES = {"COMMAND": "list", "TIER": "sonnet", "SHELL": "bash"}
 """What a placeholder stands for where not anything would do."""
-FOLDERS = "activities|bench|cli|docs|orchestrator|playbooks|roles|simulator|tests|workflows"
+FOLDERS = (
+    "activities|bench|cli|deployment|docs|orchestrator|playbooks|roles|simulator|tests|workflows"
+)
 ADDED = {name for page in PAGES for each in snippets(page) if (name := each.name)}
 """Files that a page has its reader write."""
 COMMANDS = getattr(typer.main.get_command(app), "commands")  # noqa: B009
@@ -161,6 +164,15 @@ def test_every_name_that_a_page_places_in_a_file_is_there() -> None:
             assert found, f"{page.name}: {path} has no {name}"
             seen += 1
     assert seen > 5
+
+
+def test_each_word_of_the_dictionary_is_what_the_code_calls_it() -> None:
+    rows = re.findall(r"^\| (\w+) \|.*\| `([\w/.]+)` \|$", WORDS, re.M)
+    assert len(rows) > 30
+    for word, path in rows:
+        code = (HOME / path).read_text(encoding="utf-8")
+        assert re.search(rf"^(class {word}\b|{word}\b.* = )", code, re.M), f"{path} has no {word}"
+    assert [word for word, _ in rows] == list(dict.fromkeys(word for word, _ in rows))
 
 
 # ---------------------------------------------------------------- figures

@@ -1,7 +1,10 @@
-"""What replays touches nothing of the world: the imports of the workflows, and the bans."""
+"""What replays touches nothing of the world, and each room knows only what it may: the imports of
+the workflows, the bans, and who imports whom.
+"""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import tomllib
@@ -10,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-CONFIG = ROOT / "workflows" / "ruff.toml"
+CONFIGS = {room: ROOT / room / "ruff.toml" for room in ("workflows", "orchestrator")}
 IMPURE = (
     "anthropic",
     "aiohttp",
@@ -22,7 +25,13 @@ IMPURE = (
 )
 SELDOM = {"anthropic", "detect_secrets", "markdown_it", "requests"}
 """Libraries that take long to load, and that most starts of worker and starter do without."""
-BANNED = tomllib.loads(CONFIG.read_text())["lint"]["flake8-tidy-imports"]["banned-api"]
+BANNED = {
+    (room, name): ban["msg"]
+    for room, config in CONFIGS.items()
+    for name, ban in tomllib.loads(config.read_text())["lint"]["flake8-tidy-imports"][
+        "banned-api"
+    ].items()
+}
 USES = {
     "datetime.timedelta": "from datetime import timedelta\ntimedelta(seconds=1)",
     "datetime.datetime.now": "import datetime\ndatetime.datetime.now(datetime.UTC)",
@@ -30,6 +39,7 @@ USES = {
     "asyncio.gather": "import asyncio\nasyncio.gather()",
     "asyncio.TaskGroup": "from asyncio import TaskGroup\nTaskGroup()",
     "asyncio.wait": "import asyncio\nasyncio.wait([])",
+    "pathlib.Path": "from pathlib import Path",
 }
 """How each banned name would be used; a module is simply imported."""
 
@@ -78,17 +88,73 @@ def test_the_names_that_must_not_be_loaded_are_names_of_what_is_installed() -> N
     assert found.returncode == 0, found.stderr
 
 
-@pytest.mark.parametrize("banned", sorted(BANNED))
-def test_each_ban_of_the_workflows_is_alive_and_names_the_remedy(banned: str) -> None:
-    found = ruff("--config", str(CONFIG), "-", code=USES.get(banned, f"import {banned}"))
-    assert BANNED[banned]["msg"] in found.stdout, found.stdout + found.stderr
+@pytest.mark.parametrize(("room", "banned"), sorted(BANNED))
+def test_each_ban_of_what_replays_is_alive_and_names_the_remedy(room: str, banned: str) -> None:
+    found = ruff("--config", str(CONFIGS[room]), "-", code=USES.get(banned, f"import {banned}"))
+    assert BANNED[room, banned] in found.stdout, found.stdout + found.stderr
 
 
-def test_opening_a_file_is_banned() -> None:
-    found = ruff("--config", str(CONFIG), "-", code="with open('x') as file:\n    file.read()")
-    assert "PTH123" in found.stdout
+@pytest.mark.parametrize("room", CONFIGS)
+def test_opening_a_file_is_banned(room: str) -> None:
+    code = "with open('x') as file:\n    file.read()"
+    assert "PTH123" in ruff("--config", str(CONFIGS[room]), "-", code=code).stdout
 
 
-def test_the_workflows_themselves_break_no_ban() -> None:
-    found = ruff("workflows")
+@pytest.mark.parametrize("room", CONFIGS)
+def test_what_replays_breaks_no_ban(room: str) -> None:
+    found = ruff(room)
     assert found.returncode == 0, found.stdout
+
+
+# ---------------------------------------------------------------- who may import whom
+
+NEVER = {
+    "orchestrator": ("deployment", "activities", "workflows", "cli", "simulator", "worker"),
+    "orchestrator/rules": ("orchestrator.views",),
+    "orchestrator/money": ("orchestrator.views",),
+    "orchestrator/recorded": ("orchestrator.views",),
+    "deployment": ("activities", "cli", "simulator", "orchestrator.views", "worker"),
+    "workflows": ("deployment", "cli", "simulator", "worker"),
+    "activities": ("workflows", "cli", "simulator", "worker"),
+    "cli/screen": ("deployment", "activities", "workflows", "temporalio.client"),
+    "simulator": ("deployment", "workflows", "cli", "worker"),
+}
+"""What a room, with those inside it, may not know."""
+ONLY = {
+    "anthropic": ("activities/claude/", "tests/"),
+    "cli": ("cli/", "starter.py", "bench/", "tests/"),
+    "simulator": ("simulator/", "bench/", "tests/"),
+}
+"""Who alone may know a module."""
+
+
+def imported(path: Path) -> set[str]:
+    """Dotted names of the modules that a file imports, and of what it takes from them."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.update(f"{node.module}.{each.name}" for each in node.names)
+    return found
+
+
+def knows(path: Path, module: str) -> bool:
+    return any(each == module or each.startswith(f"{module}.") for each in imported(path))
+
+
+@pytest.mark.parametrize(("room", "module"), [(r, m) for r in NEVER for m in NEVER[r]])
+def test_a_room_knows_nothing_that_it_must_not(room: str, module: str) -> None:
+    files = sorted((ROOT / room).rglob("*.py"))
+    assert files, f"{room}/ has no modules"
+    found = [str(each.relative_to(ROOT)) for each in files if knows(each, module)]
+    assert not found, f"{room}/ must not import {module}: {', '.join(found)}"
+
+
+@pytest.mark.parametrize("module", ONLY)
+def test_a_module_is_known_only_where_it_may_be(module: str) -> None:
+    shipped = [path for path in sorted(ROOT.rglob("*.py")) if ".venv" not in path.parts]
+    knowing = [str(each.relative_to(ROOT)) for each in shipped if knows(each, module)]
+    assert any(each.startswith(ONLY[module]) for each in knowing), f"nobody imports {module}"
+    found = [each for each in knowing if not each.startswith(ONLY[module])]
+    assert not found, f"only {', '.join(ONLY[module])} may import {module}: {', '.join(found)}"
