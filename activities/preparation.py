@@ -29,7 +29,7 @@ from orchestrator.contracts import (
     Plan,
     RoleCard,
 )
-from orchestrator.errors import BadGoal, BlobLost
+from orchestrator.errors import BadGoal, BlobLost, CapTooSmall
 from orchestrator.money import keeping
 from orchestrator.rules import graph
 
@@ -251,7 +251,7 @@ def _refuse_small_cap(goal: Goal, briefing: Briefing) -> None:
     if goal.use_models and (not goal.wait_for_raise or keeping.hopeless(goal, briefing)):
         why = keeping.short_of(goal, briefing)
         if why:
-            raise BadGoal(why)
+            raise CapTooSmall(why)
 
 
 def _refuse_bad_plan(goal: Goal, briefing: Briefing, unusable: Mapping[str, str]) -> None:

@@ -43,7 +43,7 @@ def read(run_id: str, look: Look) -> Ended:
     made = look.report or report(look.state)
     if look.report is not None or look.closed is WorkflowExecutionStatus.COMPLETED:
         return Ended(code_of(made.status), made)
-    if look.state.stop and look.state.stopped_by("refused"):
+    if look.state.stop and look.state.stopped_by("refused", "small cap"):
         return Ended(Code.REFUSED, reason=look.state.stop.why)
     if look.state.stop and look.state.stopped_by("unprepared"):
         return Ended(Code.FAILED, reason=f"run {run_id} failed: {look.state.stop.why}")

@@ -2,6 +2,7 @@
 
     ApplicationError (Temporal's)
       BadGoal             the caller's mistake; the run is refused
+        CapTooSmall       the least that it must ask for costs more
       NotBilled           surely not paid: Temporal retries, no sooner than the server asked
       EndpointUnreachable surely not paid: nobody is there; the run waits with the activity `reach`
       PossiblyBilled      may have been paid: never retried by Temporal; the ledger settles it
@@ -52,6 +53,10 @@ class OrchestrationError(ApplicationError):
 
 class BadGoal(OrchestrationError):
     """The goal names something that does not exist or asks for something absurd."""
+
+
+class CapTooSmall(BadGoal):
+    """No answer can be had for what the goal allows; the message says what would do."""
 
 
 class NotBilled(OrchestrationError):

@@ -38,7 +38,15 @@ from orchestrator.materials import (
 from orchestrator.money.ledger import Amount
 
 StopReason = Literal[
-    "budget", "allowance", "deadline", "cancelled", "endpoint", "declined", "refused", "unprepared"
+    "budget",
+    "allowance",
+    "deadline",
+    "cancelled",
+    "endpoint",
+    "declined",
+    "refused",
+    "small cap",
+    "unprepared",
 ]
 RUN_FAILED = "RunFailed"
 """The type of the error that closes a run that failed; its detail is the Report."""
@@ -215,8 +223,8 @@ class NotPrepared:
     """`prepare` refused the goal, or could not do its work: the run closes as failed."""
 
     why: str
-    refused: bool = False
-    """Whether the goal is at fault."""
+    reason: StopReason = "unprepared"
+    """Or, where the goal is at fault, how."""
     at: datetime | None = None
 
 

@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -417,6 +418,24 @@ async def test_a_run_that_the_worker_refuses_is_refused_input(
     assert code == Code.REFUSED
     assert "without a model a run needs a ready plan" in said.err
     assert said.out == ""
+
+
+@pytest.mark.anyio
+async def test_a_run_that_is_refused_for_its_cap_is_listed_as_that(
+    runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limits = GOAL.limits.model_copy(update={"dollars": Decimal("0.0001")})
+    async with runs.worker(script()):
+        poor = GOAL.model_copy(update={"limits": limits})
+        code = await run.run(connection, poor, arguments("cli-poor"))
+    assert code == Code.REFUSED
+    mine: dict[str, object] = {}
+    while mine.get("status") != "failed":
+        capsys.readouterr()
+        await list_command.run(connection, 100, True)
+        listed = json.loads(capsys.readouterr().out)
+        mine = next((each for each in listed if each["id"] == "cli-poor"), {})
+    assert mine["why"] == "cap too small"
 
 
 @pytest.mark.anyio

@@ -25,10 +25,10 @@ from orchestrator.events import (
 )
 from orchestrator.recorded.troubles import (
     ended_at,
-    refused,
     report_in,
     spent_nothing,
     trouble,
+    unprepared,
     words,
 )
 from orchestrator.rules.state import Flight
@@ -63,7 +63,7 @@ def failed(flight: Flight, error: ActivityError | ChildWorkflowError) -> Event:
     at = ended_at(error, flight.started, flight.options)
     if isinstance(flight.move, UseTool):
         return ToolEnded(flight.move, Draft(status="failed", reason=words(error)), at)
-    return NotPrepared(words(error), refused(error), at)
+    return NotPrepared(words(error), unprepared(error), at)
 
 
 def name_taken(flight: Flight, run_id: str) -> Event:

@@ -18,7 +18,7 @@ from temporalio.exceptions import (
 )
 
 from orchestrator.contracts import Bill, Contract, Report, Span, Unreached
-from orchestrator.events import Trouble, TroubleKind
+from orchestrator.events import StopReason, Trouble, TroubleKind
 from orchestrator.policies import Options
 
 Detail = TypeVar("Detail", bound=Contract)
@@ -35,6 +35,9 @@ KINDS: dict[str, TroubleKind] = {
     "EndpointUnreachable": "unreachable",
     "BlobLost": "lost",
 }
+
+
+REFUSALS: dict[str, StopReason] = {"BadGoal": "refused", "CapTooSmall": "small cap"}
 
 
 def trouble(error: ActivityError, started: datetime, options: Options) -> Trouble:
@@ -100,10 +103,11 @@ def words(error: ActivityError | ChildWorkflowError) -> str:
     return " ".join(text.split())[:500] or type(cause).__name__
 
 
-def refused(error: ActivityError) -> bool:
-    """Whether `prepare` refused the goal."""
+def unprepared(error: ActivityError) -> StopReason:
+    """Whether `prepare` refused the goal, and for its cap, or could not do its work."""
     cause = _innermost(error)
-    return isinstance(cause, ApplicationError) and cause.type == "BadGoal"
+    kind = cause.type if isinstance(cause, ApplicationError) else ""
+    return REFUSALS.get(kind or "", "unprepared")
 
 
 def report_in(cause: BaseException | None) -> Report | None:

@@ -110,8 +110,7 @@ def apply(state: State, event: Event) -> State:
         case Prepared():
             state = _prepared(landed(state, PREPARE), event)
         case NotPrepared():
-            reason: StopReason = "refused" if event.refused else "unprepared"
-            stopped = state.stop or Stop(reason, event.why)
+            stopped = state.stop or Stop(event.reason, event.why)
             state = replace(landed(state, PREPARE), stop=stopped)
         case Started():
             state = _started(state, event.move, now)

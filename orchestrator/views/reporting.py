@@ -39,6 +39,7 @@ _WORDS: Mapping[StopReason, str] = {
     "deadline": "deadline",
     "endpoint": "endpoint",
     "refused": "goal refused",
+    "small cap": "cap too small",
     "unprepared": "not prepared",
 }
 """What stopped a run that failed, as a list has room for it."""
