@@ -323,10 +323,14 @@ async def test_a_run_whose_worker_came_back_without_an_endpoint_says_so_and_is_h
 
         await until(said)
         assert for_markdown(line) in (await shown(client, "starved"))[1]
-        told = await unserved(client, endpoint.task_queue, ["haiku"], embedded=True)
+        # Each looks twice, some seconds apart.
+        told, polled = await asyncio.gather(
+            unserved(client, endpoint.task_queue, ["haiku"], embedded=True),
+            doctor.polled(client, endpoint.target),
+        )
         assert told == (in_words("", ["haiku"], embedded=True),)
         # What doctor says, in the shell of each.
-        checks = {check.name: check for check in await doctor.polled(client, endpoint.target)}
+        checks = {check.name: check for check in polled}
         assert checks["tiers"].mark == "bad" and checks["tiers"].detail.startswith("1 call wait")
         none = worker_endpoint(bare, True)[0].detail
         assert "none, as in this shell" in none and none.endswith("run: starter.py up")
