@@ -39,12 +39,13 @@ from activities.repositories.scratch import Snapshots
 from activities.seam import Model, Tool
 from activities.use_tool import Tools
 from bench.clients import outcome
+from cli.connection import Connection
 from deployment.replay import played
 from deployment.roots import Root
 from deployment.settings import Settings
 from deployment.storage import DirectoryStore
 from deployment.telemetry import runtime
-from deployment.temporal import plugin
+from deployment.temporal import Target, plugin
 from orchestrator.contracts import Capabilities, Goal, PinnedInput, Report
 from orchestrator.recorded.history import Fold
 from orchestrator.rules.state import State
@@ -292,3 +293,33 @@ async def runs(
         replayed = await played(history, started.store)
         assert replayed.differences == ()
         assert await folded(handle) == replayed.state, "a reader's state is the workflow's own"
+
+
+# ---------------------------------------------------------------- the command line
+
+
+@pytest.fixture
+def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No key, no server, no .env; and the state directory, which no refusal may create."""
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "STORE_URL", "HOLDFAST_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setitem(Settings.model_config, "env_file", None)
+    state = tmp_path / "state"
+    monkeypatch.setenv("HOLDFAST_STATE_DIR", str(state))
+    monkeypatch.chdir(tmp_path)
+    return state
+
+
+@pytest.fixture
+def connection(runs: Runs, bare_environment: Path) -> Connection:
+    """The command line's view of the test server; its store is the worker's."""
+    target = Target(
+        address=runs.client.service_client.config.target_host,
+        task_queue=runs.queue,
+        store_url=(runs.folder / "store").as_uri(),
+        ui_url="http://127.0.0.1:8233",
+        embedded=False,
+    )
+    return Connection(Settings(state_dir=bare_environment), target, runs.client)

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,9 +23,7 @@ from cli.exits import Code, Stop
 from cli.reading import Reader
 from conftest import Handle, Runs, seen
 from deployment import undoing
-from deployment.settings import Settings
 from deployment.storage import stored
-from deployment.temporal import Target
 from driving import subtask as subtask_of
 from orchestrator.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone
 from orchestrator.events import Ask, Move, WasReset
@@ -43,21 +40,11 @@ GOAL = Goal(text="Compare", plan=PLAN, use_models=True)
 
 
 @pytest.fixture
-def connection(runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
-    for name in ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE", "STORE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setitem(Settings.model_config, "env_file", None)
-    monkeypatch.setenv("HOLDFAST_STATE_DIR", str(tmp_path / "state"))
-    # A run gets stuck when it is replayed.
+def connection(connection: Connection, runs: Runs) -> Connection:
+    """To runs that get stuck when they are replayed."""
     runs.kept = 0
     runs.task_timeout = timedelta(seconds=2)
-    target = Target(
-        address=runs.client.service_client.config.target_host,
-        task_queue=runs.queue,
-        store_url=runs.store.root.as_uri(),
-        embedded=False,
-    )
-    return Connection(Settings(), target, runs.client)
+    return connection
 
 
 def backwards(state: State) -> list[Move]:

@@ -1,12 +1,10 @@
-"""Steering from the command line: who decides, what is refused, what a fork takes over."""
+"""Steering from the command line: who decides, what is refused."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-import re
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,18 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.clients import outcome
-from cli import plans
 from cli.commands import (
     approval,
-    cancel,
     completion,
-    edit,
-    fork,
     inbox,
     raising,
     run,
-    start,
     steering,
     watch,
 )
@@ -35,67 +27,19 @@ from cli.exits import Code, Stop
 from cli.goal import limits_of
 from cli.invocation import STARTER
 from cli.launch import goal_of_run
-from conftest import Runs, seen
-from deployment.settings import Settings
-from deployment.temporal import Target
+from conftest import Runs
 from orchestrator.contracts import (
     Approval,
-    Finding,
     Goal,
     Limits,
     Order,
-    Plan,
-    Report,
-    Revision,
-    Subtask,
 )
-from orchestrator.errors import AuthenticationRefused
 from orchestrator.rules import steering as core
 from orchestrator.view import Preview
-from scripted import ScriptedModel, ready, subtask, synthesizes, works
-from scripted import plans as planned
+from scripted import ready, subtask, works
+from steered import ALWAYS, GOAL, report_of, script, waiting
 
 pytestmark = pytest.mark.anyio
-
-ALWAYS = Approval(when="always")
-GOAL = Goal(text="Compare three engines", use_models=True, approval=ALWAYS)
-
-
-def script(**lines: object) -> ScriptedModel:
-    answers = {
-        "plan": [planned(subtask("t1"), subtask("t2", "t1"))],
-        "t1": [works("one")],
-        "t2": [works("two")],
-        "synthesize": [synthesizes("Both [t1] [t2].")],
-    }
-    return ScriptedModel(answers | lines)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def connection(runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
-    """The command line's view of the test server; its store is the worker's."""
-    for name in ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE", "STORE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setitem(Settings.model_config, "env_file", None)
-    monkeypatch.setenv("HOLDFAST_STATE_DIR", str(tmp_path / "state"))
-    target = Target(
-        address=runs.client.service_client.config.target_host,
-        task_queue=runs.queue,
-        store_url=(runs.folder / "store").as_uri(),
-        embedded=False,
-    )
-    return Connection(Settings(), target, runs.client)
-
-
-async def waiting(runs: Runs, connection: Connection, run_id: str, goal: Goal = GOAL) -> None:
-    """Start a run, with time as usual, and return once it asks a person something."""
-    with runs.env.with_time_skipping_disabled():
-        await start.run(connection, goal, run_id)
-    await seen(connection.handle(run_id), lambda view: view.waiting)
-
-
-async def report_of(connection: Connection, run_id: str) -> Report:
-    return await outcome(connection.handle(run_id))
 
 
 # ---------------------------------------------------------------- the rows
@@ -236,131 +180,6 @@ async def test_the_end_of_the_input_leaves_the_plan_waiting(
         assert (await report_of(connection, "cli-nobody")).status == "complete"
 
 
-# ---------------------------------------------------------------- editing
-
-
-async def test_an_edited_plan_from_a_file_runs_and_its_mistakes_are_listed_before_it_is_sent(
-    runs: Runs, connection: Connection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "plan.yaml"
-    model = script(t7=[works("seven")], synthesize=[synthesizes("Only [t7].")])
-    async with runs.worker(model):
-        await waiting(runs, connection, "cli-edit")
-        bad = subtask("t1", "t9", role="wizard", checks=[{"kind": "regex", "argument": "("}])
-        file.write_text(plans.as_yaml(ready(bad)))
-        with pytest.raises(Stop) as refused:
-            await edit.run(connection, "cli-edit", file)
-        for mistake in ("unknown role 'wizard'", "unknown subtask 't9'", "regex '('"):
-            assert mistake in str(refused.value)
-        same = ready(subtask("t1"), subtask("t2", "t1"))
-        file.write_text(same.model_copy(update={"synthesis_instruction": "x"}).model_dump_json())
-        file.write_text(plans.as_yaml(ready(subtask("t7", tier="haiku"))).replace("haiku", "opus"))
-        capsys.readouterr()
-        with pytest.raises(Stop, match="nothing was sent; to run the changed plan, say --yes"):
-            await edit.run(connection, "cli-edit", file)
-        said = capsys.readouterr().err
-        assert "+- id: t7" in said and "-- id: t1" in said
-        assert re.search(r"Expected before the change: \$0\.\d{4} .*; now: \$0\.\d{4} ", said)
-        assert await edit.run(connection, "cli-edit", file, yes=True) == Code.COMPLETE
-        assert "the edited plan runs" in capsys.readouterr().err
-        report = await report_of(connection, "cli-edit")
-        with pytest.raises(Stop, match="is over"):
-            await edit.run(connection, "cli-edit", file)
-    assert [each.subtask_id for each in report.findings] == ["t7"]
-    assert report.findings[0].tries[0].tier == "opus", "a person may choose any tier"
-
-
-@pytest.mark.parametrize(
-    ("change", "status"), [("s/part t2/the second part/", "complete"), ("", "declined")]
-)
-async def test_the_editor_gets_the_plan_and_what_is_unchanged_is_not_sent(
-    runs: Runs,
-    connection: Connection,
-    monkeypatch: pytest.MonkeyPatch,
-    change: str,
-    status: str,
-) -> None:
-    run_id = f"cli-editor-{status}"
-    monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.setenv("EDITOR", f"sed -i.old -e '{change}'")
-    model = script(t1=[works("one")], **{"the whole goal": [works("two")]})
-    async with runs.worker(model):
-        await waiting(runs, connection, run_id)
-        assert await edit.run(connection, run_id, None, yes=True) == Code.COMPLETE
-        assert list((connection.settings.state_dir / "edits").iterdir()) == []
-        if not change:
-            await steering.tell(connection, run_id, "reject", Order())
-        report = await report_of(connection, run_id)
-    assert report.status == status
-    assert any("was edited by" in note for note in report.notes) == bool(change)
-
-
-async def test_an_editor_that_leaves_a_broken_plan_sends_nothing_and_keeps_the_text(
-    runs: Runs, connection: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("VISUAL", "sed -i.old -e 's/role: .*/role: wizard/'")
-    async with runs.worker(script()):
-        await waiting(runs, connection, "cli-broken")
-        with pytest.raises(Stop, match="unknown role 'wizard'") as refused:
-            await edit.run(connection, "cli-broken", None)
-        kept = connection.settings.state_dir / "edits" / "of-cli-broken" / "plan.yaml"
-        assert str(kept) in str(refused.value) and "role: wizard" in kept.read_text()
-        # The next edit opens it again.
-        monkeypatch.setenv("VISUAL", "sed -i -e 's/role: wizard/role: writer/'")
-        with pytest.raises(Stop, match="say --yes"):
-            await edit.run(connection, "cli-broken", None)
-        assert "role: writer" in kept.read_text()
-        await steering.tell(connection, "cli-broken", "reject", Order())
-
-
-@pytest.mark.parametrize(
-    ("typed", "heard"),
-    [(("e", "y"), "opened twice and sent"), (("perhaps", "n"), "opened once and kept")],
-)
-async def test_a_changed_plan_is_shown_with_its_price_and_asked_about_before_it_runs(
-    runs: Runs,
-    connection: Connection,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    typed: tuple[str, str],
-    heard: str,
-) -> None:
-    run_id = f"cli-asks-{typed[1]}"
-    sent = heard.endswith("sent")
-    monkeypatch.setenv("VISUAL", "sed -i -e 's/role: analyst/role: writer/; s/part t/piece t/'")
-    monkeypatch.setattr(edit, "at_terminal", lambda: True)
-    lines = iter(typed)
-
-    async def types() -> str:
-        return next(lines)
-
-    monkeypatch.setattr(edit, "typed", types)
-    async with runs.worker(script(**{"the whole goal": [works("one"), works("two")]})):
-        await waiting(runs, connection, run_id)
-        capsys.readouterr()
-        if sent:
-            assert await edit.run(connection, run_id, None) == Code.COMPLETE
-        else:
-            with pytest.raises(Stop, match="nothing was sent; its plan waits as it was"):
-                await edit.run(connection, run_id, None)
-            assert (connection.settings.state_dir / "edits" / f"of-{run_id}" / "plan.yaml").exists()
-            await steering.tell(connection, run_id, "reject", Order())
-        said = capsys.readouterr().err
-        report = await report_of(connection, run_id)
-    assert said.count("+  role: writer") == (4 if sent else 2)
-    assert report.status == ("complete" if sent else "declined")
-
-
-def test_a_plan_survives_being_written_and_read_as_yaml(tmp_path: Path) -> None:
-    plan = ready(subtask("t1", instruction="Two lines:\n  of ünïcode, 'quoted' # and: more"))
-    file = tmp_path / "plan.yml"
-    file.write_text(plans.as_yaml(plan))
-    assert plans.read(file) == plan
-    file.write_text("subtasks: [")
-    with pytest.raises(Stop, match="not YAML: line 1"):
-        plans.read(file)
-
-
 # ---------------------------------------------------------------- the inbox, and raising the cap
 
 
@@ -429,165 +248,6 @@ async def test_a_dry_run_shows_the_price_pays_the_planning_alone_and_leaves_noth
     assert "Paid, for planning: $" in said.err
     assert model.heard == ["plan"]
     assert report.status == "declined"
-
-
-# ---------------------------------------------------------------- forks
-
-
-def arguments(run_id: str) -> fork.Arguments:
-    return fork.Arguments(run_id, Approval(), limits_of(()), as_json=True, out=None)
-
-
-async def test_a_fork_pays_for_its_change_alone_and_says_what_it_takes_over(
-    runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model = script(
-        t2=[works("two"), works("two, shorter")], synthesize=[synthesizes("a"), synthesizes("b")]
-    )
-    goal = GOAL.model_copy(update={"approval": Approval()})
-    change = fork.Change("t2", instruction="Write part t2 of the goal in one sentence")
-    async with runs.worker(model):
-        await start.run(connection, goal, "cli-first")
-        first = await report_of(connection, "cli-first")
-        capsys.readouterr()
-        await fork.run(connection, "cli-first", change, arguments("cli-second"))
-        said = capsys.readouterr()
-    second = Report.model_validate_json(said.out)
-    assert "A fork of cli-first. Taken over: t1. Done again: t2." in said.err
-    assert [each.reused_from for each in second.findings] == ["cli-first", ""]
-    assert second.plan is not None and second.plan.subtasks[1].instruction == change.instruction
-    assert model.heard.count("plan") == model.heard.count("t1") == 1
-    assert first.dollars is not None and second.dollars is not None
-    assert second.dollars < first.dollars
-
-
-LOST = AuthenticationRefused("401: set ANTHROPIC_API_KEY")
-
-
-@pytest.mark.parametrize(
-    ("status", "limits", "lines"),
-    [
-        ("failed", {}, {"t1": [LOST, works("one")], "t2": [works("two")]}),
-        ("complete_with_gaps", {}, {"t1": [works("one")], "t2": [LOST, works("two")]}),
-        (
-            "budget_stopped",
-            {"model_calls": 3, "concurrency": 1},
-            {"t1": [works("one")], "t2": [works("two")], "t3": [works("three")]},
-        ),
-        (
-            "deadline_partial",
-            {"deadline_seconds": 3},
-            {"t1": [works("one")], "t2": [asyncio.Event(), works("two")]},
-        ),
-        ("cancelled", {}, {"t1": [works("one")], "t2": [asyncio.Event(), works("two")]}),
-    ],
-)
-async def test_what_a_partial_report_says_at_its_end_finishes_the_run(
-    status: str,
-    limits: dict[str, object],
-    lines: dict[str, list[object]],
-    runs: Runs,
-    connection: Connection,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    # One after the other: what is done when the run ends is the same each time.
-    chain = zip(lines, ([], *([before] for before in lines)), strict=False)
-    plan = ready(*(subtask(id, *before, tier="haiku") for id, before in chain))
-    endings = [synthesizes("a"), synthesizes("b")]
-    model = ScriptedModel({**lines, "synthesize": endings})  # type: ignore[dict-item]
-    goal = Goal(text="g", use_models=True, plan=plan, limits=Limits.model_validate(limits))
-    async with runs.worker(model):
-        await start.run(connection, goal, f"cut-{status}")
-        if status == "cancelled":
-            await model.asked("t2")
-            await seen(connection.handle(f"cut-{status}"), lambda view: view.rows[0].dollars)
-            await cancel.run(connection, f"cut-{status}")
-        capsys.readouterr()
-        await watch.run(connection, f"cut-{status}", False, None)
-        said = capsys.readouterr().out.rstrip().splitlines()
-        assert said[0] == "# g" and f"cut-{status}" in said[2]
-        *_, command, run_id = shlex.split(said[-1])
-        assert said[-1].strip() == f"{STARTER} fork cut-{status}" and command == "fork"
-        # As another call of the program would: the fork alone pays for what is missing.
-        code = await fork.run(connection, run_id, fork.Change(), arguments(f"then-{status}"))
-    second = Report.model_validate_json(capsys.readouterr().out)
-    assert (code, second.status) == (Code.COMPLETE, "complete")
-    reused = [each.subtask_id for each in second.findings if each.reused_from]
-    assert reused == {"failed": [], "budget_stopped": ["t1", "t2"]}.get(status, ["t1"])
-
-
-async def test_only_what_is_over_can_be_forked_and_only_in_what_it_has(
-    runs: Runs, connection: Connection
-) -> None:
-    async with runs.worker(script()):
-        await waiting(runs, connection, "cli-unforked")
-        with pytest.raises(Stop, match="is not over"):
-            await fork.run(connection, "cli-unforked", fork.Change(), arguments("x"))
-        await steering.tell(connection, "cli-unforked", "approve", Order())
-        await report_of(connection, "cli-unforked")
-        with pytest.raises(Stop, match="no subtask 't9'; known: t1, t2"):
-            await fork.run(connection, "cli-unforked", fork.Change("t9"), arguments("x"))
-        with pytest.raises(Stop, match="unknown role 'wizard'"):
-            change = fork.Change("t1", role="wizard")
-            await fork.run(connection, "cli-unforked", change, arguments("x"))
-
-
-def finished(*statuses: str, dropped: tuple[str, ...] = ()) -> Report:
-    """A report of t1, t2, …, each dependent on the one before, with these statuses."""
-    ids = [f"t{number}" for number in range(1, len(statuses) + 1)]
-    return Report(
-        status="complete_with_gaps",
-        run_id="old",
-        goal="g",
-        plan=Plan(
-            goal="g",
-            subtasks=tuple(
-                Subtask(
-                    id=id,
-                    title=id,
-                    instruction=f"Find out everything about {id} today",
-                    role="analyst",
-                    depends_on=(before,) if before else (),
-                )
-                for id, before in zip(ids, ("", *ids), strict=False)
-            ),
-        ),
-        findings=tuple(
-            Finding.model_validate({"subtask_id": id, "status": status})
-            for id, status in zip(ids, statuses, strict=True)
-        ),
-        revisions=(Revision(number=1, why="w", dropped=dropped),) if dropped else (),
-    )
-
-
-@pytest.mark.parametrize(
-    ("report", "change", "kept"),
-    [
-        (finished("complete", "complete", "complete"), "t2", ["t1"]),
-        (finished("complete", "failed", "skipped"), "", ["t1"]),
-        (finished("complete", "escalated", "complete"), "", ["t1"]),
-        (finished("complete", "complete"), "", ["t1", "t2"]),
-    ],
-)
-def test_a_fork_keeps_complete_findings_outside_the_cone_of_what_is_done_again(
-    report: Report, change: str, kept: list[str]
-) -> None:
-    goal = fork.forked(Goal(text="g", use_models=True), report, fork.Change(change))
-    assert goal.fork is not None
-    assert [each.subtask_id for each in goal.fork.findings] == kept
-
-
-def test_a_fork_leaves_out_what_a_revision_dropped() -> None:
-    report = finished("complete", "complete", "skipped", dropped=("t3",))
-    goal = fork.forked(Goal(text="g", use_models=True), report, fork.Change())
-    assert goal.plan is not None
-    assert [each.id for each in goal.plan.subtasks] == ["t1", "t2"]
-
-
-def test_a_change_leaves_alone_what_it_does_not_name() -> None:
-    (subtask_,) = ready(subtask("t1")).subtasks
-    changed = fork.Change("t1", tier="haiku").applied(subtask_)
-    assert changed == subtask_.model_copy(update={"tier": "haiku"})
 
 
 # ---------------------------------------------------------------- when to ask, and completion

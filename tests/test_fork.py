@@ -1,0 +1,193 @@
+"""Forks: what a new run takes over of one that is over, and what it does again."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+
+import pytest
+
+from cli.commands import (
+    cancel,
+    fork,
+    start,
+    steering,
+    watch,
+)
+from cli.connection import Connection
+from cli.exits import Code, Stop
+from cli.goal import limits_of
+from cli.invocation import STARTER
+from conftest import Runs, seen
+from orchestrator.contracts import (
+    Approval,
+    Finding,
+    Goal,
+    Limits,
+    Order,
+    Plan,
+    Report,
+    Revision,
+    Subtask,
+)
+from orchestrator.errors import AuthenticationRefused
+from scripted import ScriptedModel, ready, subtask, synthesizes, works
+from steered import GOAL, report_of, script, waiting
+
+pytestmark = pytest.mark.anyio
+
+
+def arguments(run_id: str) -> fork.Arguments:
+    return fork.Arguments(run_id, Approval(), limits_of(()), as_json=True, out=None)
+
+
+async def test_a_fork_pays_for_its_change_alone_and_says_what_it_takes_over(
+    runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = script(
+        t2=[works("two"), works("two, shorter")], synthesize=[synthesizes("a"), synthesizes("b")]
+    )
+    goal = GOAL.model_copy(update={"approval": Approval()})
+    change = fork.Change("t2", instruction="Write part t2 of the goal in one sentence")
+    async with runs.worker(model):
+        await start.run(connection, goal, "cli-first")
+        first = await report_of(connection, "cli-first")
+        capsys.readouterr()
+        await fork.run(connection, "cli-first", change, arguments("cli-second"))
+        said = capsys.readouterr()
+    second = Report.model_validate_json(said.out)
+    assert "A fork of cli-first. Taken over: t1. Done again: t2." in said.err
+    assert [each.reused_from for each in second.findings] == ["cli-first", ""]
+    assert second.plan is not None and second.plan.subtasks[1].instruction == change.instruction
+    assert model.heard.count("plan") == model.heard.count("t1") == 1
+    assert first.dollars is not None and second.dollars is not None
+    assert second.dollars < first.dollars
+
+
+LOST = AuthenticationRefused("401: set ANTHROPIC_API_KEY")
+
+
+@pytest.mark.parametrize(
+    ("status", "limits", "lines"),
+    [
+        ("failed", {}, {"t1": [LOST, works("one")], "t2": [works("two")]}),
+        ("complete_with_gaps", {}, {"t1": [works("one")], "t2": [LOST, works("two")]}),
+        (
+            "budget_stopped",
+            {"model_calls": 3, "concurrency": 1},
+            {"t1": [works("one")], "t2": [works("two")], "t3": [works("three")]},
+        ),
+        (
+            "deadline_partial",
+            {"deadline_seconds": 3},
+            {"t1": [works("one")], "t2": [asyncio.Event(), works("two")]},
+        ),
+        ("cancelled", {}, {"t1": [works("one")], "t2": [asyncio.Event(), works("two")]}),
+    ],
+)
+async def test_what_a_partial_report_says_at_its_end_finishes_the_run(
+    status: str,
+    limits: dict[str, object],
+    lines: dict[str, list[object]],
+    runs: Runs,
+    connection: Connection,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # One after the other: what is done when the run ends is the same each time.
+    chain = zip(lines, ([], *([before] for before in lines)), strict=False)
+    plan = ready(*(subtask(id, *before, tier="haiku") for id, before in chain))
+    endings = [synthesizes("a"), synthesizes("b")]
+    model = ScriptedModel({**lines, "synthesize": endings})  # type: ignore[dict-item]
+    goal = Goal(text="g", use_models=True, plan=plan, limits=Limits.model_validate(limits))
+    async with runs.worker(model):
+        await start.run(connection, goal, f"cut-{status}")
+        if status == "cancelled":
+            await model.asked("t2")
+            await seen(connection.handle(f"cut-{status}"), lambda view: view.rows[0].dollars)
+            await cancel.run(connection, f"cut-{status}")
+        capsys.readouterr()
+        await watch.run(connection, f"cut-{status}", False, None)
+        said = capsys.readouterr().out.rstrip().splitlines()
+        assert said[0] == "# g" and f"cut-{status}" in said[2]
+        *_, command, run_id = shlex.split(said[-1])
+        assert said[-1].strip() == f"{STARTER} fork cut-{status}" and command == "fork"
+        # As another call of the program would: the fork alone pays for what is missing.
+        code = await fork.run(connection, run_id, fork.Change(), arguments(f"then-{status}"))
+    second = Report.model_validate_json(capsys.readouterr().out)
+    assert (code, second.status) == (Code.COMPLETE, "complete")
+    reused = [each.subtask_id for each in second.findings if each.reused_from]
+    assert reused == {"failed": [], "budget_stopped": ["t1", "t2"]}.get(status, ["t1"])
+
+
+async def test_only_what_is_over_can_be_forked_and_only_in_what_it_has(
+    runs: Runs, connection: Connection
+) -> None:
+    async with runs.worker(script()):
+        await waiting(runs, connection, "cli-unforked")
+        with pytest.raises(Stop, match="is not over"):
+            await fork.run(connection, "cli-unforked", fork.Change(), arguments("x"))
+        await steering.tell(connection, "cli-unforked", "approve", Order())
+        await report_of(connection, "cli-unforked")
+        with pytest.raises(Stop, match="no subtask 't9'; known: t1, t2"):
+            await fork.run(connection, "cli-unforked", fork.Change("t9"), arguments("x"))
+        with pytest.raises(Stop, match="unknown role 'wizard'"):
+            change = fork.Change("t1", role="wizard")
+            await fork.run(connection, "cli-unforked", change, arguments("x"))
+
+
+def finished(*statuses: str, dropped: tuple[str, ...] = ()) -> Report:
+    """A report of t1, t2, …, each dependent on the one before, with these statuses."""
+    ids = [f"t{number}" for number in range(1, len(statuses) + 1)]
+    return Report(
+        status="complete_with_gaps",
+        run_id="old",
+        goal="g",
+        plan=Plan(
+            goal="g",
+            subtasks=tuple(
+                Subtask(
+                    id=id,
+                    title=id,
+                    instruction=f"Find out everything about {id} today",
+                    role="analyst",
+                    depends_on=(before,) if before else (),
+                )
+                for id, before in zip(ids, ("", *ids), strict=False)
+            ),
+        ),
+        findings=tuple(
+            Finding.model_validate({"subtask_id": id, "status": status})
+            for id, status in zip(ids, statuses, strict=True)
+        ),
+        revisions=(Revision(number=1, why="w", dropped=dropped),) if dropped else (),
+    )
+
+
+@pytest.mark.parametrize(
+    ("report", "change", "kept"),
+    [
+        (finished("complete", "complete", "complete"), "t2", ["t1"]),
+        (finished("complete", "failed", "skipped"), "", ["t1"]),
+        (finished("complete", "escalated", "complete"), "", ["t1"]),
+        (finished("complete", "complete"), "", ["t1", "t2"]),
+    ],
+)
+def test_a_fork_keeps_complete_findings_outside_the_cone_of_what_is_done_again(
+    report: Report, change: str, kept: list[str]
+) -> None:
+    goal = fork.forked(Goal(text="g", use_models=True), report, fork.Change(change))
+    assert goal.fork is not None
+    assert [each.subtask_id for each in goal.fork.findings] == kept
+
+
+def test_a_fork_leaves_out_what_a_revision_dropped() -> None:
+    report = finished("complete", "complete", "skipped", dropped=("t3",))
+    goal = fork.forked(Goal(text="g", use_models=True), report, fork.Change())
+    assert goal.plan is not None
+    assert [each.id for each in goal.plan.subtasks] == ["t1", "t2"]
+
+
+def test_a_change_leaves_alone_what_it_does_not_name() -> None:
+    (subtask_,) = ready(subtask("t1")).subtasks
+    changed = fork.Change("t1", tier="haiku").applied(subtask_)
+    assert changed == subtask_.model_copy(update={"tier": "haiku"})
