@@ -64,7 +64,7 @@ class Outcome:
 
 
 def starter(state: Path, *arguments: str) -> subprocess.Popen[str]:
-    environment = os.environ | {"HOLDFAST_STATE_DIR": str(state), "HOLDFAST_IDLE_SECONDS": "5"}
+    environment = os.environ | {"HOLDFAST_STATE_DIR": str(state), "HOLDFAST_IDLE_SECONDS": "60"}
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"):
         environment.pop(name, None)
     return subprocess.Popen(
