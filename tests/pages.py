@@ -120,11 +120,12 @@ def shape(line: str, *, exact: bool) -> re.Pattern[str]:
 def difference(said: Snippet, printed: str) -> str:
     """Where a page says what was not printed; empty if everything was, in that order.
 
-    Blank lines count for nothing. A line with nothing but … stands for any number of lines, … in
-    a line for any text.
+    Blank lines count for nothing, nor does what a busy machine says more than a quiet one: that it
+    waits. A line with nothing but … stands for any number of lines, … in a line for any text.
     """
     exact = said.note("figures: exact") is not None
     real = [line.strip() for line in printed.splitlines() if line.strip()]
+    real = [line for line in real if not line.startswith("Waiting for ")]
     at, chunk = 0, list[tuple[int, str]]()
     anywhere = False
     numbered = [
