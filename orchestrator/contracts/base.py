@@ -1,0 +1,60 @@
+"""Values that every shape is made of, and the base of all."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import ROUND_UP, Decimal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+MICRODOLLAR = Decimal("0.000001")
+
+
+def dollars(amount: Decimal | int | str) -> Decimal:
+    """Quantise an amount of dollars to a millionth, rounded up: a price is never understated."""
+    return Decimal(amount).quantize(MICRODOLLAR, rounding=ROUND_UP)
+
+
+Money = Annotated[Decimal, AfterValidator(dollars)]
+Percent = Annotated[int, Field(ge=0, le=100)]
+
+Tier = Literal["haiku", "sonnet", "opus"]
+RoleTier = Literal["none", "haiku", "sonnet", "opus"]
+Effort = Literal["low", "medium", "high"]
+Strategy = Literal["merge", "select"]
+InputKind = Literal["text", "file", "repository"]
+CallKind = Literal[
+    "plan", "work", "review", "refine", "replan", "judge", "digest", "verify", "synthesize",
+    "critique", "reach"
+]  # fmt: skip
+FindingStatus = Literal["complete", "failed", "escalated", "skipped", "cancelled"]
+EscalationReason = Literal["out_of_scope", "ambiguous_input", "confidence_too_low", "timeout"]
+ReportStatus = Literal[
+    "complete", "complete_with_gaps", "budget_stopped", "deadline_partial", "declined",
+    "cancelled", "failed"
+]  # fmt: skip
+Severity = Literal["critical", "warning", "info"]
+CheckKind = Literal[
+    "valid_json", "keys", "regex", "contains", "min_words", "max_words", "cites_sources",
+    "number_between"
+]  # fmt: skip
+
+HARD_SUBTASK_LIMIT = 30
+LONGEST_CALL_SECONDS = 3_600
+"""No call of a model or a tool takes longer: so long may a worker that drains have to wait."""
+
+
+class Contract(BaseModel):
+    """Base of every durable shape."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Span(Contract):
+    """When an activity ran: the last attempt's start by the server's clock, and its end, which is
+    that start plus what the worker measured, so that no two clocks are ever compared.
+    """
+
+    started: datetime
+    ended: datetime

@@ -1,0 +1,88 @@
+"""What the deployment decides for a run."""
+
+from __future__ import annotations
+
+from orchestrator.contracts.base import Contract, Effort, Money, Percent, RoleTier, Span, Tier
+from orchestrator.contracts.goals import Limits, PinnedInput
+from orchestrator.contracts.models import Capabilities, ModelCard
+from orchestrator.contracts.plans import Plan
+
+
+class RoleCard(Contract):
+    """What the planner and the supervisor need to know of a role; its prompt stays with the
+    worker.
+    """
+
+    name: str
+    description: str
+    tier: RoleTier = "sonnet"
+    tools: tuple[str, ...] = ()
+    effort: Effort = "medium"
+    fallback: str = ""
+    team: bool = False
+    """True: the role is itself a team; its subtask is a run of its own, one level deeper."""
+    fixed_tier: bool = False
+    """True: neither climbs to a stronger tier nor falls to a cheaper one."""
+    prompt_bytes: int = 0
+
+
+class PlaybookCard(Contract):
+    """A domain variant as the supervisor needs it."""
+
+    name: str
+    description: str = ""
+    guidance: str = ""
+    title: str = ""
+    """What a run is about where the caller says nothing else; `{name}` stands for an input."""
+    template: str = "merge"
+    """Which deterministic synthesis serves without a model."""
+    min_confidence: Percent = 0
+    verify: int = 0
+    """So many of the first remarks by rank a model verifies, in a run with models; then the
+    template writes the answer, and no synthesis is paid.
+    """
+    plan: Plan | None = None
+
+
+class Omission(Contract):
+    """Something that was not planned or not read, and why; no gap."""
+
+    what: str
+    why: str
+
+
+class Briefing(Contract):
+    """What the deployment decides, resolved once at the start of a run."""
+
+    roles: tuple[RoleCard, ...]
+    playbook: PlaybookCard | None = None
+    inputs: tuple[PinnedInput, ...] = ()
+    models: tuple[ModelCard, ...] = ()
+    capabilities: Capabilities = Capabilities()
+    not_run: tuple[Omission, ...] = ()
+    version: str = ""
+    span: Span | None = None
+    endpoint: str = ""
+    """The address that models are asked at; never user, password or query. Empty: none is asked."""
+    most_dollars: Money | None = None
+    """What this deployment lets a run spend, whatever its Goal says. None: what the Goal says."""
+
+    def within(self, limits: Limits) -> Limits:
+        """The limits of a goal, no higher than this deployment allows."""
+        if self.most_dollars is None or limits.dollars <= self.most_dollars:
+            return limits
+        return limits.model_copy(update={"dollars": self.most_dollars})
+
+    def role(self, name: str) -> RoleCard:
+        """The card of a role; KeyError if there is none."""
+        for card in self.roles:
+            if card.name == name:
+                return card
+        raise KeyError(name)
+
+    def model(self, tier: Tier) -> ModelCard:
+        """The model of a tier; KeyError if none serves it."""
+        for card in self.models:
+            if card.tier == tier:
+                return card
+        raise KeyError(tier)

@@ -1,0 +1,119 @@
+"""What a call costs and returns."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Generic, Literal, TypeVar
+
+from orchestrator.contracts.base import CallKind, Contract, Effort, Money, Span, Tier
+from orchestrator.contracts.models import Capabilities, ModelCard
+
+
+class Usage(Contract):
+    """Tokens of one or more calls, as the endpoint counted them; `input_tokens` excludes the
+    cached ones.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            **{name: getattr(self, name) + getattr(other, name) for name in Usage.model_fields}
+        )
+
+    @property
+    def total(self) -> int:
+        return (
+            self.input_tokens
+            + self.output_tokens
+            + self.cache_read_tokens
+            + self.cache_write_tokens
+        )
+
+
+class Bill(Contract):
+    """What one activity paid: 0 or 1 calls. `dollars` is None when the model has no known price, or
+    when nobody knows what the call cost.
+    """
+
+    model: str = ""
+    calls: int = 0
+    usage: Usage = Usage()
+    dollars: Money | None = Decimal(0)
+    final: bool = True
+    """Whether the endpoint's own final count arrived and can be believed; else the call counts at
+    its full reservation, or at this bill where that is more.
+    """
+    note: str = ""
+    """What a reader of the report must know of this bill; empty: nothing."""
+    assumed: Money = Decimal(0)
+    """Of `dollars`, what is the worst case of a call whose answer was lost; 0: all is known."""
+    earlier: bool = False
+    """Whether it was paid before the run was reset: the journal had the answer, or had the call as
+    sent, before this activity did anything.
+    """
+
+
+class Unreached(Contract):
+    """An endpoint that could not be reached: nothing was sent, nothing was paid."""
+
+    address: str
+    """Scheme, host, port and path; never user, password or query."""
+    why: str
+    """One line, fit to be shown."""
+    unknown_host: bool = False
+    """The name does not exist at all; a resolver that does not answer, as in a lost network, is
+    False.
+    """
+
+
+class Call(Contract):
+    """One model call as the workflow schedules it: the facts that do not depend on its material."""
+
+    id: str
+    """The activity id, for example `work-t3-2`."""
+    kind: CallKind
+    subtask_id: str = ""
+    number: int = 1
+    tier: Tier = "sonnet"
+    model: ModelCard | None = None
+    """None: no model may be asked; the activity answers from what it was given (ready plan,
+    template merge).
+    """
+    role: str = ""
+    max_output: int = 0
+    effort: Effort = "medium"
+    ceiling: Money = Decimal(0)
+    """Dollars reserved for this call; the worker refuses to send what could cost more."""
+    token_ceiling: int = 0
+    """Tokens reserved; the bound that counts for an unpriced model."""
+    capabilities: Capabilities = Capabilities()
+    run: str = ""
+    """Temporal's id of the run's first execution: what the journal knows the run by."""
+
+
+ProblemKind = Literal["refusal", "malformed", "truncated", "invalid", "failed_checks"]
+
+
+class Problem(Contract):
+    """What is wrong with an answer that did arrive: data for the supervisor, never an exception."""
+
+    kind: ProblemKind
+    message: str
+    answer: str = ""
+    """Of a malformed answer, its first 20,000 characters: what a repair works from."""
+
+
+Value = TypeVar("Value", bound=Contract)
+
+
+class Reply(Contract, Generic[Value]):
+    """What a model activity returns: a value or a problem, and always the bill."""
+
+    value: Value | None = None
+    problem: Problem | None = None
+    bill: Bill = Bill()
+    span: Span | None = None

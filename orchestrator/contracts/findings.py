@@ -1,0 +1,173 @@
+"""What a subtask produced, and what became of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from orchestrator.contracts.base import (
+    Contract,
+    EscalationReason,
+    FindingStatus,
+    Money,
+    Percent,
+    RoleTier,
+    Severity,
+    Tier,
+)
+from orchestrator.contracts.calls import Usage
+
+
+class Remark(Contract):
+    """One defect that a lens reports."""
+
+    severity: Severity
+    file: str
+    line: int = 0
+    """1-based; 0: the file as a whole."""
+    message: str
+    suggestion: str = ""
+    rule: str = ""
+    confidence: Percent
+    lens: str = ""
+    also: tuple[str, ...] = ()
+    """Other lenses and rules that saw the same defect, as `lens:rule`."""
+    verdict: Literal["", "confirmed", "refuted", "undecided"] = ""
+    """Of a model that looked at the code around it; empty: none did."""
+    reason: str = ""
+    """Of the verdict."""
+
+
+class Escalation(Contract):
+    """Why an agent gave a subtask back, and what it has so far."""
+
+    reason: EscalationReason
+    message: str
+    partial: str = ""
+
+
+class Draft(Contract):
+    """What one try of an agent or tool produced, before the supervisor judges it."""
+
+    status: Literal["complete", "failed", "escalated"] = "complete"
+    content: str = ""
+    data: dict[str, JsonValue] = Field(default_factory=dict)
+    confidence: Percent = 100
+    sources: tuple[str, ...] = ()
+    reason: str = ""
+    escalation: Escalation | None = None
+    verdicts: tuple[str, ...] = ()
+    """Failed checks, one sentence each; empty: all passed."""
+
+
+class Try(Contract):
+    """One semantic go at a subtask."""
+
+    number: int
+    tier: RoleTier
+    verdict: str
+    """`accepted`, or the kind of problem."""
+    why: str = ""
+    dollars: Money | None = None
+    """Of its answered calls, reviews and repairs included; None: not known, or no model's."""
+    assumed: Money = Decimal(0)
+    """Of `dollars`, what is a worst case."""
+
+
+class NoAnswer(Contract):
+    """A call for a subtask that brought no answer: no try, as nothing came that could be judged."""
+
+    id: str
+    """Of its activity."""
+    tier: Tier
+    why: str
+    dollars: Money | None = Decimal(0)
+    """What it counts at; 0: it surely cost nothing. None: its model has no price."""
+    assumed: Money = Decimal(0)
+    """Of `dollars`, what is its worst case."""
+
+
+class Finding(Contract):
+    """What a subtask produced, or why it did not."""
+
+    subtask_id: str
+    status: FindingStatus
+    content: str = ""
+    digest: str = ""
+    """The content in fewer words, for the synthesis; empty: it was short enough."""
+    data: dict[str, JsonValue] = Field(default_factory=dict)
+    confidence: Percent = 0
+    sources: tuple[str, ...] = ()
+    reason: str = ""
+    """Why there is no complete finding; empty when there is one."""
+    escalation: Escalation | None = None
+    tries: tuple[Try, ...] = ()
+    unanswered: tuple[NoAnswer, ...] = ()
+    model: str = ""
+    usage: Usage = Usage()
+    dollars: Money | None = Decimal(0)
+    assumed: Money = Decimal(0)
+    """Of `dollars`, what is the worst case of calls whose answers were lost."""
+    started: datetime | None = None
+    finished: datetime | None = None
+    reused_from: str = ""
+    """The run that this finding was taken over from; empty: this run's own."""
+
+
+class Synthesis(Contract):
+    """The run's answer, from a model or a template."""
+
+    answer: str
+    data: dict[str, JsonValue] = Field(default_factory=dict)
+    confidence: Percent | None = None
+    """None: nobody judged the answer as a whole."""
+    conflicts: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+    by_template: bool = False
+    notes: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    """What the answer cites, counts or links without support in any finding."""
+
+
+class Gap(Contract):
+    """A planned subtask without a complete finding; or the answer, where a template had to write
+    it.
+    """
+
+    subtask_id: str = ""
+    """Empty: the answer."""
+    title: str
+    status: FindingStatus
+    why: str
+    took_down: tuple[str, ...] = ()
+    """Ids of the subtasks that were skipped because of it."""
+
+
+class Timings(Contract):
+    """Seconds, by the recorded moments. None of them says what another order of the subtasks would
+    have taken: that was not measured.
+    """
+
+    makespan: float = 0.0
+    """From the start of the run to its end."""
+    waited: float = 0.0
+    """Of the makespan, in which nothing but a person or a lost endpoint kept the run."""
+    work: float = 0.0
+    """From the first start to the last end of a subtask."""
+    critical_path: float = 0.0
+    """The longest chain of dependent subtasks, each from its start to its end, with what it waited
+    in between.
+    """
+
+
+class Revision(Contract):
+    """A change of the plan while it ran."""
+
+    number: int
+    why: str
+    added: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()

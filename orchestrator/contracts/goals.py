@@ -1,0 +1,137 @@
+"""What the caller wants, and what it may cost."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Literal
+
+from pydantic import Field
+
+from orchestrator.contracts.base import (
+    HARD_SUBTASK_LIMIT,
+    LONGEST_CALL_SECONDS,
+    Contract,
+    InputKind,
+    Money,
+    Percent,
+)
+from orchestrator.contracts.findings import Finding
+from orchestrator.contracts.plans import Plan
+
+
+class Limits(Contract):
+    """What one run may spend, chosen by the caller and recorded in history."""
+
+    dollars: Money = Field(Decimal(2), ge=0, le=10_000)
+    model_calls: int = Field(60, ge=0, le=2_000)
+    tokens: int = Field(5_000_000, ge=0)
+    """Input and output tokens of all calls together: the bound that holds for models without a
+    price.
+    """
+    subtasks: int = Field(6, ge=1, le=HARD_SUBTASK_LIMIT)
+    concurrency: int = Field(5, ge=1, le=100)
+    tries_per_subtask: int = Field(3, ge=1, le=5)
+    replans: int = Field(2, ge=0, le=10)
+    depth: int = Field(5, ge=1, le=10)
+    deadline_seconds: int = Field(900, ge=1, le=7 * 86_400)
+    """Working time, from the first paid call; it stands still while the run waits for a person or
+    is paused.
+    """
+    subtask_timeout_seconds: int = Field(300, ge=1, le=LONGEST_CALL_SECONDS)
+    """Start-to-close of one try at a subtask, by a tool or by one call of a model (twice that when
+    an answer gets twice the room); time in a queue is not in it.
+    """
+    outage_seconds: int = Field(3_600, ge=0, le=7 * 86_400)
+    """How long a run waits for an endpoint that cannot be reached; its deadline stands still
+    meanwhile. 0: it does not wait.
+    """
+    supervisor_context_tokens: int = Field(50_000, ge=1_000)
+    digest_above_tokens: int = Field(2_000, ge=100)
+    min_confidence: Percent | None = None
+    """A finding below it is tried again, and a remark of a review below it is counted, not shown.
+    None: 60 for findings, and for remarks what the playbook says.
+    """
+
+
+class GoalInput(Contract):
+    """One named input: literal text, or the path of a file or repository below an allowed root."""
+
+    name: str
+    kind: InputKind
+    value: str
+
+
+class PinnedInput(Contract):
+    """A goal input as `prepare` found it: its content is the blob `digest` of the store."""
+
+    name: str
+    kind: InputKind
+    size: int
+    """Bytes of the content; for a repository, of the snapshot's files."""
+    digest: str = ""
+    """SHA-256 of the content; for a repository, of the snapshot's manifest."""
+    preview: str = ""
+    """The first 500 tokens, for the planner."""
+    path: str = ""
+    """Of a file or repository, as the worker found it; for people, no model sees it."""
+    commit: str = ""
+    """Of a repository: what is checked out; empty: nothing is committed yet."""
+    base: str = ""
+    """Of a repository: the commit that it is compared with; empty: none, the whole tree counts."""
+    base_name: str = ""
+    """The base as the caller named it."""
+    changed: int | None = None
+    """Of a repository: files that are not as the commit has them; None: that is not known."""
+
+
+class Approval(Contract):
+    """When a person must approve the plan: never, always, or above an amount of dollars."""
+
+    when: Literal["auto", "always", "above"] = "auto"
+    dollars: Money = Decimal(0)
+
+
+class Fork(Contract):
+    """What a run takes over from a finished one: findings that its change does not touch."""
+
+    run_id: str
+    findings: tuple[Finding, ...] = ()
+    inputs: tuple[PinnedInput, ...] = ()
+    """As the finished run pinned them; a finding is taken over only if they are the same."""
+
+
+class Goal(Contract):
+    """What the caller wants: the input of a run."""
+
+    text: str
+    inputs: tuple[GoalInput, ...] = ()
+    playbook: str = ""
+    plan: Plan | None = None
+    limits: Limits = Limits()
+    approval: Approval = Approval()
+    requester: str = ""
+    depth: int = 0
+    use_models: bool = False
+    ask_people: bool = False
+    """Whether an ambiguous input may wait for a person, durably; else the best guess is made."""
+    wait_for_raise: bool = False
+    """Whether a run out of budget waits, durably, for a higher cap; else it stops and
+    synthesizes.
+    """
+    fork: Fork | None = None
+    pinned: tuple[PinnedInput, ...] = ()
+    """Inputs that a parent run has pinned already."""
+    unpriced: bool = False
+    """Whether the caller accepts models without a known price (bounded by calls and tokens
+    alone).
+    """
+    probe: str = ""
+    """Digest of a blob that the starter wrote to its store; `prepare` reads it back."""
+    search_attributes: tuple[str, ...] = ()
+    """The project's search attributes that the namespace has."""
+    heard: bool = False
+    """Whether the endpoint has answered this run's parent: then a name that is gone comes back."""
+    asked: tuple[str, ...] = ()
+    """Of a team's run: fingerprints of what the runs above it have planned; none is planned
+    again.
+    """

@@ -1,0 +1,74 @@
+"""What a person, a team or a reset tells a run."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import AwareDatetime, Field
+
+from orchestrator.contracts.base import Contract, Tier
+from orchestrator.contracts.calls import Bill
+from orchestrator.contracts.goals import Limits
+from orchestrator.contracts.plans import Plan
+
+
+class Order(Contract):
+    """One steering command: the argument of every Update. Which fields count, its kind says."""
+
+    subtask_id: str = ""
+    text: str = ""
+    """An answer, a finding supplied by hand, a new instruction, or why."""
+    tier: Tier | None = None
+    plan: Plan | None = None
+    limits: Limits | None = None
+    by: str = ""
+    """Who gave it, for the record."""
+
+
+class Given(Contract):
+    """An order of a person whose turn has come, and whether the run could follow it."""
+
+    number: int
+    """Of the run's orders, from 1; 0: it was told to the server, as the cancel of a run is."""
+    command: str
+    order: Order
+    at: datetime
+    refused: str = ""
+    """Why it made no sense any more; empty: it was carried out."""
+    before: Plan | None = None
+    """Of an edit: the plan as it was."""
+
+
+class Lost(Contract):
+    """A call that was paid, or may have been, and that the run knows nothing of since it was
+    reset.
+    """
+
+    id: str
+    """Of its activity."""
+    bill: Bill
+
+
+class Standstill(Contract):
+    """What a team tells the run above it: that it waits, or that it goes on."""
+
+    team: str
+    """The team's run."""
+    number: int
+    """Of what it tells, from 1: the latest counts."""
+    why: str = Field("", max_length=500)
+    """What it waits for; empty: it goes on."""
+    at: AwareDatetime
+
+
+class Undone(Contract):
+    """What a reset undid: told by whoever resets a run, to the run as it goes on."""
+
+    execution: str
+    """Temporal's id of the execution that was left."""
+    at: AwareDatetime
+    """When it was reset: until then, from the point it was reset to, the deadline stood still."""
+    lost: tuple[Lost, ...] = ()
+    withdrawn: bool = False
+    """Whether the server refused the reset after it was told: then nothing was undone."""
+    by: str = ""

@@ -1,0 +1,38 @@
+"""What is to be done: the graph of subtasks."""
+
+from __future__ import annotations
+
+from orchestrator.contracts.base import CheckKind, Contract, Strategy, Tier
+
+
+class Check(Contract):
+    """A criterion that code can decide; `argument` is written as in a plan, for example `250` or
+    `name,date`.
+    """
+
+    kind: CheckKind
+    argument: str = ""
+
+
+class Subtask(Contract):
+    """A node of the plan: what one agent does."""
+
+    id: str
+    title: str
+    instruction: str
+    inputs: tuple[str, ...] = ()
+    role: str
+    tier: Tier | None = None
+    """None: the tier of the role."""
+    depends_on: tuple[str, ...] = ()
+    acceptance_criteria: str = ""
+    checks: tuple[Check, ...] = ()
+
+
+class Plan(Contract):
+    """The graph of subtasks that answers a goal."""
+
+    goal: str
+    strategy: Strategy = "merge"
+    synthesis_instruction: str = ""
+    subtasks: tuple[Subtask, ...]
