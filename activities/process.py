@@ -1,18 +1,24 @@
-"""Running a program over untrusted material: bounded in time and output, killed with all its
-children.
+"""Running a program over untrusted material: bounded in time, memory and output, killed with all
+its children.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 OUTPUT_LIMIT = 64 * 1024 * 1024
+MEMORY_LIMIT = 2 * 1024 * 1024 * 1024
+"""Bytes that each process of a program may have of its own; what it maps of files counts for none.
+A repository of some kilobytes can make git ask for all that a machine has.
+"""
 CHUNK = 256 * 1024
 DISCARD_SECONDS = 5.0
 
@@ -44,7 +50,8 @@ async def run(
 ) -> Finished:
     """Run to the end, in a process group of its own that is dead when this returns, raises or is
     cancelled. ProgramStopped after `seconds` or beyond `output_limit` bytes of output; with
-    `take_beginning` that much of its output is enough.
+    `take_beginning` that much of its output is enough. Beyond MEMORY_LIMIT it is given no more, on
+    Linux: it ends as it does on a full machine.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -55,6 +62,7 @@ async def run(
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
     )
+    _bound(process.pid)
     try:
         async with asyncio.timeout(seconds):
             _, (stdout, out_cut), (stderr, said_cut), code = await asyncio.gather(
@@ -72,6 +80,16 @@ async def run(
     if cut and not take_beginning:
         raise ProgramStopped(f"wrote more than {output_limit >> 20} MiB")
     return Finished(code, stdout, stderr, cut)
+
+
+def _bound(pid: int) -> None:
+    """Not before it is started, as that would run code of ours between fork and exec, among the
+    threads of a worker. Nobody needs gigabytes in the first millisecond.
+    """
+    # Only Linux sets the limits of another process.
+    if sys.platform == "linux":
+        with suppress(ProcessLookupError, PermissionError):
+            resource.prlimit(pid, resource.RLIMIT_DATA, (MEMORY_LIMIT, MEMORY_LIMIT))
 
 
 def _kill(group: int) -> None:

@@ -32,6 +32,7 @@ from activities.repositories.output import (
     records,
     tree_entries,
 )
+from activities.repositories.working_tree import FILE_LIMIT
 from deployment.roots import Roots
 from orchestrator.errors import BadGoal
 from orchestrator.text import for_terminal
@@ -179,9 +180,9 @@ class Git:
 
     async def _present(self, hashes: Sequence[str]) -> set[str]:
         question = "".join(f"{hash_}\n" for hash_ in hashes).encode()
-        answer = await self._run("cat-file", "--batch-check=%(objectname) %(objecttype)",
-                                 stdin=question)  # fmt: skip
-        return await anyio.to_thread.run_sync(blobs_present, answer)
+        wanted = "--batch-check=%(objectname) %(objecttype) %(objectsize)"
+        answer = await self._run("cat-file", wanted, stdin=question)
+        return await anyio.to_thread.run_sync(blobs_present, answer, FILE_LIMIT)
 
     async def _write(self, contents: Sequence[bytes]) -> list[str]:
         if not contents:
@@ -250,6 +251,10 @@ class Git:
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(map(_quoted, self._view.stores)),
             "GIT_CONFIG_GLOBAL": "/dev/null",
             "GIT_CONFIG_NOSYSTEM": "1",
+            # What is larger is not read, so no lines of it are compared or counted either.
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "core.bigFileThreshold",
+            "GIT_CONFIG_VALUE_0": str(FILE_LIMIT),
             "GIT_NO_LAZY_FETCH": "1",
             "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_OPTIONAL_LOCKS": "0",

@@ -53,9 +53,11 @@ def _described(output: bytes) -> Iterator[tuple[bytes, list[str]]]:
         yield path, description.decode().split(" ")
 
 
-def blobs_present(output: bytes) -> set[str]:
-    """Ids of the objects that are there and are blobs."""
-    return {line.split(" ")[0] for line in output.decode().splitlines() if line.endswith("blob")}
+def blobs_present(output: bytes, most: int) -> set[str]:
+    """Ids of the objects that are there, are blobs and have at most so many bytes."""
+    # Of what is not there, git says so instead: "ID missing".
+    said = [line.split(" ") for line in output.decode().splitlines()]
+    return {each[0] for each in said if each[1:2] == ["blob"] and int(each[2]) <= most}
 
 
 def log_entries(output: bytes) -> list[LogEntry]:
