@@ -4,14 +4,17 @@ that was surely not billed is tried again.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import astuple, dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from temporalio.activity import ActivityCancellationDetails
 from temporalio.testing import ActivityEnvironment
 
+from activities.asking import senders
 from activities.asking.call import SPREAD, Asking
 from activities.asking.journal import FileJournal
 from activities.asking.past import Past
@@ -149,6 +152,30 @@ async def test_a_call_that_the_journal_has_as_sent_is_not_sent_again(tmp_path: P
     assert unknown.value.details[0] == Bill(
         model="claude-haiku-5-5", calls=1, dollars=None, final=False
     )
+
+
+async def test_a_cut_counts_what_an_earlier_attempt_may_have_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process lives, so this attempt waits for the answer, and nobody wants it any more."""
+    with pytest.raises(PossiblyBilled):
+        await ask(tmp_path, Lines([PossiblyBilled("dropped", UNKNOWN)]), Watched())
+    waiting = asyncio.Event()
+
+    def lives(_machine: int, _process: int) -> bool:
+        waiting.set()
+        return True
+
+    monkeypatch.setattr(senders, "lives", lives)
+    environment = ActivityEnvironment()
+    environment.info = replace(environment.info, attempt=2, heartbeat_details=(0, 0, 1, 1, 1))
+    asking = Asking(Lines([]), FileJournal(tmp_path), lambda *_: Decimal(0), Watched())
+    cut = asyncio.create_task(environment.run(asking.ask, CALL, MATERIAL, SHAPE, "S", "P"))
+    await waiting.wait()
+    environment.cancel(ActivityCancellationDetails(cancel_requested=True))
+    with pytest.raises(PossiblyBilled, match="an attempt before this one had sent it") as raised:
+        await cut
+    assert raised.value.details[0] == UNKNOWN
 
 
 async def test_what_the_journal_has_before_the_first_attempt_was_paid_before_a_reset(

@@ -222,7 +222,9 @@ class SupervisorWorkflow:
         except (ActivityError, ChildWorkflowError) as error:
             if isinstance(flight.move, Prepare) and isinstance(error, ActivityError):
                 self._failure = error
-            self._take(landings.failed(flight, error))
+            # As it is now: it may have been cut meanwhile.
+            now = self._state.flights.get(flight.move.id, flight)
+            self._take(landings.failed(now, error))
         except WorkflowAlreadyStartedError as error:
             self._take(landings.name_taken(flight, error.workflow_id))
         else:

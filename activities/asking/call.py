@@ -139,6 +139,15 @@ class Asking:
             return await self._send(trip) if found is None else found
         except OrchestrationError:
             raise
+        except asyncio.CancelledError:
+            # Of this attempt nothing has left; an earlier one may have been paid.
+            found = await through(self.journal.answer(trip.key))
+            if found is not None:
+                return found
+            if trip.past.sent or await through(self.journal.sent(trip.key)):
+                why = "cut; an attempt before this one had sent it"
+                raise lost(trip.call, why, earlier=trip.earlier) from None
+            raise
         except Exception as error:
             logger.exception("a call failed in a way that nobody thought of")
             said = visible(f"{type(error).__name__}: {error}"[:300])
@@ -179,6 +188,7 @@ class Asking:
             if found is not None:
                 return found
             if not await self.journal.sent(trip.key):
+                trip.past = replace(past, sent=0)
                 return None
         why = "the call was sent, and its worker died before the answer"
         raise lost(trip.call, why, earlier=trip.earlier)

@@ -59,7 +59,8 @@ def failed(flight: Flight, error: ActivityError | ChildWorkflowError) -> Event:
         return TeamEnded(flight.move, report, words(error), spent_nothing(error))
     assert flight.options is not None
     if isinstance(flight.move, Ask):
-        return Unanswered(flight.move.call, trouble(error, flight.started, flight.options))
+        told = trouble(error, flight.started, flight.options, flight.cut_at)
+        return Unanswered(flight.move.call, told)
     at = ended_at(error, flight.started, flight.options)
     if isinstance(flight.move, UseTool):
         return ToolEnded(flight.move, Draft(status="failed", reason=words(error)), at)

@@ -40,12 +40,18 @@ KINDS: dict[str, TroubleKind] = {
 REFUSALS: dict[str, StopReason] = {"BadGoal": "refused", "CapTooSmall": "small cap"}
 
 
-def trouble(error: ActivityError, started: datetime, options: Options) -> Trouble:
-    """What is known of a model call without a result, scheduled at `started` with `options`."""
+def trouble(
+    error: ActivityError, started: datetime, options: Options, cut_at: datetime | None = None
+) -> Trouble:
+    """What is known of a model call without a result, scheduled at `started` with `options`, and
+    perhaps cut.
+    """
     cause, at = error.cause, ended_at(error, started, options)
     if isinstance(cause, CancelledError):
-        # Had the request left, the seam would have said PossiblyBilled.
-        return Trouble("cancelled", "cut before it was sent", at=at)
+        if error.started_event_id > 0 or _is_young(started, options, cut_at):
+            # Had the request left, the seam would have said PossiblyBilled.
+            return Trouble("cancelled", "cut before it was sent", at=at)
+        return Trouble("cancelled", "cut while no attempt at it ran", Bill(calls=1), at)
     if isinstance(cause, TimeoutError) and _never_left(error, cause):
         return Trouble("not_billed", f"nobody took it: {words(error)}", at=at)
     if not isinstance(cause, ApplicationError):
@@ -55,6 +61,13 @@ def trouble(error: ActivityError, started: datetime, options: Options) -> Troubl
     bill = detail(cause.details, Bill) or Bill()
     kind = KINDS.get(cause.type or "", "refused")
     return Trouble(kind, words(error), bill, at, detail(cause.details, Unreached))
+
+
+def _is_young(started: datetime, options: Options, cut_at: datetime | None) -> bool:
+    """Whether no attempt can have been lost before the cut: a loss shows by missed heartbeats. The
+    server ends what waits for its next attempt by itself, and tells nothing of those before.
+    """
+    return cut_at is not None and cut_at - started < options["heartbeat_timeout"]
 
 
 def _never_left(error: ActivityError, cause: TimeoutError) -> bool:
