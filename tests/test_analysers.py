@@ -23,7 +23,7 @@ from activities.code_review.findings import MOST_REMARKS
 from activities.code_review.lens import Analyser, Command, Grade, Parsed, Sighting
 from activities.code_review.lenses import analysers, lens_tools
 from activities.code_review.redact import redact
-from activities.process import ProgramStopped, run
+from activities.process import MEMORY_LIMIT, ProgramStopped, run
 from orchestrator.contracts import Draft, Subtask
 from orchestrator.errors import ToolFailed
 from orchestrator.materials import WorkMaterial
@@ -388,6 +388,14 @@ async def test_a_program_beyond_its_time_is_dead_with_its_children(tmp_path: Pat
     with pytest.raises(ProgramStopped, match="took longer"):
         await run(command, folder=tmp_path, environment={}, seconds=2)
     await _until(lambda: _gone(int(note.read_text())))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system bounds another process")
+async def test_a_program_gets_no_more_memory_than_its_share(tmp_path: Path) -> None:
+    greedy = f"import time; time.sleep(0.2); bytearray({MEMORY_LIMIT})"
+    command = (sys.executable, "-c", greedy)
+    finished = await run(command, folder=tmp_path, environment={}, seconds=60)
+    assert finished.code and b"MemoryError" in finished.stderr
 
 
 # ---------------------------------------------------------------- tables and redaction

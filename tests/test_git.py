@@ -10,6 +10,7 @@ import pytest
 
 from activities.repositories import git
 from activities.repositories.git import Git
+from activities.repositories.working_tree import FILE_LIMIT
 from deployment.roots import roots_at
 from orchestrator.errors import BadGoal
 from repositories import Repository
@@ -121,6 +122,20 @@ async def test_a_shallow_clone_has_the_history_that_it_has(
     repository.git("clone", "-q", "--depth=1", f"file://{repository.path}", str(tmp_path / "c"))
     async with opened(tmp_path / "c") as view:
         assert [entry.hash for entry in (await view.history(last, 10))[0]] == [last]
+
+
+async def test_what_is_too_large_to_be_read_is_neither_compared_nor_counted(
+    repository: Repository,
+) -> None:
+    """A gigabyte of line ends is some kilobytes in a repository, and many gigabytes in a diff."""
+    repository.commit({"a.txt": "a\n" * FILE_LIMIT, "b.txt": "b\n"})
+    last = repository.commit({"a.txt": "c\n", "b.txt": "c\n"})
+    async with opened(repository.path) as view:
+        entries, _ = await view.history(last, 1)
+        assert entries[0].changes == [(1, 1, b"b.txt")]
+        old = [(path, entry.hash) for path, entry in (await view.tree(f"{last}~1")).items()]
+        touched = await view.touched(old, [(b"a.txt", b"c\n"), (b"b.txt", b"b\nc\n")])
+    assert touched == {b"a.txt": ((1, 1),), b"b.txt": ((2, 2),)}
 
 
 async def test_a_split_index_is_read(repository: Repository) -> None:
