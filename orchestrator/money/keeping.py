@@ -121,7 +121,7 @@ def why_short(goal: Goal, brief: Briefing, cap: Amount) -> str:
     if most is None:
         return too_little(whole, cap)
     if hopeless(goal, brief):
-        needed = least(goal, brief).dollars.quantize(Decimal("0.01"), rounding=ROUND_UP)
+        needed = _exactly(least(goal, brief).dollars)
         return (
             f"this deployment allows ${most.normalize():f} a run ({policies.MOST_RUN}), which does"
             f" not cover the least that this run must ask for: ${needed}"
@@ -147,7 +147,7 @@ def too_little(needed: Amount, cap: Amount) -> str:
     small, enough = [], []
     if needed.dollars > cap.dollars:
         small.append(f"${cap.dollars.normalize():f}")
-        enough.append(f"dollars={needed.dollars.quantize(Decimal('0.01'), rounding=ROUND_UP)}")
+        enough.append(f"dollars={_exactly(needed.dollars)}")
     if needed.calls > cap.calls:
         small.append(f"{cap.calls} model calls")
         enough.append(f"model_calls={needed.calls}")
@@ -160,6 +160,12 @@ def too_little(needed: Amount, cap: Amount) -> str:
         f"a cap of {' and '.join(small)} does not cover the least that this run must ask for;"
         f" this would do: --limits {' --limits '.join(enough)}"
     )
+
+
+def _exactly(dollars: Decimal) -> str:
+    """At least two decimals, and up to a tenth of a cent, which is much of the least cap."""
+    up = dollars.quantize(Decimal("0.001"), rounding=ROUND_UP)
+    return f"{up:.2f}" if up == up.quantize(Decimal("0.01")) else f"{up}"
 
 
 def _begun(goal: Goal) -> State:
