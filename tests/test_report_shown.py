@@ -213,6 +213,22 @@ def test_no_sentence_ends_twice() -> None:
     assert "start it again. Skipped because of it: t3" in pages.as_markdown(report(gaps=(gap,)))
 
 
+@pytest.mark.parametrize("calls", [0, 1])
+def test_a_plan_that_nobody_approved_is_told_with_its_subtasks_and_its_estimate(calls: int) -> None:
+    left = report(
+        status="declined", findings=(), gaps=(), dollars_estimated="0.05", model_calls=calls
+    )
+    page = pages.as_markdown(left)
+    assert "none of 3 subtasks was run" in page
+    assert "| t1 | Subtask t1 | analyst | not run |" in page
+    assert "The plan was estimated at $0.05; none of it was run." in page
+
+
+def test_a_run_that_ended_before_it_had_a_plan_counts_no_subtasks() -> None:
+    page = pages.as_markdown(report(status="cancelled", plan=None, findings=(), gaps=()))
+    assert "no plan" in page and "of 0" not in page and "## Subtasks" not in page
+
+
 def test_time_spent_waiting_is_told_apart() -> None:
     slow = Timings(makespan=900, waited=840, work=880, critical_path=20)
     page = pages.as_markdown(report(timings=slow))

@@ -11,7 +11,7 @@ import pytest
 from cli.screen.report import as_markdown
 from driving import BRIEFING, Drive, subtask
 from orchestrator import policies
-from orchestrator.contracts import Finding, Order, Plan, PlaybookCard, Report, Synthesis
+from orchestrator.contracts import Approval, Finding, Order, Plan, PlaybookCard, Report, Synthesis
 from orchestrator.events import CancelAsked, Steered
 from orchestrator.rules import gathering as material
 from orchestrator.rules import steering
@@ -205,6 +205,18 @@ def test_the_orders_of_people_are_in_the_report_with_who_when_and_what() -> None
     ]
     assert given[0].at == run.state.started + timedelta(seconds=5)
     assert [each.refused for each in given] == ["", "the run is not paused"]
+
+
+def test_a_plan_that_was_rejected_is_in_the_report_with_its_estimate() -> None:
+    plan = Plan(goal="g", subtasks=(subtask("a"), subtask("b")))
+    run = Drive(plan, AMPLE, BRIEFING)
+    goal = run.state.goal.model_copy(update={"approval": Approval(when="always")})
+    run.state = replace(run.state, goal=goal)
+    end(run, "plan-1")
+    run.put(Steered(1, "reject", Order()))
+    made = closed(run)
+    assert made.status == "declined" and not made.findings
+    assert made.plan == plan and made.dollars_estimated
 
 
 def test_an_edit_keeps_the_plan_that_it_changed() -> None:

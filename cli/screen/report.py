@@ -45,7 +45,7 @@ def as_markdown(report: Report, *, subtasks: bool = True, whole: bool = True) ->
     not_run = (f"**{_inline(each.what)}**: {_inline(each.why)}" for each in report.not_run)
     parts += _listed("Not run", not_run)
     parts += _listed("Notes", map(_inline, report.notes))
-    if subtasks and report.findings:
+    if subtasks and (report.findings or report.plan):
         parts += ["## Subtasks", _table(report)]
     if not whole:
         parts += _listed("Tries", _tries(report))
@@ -69,12 +69,20 @@ def _summary(report: Report) -> str:
     parts = [f"**{NOTHING_FINISHED if nothing else _STATUS[report.status]}**"]
     if report.confidence is not None:
         parts.append(f"confidence {report.confidence} of 100")
-    parts.append(f"{len(complete)} of {len(report.findings)} subtasks")
+    parts.append(_how_many(report, len(complete)))
     parts.append(seconds(report.timings.makespan))
     if report.started:
         parts.append(f"{report.started:%Y-%m-%d %H:%M} UTC")
     parts.append(f"run {code_span(report.run_id)}")
     return " · ".join(parts)
+
+
+def _how_many(report: Report, complete: int) -> str:
+    """Of the planned subtasks; a plan that nobody approved has no finding."""
+    if report.findings:
+        return f"{complete} of {len(report.findings)} subtasks"
+    planned = len(report.plan.subtasks) if report.plan else 0
+    return f"none of {planned} subtask{'s' * (planned != 1)} was run" if planned else "no plan"
 
 
 def _inputs(report: Report) -> Iterator[str]:
@@ -120,7 +128,10 @@ def _gaps(report: Report) -> Iterator[str]:
 
 def _table(report: Report) -> str:
     """The subtasks; columns that say nothing of this run are left out."""
-    rows = [_cells(report, finding) for finding in report.findings]
+    rows = [_cells(report, finding) for finding in report.findings] or [
+        (_inline(each.id), _inline(each.title), _inline(each.role), "", "", "not run", "", "")
+        for each in (report.plan.subtasks if report.plan else ())
+    ]
     said = [any(row[place] for row in rows) for place in range(len(COLUMNS))]
     kept = [place for place, wanted in enumerate(said) if wanted]
     lines = [
@@ -192,7 +203,7 @@ def _price_and_time(report: Report) -> Iterator[str]:
             " was paid."
         )
     else:
-        yield "No model was asked, so nothing was paid."
+        yield f"No model was asked, so nothing was paid.{_against_estimate(report)}"
     times = report.timings
     waited = ""
     if times.waited:
@@ -236,9 +247,11 @@ def _against_estimate(report: Report) -> str:
     a worst case is measured against no estimate.
     """
     estimated, paid = report.dollars_estimated, report.dollars
-    if not estimated or paid is None or not report.findings:
+    if not estimated or paid is None:
         return ""
     plan = f" The plan was estimated at {money(estimated)}"
+    if not report.findings:
+        return f"{plan}; none of it was run."
     if report.assumed:
         return f"{plan}; because of what is assumed, nobody can say what share of that it took."
     return f"{plan}: it took {paid / estimated:.0%} of that."
