@@ -35,7 +35,7 @@ from cli.commands import (
 from cli.exits import Code, Stop
 from cli.screen.streams import say
 from deployment.embedded import EmbeddedError
-from deployment.settings import Settings, UnknownSetting
+from deployment.settings import BadSettings, Settings
 from deployment.storage import PayloadLost
 from deployment.temporal import Unreachable
 from orchestrator.errors import BlobLost
@@ -140,7 +140,7 @@ def told(error: Exception) -> tuple[str, Code]:
             return _usage(error), Code.REFUSED
         case ValidationError() if error.title == Settings.__name__:
             return _settings(error), Code.REFUSED
-        case UnknownSetting():
+        case BadSettings():
             return str(error), Code.REFUSED
         case PayloadLost() | BlobLost():
             return str(error), Code.FAILED

@@ -25,6 +25,10 @@ class TooLarge(OSError):
     """The file is larger than its reader takes."""
 
 
+class Unreadable(ValueError):
+    """A file that a person named is not read. The message names it and says why."""
+
+
 class Folder:
     """An open folder. `path` is where it was found: for messages, and for names in files of it."""
 
@@ -116,6 +120,28 @@ def open_regular(path: str | Path, folder: int | None = None) -> int:
 def read_regular(path: str | Path, limit: int, folder: int | None = None) -> bytes:
     """The bytes of a regular file of at most `limit` bytes; OSError says why not."""
     return read_handle(open_regular(path, folder), limit, path)
+
+
+def read_named(path: Path, limit: int) -> str:
+    """The text of a regular file that a person named; Unreadable says why it is not read."""
+    shown = repr(str(path))
+    try:
+        # A link that a person names is meant.
+        content = read_regular(path.expanduser().resolve(strict=True), limit)
+        return content.decode("utf-8-sig").replace("\r\n", "\n")
+    except FileNotFoundError as error:
+        raise Unreadable(f"there is no file {shown}") from error
+    except NotRegular as error:
+        raise Unreadable(f"{shown} is no file to read: {error.strerror}") from error
+    except TooLarge as error:
+        raise Unreadable(f"{shown} is {error.strerror}; give a smaller one") from error
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"{shown} is no UTF-8 text; convert it first") from error
+    except OSError as error:
+        raise Unreadable(f"{shown} cannot be read: {error.strerror}") from error
+    except (ValueError, RuntimeError) as error:
+        # A NUL in the name, or a link that leads to itself.
+        raise Unreadable(f"{shown} names no file") from error
 
 
 def read_handle(handle: int, limit: int, path: str | Path = "") -> bytes:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from platformdirs.unix import Unix
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr
@@ -28,6 +28,7 @@ from pydantic_settings import (
 )
 
 from deployment.address import withheld_of
+from deployment.folders import Unreadable, read_named
 
 NAME = "holdfast"
 HOME = Path(__file__).resolve().parent.parent
@@ -36,13 +37,19 @@ the caller's.
 """
 
 
+FILE_BYTES = 1024 * 1024
+"""The largest file of settings, ours or Temporal's; a thousandth of it is usual."""
 PREFIX = "HOLDFAST_"
 OTHERS = ("HOLDFAST_DEBUG", "HOLDFAST_REPOSITORIES")
 """No settings, and no mistakes: the starter reads the one, docker-compose.yml the other."""
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy")
 
 
-class UnknownSetting(ValueError):
+class BadSettings(ValueError):
+    """What was set cannot be taken as it stands; the message is the whole line."""
+
+
+class UnknownSetting(BadSettings):
     """A variable with our prefix that nothing reads: what it was to do is not done."""
 
 
@@ -121,6 +128,12 @@ class Settings(BaseSettings):
     )
     build_id: str = Field("", description="Build id of the worker; default: the project's version.")
 
+    def __init__(self, **given: Any) -> None:
+        file = given.get("_env_file", self.model_config.get("env_file"))
+        if file is not None:
+            _check_file(Path(file))
+        super().__init__(**given)
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -166,6 +179,20 @@ class Settings(BaseSettings):
     def has_endpoint(self) -> bool:
         """Whether a model can be asked at all."""
         return self.anthropic_api_key is not None or bool(self.anthropic_base_url)
+
+
+def _check_file(path: Path) -> None:
+    """BadSettings for a `.env` that is there and is no text: its library would wait for a FIFO."""
+    if not os.path.lexists(path):
+        return
+    try:
+        text = read_named(path, FILE_BYTES)
+    except Unreadable as error:
+        raise BadSettings(f"settings: {error}; put it right or move it away") from error
+    before, found, _ = text.partition("\0")
+    if found:
+        line = before.count("\n") + 1
+        raise BadSettings(f"settings: {str(path)!r} holds a NUL in line {line}; take it out")
 
 
 def _refuse_unknown(given: Mapping[str, str | None]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import worker
 from activities.catalogue import Catalogue
 from cli.commands import doctor
 from cli.connection import Connection, web_ui_of
@@ -21,7 +23,7 @@ from cli.main import PROGRAM, app, main, told
 from commanded import refused, script
 from conftest import Runs
 from deployment.embedded import EmbeddedError
-from deployment.settings import HOME, OTHERS, Settings
+from deployment.settings import FILE_BYTES, HOME, OTHERS, Settings
 from orchestrator.contracts import Goal
 from scripted import plans, subtask
 
@@ -182,6 +184,37 @@ def test_a_variable_that_nothing_reads_is_refused_with_the_nearest_that_is_read(
     for other in OTHERS:
         monkeypatch.setenv(other, "1")
     assert Settings().most_dollars_run is None
+
+
+@pytest.mark.parametrize("command", ["list", "doctor", "up", "run Compare"])
+@pytest.mark.parametrize(
+    ("content", "fragment"),
+    [
+        (None, "not a regular file"),
+        (b"HOLDFAST_LOG_LEVEL=\xff\n", "no UTF-8 text"),
+        (b"#\nHOLDFAST_WEB_UI=a\0b\n", "holds a NUL in line 2; take it out"),
+        (b"#" * (FILE_BYTES + 1), "larger than 1 MiB"),
+    ],
+)
+def test_a_file_of_settings_that_is_no_text_is_refused_without_waiting_for_it(
+    command: str,
+    content: bytes | None,
+    fragment: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    environment = tmp_path / ".env"
+    if content is None:
+        os.mkfifo(environment)
+    else:
+        environment.write_bytes(content)
+    monkeypatch.setitem(Settings.model_config, "env_file", environment)
+    said = refused(capsys, command)
+    assert fragment in said and str(environment) in said
+    assert len(said.splitlines()) == 1
+    assert worker.main([]) == Code.REFUSED, "a worker says the same"
+    assert capsys.readouterr().err.rstrip("\n") == said
 
 
 def test_bad_settings_name_the_variable(

@@ -62,7 +62,7 @@ LOOKS = pytest.mark.xdist_group("an embedded server to look at")
 
 
 def in_state(path: Path, **more: object) -> Settings:
-    return Settings(_env_file=None, state_dir=path, **more)  # type: ignore[arg-type]
+    return Settings(_env_file=None, state_dir=path, **more)
 
 
 @pytest.fixture
