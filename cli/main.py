@@ -33,6 +33,7 @@ from cli.commands import (
     watch,
 )
 from cli.exits import Code, Stop
+from cli.plans import lower
 from cli.screen.streams import say
 from deployment.embedded import EmbeddedError
 from deployment.settings import BadSettings, Settings
@@ -164,5 +165,5 @@ def _settings(error: ValidationError) -> str:
     for mistake in error.errors(include_input=False):
         name = str(mistake["loc"][0])
         variable = Settings.variable(name) if name in Settings.model_fields else name
-        wrong.append(f"{variable}: {mistake['msg'].lower()}")
+        wrong.append(f"{variable}: {lower(mistake['msg'])}")
     return f"settings: {'; '.join(wrong)}; correct the environment or .env"

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 
 from platformdirs.unix import Unix
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr
+from pydantic_core import PydanticCustomError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -64,7 +65,18 @@ def _split_paths(value: object) -> object:
 
 def _below_home(path: Path) -> Path:
     # A worker has another working directory than the starter that hands its settings on.
-    return HOME / path.expanduser()
+    return HOME / _findable(path).expanduser()
+
+
+def _findable(path: Path) -> Path:
+    """The path as it was given, where it can lead to a place at all."""
+    try:
+        path.expanduser().resolve()
+    except RuntimeError as error:
+        why = "a link on the way leads to itself, or there is no such user"
+        given = {"path": repr(str(path))}
+        raise PydanticCustomError("nowhere", f"{{path}} leads nowhere: {why}", given) from error
+    return path
 
 
 class Settings(BaseSettings):
@@ -78,7 +90,7 @@ class Settings(BaseSettings):
         env_ignore_empty=True,
     )
 
-    state_dir: Path = Field(
+    state_dir: Annotated[Path, AfterValidator(_findable)] = Field(
         default_factory=_default_state, description="Everything the embedded server keeps."
     )
     store_url: str = Field(

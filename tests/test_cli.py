@@ -226,6 +226,19 @@ def test_bad_settings_name_the_variable(
     assert len(said.splitlines()) == 1
 
 
+@pytest.mark.parametrize("name", ["HOLDFAST_STATE_DIR", "HOLDFAST_PRICE_FILE"])
+@pytest.mark.parametrize("place", ["Loop", "Loop/below", "~nobody-of-this-name/x"])
+def test_a_place_to_which_nothing_leads_is_refused_by_its_setting(
+    name: str, place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("Loop").symlink_to("Loop")
+    path = place if place.startswith("~") else str(Path(place).absolute())
+    monkeypatch.setenv(name, path)
+    said = refused(capsys, "list")
+    assert f"{name}: {path!r} leads nowhere" in said
+    assert len(said.splitlines()) == 1
+
+
 # ---------------------------------------------------------------- servers that are not there
 
 
