@@ -24,7 +24,6 @@ from typing import Any, get_args
 
 from temporalio.client import Client
 from temporalio.common import WorkerDeploymentVersion
-from temporalio.envconfig import ClientConfig
 from temporalio.runtime import Runtime
 from temporalio.worker import Worker, WorkerDeploymentConfig
 
@@ -52,7 +51,7 @@ from deployment.served import Lookout
 from deployment.settings import Settings
 from deployment.storage import DirectoryStore
 from deployment.telemetry import LogContext, configure_logging, runtime
-from deployment.temporal import Target, Unreachable, connect
+from deployment.temporal import Target, Unreachable, configured, connect
 from orchestrator import __version__
 from orchestrator.contracts import LONGEST_CALL_SECONDS, Capabilities, Tier
 from workflows import WORKFLOWS
@@ -323,7 +322,7 @@ def embedded_target(settings: Settings) -> Target:
 
 def own_target(settings: Settings) -> Target:
     """The server that Temporal's variables or profile name. ValueError without a store."""
-    config = ClientConfig.load_client_connect_config()
+    config = configured()
     address = config.get("target_host", "localhost:7233")
     if not settings.store_url:
         raise ValueError(

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
-from temporalio.envconfig import ClientConfig
 from temporalio.service import RPCError, RPCStatusCode
 
 from cli.exits import Code, Stop
@@ -32,7 +31,7 @@ from deployment.pollers import pollers
 from deployment.served import VARIABLES, unserved
 from deployment.settings import Settings
 from deployment.storage import BadStore, DirectoryStore
-from deployment.temporal import Target, Unreachable, connect
+from deployment.temporal import Target, Unreachable, configured, connect
 from orchestrator.contracts import Report, Tier
 
 LOCAL_ADDRESS = "localhost:7233"
@@ -172,9 +171,10 @@ def own_target(settings: Settings) -> Target | None:
 def configured_target(settings: Settings) -> Target:
     """The server that Temporal's variables or profile name. Stop if they do not fit together."""
     try:
-        config = ClientConfig.load_client_connect_config()
+        config = configured()
     except (RuntimeError, ValueError, OSError) as error:
-        raise Stop(f"Temporal's configuration cannot be read: {error}") from error
+        why = " ".join(str(error).split())
+        raise Stop(f"Temporal's configuration cannot be read: {why}") from error
     address = config.get("target_host", LOCAL_ADDRESS)
     return _target(settings, address, config.get("namespace", "default"))
 

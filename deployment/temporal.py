@@ -8,7 +8,9 @@ cannot differ between them.
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -25,12 +27,14 @@ from temporalio.converter import (
     JSONPlainPayloadConverter,
     PayloadConverter,
 )
-from temporalio.envconfig import ClientConfig
+from temporalio.envconfig import ClientConfig, ClientConnectConfig
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from deployment.activations import OneAtATime
+from deployment.folders import Unreadable, read_named
+from deployment.settings import FILE_BYTES
 from deployment.spans import NoteSpans
 from deployment.storage import READABLE, DirectoryStore, PayloadLost, external_storage
 from orchestrator.contracts import Goal, Report
@@ -39,6 +43,9 @@ PURE_MODULES = ("orchestrator", "deployment", "activities", "workflows")
 """Passed through the sandbox: re-importing the contracts for each run costs 30 ms of CPU. A test
 keeps them pure.
 """
+
+
+CONFIG_FILE = "TEMPORAL_CONFIG_FILE"
 
 
 @dataclass(frozen=True)
@@ -123,13 +130,27 @@ def plugin(store: DirectoryStore | None) -> SimplePlugin:
     )
 
 
+def configured() -> ClientConnectConfig:
+    """What Temporal's own variables and profile say. RuntimeError, ValueError or OSError: they
+    cannot be read.
+    """
+    file = os.environ.get(CONFIG_FILE)
+    if file and os.path.exists(file):
+        # Its library would wait for a FIFO, and read a device for ever.
+        try:
+            read_named(Path(file), FILE_BYTES)
+        except Unreadable as error:
+            raise Unreadable(f"{CONFIG_FILE}: {error}; name the TOML file that is meant") from error
+    return ClientConfig.load_client_connect_config()
+
+
 async def connect(target: Target, seconds: float = 5.0) -> Client:
     """A client of the target's server; tries for up to `seconds`, then raises Unreachable."""
     # Without a store nothing is kept outside: a starter that only lists runs needs none.
     store = DirectoryStore.at(target.store_url) if target.store_url else None
     options: dict[str, Any] = {}
     if not target.embedded:
-        options |= ClientConfig.load_client_connect_config()
+        options |= configured()
     options |= {"target_host": target.address, "namespace": target.namespace}
     deadline = asyncio.get_running_loop().time() + seconds
     while True:

@@ -270,6 +270,41 @@ def test_a_store_that_is_no_file_address_is_refused(
     assert "ftp://store" in refused(capsys, "list")
 
 
+@pytest.mark.parametrize("command", ["list", "doctor", "run goal", "show some-id"])
+@pytest.mark.parametrize(
+    ("content", "fragment"),
+    [
+        (None, "TEMPORAL_CONFIG_FILE: '{}' is no file to read: not a regular file"),
+        (b"#" * (FILE_BYTES + 1), "TEMPORAL_CONFIG_FILE: '{}' is larger than 1 MiB"),
+        (b"a = [\n\nb", "TOML parse error at line 3"),
+    ],
+)
+def test_a_profile_that_is_no_file_of_temporals_is_refused_without_waiting_for_it(
+    command: str,
+    content: bytes | None,
+    fragment: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    profile = tmp_path / "temporal.toml"
+    if content is None:
+        os.mkfifo(profile)
+    else:
+        profile.write_bytes(content)
+    monkeypatch.setenv("TEMPORAL_CONFIG_FILE", str(profile))
+    monkeypatch.setenv("STORE_URL", "file:///tmp/store")
+    if command == "doctor":
+        assert main([command]) == Code.FAILED, "it says all that is in the way"
+        shown = "".join(capsys.readouterr().out.split())
+        assert "".join(fragment.format(profile).split()) in shown
+    else:
+        said = refused(capsys, command)
+        assert fragment.format(profile) in said and len(said.splitlines()) == 1
+    assert worker.main([]) == Code.REFUSED, "a worker says the same"
+    assert fragment.format(profile) in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("address", "web_ui"),
     [
