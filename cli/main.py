@@ -165,5 +165,5 @@ def _settings(error: ValidationError) -> str:
     for mistake in error.errors(include_input=False):
         name = str(mistake["loc"][0])
         variable = Settings.variable(name) if name in Settings.model_fields else name
-        wrong.append(f"{variable}: {lower(mistake['msg'])}")
+        wrong.append(f"{variable}: {lower(mistake['msg'].removeprefix('Value error, '))}")
     return f"settings: {'; '.join(wrong)}; correct the environment or .env"

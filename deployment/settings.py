@@ -19,7 +19,6 @@ from typing import Annotated, Any
 
 from platformdirs.unix import Unix
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr
-from pydantic_core import PydanticCustomError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -74,8 +73,7 @@ def _findable(path: Path) -> Path:
         path.expanduser().resolve()
     except RuntimeError as error:
         why = "a link on the way leads to itself, or there is no such user"
-        given = {"path": repr(str(path))}
-        raise PydanticCustomError("nowhere", f"{{path}} leads nowhere: {why}", given) from error
+        raise ValueError(f"{str(path)!r} leads nowhere: {why}") from error
     return path
 
 
