@@ -15,9 +15,11 @@ from cli.exits import Stop
 from cli.files import read_text
 from deployment.reading import NotPlain, from_json, from_yaml
 from deployment.unread import unread
-from orchestrator.contracts import Plan, RoleCard
+from orchestrator.contracts import HARD_SUBTASK_LIMIT, Plan, RoleCard
 from orchestrator.rules import graph
 
+MOST_SHOWN = 100
+"""Mistakes of a plan that are listed: more than anybody corrects at a time."""
 YAML = (".yaml", ".yml")
 PLAN_BYTES = 512 * 1024
 """The largest plan, of texts as long as a model reads; reading one in YAML takes seconds."""
@@ -35,6 +37,7 @@ def parse(text: str, where: str, *, as_yaml: bool) -> Plan:
     """The plan in a text; Stop, naming `where`, lists every mistake of its shape."""
     try:
         given = from_yaml(text) if as_yaml else from_json(text)
+        _check_count(given, where)
         plan = Plan.model_validate(given)
     except NotPlain as error:
         raise Stop(f"{where}: {error}") from error
@@ -45,6 +48,14 @@ def parse(text: str, where: str, *, as_yaml: bool) -> Plan:
     if idle:
         raise invalid(where, [f"{place}: there is no such field; remove it" for place in idle])
     return plan
+
+
+def _check_count(given: object, where: str) -> None:
+    """Stop for more subtasks than any run can have, before each of them is looked at."""
+    subtasks = given.get("subtasks") if isinstance(given, Mapping) else None
+    if isinstance(subtasks, list) and len(subtasks) > HARD_SUBTASK_LIMIT:
+        count = f"{len(subtasks)} are planned, the limit is {HARD_SUBTASK_LIMIT}"
+        raise invalid(where, [f"subtasks: {count}"])
 
 
 def problems(
@@ -59,10 +70,15 @@ def problems(
 
 
 def invalid(where: str, mistakes: Sequence[str]) -> Stop:
-    """The refusal of a plan with all its mistakes."""
+    """The refusal of a plan with its mistakes: all that a person corrects at a time, and how many
+    there are.
+    """
     if len(mistakes) == 1:
         return Stop(f"{where}: {mistakes[0]}")
-    return Stop(f"{where}: {len(mistakes)} mistakes\n" + "\n".join(f"  {m}" for m in mistakes))
+    lines = [f"{where}: {len(mistakes)} mistakes", *(f"  {each}" for each in mistakes[:MOST_SHOWN])]
+    if len(mistakes) > MOST_SHOWN:
+        lines.append(f"  … and {len(mistakes) - MOST_SHOWN} more")
+    return Stop("\n".join(lines))
 
 
 def as_yaml(plan: Plan) -> str:

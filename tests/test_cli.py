@@ -113,6 +113,19 @@ def test_every_mistake_of_a_plan_is_listed_with_its_place(
     assert "cycle: a -> b -> a" in said
 
 
+def test_of_a_plan_with_thousands_of_mistakes_some_are_listed_and_all_are_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flood = plans(subtask("a", tier=None)) | {f"field-{number}": 1 for number in range(3000)}
+    Path("plan.json").write_text(json.dumps(flood))
+    lines = refused(capsys, "run goal --plan plan.json").splitlines()
+    assert "3000 mistakes" in lines[0] and lines[-1] == "  … and 2900 more"
+    assert "there is no such field" in lines[1] and len(lines) == 102
+    Path("plan.json").write_text(json.dumps({"goal": "g", "subtasks": [{"id": "a"}] * 3000}))
+    said = refused(capsys, "run goal --plan plan.json")
+    assert said == "--plan plan.json: subtasks: 3000 are planned, the limit is 30"
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", ["plan.json", "plan.yaml"])
 async def test_a_plan_from_a_file_brings_its_goal_unless_one_is_typed(name: str) -> None:
