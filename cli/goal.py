@@ -28,6 +28,7 @@ from orchestrator.contracts import (
     Plan,
 )
 from orchestrator.rules import graph
+from orchestrator.text import says_something
 
 LITERAL = "text:"
 MOST_LITERAL_BYTES = 200 * 1024
@@ -62,7 +63,8 @@ async def goal_of(
     """
     playbook = _playbook(asked.playbook, catalogue)
     given = plans.read(asked.plan) if asked.plan else None
-    text = asked.text.strip() or _words_of(given, playbook)
+    typed = asked.text.strip() if says_something(asked.text) else ""
+    text = typed or _words_of(given, playbook)
     if not text:
         raise Stop(
             'the goal is empty; say what you want: run "a goal", --playbook NAME, or --plan FILE'
@@ -135,7 +137,7 @@ def _playbook(name: str, catalogue: Catalogue) -> PlaybookFile | None:
 
 def _words_of(plan: Plan | None, playbook: PlaybookFile | None) -> str:
     """The goal where none was typed: the given plan's, else the playbook's."""
-    if plan is not None and plan.goal.strip():
+    if plan is not None and says_something(plan.goal):
         return plan.goal.strip()
     if playbook is None:
         return ""
@@ -194,12 +196,14 @@ def approval_of(text: str, otherwise: Approval) -> Approval:
             return Approval(when="auto")
         case "always":
             return Approval(when="always")
+    why = f"--approval {text!r}: say auto, always, or the dollars above which you are asked"
     try:
-        return Approval(when="above", dollars=Decimal(text.removeprefix("$")))
+        approval = Approval(when="above", dollars=Decimal(text.removeprefix("$")))
     except (InvalidOperation, ValidationError) as error:
-        raise Stop(
-            f"--approval {text!r}: say auto, always, or the dollars above which you are asked"
-        ) from error
+        raise Stop(why) from error
+    if approval.dollars < 0:
+        raise Stop(f"{why}, 0 or more")
+    return approval
 
 
 def limits_of(pairs: tuple[str, ...]) -> Limits:

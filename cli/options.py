@@ -13,8 +13,32 @@ from cli.exits import Stop
 from orchestrator.text import PLAIN_ID, for_terminal
 
 GoalText = Annotated[str, typer.Argument(metavar="GOAL", help="What you want, in your own words.")]
+
+
+def _typed(context: typer.Context, parameter: typer.CallbackParam) -> bool:
+    """Whether a value was typed, and is no default; not while a shell completes it."""
+    source = context.get_parameter_source(str(parameter.name))
+    typed = source is not None and source.name == "COMMANDLINE"
+    return typed and not context.resilient_parsing
+
+
+def _not_empty(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
+    """What was typed; Stop for nothing, as an unset variable of a script gives: it would count as
+    left out.
+    """
+    if _typed(context, parameter) and not value:
+        raise Stop(f"--{parameter.name} is empty; name one, or leave the option out")
+    return value
+
+
 Playbook = Annotated[
-    str, typer.Option("--playbook", metavar="NAME", help="A ready domain variant, see playbooks/.")
+    str,
+    typer.Option(
+        "--playbook",
+        metavar="NAME",
+        help="A ready domain variant, see playbooks/.",
+        callback=_not_empty,
+    ),
 ]
 Inputs = Annotated[
     list[str] | None,
@@ -82,9 +106,7 @@ OutFile = Annotated[
 
 def _known_form(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
     """An id as it was typed; Stop for what cannot be one, before anything starts."""
-    given = context.get_parameter_source(str(parameter.name))
-    typed = given is not None and given.name == "COMMANDLINE"
-    if typed and not context.resilient_parsing and not PLAIN_ID.fullmatch(value):
+    if _typed(context, parameter) and not PLAIN_ID.fullmatch(value):
         what = "a run" if parameter.name == "run_id" else "a subtask"
         shown = for_terminal(value[:80])
         raise Stop(f"{shown!r} is no id of {what}; `list` shows the runs, `show ID` their subtasks")

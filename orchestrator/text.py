@@ -38,6 +38,14 @@ def visible(text: str, keep: str = "") -> str:
     )
 
 
+def says_something(text: str) -> bool:
+    """Whether a person would see anything of it: a character that is no space and not hidden."""
+    return any(
+        not letter.isspace() and unicodedata.category(letter) not in HIDDEN_CATEGORIES
+        for letter in text
+    )
+
+
 def _escaped(letter: str) -> str:
     code = ord(letter)
     if 0xDC80 <= code <= 0xDCFF:

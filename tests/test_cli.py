@@ -45,6 +45,9 @@ COMMANDS = (
     [
         ("run", ["the goal is empty", "--playbook"]),
         ("start '  '", ["the goal is empty"]),
+        ("run '\u202e \u200b'", ["the goal is empty"]),
+        ("run goal --playbook ''", ["--playbook is empty", "leave"]),
+        ("start goal --playbook=", ["--playbook is empty"]),
         ("run --playbook nope", ["unknown playbook 'nope'", "known:"]),
         ("run goal --input report", ["'report'", "name=PATH"]),
         ("run goal --input report=missing.txt", ["'missing.txt'", "report=text:"]),
@@ -57,6 +60,8 @@ COMMANDS = (
         ("run goal --plan missing.json", ["--plan", "'missing.json'"]),
         ("run goal --approval soon", ["--approval 'soon'", "always"]),
         ("run goal --approval nan", ["--approval 'nan'"]),
+        ("run goal --approval -1", ["--approval '-1'", "0 or more"]),
+        ("start goal --approval=-0.01", ["--approval '-0.01'", "0 or more"]),
         ("run goal --yes --approval always", ["--yes", "--approval"]),
         ("run goal --dry-run --id x", ["--dry-run", "leave out --id"]),
         ("supply x t1", ["TEXT", "--file"]),
