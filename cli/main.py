@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -46,6 +47,7 @@ PROGRAM = "starter.py"
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """All but tabs and line ends."""
 DEBUG = "HOLDFAST_DEBUG"
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
     "Runs": (
@@ -148,7 +150,8 @@ def told(error: Exception) -> tuple[str, Code]:
         case EmbeddedError() | Unreachable():
             return str(error), Code.UNREACHABLE
         case OSError():
-            return f"{error.filename or 'system'}: {error.strerror or error}", Code.FAILED
+            remedy = "; free some space there" if error.errno in FULL else ""
+            return f"{error.filename or 'system'}: {error.strerror or error}{remedy}", Code.FAILED
         case _:
             kind = type(error).__name__
             return f"a mistake of ours: {kind}: {error} ({DEBUG}=1 shows where)", Code.FAILED

@@ -98,7 +98,12 @@ class DirectoryStore:
         """Store and return the SHA-256 in hex. Survives a crash half-way: the name appears when it
         is whole.
         """
-        return await asyncio.to_thread(self._write, content)
+        try:
+            return await asyncio.to_thread(self._write, content)
+        except OSError as error:
+            # A handle that cannot be written says what is wrong, and not where.
+            error.filename = error.filename or str(self.root)
+            raise
 
     async def get(self, digest: str) -> bytes:
         """The blob, as it was put. BlobLost if this store does not have it, or has it damaged."""

@@ -343,7 +343,12 @@ def test_the_web_ui_of_a_known_kind_of_server_is_known(address: str, web_ui: str
     [
         (Stop("no worker", Code.UNREACHABLE), "no worker", Code.UNREACHABLE),
         (EmbeddedError("a", "b", "c"), "a: b; c", Code.UNREACHABLE),
-        (OSError(28, "No space left on device", "/x"), "/x: No space left", Code.FAILED),
+        (
+            OSError(28, "No space left on device", "/x"),
+            "device; free some space there",
+            Code.FAILED,
+        ),
+        (OSError(13, "Permission denied", "/x"), "/x: Permission denied", Code.FAILED),
         (KeyError("x"), "HOLDFAST_DEBUG=1", Code.FAILED),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import os
 import stat
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from temporalio.converter import WorkflowSerializationContext
 
+from cli.main import told
 from deployment import storage
 from deployment.storage import DirectoryStore, external_storage
 from deployment.temporal import data_converter
@@ -102,6 +104,20 @@ def test_a_name_that_leads_nowhere_is_no_blob(store: DirectoryStore) -> None:
     loop.symlink_to(loop)
     assert not list(store.files())
     assert store.damaged(60) == ()
+
+
+async def test_a_full_disk_is_said_with_the_folder(
+    store: DirectoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    # The folders are there: making them is said by the folder already.
+    (store.root / hashlib.sha256(CONTENT).hexdigest()[:2]).mkdir(parents=True)
+    with pytest.raises(OSError, match="No space left") as refused:
+        await store.put(CONTENT)
+    assert told(refused.value)[0] == f"{store.root}: No space left on device; free some space there"
 
 
 async def test_equal_content_is_kept_once_and_counts_as_used_again(store: DirectoryStore) -> None:
