@@ -20,6 +20,7 @@ class Row(Contract):
     id: str
     title: str
     role: str
+    """Who does it: after the plan's own role, its fallback."""
     tier: str
     status: RowStatus
     try_number: int = 0
@@ -31,6 +32,13 @@ class Row(Contract):
     depends_on: tuple[str, ...] = ()
     note: str = ""
     """Why it is not complete, or how many remarks it made."""
+    planned_role: str = ""
+    """The plan's own role, where a fallback has taken the subtask over; else empty."""
+
+    @property
+    def who(self) -> str:
+        """Who does it, and as whose fallback: what explains a try more than the limits allow."""
+        return f"{self.role} for {self.planned_role}" if self.planned_role else self.role
 
 
 RowKind = Literal[

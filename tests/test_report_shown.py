@@ -150,6 +150,21 @@ def test_each_finding_stands_behind_its_id_with_model_tries_price_and_sources() 
     assert "It is *blue*." not in pages.as_markdown(report(findings=(found,)), whole=False)
 
 
+def test_a_try_of_the_fallback_is_told_under_its_role_and_as_whose_fallback() -> None:
+    found = Finding(
+        subtask_id="t1", status="complete", content="It is blue.", confidence=85, model="claude-x",
+        tries=(
+            Try(number=3, tier="opus", verdict="failed_checks", why="too short"),
+            Try(number=4, tier="opus", verdict="accepted", role="writer"),
+        ),
+    )  # fmt: skip
+    page = pages.as_markdown(report(findings=(found,), gaps=()))
+    assert "**complete** · writer for analyst · claude-x · confidence 85 of 100" in page
+    assert "- try 3 on opus, failed checks: too short\n" in page
+    assert "- try 4 by writer, the fallback, on opus, accepted\n" in page
+    assert "| t1 | Subtask t1 | writer for analyst | claude-x | 2 | complete |" in page
+
+
 def test_what_a_finding_says_stays_a_quotation_that_loads_and_runs_nothing() -> None:
     text = "![x](http://e.example/l)\n<script>alert(1)</script>\n[a](javascript:x)"
     text += " [b](java&#115;c:x)\n[c][d]\n\n[d]: data:text/html,x\n# Report\n\u202egnp.exe \x1b[2J"

@@ -65,6 +65,9 @@ def test_after_the_last_try_the_roles_fallback_has_one_and_then_it_has_failed_fo
     end(run, "work-a-4", "unsure")
     assert run.finding("a").status == "failed"
     assert [each.tier for each in run.finding("a").tries] == ["haiku", "sonnet", "opus", "opus"]
+    assert [each.role for each in run.finding("a").tries] == ["", "", "", "analyst"]
+    row = reporting.run_view(run.state).rows[0]
+    assert (row.role, row.who, row.try_number) == ("analyst", "analyst for researcher", 4)
     saved = tried_in_vain()
     end(saved, "work-a-4")
     assert saved.finding("a").status == "complete"

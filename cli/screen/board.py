@@ -33,7 +33,7 @@ _LOOK: dict[RowStatus, tuple[str, str]] = {
 
 def who(row: Row) -> str:
     """The role, with its tier when a model does the work and the try when it is not the first."""
-    parts = [row.role]
+    parts = [row.who]
     if row.tier not in ("", "none"):
         parts.append(row.tier)
     if row.try_number > 1:

@@ -65,7 +65,7 @@ def subtask_of(report: Report, subtask_id: str) -> Subtask:
 
 def facts(finding: Finding, subtask: Subtask) -> str:
     """Status, role, model, confidence, price and time in a line."""
-    parts = [f"**{finding.status}**", _inline(subtask.role)]
+    parts = [f"**{finding.status}**", _inline(who(finding, subtask))]
     if finding.reused_from:
         parts.append(f"taken over from run {code_span(finding.reused_from)}")
     if finding.model:
@@ -79,6 +79,12 @@ def facts(finding: Finding, subtask: Subtask) -> str:
     if duration(finding):
         parts.append(seconds(duration(finding)))
     return " · ".join(part for part in parts if part)
+
+
+def who(finding: Finding, subtask: Subtask) -> str:
+    """The role that did the last try, and for which it stood in."""
+    last = finding.tries[-1].role if finding.tries else ""
+    return f"{last} for {subtask.role}" if last not in ("", subtask.role) else subtask.role
 
 
 def price(finding: Finding) -> str:
@@ -109,7 +115,8 @@ def tries(finding: Finding) -> Iterator[str]:
         why = f": {_inline(each.why)}" if each.why else ""
         known = each.dollars is not None and not finding.reused_from
         cost = f", {at_most(each.dollars, each.assumed)}" if known else ""
-        yield f"try {each.number}{tier}, {_inline(each.verdict.replace('_', ' '))}{cost}{why}"
+        by = f" by {_inline(each.role)}, the fallback," if each.role else ""
+        yield f"try {each.number}{by}{tier}, {_inline(each.verdict.replace('_', ' '))}{cost}{why}"
     for call in finding.unanswered:
         cost = "cost nothing" if call.dollars == 0 else at_most(call.dollars, call.assumed)
         yield f"call {_inline(call.id)} on {call.tier}, no answer, {cost}: {_inline(call.why)}"

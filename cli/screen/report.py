@@ -157,7 +157,7 @@ def _cells(report: Report, finding: Finding) -> tuple[str, ...]:
     return (
         _inline(finding.subtask_id),
         _inline(subtask.title),
-        _inline(subtask.role),
+        _inline(findings.who(finding, subtask)),
         _inline(finding.model),
         findings.tried(finding),
         "reused" if reused else finding.status,

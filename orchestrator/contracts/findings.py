@@ -75,6 +75,8 @@ class Try(Contract):
     """Of its answered calls, reviews and repairs included; None: not known, or no model's."""
     assumed: Money = Decimal(0)
     """Of `dollars`, what is a worst case."""
+    role: str = ""
+    """Of the fallback that did it; empty: the subtask's own role did."""
 
 
 class NoAnswer(Contract):

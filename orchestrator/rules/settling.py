@@ -203,6 +203,7 @@ def tried(progress: Progress, verdict: str, why: str) -> Progress:
         why=why,
         dollars=dollars,
         assumed=assumed,
+        role=progress.subtask.role if progress.former else "",
     )
     return replace(progress, tries=(*progress.tries, last))
 

@@ -160,7 +160,7 @@ def _line(row: Row, priced: bool) -> str:
     return _cells(
         MARKS[row.status],
         f"**{row.id}** {for_markdown(row.title[:CELL])}",
-        f"{for_markdown(row.role)}{tier}{tried}",
+        f"{for_markdown(row.who)}{tier}{tried}",
         f"{row.seconds:.1f}" if settled else "",
         *([paid] if priced else []),
         for_markdown(row.note[:CELL]),

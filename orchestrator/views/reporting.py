@@ -420,6 +420,7 @@ def _row(progress: Progress, now: datetime) -> Row:
         assumed=progress.paid.assumed,
         depends_on=subtask.depends_on,
         note=_note(progress),
+        planned_role=progress.former[0] if progress.former else "",
     )
 
 
