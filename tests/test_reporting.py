@@ -293,6 +293,49 @@ def test_the_time_that_a_run_waited_for_people_is_told_before_and_after_the_firs
     assert run.state.deadline is None or run.state.waited == 50.0
 
 
+def test_what_a_subtask_waited_for_a_person_is_no_work_of_it_nor_of_the_longest_chain() -> None:
+    run = Drive(Plan(goal="g", subtasks=(subtask("a"), subtask("b", "a"))), AMPLE, people=True)
+    end(run, "plan-1")
+    run.wait(3)
+    end(run, "work-a-1", "with a partial")
+    run.wait(500)
+    assert reporting.run_view(run.state).rows[0].seconds == 3.0
+    run.put(Steered(1, "answer", Order(subtask_id="a", text="The fiscal year.", by="ana")))
+    run.wait(2)
+    end(run, "work-a-2")
+    run.wait(1)
+    made = closed(run)
+    assert [(each.seconds, each.waited) for each in made.findings] == [(5.0, 500.0), (1.0, 0.0)]
+    assert [row.seconds for row in reporting.run_view(run.state).rows] == [5.0, 1.0]
+    assert (made.timings.waited, made.timings.critical_path) == (500.0, 6.0)
+    assert "The longest chain of subtasks took 6.0 s, that waiting not counted." in as_markdown(
+        made
+    )
+
+
+def test_a_wait_that_began_before_a_subtask_is_none_of_its_own() -> None:
+    run = begun(subtask("a"), subtask("b", "a"))
+    run.put(Steered(1, "pause", Order()))
+    end(run, "work-a-1")
+    run.wait(50)
+    run.put(Steered(2, "resume", Order()))
+    run.wait(4)
+    made = closed(run)
+    assert made.timings.waited == 50.0
+    assert [(each.seconds, each.waited) for each in made.findings] == [(0.0, 0.0), (4.0, 0.0)]
+
+
+def test_how_long_a_person_took_says_nothing_of_what_the_next_call_will_take() -> None:
+    limits = AMPLE.model_copy(update={"deadline_seconds": 600})
+    run = Drive(Plan(goal="g", subtasks=(subtask("a"), subtask("b", "a"))), limits, people=True)
+    end(run, "plan-1")
+    end(run, "work-a-1", "with a partial")
+    run.wait(1_800)
+    run.put(Steered(1, "answer", Order(subtask_id="a", text="The fiscal year.", by="ana")))
+    end(run, "work-a-2")
+    assert in_flight(run) == ["work-b-1"]
+
+
 def test_what_was_never_started_takes_no_time() -> None:
     run = begun(subtask("a"), subtask("b", "a"))
     run.wait(2)

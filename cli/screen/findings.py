@@ -96,10 +96,8 @@ def price(finding: Finding) -> str:
 
 
 def duration(finding: Finding) -> float:
-    """Seconds from its start to its end; 0: it never ran here."""
-    if finding.reused_from or finding.started is None or finding.finished is None:
-        return 0.0
-    return (finding.finished - finding.started).total_seconds()
+    """Seconds from its start to its end, less what the run waited; 0: it never ran here."""
+    return 0.0 if finding.reused_from else finding.seconds
 
 
 def tried(finding: Finding) -> str:

@@ -210,7 +210,8 @@ def _price_and_time(report: Report) -> Iterator[str]:
         waited = f", {seconds(times.waited)} of it waiting for a person or the endpoint"
     chain = ""
     if times.critical_path:
-        chain = f" The longest chain of subtasks took {seconds(times.critical_path)}."
+        chain = f" The longest chain of subtasks took {seconds(times.critical_path)}"
+        chain += ", that waiting not counted." if times.waited else "."
     yield f"{seconds(times.makespan)} from start to end{waited}.{chain}"
 
 

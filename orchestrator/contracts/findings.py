@@ -115,8 +115,19 @@ class Finding(Contract):
     """Of `dollars`, what is the worst case of calls whose answers were lost."""
     started: datetime | None = None
     finished: datetime | None = None
+    waited: float = 0.0
+    """Seconds from its start to its end in which nothing but a person or a lost endpoint kept the
+    run.
+    """
     reused_from: str = ""
     """The run that this finding was taken over from; empty: this run's own."""
+
+    @property
+    def seconds(self) -> float:
+        """From its start to its end, less what the run waited meanwhile; 0: it never started."""
+        if self.started is None or self.finished is None:
+            return 0.0
+        return max((self.finished - self.started).total_seconds() - self.waited, 0.0)
 
 
 class Synthesis(Contract):
@@ -160,8 +171,8 @@ class Timings(Contract):
     work: float = 0.0
     """From the first start to the last end of a subtask."""
     critical_path: float = 0.0
-    """The longest chain of dependent subtasks, each from its start to its end, with what it waited
-    in between.
+    """The longest chain of dependent subtasks, each from its start to its end, less what the run
+    waited meanwhile.
     """
 
 

@@ -171,7 +171,7 @@ def _cannot_finish(state: State, progress: Progress, now: datetime) -> bool:
     if state.work_deadline is None or progress.tier == "none":
         return False
     spans = [
-        (each.finished - each.started).total_seconds() / max(len(each.tries), 1)
+        each.seconds / max(len(each.tries), 1)
         for each in state.findings
         if each.started and each.finished and each.status == "complete"
     ]

@@ -78,7 +78,7 @@ from orchestrator.rules import (
 from orchestrator.rules.calls import mended_by, purpose_of
 from orchestrator.rules.schedule import options_of
 from orchestrator.rules.settling import advance, ended_by_person, landed, settle, update, without
-from orchestrator.rules.state import Flight, State
+from orchestrator.rules.state import Flight, Progress, State
 
 PREPARE = Prepare().id
 OWN_REPAIR = ("plan", "replan")
@@ -238,13 +238,14 @@ def _took_off(state: State, move: Flying, now: datetime) -> State:
     if not move.subtask_id:
         return state
     called = move.call.tier if isinstance(move, Ask) and move.call.kind == "work" else None
-    return update(
-        state,
-        move.subtask_id,
-        lambda each: replace(
-            each, flight=move.id, started=each.started or now, called=called or each.called
-        ),
-    )
+    waited = state.waited_until(now)
+
+    def begun(each: Progress) -> Progress:
+        if each.started is None:
+            each = replace(each, started=now, waited_at_start=waited)
+        return replace(each, flight=move.id, called=called or each.called)
+
+    return update(state, move.subtask_id, begun)
 
 
 # ---------------------------------------------------------------- what came back

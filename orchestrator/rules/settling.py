@@ -37,6 +37,7 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
         assumed=progress.paid.assumed,
         started=progress.started,
         finished=now,
+        waited=state.waited_until(now) - progress.waited_at_start if progress.started else 0.0,
     )
     state = update(state, subtask_id, lambda each: replace(each, finding=finding, flight=""))
     split = finding.escalation is not None and finding.escalation.reason == "timeout"

@@ -76,6 +76,8 @@ class Progress:
     usage: Usage = field(default_factory=Usage)
     paid: Bill = field(default_factory=Bill)
     started: datetime | None = None
+    waited_at_start: float = 0.0
+    """Seconds that the run had waited when it started."""
 
 
 @dataclass(frozen=True)
@@ -314,6 +316,11 @@ class State:
             return self._work_seconds
         gone = (self.waiting_since or self.now) - self.first_paid
         return self._work_seconds + self.waited - gone.total_seconds()
+
+    def waited_until(self, now: datetime) -> float:
+        """Seconds in which nothing but a person or a lost endpoint kept the run."""
+        since = self.waiting_since
+        return self.waited_before + self.waited + ((now - since).total_seconds() if since else 0.0)
 
     def _after(self, seconds: float) -> datetime | None:
         if self.first_paid is None or self.waiting_since is not None:

@@ -140,7 +140,8 @@ def _retry(state: State, order: Order, _now: datetime) -> State:
     fresh = planning.begun(state, subtask)
     if order.tier and fresh.tier != "none":
         fresh = replace(fresh, tier=order.tier)
-    fresh = replace(fresh, paid=before.paid, usage=before.usage, started=before.started)
+    fresh = replace(fresh, paid=before.paid, usage=before.usage)
+    fresh = replace(fresh, started=before.started, waited_at_start=before.waited_at_start)
     return _revived(update(state, subtask.id, lambda _: fresh), subtask.id)
 
 

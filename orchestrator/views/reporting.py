@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from decimal import ROUND_UP, Decimal
 from typing import Any
 
@@ -12,7 +11,6 @@ from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
 from orchestrator import policies
 from orchestrator.contracts import (
-    Finding,
     Gap,
     Report,
     ReportStatus,
@@ -268,7 +266,7 @@ def timings(state: State) -> Timings:
     """Measured from the state's own timestamps: seconds."""
     end = state.finished or state.now
     makespan = round((end - state.started).total_seconds(), 3)
-    waited = round(_waited(state, end), 3)
+    waited = round(state.waited_until(end), 3)
     own = [finding for finding in state.findings if not finding.reused_from]
     spans = [
         (finding.started, finding.finished)
@@ -277,7 +275,7 @@ def timings(state: State) -> Timings:
     ]
     if not spans or state.plan is None:
         return Timings(makespan=makespan, waited=waited)
-    seconds = {finding.subtask_id: _seconds(finding) for finding in own}
+    seconds = {finding.subtask_id: finding.seconds for finding in own}
     work = (max(end for _, end in spans) - min(start for start, _ in spans)).total_seconds()
     return Timings(
         makespan=makespan,
@@ -285,18 +283,6 @@ def timings(state: State) -> Timings:
         work=round(work, 3),
         critical_path=round(graph.critical_path(state.plan.subtasks, seconds), 3),
     )
-
-
-def _waited(state: State, end: datetime) -> float:
-    """Seconds in which nothing but a person or a lost endpoint kept the run."""
-    since = state.waiting_since
-    return state.waited_before + state.waited + ((end - since).total_seconds() if since else 0.0)
-
-
-def _seconds(finding: Finding) -> float:
-    if finding.started is None or finding.finished is None:
-        return 0.0
-    return (finding.finished - finding.started).total_seconds()
 
 
 def search_attributes(state: State) -> list[SearchAttributeUpdate[Any]]:
@@ -352,7 +338,7 @@ def run_view(state: State) -> RunView:
         title=title(state),
         phase=state.phase,
         status=status_of(state) if closed else None,
-        rows=tuple(_row(progress, state.now) for progress in state.work.values()),
+        rows=tuple(_row(progress, state) for progress in state.work.values()),
         dollars_spent=ledger.paid.dollars if ledger.all_priced else None,
         assumed=ledger.all_assumed,
         dollars_reserved=ledger.held.dollars,
@@ -401,13 +387,13 @@ def waiting(state: State) -> tuple[str, ...]:
     return (*asked, "paused: resume it") if state.paused else tuple(asked)
 
 
-def _row(progress: Progress, now: datetime) -> Row:
+def _row(progress: Progress, state: State) -> Row:
     subtask, finding = progress.subtask, progress.finding
     tried = len(progress.tries) + (1 if progress.flight else 0)
-    seconds = 0.0
-    if progress.started:
-        end = finding.finished if finding and finding.finished else now
-        seconds = round((end - progress.started).total_seconds(), 1)
+    seconds = finding.seconds if finding else 0.0
+    if progress.started and finding is None:
+        waited = state.waited_until(state.now) - progress.waited_at_start
+        seconds = (state.now - progress.started).total_seconds() - waited
     return Row(
         id=subtask.id,
         title=subtask.title,
@@ -415,7 +401,7 @@ def _row(progress: Progress, now: datetime) -> Row:
         tier=_asked_tier(progress),
         status=finding.status if finding else "running" if progress.flight else "waiting",
         try_number=tried,
-        seconds=seconds,
+        seconds=round(seconds, 1),
         dollars=progress.paid.dollars,
         assumed=progress.paid.assumed,
         depends_on=subtask.depends_on,
