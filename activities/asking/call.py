@@ -326,7 +326,7 @@ def _key(call: Call, material: Contract) -> str:
     when the findings that it works from were come by at another time.
     """
     info = activity.info()
-    moments = {"__all__": {"started", "finished"}}
+    moments = {"__all__": {"started", "finished", "waited"}}
     known = material.model_dump_json(exclude={"findings": moments, "dependencies": moments})
     text = call.model_dump_json() + known
     digest = hashlib.sha256(text.encode()).hexdigest()

@@ -137,7 +137,11 @@ def input_tokens(material: Contract) -> int:
     included. A prompt that may have more is counted before it leaves.
     """
     # Without defaults, so that a contract that gains a field reserves what it did before.
-    size = len(material.model_dump_json(exclude_defaults=True).encode())
+    # How long a finding waited is in no prompt; and a run that was reset, which waits otherwise,
+    # must reserve the same, because the journal knows its calls by what they are.
+    waits = {"__all__": {"waited"}}
+    unsaid = {"findings": waits, "dependencies": waits}
+    size = len(material.model_dump_json(exclude_defaults=True, exclude=unsaid).encode())
     if isinstance(material, WorkMaterial):
         size += sum(pinned.size for pinned in material.inputs if pinned.kind != "repository")
     if isinstance(material, VerifyMaterial):
