@@ -203,6 +203,9 @@ async def test_links_among_the_objects_are_not_followed(
         private.git("gc", "-q")
         (ours / "pack").rmdir()
         (ours / "pack").symlink_to(theirs / "pack")
+    elif name == "fan-out":
+        # Packed: else one commit in some eighty falls into a folder that the tree has itself.
+        tree.git("gc", "-q")
     for folder in [each for each in theirs.iterdir() if len(each.name) == 2]:
         if name == "fan-out" and not (ours / folder.name).exists():
             (ours / folder.name).symlink_to(folder)
