@@ -204,6 +204,14 @@ def test_a_variable_that_nothing_reads_is_refused_with_the_nearest_that_is_read(
     assert Settings().most_dollars_run is None
 
 
+def leave(path: Path, content: bytes | None) -> None:
+    """A file with this content; None: a FIFO, which keeps whoever opens it waiting."""
+    if content is None:
+        os.mkfifo(path)
+    else:
+        path.write_bytes(content)
+
+
 @pytest.mark.parametrize("command", ["list", "doctor", "up", "run Compare"])
 @pytest.mark.parametrize(
     ("content", "fragment"),
@@ -223,10 +231,7 @@ def test_a_file_of_settings_that_is_no_text_is_refused_without_waiting_for_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     environment = tmp_path / ".env"
-    if content is None:
-        os.mkfifo(environment)
-    else:
-        environment.write_bytes(content)
+    leave(environment, content)
     monkeypatch.setitem(Settings.model_config, "env_file", environment)
     said = refused(capsys, command)
     assert fragment in said and str(environment) in said
@@ -306,10 +311,7 @@ def test_a_profile_that_is_no_file_of_temporals_is_refused_without_waiting_for_i
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     profile = tmp_path / "temporal.toml"
-    if content is None:
-        os.mkfifo(profile)
-    else:
-        profile.write_bytes(content)
+    leave(profile, content)
     monkeypatch.setenv("TEMPORAL_CONFIG_FILE", str(profile))
     monkeypatch.setenv("STORE_URL", "file:///tmp/store")
     if command == "doctor":
