@@ -1,8 +1,8 @@
 """Seconds from kill -9 to the next call and to completion: `python -m bench.survival [repeats]`.
 
-A run of the code-review playbook with slow tools (tests/slow_worker.py) is struck while two of its
-six tools are done. "next call" is the first start of a tool after the blow, "completion" the end of
-the starter. "nothing" is the same run left alone, counted from the same moment.
+A run of the code-review playbook with slow tools (tests/support/slow_worker.py) is struck while two
+of its six tools are done. "next call" is the first start of a tool after the blow, "completion" the
+end of the starter. "nothing" is the same run left alone, counted from the same moment.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STARTER = """
 import runpy, sys
 from pathlib import Path
 from deployment.embedded import supervision
-supervision.WORKER = (sys.executable, str(Path("tests/slow_worker.py").absolute()))
+supervision.WORKER = (sys.executable, str(Path("tests/support/slow_worker.py").absolute()))
 runpy.run_path("starter.py", run_name="__main__")
 """
 DONE_AT_THE_BLOW = 2

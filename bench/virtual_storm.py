@@ -1,4 +1,4 @@
-"""Storms of refusals in virtual time, as the tests play them (tests/storms.py).
+"""Storms of refusals in virtual time, as the tests play them (tests/support/storms.py).
 
     python -m bench.virtual_storm [SEEDS]        prints Markdown; 30 seeds take some ten seconds
 
@@ -16,7 +16,7 @@ from statistics import mean, median
 
 from bench.tables import head, row
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from storms import Endpoint, Storm, without
 

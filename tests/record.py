@@ -1,4 +1,4 @@
-"""Record the histories that tests/test_replay.py replays: `make record`, or this file with NAMEs.
+"""Record the histories of tests/histories: `make record`, or this file with NAMEs.
 
 Each scenario runs for real against a private server with a scripted model; the history is exported
 with every payload inlined. Record anew only when running workflows are meant to break, and say so
@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from temporalio.client import WorkflowFailureError

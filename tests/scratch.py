@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 # So that this can be run by itself, too.
+sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from deployment.embedded import down
@@ -143,7 +144,7 @@ class Scratch:
         address = exports[0].removeprefix("export ANTHROPIC_BASE_URL=").strip()
         # The key is the one that README exports: another one would have the worker replaced.
         self.endpoint = {"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "sk-ant-..."}
-        zygote = Path(__file__).with_name("zygote.py")
+        zygote = Path(__file__).parent / "support" / "zygote.py"
         python = self.project / ".venv" / "bin" / "python"
         self._process(str(zygote), str(self.folder / "starter"), str(python))
         until = time.monotonic() + 60

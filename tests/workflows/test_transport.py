@@ -8,12 +8,12 @@ from decimal import Decimal
 import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import CancelledError
+from test_supervisor import goal, statuses
 
 from conftest import Runs
 from orchestrator.contracts import Bill, Usage
 from orchestrator.errors import AllowanceReached, AuthenticationRefused, NotBilled, PossiblyBilled
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
-from test_supervisor import goal, statuses
 from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio

@@ -20,8 +20,10 @@ from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
+from test_embedded import killed
 
 from activities.gate.throttles import with_throttles
+from boards import view
 from cli import connection
 from cli.commands import doctor
 from cli.endpoint import models, worker_endpoint
@@ -48,8 +50,6 @@ from plain_endpoint import PlainEndpoint, serving
 from scripted import ready, subtask
 from simulator.script import Script
 from simulator.server import Simulator
-from test_board import view
-from test_embedded import killed
 
 NOW = 1_000_000.0
 WORKER = """

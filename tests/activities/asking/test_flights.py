@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from temporalio.activity import ActivityCancellationDetails
 from temporalio.testing import ActivityEnvironment
+from test_asking import ANSWER, CALL, MATERIAL, SHAPE
 
 from activities.asking import flights, senders
 from activities.asking.call import Asking
@@ -27,7 +28,6 @@ from activities.seam import ModelAnswer, ModelRequest
 from orchestrator.contracts import Bill, Reply, Unreached
 from orchestrator.errors import EndpointUnreachable, NotBilled, OrchestrationError, PossiblyBilled
 from orchestrator.materials import Digest
-from test_asking import ANSWER, CALL, MATERIAL, SHAPE
 
 pytestmark = pytest.mark.anyio
 

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import get_args
 
 import pytest
 
+from boards import row, view
 from orchestrator.contracts import Call, CallKind, ModelCard, Subtask
-from orchestrator.view import Row, RunView
 from orchestrator.views.board import ANSWER_CHARACTERS, board, call_summary, tool_summary
 
-START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 MODEL = ModelCard(tier="sonnet", id="a-model")
-
-
-def row(**fields: object) -> Row:
-    base = {"id": "t1", "title": "Compare", "role": "analyst", "tier": "sonnet"}
-    return Row.model_validate({**base, "status": "complete", **fields})
-
-
-def view(*rows: Row, **fields: object) -> RunView:
-    base = {
-        "run_id": "r", "goal": "g", "phase": "working", "rows": rows, "started": START,
-        "now": START, "dollars_cap": "2", "model_calls_cap": 60,
-    }  # fmt: skip
-    return RunView.model_validate({**base, **fields})
 
 
 def test_a_dollar_sign_does_not_begin_mathematics() -> None:

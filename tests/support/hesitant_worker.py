@@ -1,6 +1,6 @@
 """The real worker, except that it stops where a test strikes: after an answer was recorded and
 before its activity completes, for as long as STATE_DIR/hesitate is there. What stands there is
-noted in STATE_DIR/hesitating: `python tests/hesitant_worker.py --embedded STATE_DIR`.
+noted in STATE_DIR/hesitating: `python tests/support/hesitant_worker.py --embedded STATE_DIR`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import worker
 from activities.asking.journal import FileJournal

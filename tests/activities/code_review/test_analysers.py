@@ -57,7 +57,7 @@ def test_every_lens_is_found_under_its_own_name(bench: Bench) -> None:
 
 
 def test_the_documentation_shows_the_tables_of_the_code() -> None:
-    page = Path(__file__).parent.parent / "docs" / "code-review.md"
+    page = Path(__file__).parents[3] / "docs" / "code-review.md"
     shown = re.search(r"<!-- tables -->\n(.*)\n<!-- end of tables -->", page.read_text(), re.DOTALL)
     assert shown is not None
     assert shown[1].strip() == tables.markdown(), "run python -m activities.code_review.tables"

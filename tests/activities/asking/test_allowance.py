@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 from temporalio.testing import ActivityEnvironment
+from test_asking import ANSWER, CALL, MATERIAL, SHAPE, THROTTLE, Lines
 
 from activities.asking import senders
 from activities.asking.allowance import Allowance, Unreadable, spent_today
@@ -38,7 +39,6 @@ from orchestrator.money import keeping
 from orchestrator.rules.reducer import apply
 from orchestrator.rules.state import first_state
 from orchestrator.rules.steering import COMMANDS
-from test_asking import ANSWER, CALL, MATERIAL, SHAPE, THROTTLE, Lines
 
 pytestmark = pytest.mark.anyio
 

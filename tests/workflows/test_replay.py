@@ -21,7 +21,7 @@ from scripted import ScriptedModel, plans, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
 
-HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
+HISTORIES = sorted((Path(__file__).parents[1] / "histories").glob("*.json"))
 
 
 def test_there_are_recorded_histories() -> None:

@@ -29,7 +29,7 @@ SCRIPT = {
 }
 OUTAGE_SECONDS = 12.0
 """A worker gives up handing over a result after about 10."""
-HESITANT = Path(__file__).with_name("hesitant_worker.py")
+HESITANT = Path(__file__).parents[1] / "support" / "hesitant_worker.py"
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,7 @@ def lines_of_a_killed_writer(directory: Path, kill_after: int) -> list[tuple[str
     """What a process said that it had written before it was killed in the middle of its work."""
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, str(directory)],
-        cwd=Path(__file__).parent.parent,
+        cwd=Path(__file__).parents[3],
         stdout=subprocess.PIPE,
         text=True,
     ) as process:

@@ -214,7 +214,7 @@ def cells(line: str) -> list[str]:
 
 def test_every_test_that_repair_names_exists_and_each_row_names_one() -> None:
     named = re.findall(r"`(test_\w+)`", REPAIR)
-    modules = [HOME / path for path in re.findall(r"`(tests/test_\w+\.py)`", REPAIR)]
+    modules = [HOME / path for path in re.findall(r"`(tests/[\w/]+/test_\w+\.py)`", REPAIR)]
     known = {
         name for each in modules for name in re.findall(r"def (test_\w+)", each.read_text("utf-8"))
     }
@@ -228,6 +228,6 @@ def test_every_test_that_repair_names_exists_and_each_row_names_one() -> None:
 
 
 def test_every_behaviour_of_repair_has_its_row() -> None:
-    text = (HOME / "tests" / "test_repair.py").read_text(encoding="utf-8")
+    text = (HOME / "tests" / "workflows" / "test_repair.py").read_text(encoding="utf-8")
     shown = {name for name in re.findall(r"^async def (test_\w+)", text, re.MULTILINE)}
     assert sorted(shown - set(re.findall(r"`(test_\w+)`", REPAIR))) == []

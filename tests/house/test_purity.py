@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = {room: ROOT / room / "ruff.toml" for room in ("workflows", "orchestrator")}
 IMPURE = (
     "anthropic",

@@ -1,4 +1,4 @@
-"""The real worker with slow tools in place of the analysers: `python tests/slow_worker.py
+"""The real worker with slow tools in place of the analysers: `python tests/support/slow_worker.py
 --embedded STATE_DIR`. Each call is written to STATE_DIR/calls when it starts and when it ends.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import worker
 from activities.seam import Tool

@@ -7,12 +7,12 @@ from decimal import Decimal
 
 import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
+from test_teams import catalogue, goal
 
 from conftest import Handle, Runs, folded, seen
 from deployment.replay import replay
 from orchestrator.contracts import Finding, Order, Report
 from scripted import Line, ScriptedModel, plans, ready, subtask, synthesizes, works
-from test_teams import catalogue, goal
 from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio

@@ -431,7 +431,7 @@ async def test_doctor_lists_who_polls_which_queue_of_a_server(
 
 
 def test_without_its_packages_the_program_says_what_to_do() -> None:
-    starter = Path(__file__).parent.parent / "starter.py"
+    starter = Path(__file__).parents[2] / "starter.py"
     ended = subprocess.run(
         [sys.executable, "-I", "-S", starter, "list"], capture_output=True, text=True, check=False
     )

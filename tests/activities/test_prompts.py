@@ -1,6 +1,6 @@
 """Prompts as files: a change of any prompt shows as a change of `tests/prompts/*.txt`.
 
-    RENEW_PROMPTS=1 pytest tests/test_prompts.py
+    RENEW_PROMPTS=1 pytest tests/activities/test_prompts.py
 
 writes them anew; read the difference before you commit it.
 """
@@ -30,7 +30,7 @@ from orchestrator.materials import (
     WorkMaterial,
 )
 
-SAVED = Path(__file__).parent / "prompts"
+SAVED = Path(__file__).parents[1] / "prompts"
 REPORT = PinnedInput(name="report", kind="file", size=5_000, digest="ab", preview="Revenue was 3")
 COMPLETE = Finding(subtask_id="t1", status="complete", content="Revenue was 3", confidence=90)
 PARTIAL = Finding(
@@ -138,7 +138,7 @@ def test_a_prompt_is_as_it_was_read_and_agreed_to(name: str) -> None:
         path.write_text(text, encoding="utf-8")
     assert path.exists() and text == path.read_text(encoding="utf-8"), (
         f"the prompt {name!r} has changed; if that is meant, renew with "
-        "RENEW_PROMPTS=1 pytest tests/test_prompts.py and read the difference"
+        "RENEW_PROMPTS=1 pytest tests/activities/test_prompts.py and read the difference"
     )
 
 

@@ -42,7 +42,7 @@ STARTER = """
 import runpy, sys
 from pathlib import Path
 from deployment.embedded import supervision
-supervision.WORKER = (sys.executable, str(Path("tests/slow_worker.py").absolute()))
+supervision.WORKER = (sys.executable, str(Path("tests/support/slow_worker.py").absolute()))
 runpy.run_path("starter.py", run_name="__main__")
 """
 """The real starter, except for the worker that it starts."""
