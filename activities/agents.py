@@ -230,13 +230,13 @@ def _plan_problem(plan: Plan, material: PlanMaterial, limit: int) -> Problem | N
     names = tuple(pinned.name for pinned in material.inputs)
     wrong = graph.problems(plan, material.roles, names, limit, material.asked)
     wrong += checks.plan_problems(plan)
-    return Problem(kind="invalid", message="\n".join(wrong)) if wrong else None
+    return Problem(kind="invalid", why="\n".join(wrong)) if wrong else None
 
 
 def _patch_problem(patch: Patch, material: ReplanMaterial) -> Problem | None:
     wrong = revision.problems(patch, material)
     wrong += checks.plan_problems(revision.patched(material.plan, patch))
-    return Problem(kind="invalid", message="\n".join(wrong)) if wrong else None
+    return Problem(kind="invalid", why="\n".join(wrong)) if wrong else None
 
 
 def _known(answer: answers.JudgeAnswer, material: JudgeMaterial) -> Judgement:

@@ -20,7 +20,7 @@ def merge(material: SynthesisMaterial) -> Synthesis:
     findings = sorted(material.findings, key=lambda each: ORDER.index(each.status))
     shown = [each for each in findings if each.status == "complete" or _partial(each)]
     gaps = tuple(
-        f"{_title(titles, each)}: {each.reason or each.status}"
+        f"{_title(titles, each)}: {each.why or each.status}"
         for each in findings
         if each.status != "complete"
     )

@@ -85,7 +85,7 @@ class WorkAnswer(Answer):
     reason: Annotated[
         Literal["out_of_scope", "ambiguous_input", "confidence_too_low", "timeout", ""], AnyCase
     ]
-    message: str
+    why: str
 
 
 class ReviewAnswer(Answer):
@@ -119,7 +119,7 @@ class JudgeAnswer(Answer):
 class VerdictAnswer(Answer):
     remark: int
     verdict: Annotated[Literal["confirmed", "refuted", "undecided"], AnyCase]
-    reason: str
+    why: str
 
 
 class VerifyAnswer(Answer):
@@ -207,12 +207,10 @@ def to_verdicts(answer: VerifyAnswer, count: int) -> Verdicts:
     numbers = range(1, count + 1)
     if len(answer.verdicts) != count or list(numbers) != sorted(said):
         raise ValueError(f"verdicts: exactly one is wanted for each of the remarks 1 to {count}")
-    if not all(each.reason.strip() for each in answer.verdicts):
-        raise ValueError("verdicts: each needs a reason")
+    if not all(each.why.strip() for each in answer.verdicts):
+        raise ValueError("verdicts: each needs its why")
     found = (said[number] for number in numbers)
-    return Verdicts(
-        verdicts=tuple(Verdict(verdict=each.verdict, reason=each.reason) for each in found)
-    )
+    return Verdicts(verdicts=tuple(Verdict(verdict=each.verdict, why=each.why) for each in found))
 
 
 def to_critique(answer: CritiqueAnswer) -> Critique:
@@ -236,15 +234,15 @@ def to_draft(answer: WorkAnswer) -> Draft:
         return Draft(
             status="failed",
             content=answer.result,
-            reason=answer.message or "no reason given",
+            why=answer.why or "no reason given",
             **common,
         )
     reason: EscalationReason = answer.reason or "ambiguous_input"
-    escalation = Escalation(reason=reason, message=answer.message, partial=answer.result)
+    escalation = Escalation(reason=reason, why=answer.why, partial=answer.result)
     return Draft(
         status="escalated",
         content=answer.result,
-        reason=answer.message,
+        why=answer.why,
         escalation=escalation,
         **common,
     )

@@ -50,7 +50,7 @@ class WorkMaterial(Contract):
     """Only for `use_tool`: the tool to run."""
     timeout_seconds: int = 300
     number: int = 1
-    reason: str = ""
+    why: str = ""
     """Why the previous try was not accepted; empty at the first."""
     broken: Problem | None = None
     """The malformed answer that this call is to mend."""
@@ -112,7 +112,7 @@ class RefineMaterial(Contract):
     """What `refine` works from: the instruction and why each try at it was not accepted."""
 
     subtask: Subtask
-    reasons: tuple[str, ...]
+    whys: tuple[str, ...]
     broken: Problem | None = None
 
 
@@ -203,7 +203,7 @@ class Verdict(Contract):
     """What a model says of one remark, once it has seen the code."""
 
     verdict: Literal["confirmed", "refuted", "undecided"]
-    reason: str
+    why: str
 
 
 class Verdicts(Contract):

@@ -89,7 +89,7 @@ def verdicts_added(remarks: Iterable[Remark], verified: Iterable[Remark]) -> lis
 
 
 def _unsaid(remark: Remark) -> Remark:
-    return remark.model_copy(update={"verdict": "", "reason": ""})
+    return remark.model_copy(update={"verdict": "", "why": ""})
 
 
 def ranked(remarks: Iterable[Remark]) -> list[Remark]:

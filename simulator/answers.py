@@ -125,7 +125,7 @@ def _edges(number: int, count: int, script: Script) -> list[str]:
 
 
 def _work(prompt: str) -> dict[str, Any]:
-    done = {"status": "complete", "confidence": CONFIDENCE, "reason": "", "message": ""}
+    done = {"status": "complete", "confidence": CONFIDENCE, "reason": "", "why": ""}
     asked = _excerpt(_first(INSTRUCTION, prompt).removeprefix(MARK).strip())
     return {**done, "result": f"{MARK} Result for: {asked}", "sources": []}
 
@@ -138,7 +138,7 @@ def _verdicts(prompt: str) -> dict[str, Any]:
             {
                 "remark": number,
                 "verdict": "refuted" if number == len(numbers) > 1 else "confirmed",
-                "reason": f"{MARK} what the code around remark {number} shows",
+                "why": f"{MARK} what the code around remark {number} shows",
             }
             for number in numbers
         ]
@@ -161,14 +161,13 @@ def _flawed(flaw: Flaw, filled: dict[str, Any]) -> dict[str, Any]:
         "low_confidence": {"confidence": 10},
         "failed": {
             "status": "failed",
-            "message": f"{MARK} It could not be done.",
             "verdict": "fail",
             "why": f"{MARK} It does not meet the criteria.",
         },
         "escalation": {
             "status": "escalate",
             "reason": "ambiguous_input",
-            "message": f"{MARK} The input can be read in two ways.",
+            "why": f"{MARK} The input can be read in two ways.",
         },
     }
     return {name: value for name, value in flaws.get(flaw, {}).items() if name in filled}

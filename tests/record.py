@@ -45,7 +45,7 @@ async def a_planned_run(runs: Runs) -> None:
 
 
 async def a_run_with_every_repair(runs: Runs) -> None:
-    fails = works("", status="failed", message="no data")
+    fails = works("", status="failed", why="no data")
     lost = PossiblyBilled("dropped", Bill(calls=1))
     patch = {
         "changes": [
@@ -96,7 +96,7 @@ async def a_cancelled_run(runs: Runs) -> None:
 
 
 async def a_steered_run(runs: Runs) -> None:
-    asks = works("", status="escalate", reason="ambiguous_input", message="which year?")
+    asks = works("", status="escalate", reason="ambiguous_input", why="which year?")
     model = ScriptedModel(
         {"t1": [asks, works("5")], "t2": [works("two")], "synthesize": [synthesizes("done")]}
     )

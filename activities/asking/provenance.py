@@ -84,7 +84,7 @@ def _not_citable(cited: str, material: SynthesisMaterial) -> str:
 def _whole(finding: Finding) -> str:
     partial = finding.escalation.partial if finding.escalation else ""
     sources = "\n".join(finding.sources)
-    return f"{finding.content}\n{partial}\n{finding.reason}\n{sources}\n{finding.digest}"
+    return f"{finding.content}\n{partial}\n{finding.why}\n{sources}\n{finding.digest}"
 
 
 def _plain(number: str) -> str:

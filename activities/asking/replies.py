@@ -94,7 +94,7 @@ def _judged(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Repl
         type(value).model_validate_json(value.model_dump_json())
     except (ValidationError, ValueError, RecursionError) as error:
         text = answer.text[:BROKEN_CHARACTERS]
-        problem = Problem(kind="malformed", message=_first_lines(error), answer=text)
+        problem = Problem(kind="malformed", why=_first_lines(error), answer=text)
         return Reply(problem=problem, bill=bill)
     wrong = shape.problem(value)
     return Reply(value=None if wrong else value, problem=wrong, bill=bill)
@@ -132,15 +132,15 @@ def _bill(call: Call, answer: ModelAnswer, price_of: PriceOf) -> Bill:
 def _stopped_short(answer: ModelAnswer) -> Problem | None:
     """What a stop reason says against the answer; None: it ended by itself."""
     if answer.stop_reason == "refusal":
-        return Problem(kind="refusal", message=f"the model refused: {answer.detail or 'no reason'}")
+        return Problem(kind="refusal", why=f"the model refused: {answer.detail or 'no reason'}")
     if answer.stop_reason in ("max_tokens", "model_context_window_exceeded"):
-        return Problem(kind="truncated", message=f"the answer was cut ({answer.stop_reason})")
+        return Problem(kind="truncated", why=f"the answer was cut ({answer.stop_reason})")
     if answer.stop_reason not in ("end_turn", "stop_sequence"):
         said = f"unexpected stop reason {answer.stop_reason!r}"
-        return Problem(kind="malformed", message=said)
+        return Problem(kind="malformed", why=said)
     if answer.flaw:
         text = answer.text[:BROKEN_CHARACTERS]
-        return Problem(kind="malformed", message=answer.flaw, answer=text)
+        return Problem(kind="malformed", why=answer.flaw, answer=text)
     return None
 
 

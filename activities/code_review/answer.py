@@ -92,7 +92,7 @@ def _refuted(review: Review) -> str:
             else (code_span(remark.file) if remark.file else "the repository")
         )
         text = for_markdown(remark.message.strip().rstrip("."))
-        why = for_markdown(remark.reason.strip().rstrip("."))
+        why = for_markdown(remark.why.strip().rstrip("."))
         lines.append(f"{place}: {text} ({code_span(remark.rule or remark.lens)}). {why}.")
     return _list("Refuted by a model", lines)
 
@@ -173,7 +173,7 @@ def _line(remark: Remark) -> str:
     line = f"{line}. {advice}." if advice else line
     if not remark.verdict:
         return line
-    why = for_markdown(remark.reason.strip().rstrip("."))
+    why = for_markdown(remark.why.strip().rstrip("."))
     return f"{line.rstrip('.')}. {remark.verdict.capitalize()} by a model: {why}."
 
 

@@ -122,7 +122,7 @@ def _gaps(subtasks: Sequence[Subtask], findings: Sequence[Finding]) -> Iterable[
     for finding in findings:
         if finding.status != "complete":
             title = titles.get(finding.subtask_id) or finding.subtask_id
-            yield f"{title}: {finding.reason or finding.status}"
+            yield f"{title}: {finding.why or finding.status}"
 
 
 def _data(outcome: Review) -> dict[str, JsonValue]:

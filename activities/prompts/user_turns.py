@@ -80,7 +80,7 @@ How to answer: `status` is complete, failed or escalate. `result` is the whole d
 preamble.
 `confidence` is 0 to 100. `sources` lists where statements come from. Use escalate, with `reason`
 out_of_scope,
-ambiguous_input, confidence_too_low or timeout and a `message`, when you are not the one who can
+ambiguous_input, confidence_too_low or timeout and a `why`, when you are not the one who can
 finish this, and put
 what you have into `result`. Never present a guess as a finding. Leave unused fields empty.
 """
@@ -185,8 +185,8 @@ def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
         parts.append(section("acceptance_criteria", subtask.acceptance_criteria))
     parts += [envelope(f"input {name}", text) for name, text in contents.items()]
     parts += [envelope(_dependency_label(each), _passed_on(each)) for each in material.dependencies]
-    if material.reason:
-        why = envelope("why the previous try was not accepted", material.reason)
+    if material.why:
+        why = envelope("why the previous try was not accepted", material.why)
         parts.append(f"This is try {material.number}.\n{why}")
     parts.append("Carry out the instruction.")
     return "\n\n".join(parts)
@@ -211,7 +211,7 @@ def mend(prompt: str, broken: Problem | None) -> str:
         (
             prompt,
             envelope("your previous answer", broken.answer),
-            envelope("what is wrong with its form", broken.message),
+            envelope("what is wrong with its form", broken.why),
             "Give the same answer again in the right form.",
         )
     )
@@ -232,7 +232,7 @@ def synthesis_prompt(material: SynthesisMaterial) -> str:
             label += f", confidence {finding.confidence}"
             parts.append(envelope(label, finding.digest or finding.content))
         else:
-            text = f"{finding.reason}\n{_passed_on(finding)}".strip()
+            text = f"{finding.why}\n{_passed_on(finding)}".strip()
             parts.append(envelope(f"{label}, {finding.status}", text))
     if material.previous:
         wanted = "\n".join((*material.issues, *material.judged))

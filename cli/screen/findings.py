@@ -31,7 +31,7 @@ def section(report: Report, finding: Finding) -> str:
     heading = f"### {_inline(finding.subtask_id)} · {_inline(subtask.title)}"
     parts = [heading, facts(finding, subtask)]
     said = any(gap.subtask_id == finding.subtask_id for gap in report.gaps)
-    why = [] if said or not finding.reason else [_inline(finding.reason)]
+    why = [] if said or not finding.why else [_inline(finding.why)]
     listed = [*why, *tries(finding), *_sources(finding)]
     parts += ["\n".join(f"- {line}" for line in listed)] if listed else []
     text = _text(finding)

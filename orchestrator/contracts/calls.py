@@ -102,7 +102,7 @@ class Problem(Contract):
     """What is wrong with an answer that did arrive: data for the supervisor, never an exception."""
 
     kind: ProblemKind
-    message: str
+    why: str
     answer: str = ""
     """Of a malformed answer, its first 20,000 characters: what a repair works from."""
 

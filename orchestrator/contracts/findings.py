@@ -37,7 +37,7 @@ class Remark(Contract):
     """Other lenses and rules that saw the same defect, as `lens:rule`."""
     verdict: Literal["", "confirmed", "refuted", "undecided"] = ""
     """Of a model that looked at the code around it; empty: none did."""
-    reason: str = ""
+    why: str = ""
     """Of the verdict."""
 
 
@@ -45,7 +45,7 @@ class Escalation(Contract):
     """Why an agent gave a subtask back, and what it has so far."""
 
     reason: EscalationReason
-    message: str
+    why: str
     partial: str = ""
 
 
@@ -57,7 +57,7 @@ class Draft(Contract):
     data: dict[str, JsonValue] = Field(default_factory=dict)
     confidence: Percent = 100
     sources: tuple[str, ...] = ()
-    reason: str = ""
+    why: str = ""
     escalation: Escalation | None = None
     verdicts: tuple[str, ...] = ()
     """Failed checks, one sentence each; empty: all passed."""
@@ -103,7 +103,7 @@ class Finding(Contract):
     data: dict[str, JsonValue] = Field(default_factory=dict)
     confidence: Percent = 0
     sources: tuple[str, ...] = ()
-    reason: str = ""
+    why: str = ""
     """Why there is no complete finding; empty when there is one."""
     escalation: Escalation | None = None
     tries: tuple[Try, ...] = ()

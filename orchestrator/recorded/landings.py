@@ -63,7 +63,7 @@ def failed(flight: Flight, error: ActivityError | ChildWorkflowError) -> Event:
         return Unanswered(flight.move.call, told)
     at = ended_at(error, flight.started, flight.options)
     if isinstance(flight.move, UseTool):
-        return ToolEnded(flight.move, Draft(status="failed", reason=words(error)), at)
+        return ToolEnded(flight.move, Draft(status="failed", why=words(error)), at)
     return NotPrepared(words(error), unprepared(error), at)
 
 

@@ -58,8 +58,8 @@ def within(findings: Iterable[Finding], most: int) -> tuple[tuple[Finding, ...],
     together, and the ids of those that had to be cut. The longest are cut, to the same length.
     """
     shown = [_shown(each) for each in findings]
-    reasons = sum(len(each.reason.encode()) for each in shown)
-    share = _share([len(each.content.encode()) for each in shown], max(most - reasons, 0))
+    whys = sum(len(each.why.encode()) for each in shown)
+    share = _share([len(each.content.encode()) for each in shown], max(most - whys, 0))
     short = [_cut(each, share) for each in shown]
     changed = zip(shown, short, strict=True)
     return tuple(short), tuple(old.subtask_id for old, new in changed if old != new)
@@ -72,8 +72,8 @@ def _size(finding: Finding) -> int:
 def _shown(finding: Finding) -> Finding:
     partial = finding.escalation.partial if finding.escalation else ""
     text = finding.digest or partial or finding.content
-    reason = _beginning(finding.reason, MOST_REASON)
-    return finding.model_copy(update={"content": text, "digest": "", "reason": reason})
+    why = _beginning(finding.why, MOST_REASON)
+    return finding.model_copy(update={"content": text, "digest": "", "why": why})
 
 
 def _share(sizes: Sequence[int], most: int) -> int:

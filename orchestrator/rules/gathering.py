@@ -63,7 +63,7 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
         tool=role.tools[0] if role.tier == "none" else "",
         timeout_seconds=state.goal.limits.subtask_timeout_seconds,
         number=len(progress.tries) + 1,
-        reason=progress.reason,
+        why=progress.why,
         broken=broken(state, f"work-{subtask.id}"),
     )
 
@@ -77,7 +77,7 @@ def for_review(state: State, progress: Progress) -> ReviewMaterial:
 def for_refine(state: State, progress: Progress) -> RefineMaterial:
     return RefineMaterial(
         subtask=progress.subtask,
-        reasons=tuple(each.why for each in progress.tries),
+        whys=tuple(each.why for each in progress.tries),
         broken=broken(state, f"refine-{progress.subtask.id}"),
     )
 
@@ -88,7 +88,7 @@ def for_replan(state: State) -> ReplanMaterial:
         Standing(
             subtask_id=key,
             status=each.finding.status if each.finding else _standing(each),
-            why=each.finding.reason if each.finding else each.reason,
+            why=each.finding.why if each.finding else each.why,
         )
         for key, each in state.work.items()
     )

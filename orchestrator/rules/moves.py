@@ -136,7 +136,7 @@ def _first(state: State, now: datetime) -> Move | None:
     late = False
     for progress in _ready(state):
         if progress.stage == "person":
-            return AskPerson(progress.subtask.id, progress.reason)
+            return AskPerson(progress.subtask.id, progress.why)
         if _cannot_finish(state, progress, now):
             late = True
             continue

@@ -278,7 +278,7 @@ def _take(
     state: State, call: Call, value: Contract | None, problem: Problem | None, now: datetime
 ) -> State:
     """Hand a reply's value, or its absence, to whoever decides about its kind of call."""
-    why = problem.message if problem else "nothing came back"
+    why = problem.why if problem else "nothing came back"
     match call.kind:
         case "plan":
             return planning.judge_plan(state, _as(Plan, value), why)
@@ -310,7 +310,7 @@ def _tool_ended(state: State, move: UseTool, draft: Draft, now: datetime) -> Sta
     if state.work[move.subtask_id].ending:
         return ended_by_person(state, move.subtask_id, now)
     status: FindingStatus = "cancelled" if cut and not draft.content else "failed"
-    return settle(state, move.subtask_id, status, draft.reason, now)
+    return settle(state, move.subtask_id, status, draft.why, now)
 
 
 # ---------------------------------------------------------------- no answer
@@ -353,7 +353,7 @@ def _unanswered(state: State, call: Call, trouble: Trouble, now: datetime) -> St
         return planning.no_patch(state, trouble.why)
     if call.kind == "synthesize":
         return finishing.no_synthesis(state, trouble.why)
-    return _take(state, call, None, Problem(kind="invalid", message=trouble.why), now)
+    return _take(state, call, None, Problem(kind="invalid", why=trouble.why), now)
 
 
 def _settle_trouble(state: State, call: Call, trouble: Trouble) -> State:
@@ -385,7 +385,7 @@ def _abandoned(state: State, ids: tuple[str, ...], now: datetime) -> State:
                 lost = TeamEnded(flight.move, None, why)
                 state = teams.ended(landed(state, flight.move.id), lost, now)
             case UseTool():
-                state = _tool_ended(state, flight.move, Draft(status="failed", reason=why), now)
+                state = _tool_ended(state, flight.move, Draft(status="failed", why=why), now)
             case Prepare():
                 state = landed(state, PREPARE)
     return state

@@ -44,14 +44,14 @@ def judge_work(
 def _verdict(state: State, draft: Draft | None, problem: Problem | None) -> tuple[str, str]:
     """`accepted`, `escalated`, or the kind of problem; and why."""
     if draft is None:
-        return (problem.kind, problem.message) if problem else ("malformed", "nothing came back")
+        return (problem.kind, problem.why) if problem else ("malformed", "nothing came back")
     if draft.status == "failed":
-        return "failed", draft.reason
+        return "failed", draft.why
     if draft.status == "escalated" and draft.escalation:
         reason = draft.escalation.reason
         # A stronger model can cure only doubt.
         kind = "confidence_too_low" if reason == "confidence_too_low" else "escalated"
-        return kind, f"{reason}: {draft.escalation.message}"
+        return kind, f"{reason}: {draft.escalation.why}"
     if draft.verdicts:
         return "failed_checks", "; ".join(draft.verdicts)
     said = state.goal.limits.min_confidence
@@ -107,8 +107,8 @@ def _fallback(state: State, progress: Progress) -> RoleCard | None:
     return None if graph.fingerprint(handed) in state.goal.asked else card
 
 
-def _afresh(progress: Progress, reason: str) -> Progress:
-    return replace(progress, stage="work", reason=reason)
+def _afresh(progress: Progress, why: str) -> Progress:
+    return replace(progress, stage="work", why=why)
 
 
 def _escalated(state: State, subtask_id: str, reason: str, why: str, now: datetime) -> State:
@@ -123,7 +123,7 @@ def _escalated(state: State, subtask_id: str, reason: str, why: str, now: dateti
         )
     if reason == "ambiguous_input" and not progress.asked and not spent:
         if state.goal.ask_people:
-            return update(state, subtask_id, lambda each: replace(each, stage="person", reason=why))
+            return update(state, subtask_id, lambda each: replace(each, stage="person", why=why))
         guess = f"{sentence(why)} {BEST_GUESS}"
         return update(state, subtask_id, lambda each: replace(_afresh(each, guess), asked=now))
     return settle(state, subtask_id, "escalated", why, now)
@@ -132,8 +132,8 @@ def _escalated(state: State, subtask_id: str, reason: str, why: str, now: dateti
 def too_long(state: State, subtask_id: str, why: str, now: datetime) -> State:
     """No call is long enough for the subtask: it is given back, to be split."""
     message = f"one call is too short for it: {why}"
-    given_back = Escalation(reason="timeout", message=message)
-    last = Draft(status="escalated", reason=message, escalation=given_back)
+    given_back = Escalation(reason="timeout", why=message)
+    last = Draft(status="escalated", why=message, escalation=given_back)
     state = update(state, subtask_id, lambda each: replace(each, last=last))
     return _escalated(state, subtask_id, "timeout", f"timeout: {message}", now)
 
@@ -151,12 +151,12 @@ def _hand_over(state: State, subtask_id: str, role: RoleCard, why: str) -> State
 def answered_by_person(state: State, subtask_id: str, answer: str, by: str = "") -> State:
     """Go on with what a person said; nobody said anything in time: with the best guess."""
     said = f"A person was asked and answered: {answer}" if answer else BEST_GUESS
-    reason = f"{sentence(state.work[subtask_id].reason)} {said}"
+    why = f"{sentence(state.work[subtask_id].why)} {said}"
     source = f"answered by {by or 'a person'}: {answer}"
 
     def answered(progress: Progress) -> Progress:
         answers = (*progress.answers, source) if answer else progress.answers
-        return replace(_afresh(progress, reason), asked=state.now, answers=answers)
+        return replace(_afresh(progress, why), asked=state.now, answers=answers)
 
     return update(state, subtask_id, answered)
 

@@ -27,7 +27,7 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
         data=draft.data,
         confidence=draft.confidence if status in ("complete", "escalated") else 0,
         sources=(*draft.sources, *progress.answers),
-        reason=why,
+        why=why,
         escalation=draft.escalation if status == "escalated" else None,
         tries=progress.tries,
         unanswered=progress.unanswered,
@@ -65,7 +65,7 @@ def _matters(state: State, subtask_id: str) -> bool:
 
 def skip(state: State, subtask_id: str, why: str, now: datetime) -> State:
     """A subtask that never ran, and why."""
-    finding = Finding(subtask_id=subtask_id, status="skipped", reason=why, finished=now)
+    finding = Finding(subtask_id=subtask_id, status="skipped", why=why, finished=now)
     return update(state, subtask_id, lambda each: replace(each, finding=finding))
 
 
@@ -173,7 +173,7 @@ def leave_undone(state: State, stop: Stop, now: datetime) -> State:
             # The draft passed every check; that nobody read it is said in its last try.
             state = accept(state, key, f"not reviewed: {stop.why}", now)
         elif progress.started:
-            why = f"{progress.reason}; then {stop.why}" if progress.reason else stop.why
+            why = f"{progress.why}; then {stop.why}" if progress.why else stop.why
             state = settle(state, key, "failed", f"not finished: {why}", now)
         else:
             state = skip(state, key, f"not started: {stop.why}", now)

@@ -56,7 +56,7 @@ class Progress:
     """What its next or current activity is for."""
     tries: tuple[Try, ...] = ()
     unanswered: tuple[NoAnswer, ...] = ()
-    reason: str = ""
+    why: str = ""
     """Why the last try was not accepted, or what a person answered."""
     flight: str = ""
     """The id of the activity in flight."""

@@ -171,8 +171,8 @@ def _judge(state: State, subtask_id: str, report: Report, now: datetime) -> Stat
         content=partial,
         confidence=report.confidence or 0,
         sources=(source,) if partial else (),
-        reason=why,
-        escalation=Escalation(reason=reason, message=why, partial=partial),
+        why=why,
+        escalation=Escalation(reason=reason, why=why, partial=partial),
     )
     state = update(
         state, subtask_id, lambda each: replace(tried(each, report.status, why), last=draft)

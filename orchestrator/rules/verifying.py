@@ -70,7 +70,7 @@ def material(state: State, purpose: str, broken: Problem | None) -> VerifyMateri
 def verified(state: State) -> tuple[Remark, ...]:
     """The remarks that were verified, each with its verdict."""
     return tuple(
-        remark.model_copy(update={"verdict": said.verdict, "reason": said.reason})
+        remark.model_copy(update={"verdict": said.verdict, "why": said.why})
         for purpose, verdicts in state.finishing.verified.items()
         for remark, said in zip(_batch(state, purpose), verdicts.verdicts, strict=True)
     )

@@ -238,7 +238,7 @@ def gaps(state: State) -> tuple[Gap, ...]:
                 subtask_id=finding.subtask_id,
                 title=subtask.title,
                 status=finding.status,
-                why=finding.reason,
+                why=finding.why,
                 took_down=taken if finding.status != "skipped" else (),
             )
         )
@@ -376,7 +376,7 @@ def tiers_in_flight(state: State) -> tuple[str, ...]:
 def waiting(state: State) -> tuple[str, ...]:
     """What a person is asked, one `what: question` each."""
     asked = [
-        f"{key}: {each.reason}"
+        f"{key}: {each.why}"
         for key, each in state.work.items()
         if each.stage == "person" and each.finding is None
     ]
@@ -421,10 +421,10 @@ def _asked_tier(progress: Progress) -> RoleTier:
 def _note(progress: Progress) -> str:
     finding = progress.finding
     if finding is None:
-        return progress.reason
+        return progress.why
     if nothing := finding.data.get("nothing_to_look_at"):
         return f"nothing to look at: {nothing}"
     remarks = finding.data.get("remarks")
     if finding.status == "complete" and isinstance(remarks, list):
         return f"{len(remarks)} remark{'' if len(remarks) == 1 else 's'}"
-    return finding.reason
+    return finding.why

@@ -38,16 +38,16 @@ PARTIAL = Finding(
     status="escalated",
     content="about 4",
     confidence=40,
-    reason="timeout: too much",
-    escalation=Escalation(reason="timeout", message="too much", partial="about 4"),
+    why="timeout: too much",
+    escalation=Escalation(reason="timeout", why="too much", partial="about 4"),
 )
-FAILED = Finding(subtask_id="t3", status="failed", reason="the model refused: policy")
+FAILED = Finding(subtask_id="t3", status="failed", why="the model refused: policy")
 FINDINGS = (COMPLETE, PARTIAL, FAILED)
 SUBTASK = subtask("t4", "t1", "t2").model_copy(
     update={"inputs": ("report",), "acceptance_criteria": "It names both years"}
 )
 PLAN = Plan(goal="Compare", subtasks=(subtask("t1"), subtask("t2"), subtask("t3"), SUBTASK))
-BROKEN = Problem(kind="malformed", message="confidence: not a number", answer='{"confidence": "?"}')
+BROKEN = Problem(kind="malformed", why="confidence: not a number", answer='{"confidence": "?"}')
 
 PLANNING = PlanMaterial(goal="Compare two years", roles=ROLES, inputs=(REPORT,), subtask_limit=6)
 WORK = WorkMaterial(subtask=SUBTASK, inputs=(REPORT,), dependencies=(COMPLETE, PARTIAL))
@@ -95,7 +95,7 @@ PROMPTS = {
     "work-again": (
         "",
         prompts.work_prompt(
-            WORK.model_copy(update={"number": 2, "reason": "confidence 10 is below 60"}), CONTENTS
+            WORK.model_copy(update={"number": 2, "why": "confidence 10 is below 60"}), CONTENTS
         ),
     ),
     "mend": ("", prompts.mend("The same prompt as before.", BROKEN)),
@@ -108,7 +108,7 @@ PROMPTS = {
     "refine": (
         repair_prompts.REFINER,
         repair_prompts.refine_prompt(
-            RefineMaterial(subtask=SUBTASK, reasons=("too short", "only one year"))
+            RefineMaterial(subtask=SUBTASK, whys=("too short", "only one year"))
         ),
     ),
     "replan": (repair_prompts.REPLANNER, repair_prompts.replan_prompt(REPLAN)),

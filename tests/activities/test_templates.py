@@ -134,7 +134,7 @@ def test_what_is_not_shown_is_counted() -> None:
 def test_a_lens_that_failed_is_named_and_did_not_look() -> None:
     synthesis = review(
         lens("bugs", remark()),
-        Finding(subtask_id="security", status="failed", reason="bandit crashed"),
+        Finding(subtask_id="security", status="failed", why="bandit crashed"),
     )
     assert synthesis.gaps == ("Find security: bandit crashed",)
     assert "**Not part of this review**: Find security." in synthesis.answer
@@ -236,7 +236,7 @@ def test_findings_are_merged_under_their_titles_and_gaps_are_named() -> None:
         for n, title in enumerate(("Failed one", "Good one", "Half one", "Skipped one"))
     )
     findings = (
-        Finding(subtask_id="t0", status="failed", reason="no sources"),
+        Finding(subtask_id="t0", status="failed", why="no sources"),
         Finding(
             subtask_id="t1",
             status="complete",
@@ -247,10 +247,10 @@ def test_findings_are_merged_under_their_titles_and_gaps_are_named() -> None:
         Finding(
             subtask_id="t2",
             status="escalated",
-            reason="timeout: too long",
-            escalation=Escalation(reason="timeout", message="too long", partial="Half of it"),
+            why="timeout: too long",
+            escalation=Escalation(reason="timeout", why="too long", partial="Half of it"),
         ),
-        Finding(subtask_id="t3", status="skipped", reason="because t0 failed"),
+        Finding(subtask_id="t3", status="skipped", why="because t0 failed"),
     )
     synthesis = TEMPLATES["merge"](
         SynthesisMaterial(goal="g", subtasks=subtasks, findings=findings)

@@ -59,8 +59,8 @@ def report(**fields: object) -> Report:
             subtask_id="t1", status="complete", model="claude", dollars=Decimal("0.01"),
             started=START, finished=START + timedelta(seconds=4),
         ),
-        Finding(subtask_id="t2", status="failed", reason="no answer"),
-        Finding(subtask_id="t3", status="skipped", reason="needs t2"),
+        Finding(subtask_id="t2", status="failed", why="no answer"),
+        Finding(subtask_id="t3", status="skipped", why="needs t2"),
     )  # fmt: skip
     gaps = (
         Gap(subtask_id="t2", title="Subtask t2", status="failed", why="no answer",
@@ -142,7 +142,7 @@ def test_each_finding_stands_behind_its_id_with_model_tries_price_and_sources() 
         "- try 1 on haiku, failed checks: too short\n- source: answered by ana: The sky.\n\n"
         "> # Gaps: none\n>\n> It is *blue*.\n\n"
     )
-    failed = found.model_copy(update={"status": "failed", "confidence": 0, "reason": "too short"})
+    failed = found.model_copy(update={"status": "failed", "confidence": 0, "why": "too short"})
     told = findings.facts(failed, findings.subtask_of(report(), "t1"))
     assert told == "**failed** · analyst · claude-x · ≤ $0.02 · 4.0 s", "nobody judged it"
     pasted = pages.as_markdown(report(findings=(found,), gaps=(), answer=f"A: {found.content}"))
@@ -319,7 +319,7 @@ def test_calls_that_brought_no_answer_are_told_with_their_price() -> None:
         id="work-t1-2", tier="haiku", why="it was lost", dollars=Decimal("0.02"),
         assumed=Decimal("0.02"),
     )  # fmt: skip
-    lost = Finding(subtask_id="t1", status="failed", reason="it was lost", unanswered=(said, paid))
+    lost = Finding(subtask_id="t1", status="failed", why="it was lost", unanswered=(said, paid))
     told = (
         "call work-t1-1 on haiku, no answer, cost nothing: the connection broke",
         "call work-t1-2 on haiku, no answer, ≤ $0.02: it was lost",
@@ -350,7 +350,7 @@ def test_no_name_in_a_report_of_somebody_elses_workflow_is_markup() -> None:
     bad = f"x` {HOSTILE}\n\n![i](http://evil.example)<img src=x>"
     gap = Gap(subtask_id=bad, title=bad, status="failed", why=bad, took_down=(bad,))
     tries = (Try(number=1, tier="haiku", verdict=bad), Try(number=2, tier="haiku", verdict=bad))
-    finding = Finding(subtask_id=bad, status="failed", reason=bad, tries=tries)
+    finding = Finding(subtask_id=bad, status="failed", why=bad, tries=tries)
     revision = Revision(number=1, why=bad, added=(bad,), dropped=(bad,), replaced=(bad,))
     hostile = report(run_id=bad, gaps=(gap,), findings=(finding,), revisions=(revision,))
     for page in (pages.as_markdown(hostile, whole=whole) for whole in (True, False)):

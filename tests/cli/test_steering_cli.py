@@ -186,7 +186,7 @@ async def test_the_end_of_the_input_leaves_the_plan_waiting(
 async def test_the_inbox_says_what_is_asked_and_the_command_that_answers_it(
     runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asks = works("", status="escalate", reason="ambiguous_input", message="which year?")
+    asks = works("", status="escalate", reason="ambiguous_input", why="which year?")
     goal = Goal(text="Sum it up", use_models=True, ask_people=True, plan=ready(subtask("t1")))
 
     async def asked() -> list[dict[str, object]]:

@@ -79,7 +79,7 @@ def work(**fields: object) -> WorkAnswer:
         "confidence": 80,
         "sources": ["report"],
         "reason": "",
-        "message": "",
+        "why": "",
     }
     return WorkAnswer.model_validate_json(json.dumps(common | fields))
 
@@ -101,10 +101,10 @@ def test_the_letters_case_of_an_enum_does_not_matter() -> None:
 
 
 def test_an_escalation_keeps_what_there_is_as_its_partial() -> None:
-    draft = to_draft(work(status="escalate", reason="timeout", message="too much"))
+    draft = to_draft(work(status="escalate", reason="timeout", why="too much"))
     assert draft.status == "escalated"
     assert draft.escalation is not None
-    assert (draft.escalation.partial, draft.escalation.message) == ("the result", "too much")
+    assert (draft.escalation.partial, draft.escalation.why) == ("the result", "too much")
 
 
 def test_an_escalation_without_a_reason_is_an_ambiguity() -> None:
@@ -113,8 +113,8 @@ def test_an_escalation_without_a_reason_is_an_ambiguity() -> None:
 
 
 def test_a_failure_always_has_a_reason() -> None:
-    assert to_draft(work(status="failed", message="no data")).reason == "no data"
-    assert to_draft(work(status="failed")).reason == "no reason given"
+    assert to_draft(work(status="failed", why="no data")).why == "no data"
+    assert to_draft(work(status="failed")).why == "no reason given"
 
 
 @pytest.mark.parametrize(

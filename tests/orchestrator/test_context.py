@@ -24,7 +24,7 @@ CAP = 1_000
 def texts(ask: Ask) -> int:
     """The bytes of findings in a call's material."""
     findings: tuple[Finding, ...] = ask.material.findings  # type: ignore[attr-defined]
-    return sum(len(f"{each.digest or each.content}{each.reason}".encode()) for each in findings)
+    return sum(len(f"{each.digest or each.content}{each.why}".encode()) for each in findings)
 
 
 def asked(run: Drive, kind: str) -> list[Ask]:

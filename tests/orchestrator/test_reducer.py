@@ -267,7 +267,7 @@ def check_finding(drive: Drive, chance: Chance, planned: Subtask) -> None:
     relieved = drive.state.work[planned.id].relieved
     assert len(finding.tries) <= drive.limits.tries_per_subtask + relieved
     assert [each.number for each in finding.tries] == list(range(1, len(finding.tries) + 1))
-    assert (finding.status == "complete") == (finding.reason == "")
+    assert (finding.status == "complete") == (finding.why == "")
     if finding.content:
         owner = finding.content.split()[2].rpartition("-")[0]
         assert owner.partition("-")[2] == planned.id, "what a subtask found is its own"
@@ -286,16 +286,16 @@ def check_skipped(drive: Drive, planned: Subtask) -> None:
     """Only what depends on something that failed is skipped, or what a stop left over."""
     finding = drive.finding(planned.id)
     stop = drive.state.stop
-    if finding.reason.startswith(("not started: ", "dropped by revision ")):
+    if finding.why.startswith(("not started: ", "dropped by revision ")):
         assert stop or drive.state.replanning.revisions
         return
     culprits = [
         each
         for each in drive.state.findings
-        if finding.reason.startswith(f"needs {each.subtask_id}, which ")
+        if finding.why.startswith(f"needs {each.subtask_id}, which ")
         and each.subtask_id in planned.depends_on
     ]
-    assert culprits and culprits[0].status != "complete", finding.reason
+    assert culprits and culprits[0].status != "complete", finding.why
 
 
 # ---------------------------------------------------------------- the properties

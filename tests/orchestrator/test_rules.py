@@ -22,8 +22,8 @@ def test_a_failure_skips_what_needs_it_and_says_so_and_leaves_the_rest_alone() -
     run = begun(subtask("a"), subtask("b", "a"), subtask("c", "b"), subtask("d"))
     end(run, "work-a-1", "refused")
     assert run.finding("a").status == "failed"
-    assert run.finding("b").reason == "needs a, which failed"
-    assert run.finding("c").reason == "needs b, which was skipped"
+    assert run.finding("b").why == "needs a, which failed"
+    assert run.finding("c").why == "needs b, which was skipped"
     assert in_flight(run) == ["work-d-1"]
     end(run, "work-d-1")
     assert in_flight(run) == ["synthesize-1"]
@@ -36,7 +36,7 @@ def test_a_partial_is_passed_on_and_an_empty_escalation_is_not() -> None:
     end(run, "work-a-1", "too slow")
     end(run, "work-c-1", "out of scope")
     assert in_flight(run) == ["work-b-1"]
-    assert run.finding("d").reason == "needs c, which gave it back"
+    assert run.finding("d").why == "needs c, which gave it back"
 
 
 def test_each_rejected_try_climbs_one_tier_and_never_above_opus() -> None:
@@ -144,7 +144,7 @@ def test_when_the_cap_is_near_a_role_falls_to_a_cheaper_tier_and_a_fixed_one_sto
     end(cheap, "work-a-1")
     assert [each.tier for each in cheap.finding("a").tries] == ["haiku"]
     fixed = begun(subtask("a", role="sorter"), dollars=kept + Decimal("0.01"))
-    assert fixed.finding("a").reason.startswith("not started: the rest of the budget")
+    assert fixed.finding("a").why.startswith("not started: the rest of the budget")
 
 
 def test_a_small_cap_keeps_a_smaller_synthesis_and_at_last_one_by_a_cheaper_model() -> None:

@@ -27,13 +27,11 @@ def draft(flight_id: str, **fields: Any) -> Draft:
 
 
 def escalation(reason: str, partial: str) -> Draft:
-    given_back = Escalation.model_validate(
-        {"reason": reason, "message": "cannot", "partial": partial}
-    )
+    given_back = Escalation.model_validate({"reason": reason, "why": "cannot", "partial": partial})
     return Draft(
         status="escalated",
         content=partial,
-        reason="cannot",
+        why="cannot",
         escalation=given_back,
     )
 
@@ -41,7 +39,7 @@ def escalation(reason: str, partial: str) -> Draft:
 DRAFTS = {
     "complete": lambda id: draft(id),
     "at length": lambda id: Draft(content=f"found by {id} " + "at length " * 60, confidence=90),
-    "failed": lambda id: Draft(status="failed", reason="the agent could not"),
+    "failed": lambda id: Draft(status="failed", why="the agent could not"),
     "out of scope": lambda id: escalation("out_of_scope", ""),
     "with a partial": lambda id: escalation("ambiguous_input", f"found by {id}"),
     "too slow": lambda id: escalation("timeout", f"found by {id}"),
@@ -66,7 +64,7 @@ def comes_back(ask: Ask, outcome: str, share: Decimal, value: Any) -> Answered |
         return Unanswered(ask.call, Trouble("cancelled", "cut", bill_of(ask, share)))
     bill = bill_of(ask, share)
     if outcome in PROBLEMS:
-        problem = Problem.model_validate({"kind": outcome, "message": f"{outcome} answer"})
+        problem = Problem.model_validate({"kind": outcome, "why": f"{outcome} answer"})
         return Answered(ask.call, Reply(problem=problem, bill=bill))
     return Answered(ask.call, Reply(value=value, bill=bill))
 

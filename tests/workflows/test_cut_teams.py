@@ -76,7 +76,7 @@ async def test_a_team_cut_by_the_deadline_hands_up_what_it_found_with_its_real_b
     assert report.status == "deadline_partial"
     team = await team_of(runs, report)
     finding = check_bill(report, team)
-    assert finding.status == "escalated" and finding.reason.startswith("its team ended ")
+    assert finding.status == "escalated" and finding.why.startswith("its team ended ")
     assert "what a found" in model.requests[-1].prompt
     assert report.model_calls == team.model_calls + 2
 
@@ -104,11 +104,11 @@ async def test_a_team_that_a_person_skips_hands_up_its_bill(runs: Runs) -> None:
         report = await handle.result()
     assert report.status == "complete_with_gaps"
     finding = check_bill(report, await team_of(runs, report))
-    assert (finding.status, finding.reason) == ("cancelled", "skipped by me")
+    assert (finding.status, finding.why) == ("cancelled", "skipped by me")
 
 
 async def test_a_team_that_fails_fails_its_run_and_costs_what_it_spent(runs: Runs) -> None:
-    fails = works("", status="failed", message="closed")
+    fails = works("", status="failed", why="closed")
     model = ScriptedModel(
         {
             "plan": [plans(subtask("a"))],

@@ -22,7 +22,7 @@ from scripted import ScriptedModel, ready, subtask, works
 
 pytestmark = pytest.mark.anyio
 
-FAILS = works("", status="failed", message="the source is\nclosed")
+FAILS = works("", status="failed", why="the source is\nclosed")
 
 
 def goal(**limits: Any) -> Goal:
@@ -66,7 +66,7 @@ async def test_a_run_that_failed_fails_its_workflow_with_the_report_as_the_failu
 
 async def test_a_report_above_the_blob_limit_is_kept_whole_outside_of_history(runs: Runs) -> None:
     huge = ("All work and no play. " * 140_000).strip()
-    given_back = works(huge, status="escalate", reason="timeout", message="too big")
+    given_back = works(huge, status="escalate", reason="timeout", why="too big")
     wanted = goal(dollars=100, tokens=100_000_000)
     wanted = wanted.model_copy(update={"plan": ready(subtask("t1"))})
     handle, _ = await failed(runs, ScriptedModel({"t1": [given_back]}), wanted)

@@ -70,7 +70,7 @@ class Losing(DirectoryStore):
 def reason(report: Report, subtask_id: str) -> str:
     [finding] = [each for each in report.findings if each.subtask_id == subtask_id]
     assert finding.status == "failed"
-    return finding.reason
+    return finding.why
 
 
 async def test_a_damaged_input_of_a_call_is_a_gap_that_names_store_and_blob(runs: Runs) -> None:

@@ -33,7 +33,7 @@ async def test_a_call_of_any_kind_is_asked_again_when_the_endpoint_is_found(runs
     """One run that loses it at the first call of every kind."""
     calls_of = ("review", "refine", "replan", "digest", "judge", "synthesize", "critique")
     struck = ("plan", "t1", *calls_of)
-    fails = works("", status="failed", message="closed")
+    fails = works("", status="failed", why="closed")
     extra = {"op": "add", "subtask": subtask("t9"), "why": "t2 failed"}
     lines: dict[str, list[Line]] = {
         "plan": [

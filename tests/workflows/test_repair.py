@@ -96,7 +96,7 @@ async def test_the_third_try_has_a_refined_instruction_and_the_refiner_sees_ever
         {
             "plan": [plans(subtask("t1", tier="haiku"))],
             "t1": [
-                works("", status="failed", message="the table has no year column"),
+                works("", status="failed", why="the table has no year column"),
                 DOUBT,
                 works("found it"),
             ],
@@ -129,7 +129,7 @@ async def test_a_role_with_a_fixed_tier_does_not_climb(runs: Runs) -> None:
 
 
 async def test_out_of_scope_goes_to_the_roles_fallback(runs: Runs) -> None:
-    declines = works("", status="escalate", reason="out_of_scope", message="needs judgement")
+    declines = works("", status="escalate", reason="out_of_scope", why="needs judgement")
     model = ScriptedModel(
         {
             "plan": [plans(subtask("t1", role="writer"))],
@@ -145,7 +145,7 @@ async def test_out_of_scope_goes_to_the_roles_fallback(runs: Runs) -> None:
 
 
 async def test_out_of_scope_without_a_fallback_is_replanned(runs: Runs) -> None:
-    declines = works("", status="escalate", reason="out_of_scope", message="needs a lawyer")
+    declines = works("", status="escalate", reason="out_of_scope", why="needs a lawyer")
     other = subtask("t3", role="researcher")
     needs_other = subtask("t2", "t3")
     model = ScriptedModel(
@@ -169,7 +169,7 @@ async def test_out_of_scope_without_a_fallback_is_replanned(runs: Runs) -> None:
 async def test_an_ambiguous_input_gets_the_best_guess_when_nobody_may_be_asked(
     runs: Runs,
 ) -> None:
-    asks = works("", status="escalate", reason="ambiguous_input", message="which year?")
+    asks = works("", status="escalate", reason="ambiguous_input", why="which year?")
     model = ScriptedModel(
         {
             "plan": [plans(subtask("t1"))],
@@ -183,7 +183,7 @@ async def test_an_ambiguous_input_gets_the_best_guess_when_nobody_may_be_asked(
 
 
 async def test_an_ambiguous_input_waits_for_a_person_who_answers(runs: Runs) -> None:
-    asks = works("", status="escalate", reason="ambiguous_input", message="which year?")
+    asks = works("", status="escalate", reason="ambiguous_input", why="which year?")
     model = ScriptedModel(
         {
             "plan": [plans(subtask("t1"), subtask("t2"))],
@@ -208,7 +208,7 @@ async def test_an_ambiguous_input_waits_for_a_person_who_answers(runs: Runs) -> 
 
 async def test_a_person_who_never_answers_leaves_the_best_guess_after_a_day(runs: Runs) -> None:
     """The deadline stands still meanwhile: fifteen minutes of work are not over after a day."""
-    asks = works("", status="escalate", reason="ambiguous_input", message="which year?")
+    asks = works("", status="escalate", reason="ambiguous_input", why="which year?")
     model = ScriptedModel(
         {
             "plan": [plans(subtask("t1"))],
@@ -222,7 +222,7 @@ async def test_a_person_who_never_answers_leaves_the_best_guess_after_a_day(runs
 
 
 async def test_a_subtask_that_is_too_big_is_split_by_a_patch(runs: Runs) -> None:
-    too_big = works("the first tenth", status="escalate", reason="timeout", message="too much")
+    too_big = works("the first tenth", status="escalate", reason="timeout", why="too much")
     halves = [change("add", subtask("t1a")), change("add", subtask("t1b"))]
     model = ScriptedModel(
         {
@@ -249,7 +249,7 @@ async def test_a_subtask_that_is_too_big_is_split_by_a_patch(runs: Runs) -> None
 async def test_a_failure_that_others_need_changes_the_plan_and_finished_findings_stay(
     runs: Runs,
 ) -> None:
-    fails = works("", status="failed", message="the site is gone")
+    fails = works("", status="failed", why="the site is gone")
     model = ScriptedModel(
         {
             "plan": [plans(subtask("t1"), subtask("t2"), subtask("t3", "t1", "t2"))],
@@ -284,7 +284,7 @@ async def test_a_patch_that_reuses_ids_touches_what_finished_or_repeats_is_refus
     """D18: the key of the loop guard is role and instruction, so a legitimate retry never trips
     it.
     """
-    fails = works("", status="failed", message="gone")
+    fails = works("", status="failed", why="gone")
     again = subtask("t9", instruction="Find out  everything about PART t1 of the goal")
     bad = [
         change("add", subtask("t2")),
@@ -311,11 +311,11 @@ async def test_a_patch_that_reuses_ids_touches_what_finished_or_repeats_is_refus
     assert "replace 't2': it is not waiting" in second
     assert "add 't9': repeats an earlier subtask" in second
     skipped = report.findings[2]
-    assert skipped.status == "skipped" and skipped.reason == "dropped by revision 1: moot"
+    assert skipped.status == "skipped" and skipped.why == "dropped by revision 1: moot"
 
 
 async def test_replans_are_bounded_and_then_dependents_are_skipped(runs: Runs) -> None:
-    fails = works("", status="failed", message="gone")
+    fails = works("", status="failed", why="gone")
     model = ScriptedModel(
         {
             "plan": [plans(subtask("t1"), subtask("t2"), subtask("t3", "t1"))],
@@ -488,7 +488,7 @@ async def test_what_no_finding_supports_is_flagged(runs: Runs) -> None:
 
 
 async def test_only_what_found_something_may_be_cited(runs: Runs) -> None:
-    fails = works("", status="failed", message="closed")
+    fails = works("", status="failed", why="closed")
     answer = (
         "One [t1], both [t1, T2], the rest [t3; see the note and t9], a [1] and [an aside] stay."
     )
@@ -517,7 +517,7 @@ async def test_t1_fails_for_good_and_the_most_is_made_of_the_rest(runs: Runs) ->
 
     T3 and T5 cannot run; T2 and T4 are delivered, and the gaps are named.
     """
-    fails = works("", status="failed", message="the source is closed")
+    fails = works("", status="failed", why="the source is closed")
     model = ScriptedModel(
         {
             "t1": [fails] * 3,

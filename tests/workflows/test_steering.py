@@ -129,7 +129,7 @@ async def test_a_failed_subtask_is_retried_with_a_new_instruction_and_revives_wh
     runs: Runs,
 ) -> None:
     hold = asyncio.Event()
-    fails = works("", status="failed", message="gone")
+    fails = works("", status="failed", why="gone")
     model = ScriptedModel(
         {
             "t1": [fails, works("one")],
@@ -155,7 +155,7 @@ async def test_a_failed_subtask_is_retried_with_a_new_instruction_and_revives_wh
 
 async def test_a_finding_can_be_supplied_by_hand(runs: Runs) -> None:
     hold = asyncio.Event()
-    fails = works("", status="failed", message="gone")
+    fails = works("", status="failed", why="gone")
     model = ScriptedModel(
         {
             "t1": [fails],
@@ -191,7 +191,7 @@ async def test_a_subtask_at_work_can_be_cancelled_and_the_run_goes_on(runs: Runs
         assert await tell(handle, "cancel_subtask", subtask_id="t1", by="me") == "t1 is cancelled"
         report = await handle.result()
     assert statuses(report) == {"t1": "cancelled", "t2": "complete", "t3": "skipped"}
-    assert report.findings[0].reason == "cancelled by me"
+    assert report.findings[0].why == "cancelled by me"
 
 
 async def test_a_waiting_subtask_can_be_skipped(runs: Runs) -> None:
@@ -204,13 +204,13 @@ async def test_a_waiting_subtask_can_be_skipped(runs: Runs) -> None:
         await tell(handle, "skip", subtask_id="t2", text="not needed")
         hold.set()
         report = await handle.result()
-    assert report.findings[1].reason == "skipped: not needed"
+    assert report.findings[1].why == "skipped: not needed"
 
 
 async def test_of_two_who_answer_one_escalation_one_wins_and_the_other_is_told(
     runs: Runs,
 ) -> None:
-    asks = works("", status="escalate", reason="ambiguous_input", message="which year?")
+    asks = works("", status="escalate", reason="ambiguous_input", why="which year?")
     model = ScriptedModel(
         {"t1": [asks, works("5")], "synthesize": [synthesizes("done")]},
     )

@@ -131,7 +131,7 @@ async def test_inputs_are_enclosed_verbatim_for_the_subtasks_that_name_them(runs
 
 async def test_dependents_of_a_failure_are_skipped_and_siblings_are_not(runs: Runs) -> None:
     """D3, D8 and the cascade: t1 fails for good, t3 and t5 cannot run, t2 and t4 are delivered."""
-    fails = works("", status="failed", message="no data")
+    fails = works("", status="failed", why="no data")
     model = ScriptedModel(
         {
             "plan": [
@@ -165,11 +165,11 @@ async def test_dependents_of_a_failure_are_skipped_and_siblings_are_not(runs: Ru
 @pytest.mark.parametrize(
     "bad",
     [
-        works("too short", status="failed", message="gave up"),
+        works("too short", status="failed", why="gave up"),
         works("unsure", confidence=10),
         works("no check word here"),
         ModelAnswer(text="", stop_reason="refusal", model="claude-haiku-5-5", usage=USAGE),
-        works("", status="escalate", reason="confidence_too_low", message="not sure"),
+        works("", status="escalate", reason="confidence_too_low", why="not sure"),
     ],
     ids=["failed", "low confidence", "failed check", "refusal", "doubt"],
 )
@@ -264,7 +264,7 @@ async def test_retried_dependents_still_see_what_was_finished_before(runs: Runs)
 
 
 async def test_an_escalation_with_a_partial_is_passed_on_as_uncertain(runs: Runs) -> None:
-    gives_up = works("half of it", status="escalate", reason="out_of_scope", message="not mine")
+    gives_up = works("half of it", status="escalate", reason="out_of_scope", why="not mine")
     model = ScriptedModel(
         {
             "plan": [plans(subtask("t1"), subtask("t2", "t1"))],

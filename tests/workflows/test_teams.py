@@ -94,7 +94,7 @@ async def test_a_team_stays_within_its_slice_and_its_partial_answer_is_passed_on
     limits = {"model_calls": 9, "concurrency": 1, "replans": 0}
     report = await runs.run(goal(plan=plan, limits=limits), model, catalogue=catalogue(runs))
     assert report.findings[0].status == "escalated"
-    assert "budget_stopped" in report.findings[0].reason
+    assert "budget_stopped" in report.findings[0].why
     assert report.model_calls <= 9
     assert "half of it" in model.requests[model.heard.index("t2")].prompt
 

@@ -53,7 +53,7 @@ class CutOff(ScriptedModel):
 
 def script() -> dict[str, list[Line]]:
     """A run in which every kind of call is asked."""
-    fails = works("", status="failed", message="closed")
+    fails = works("", status="failed", why="closed")
     extra = {"op": "add", "subtask": subtask("t9"), "why": "t2 failed"}
     first = subtask("t1", acceptance_criteria="is good")
     return {

@@ -180,7 +180,7 @@ async def test_an_endpoint_that_ignores_schemas_and_counts_nothing_is_understood
         "confidence": 70,
         "sources": [],
         "reason": "",
-        "message": "",
+        "why": "",
     }
     text = f"Sure! Here it is:\n```json\n{json.dumps(said)}\n```\nAnything else?"
     async with serving(PlainEndpoint(text=text)) as endpoint, claude(endpoint.url) as model:

@@ -31,7 +31,7 @@ TOKEN = "{SECRET}"
 
 def verdicts(*words: str) -> dict[str, Any]:
     said = [
-        {"remark": number, "verdict": word, "reason": f"Line {number} shows it."}
+        {"remark": number, "verdict": word, "why": f"Line {number} shows it."}
         for number, word in enumerate(words, 1)
     ]
     return {"verdicts": said}
@@ -63,7 +63,7 @@ async def test_a_model_adds_a_verdict_to_each_remark_and_no_remark_is_lost(runs:
     report = await review(runs, model)
 
     def bare(data: dict[str, Any]) -> list[dict[str, Any]]:
-        return [{**each, "verdict": "", "reason": ""} for each in data["remarks"]]
+        return [{**each, "verdict": "", "why": ""} for each in data["remarks"]]
 
     assert count >= 3
     assert sorted(map(str, bare(report.data))) == sorted(map(str, bare(plain.data)))
