@@ -71,6 +71,7 @@ class Prepare:
     """Schedule `prepare`, the first activity of every run."""
 
     id: str = "prepare"
+    purpose: str = "prepare"
     subtask_id: str = ""
 
 
@@ -85,10 +86,18 @@ class Ask:
     """What the ledger reserves for it."""
     keep: bool = True
     """Whether what is kept for the synthesis stays untouched by it."""
+    subject: str = ""
+    """The subtask whose finding it is about, where it is no call for that subtask."""
+    place: int | None = None
+    """Which batch or contradiction it is about, counted from 0; None: it is about none."""
 
     @property
     def id(self) -> str:
         return self.call.id
+
+    @property
+    def purpose(self) -> str:
+        return self.call.purpose
 
     @property
     def subtask_id(self) -> str:
@@ -99,24 +108,40 @@ class Ask:
 class UseTool:
     """Schedule the tool of a role without a model."""
 
-    id: str
     subtask_id: str
+    number: int
     material: WorkMaterial
+
+    @property
+    def purpose(self) -> str:
+        return f"use_tool-{self.subtask_id}"
+
+    @property
+    def id(self) -> str:
+        return f"{self.purpose}-{self.number}"
 
 
 @dataclass(frozen=True)
 class StartTeam:
     """Start a run of its own for the subtask of a role that is a team."""
 
-    id: str
     subtask_id: str
+    number: int
     goal: Goal
     amount: Amount
     """Its slice: what the ledger reserves for it, and its whole cap."""
 
+    @property
+    def purpose(self) -> str:
+        return f"team-{self.subtask_id}"
+
+    @property
+    def id(self) -> str:
+        return f"{self.purpose}-{self.number}"
+
     def run_of(self, parent: str) -> str:
         """The workflow id of the team's run."""
-        return f"{parent}.{self.subtask_id}.{self.id.rpartition('-')[2]}"
+        return f"{parent}.{self.subtask_id}.{self.number}"
 
 
 @dataclass(frozen=True)
@@ -240,7 +265,7 @@ class Started:
 class Answered:
     """A model activity returned."""
 
-    call: Call
+    move: Ask
     reply: AnyReply
 
     @property
@@ -252,7 +277,7 @@ class Answered:
 class Unanswered:
     """A model activity ended without a result."""
 
-    call: Call
+    move: Ask
     trouble: Trouble
 
     @property

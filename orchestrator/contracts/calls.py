@@ -73,11 +73,13 @@ class Unreached(Contract):
 class Call(Contract):
     """One model call as the workflow schedules it: the facts that do not depend on its material."""
 
-    id: str
-    """The activity id, for example `work-t3-2`."""
     kind: CallKind
-    subtask_id: str = ""
+    purpose: str
+    """What it is for, for example `work-t3`; with its number, the id of its activity."""
     number: int = 1
+    subtask_id: str = ""
+    mending: bool = False
+    """Whether it is to give a malformed answer again in the right form."""
     tier: Tier = "sonnet"
     model: ModelCard | None = None
     """None: no model may be asked; the activity answers from what it was given (ready plan,
@@ -93,6 +95,16 @@ class Call(Contract):
     capabilities: Capabilities = Capabilities()
     run: str = ""
     """Temporal's id of the run's first execution: what the journal knows the run by."""
+
+    @property
+    def id(self) -> str:
+        """The activity id, for example `work-t3-2`."""
+        return f"{self.purpose}-{self.number}"
+
+    @property
+    def mended(self) -> str:
+        """The purpose whose malformed answers it mends: a repair's are those of the work."""
+        return f"{self.kind}-{self.subtask_id}" if self.subtask_id else self.purpose
 
 
 ProblemKind = Literal["refusal", "malformed", "truncated", "invalid", "failed_checks"]

@@ -41,8 +41,8 @@ def returned(flight: Flight, result: Result) -> Event:
     match flight.move:
         case Prepare():
             return Prepared(cast(Briefing, result))
-        case Ask(call=call):
-            return Answered(call, cast(AnyReply, result))
+        case Ask() as move:
+            return Answered(move, cast(AnyReply, result))
         case UseTool() as move:
             reply = cast(Reply[Draft], result)
             at = reply.span.ended if reply.span else None
@@ -60,7 +60,7 @@ def failed(flight: Flight, error: ActivityError | ChildWorkflowError) -> Event:
     assert flight.options is not None
     if isinstance(flight.move, Ask):
         told = trouble(error, flight.started, flight.options, flight.cut_at)
-        return Unanswered(flight.move.call, told)
+        return Unanswered(flight.move, told)
     at = ended_at(error, flight.started, flight.options)
     if isinstance(flight.move, UseTool):
         return ToolEnded(flight.move, Draft(status="failed", why=words(error)), at)

@@ -49,8 +49,8 @@ def tiers(brief: Briefing, first: Tier) -> Iterator[Tier]:
 
 def free_call(state: State, kind: CallKind, purpose: str, material: Contract) -> Ask:
     """A call that asks no model and costs nothing."""
-    number = state.numbers.get(purpose, 0) + 1
-    return Ask(Call(id=f"{purpose}-{number}", kind=kind, number=number), material, Amount())
+    call = Call(kind=kind, purpose=purpose, number=state.next_number(purpose))
+    return Ask(call, material, Amount())
 
 
 def fitting_call(
@@ -94,7 +94,6 @@ def paid_call(
     one whose whole room cannot be paid gets less.
     """
     policy = policies.POLICIES[kind]
-    number = state.numbers.get(purpose, 0) + 1
     model = state.brief.model(tier or policy.tier)
     tokens = input_tokens(material) + (role.prompt_bytes if role else 0)
     tokens = max(tokens, state.needed.get(f"{purpose}/{model.tier}", 0))
@@ -110,10 +109,11 @@ def paid_call(
         if state.ledger.fits(amount, keep=keep):
             break
     call = Call(
-        id=f"{purpose}-{number}",
         kind=kind,
+        purpose=purpose,
+        number=state.next_number(purpose),
         subtask_id=progress.subtask.id if progress else "",
-        number=number,
+        mending=getattr(material, "broken", None) is not None,
         tier=model.tier,
         model=model,
         role=role.name if role else "",
@@ -149,13 +149,3 @@ def input_tokens(material: Contract) -> int:
     surely = min(size, policies.UNCOUNTED_BYTES)
     rest = (size - surely) // policies.BYTES_PER_TOKEN
     return surely + rest + policies.PROMPT_OVERHEAD_TOKENS
-
-
-def purpose_of(call_id: str) -> str:
-    """`work-t3` of `work-t3-2`: what an activity is for, without its number."""
-    return call_id.rpartition("-")[0]
-
-
-def mended_by(call: Call) -> str:
-    """The purpose whose malformed answers a call mends: a repair's are those of the work."""
-    return f"{call.kind}-{call.subtask_id}" if call.subtask_id else purpose_of(call.id)

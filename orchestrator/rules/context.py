@@ -48,7 +48,7 @@ def rolled_up(state: State) -> tuple[Finding, ...]:
         return finishing.rolled or state.usable
     whole: tuple[Finding, ...] = ()
     for place, batch in enumerate(batches(state)):
-        rolled = finishing.rolling.get(str(place))
+        rolled = finishing.rolling.get(place)
         whole = (*whole, *((rolled,) if rolled else batch))
     return whole
 

@@ -7,21 +7,23 @@ out and said.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
-from orchestrator.contracts import Call, CallKind, Contract, Finding, Synthesis
+from orchestrator.contracts import CallKind, Contract, Finding, Problem, Synthesis
 from orchestrator.events import Ask
 from orchestrator.materials import Critique, Digest, Judgement, Verdicts
 from orchestrator.rules import context, verifying
 from orchestrator.rules import gathering as material
-from orchestrator.rules.calls import fitting_call, free_call, purpose_of
+from orchestrator.rules.calls import fitting_call, free_call
 from orchestrator.rules.settling import update
 from orchestrator.rules.state import State
 
 CONFLICTS_JUDGED = 3
 ROLL = "ROLL"
-"""In the purpose of a batch's digest: a subtask's id has no capitals."""
+"""In the name of a batch's digest, in capitals so that no subtask's id looks like it."""
 ROUNDS = 3
 """How often batches of findings are rolled up before the rest is cut."""
 NARROW_SHARE = 4
@@ -59,39 +61,35 @@ def close(state: State, now: datetime) -> State:
     return state
 
 
-def material_of(state: State, call: Call) -> Contract:
-    """What a call that belongs to no subtask works from."""
-    purpose = purpose_of(call.id)
-    match call.kind:
-        case "plan":
-            return material.for_plan(state)
-        case "replan":
-            return material.for_replan(state)
-        case "digest":
-            return material.for_digest(state, _to_digest(state, purpose), purpose)
-        case "judge":
-            return material.for_judge(state, _question(state, purpose), purpose)
-        case "verify":
-            return verifying.material(state, purpose, material.broken(state, purpose))
-        case "critique":
-            return material.for_critique(state)
-        case _:
-            return material.for_synthesis(state)
-
-
 # ---------------------------------------------------------------- before the synthesis
 
 
 def _next_verification(state: State) -> Ask | None:
-    asks = (_optional(state, "verify", purpose) for purpose in verifying.purposes(state))
-    return next((ask for ask in asks if ask is not None), None)
+    for place in range(verifying.batches(state)):
+        ask = _optional(
+            state,
+            "verify",
+            f"verify-{place + 1}",
+            partial(verifying.material, state, place),
+            place=place,
+        )
+        if ask is not None:
+            return ask
+    return None
 
 
 def _next_digest(state: State) -> Ask | None:
     limit = state.goal.limits.digest_above_tokens * context.BYTES_PER_TOKEN
     for finding in state.usable:
-        long = len(finding.content.encode()) > limit and not finding.digest
-        ask = _optional(state, "digest", f"digest-{finding.subtask_id}") if long else None
+        if finding.digest or len(finding.content.encode()) <= limit:
+            continue
+        ask = _optional(
+            state,
+            "digest",
+            f"digest-{finding.subtask_id}",
+            partial(material.for_digest, state, (finding,)),
+            subject=finding.subtask_id,
+        )
         if ask is not None:
             return ask
     return None
@@ -99,46 +97,36 @@ def _next_digest(state: State) -> Ask | None:
 
 def _next_roll(state: State) -> Ask | None:
     """Rounds of digests over batches, until the findings fit into the supervisor's context."""
-    digesting = any(
-        each.subtask_id in state.work and f"digest-{each.subtask_id}" == purpose_of(key)
-        for key in state.flights
-        for each in state.usable
-    )
+    flying = (flight.move for flight in state.flights.values())
+    digesting = any(isinstance(move, Ask) and move.subject for move in flying)
     if digesting or state.finishing.round >= ROUNDS or context.fits(state):
         return None
     for place, batch in enumerate(context.batches(state)):
-        ask = _optional(state, "digest", _roll(state, place)) if len(batch) > 1 else None
+        if len(batch) < 2:
+            continue
+        ask = _optional(
+            state,
+            "digest",
+            f"digest-{_roll(state, place)}",
+            partial(material.for_digest, state, batch),
+            place=place,
+        )
         if ask is not None:
             return ask
     return None
 
 
 def _roll(state: State, place: int) -> str:
-    return f"digest-{ROLL}{state.finishing.round + 1}-{place}"
-
-
-def _to_digest(state: State, purpose: str) -> tuple[Finding, ...]:
-    """One finding that is too long, or a batch of them."""
-    for place, batch in enumerate(context.batches(state)):
-        if purpose == _roll(state, place):
-            return batch
-    subject = purpose.removeprefix("digest-")
-    return tuple(each for each in state.usable if each.subtask_id == subject)
+    """The name of a batch of this round."""
+    return f"{ROLL}{state.finishing.round + 1}-{place}"
 
 
 def _next_selection(state: State) -> Ask | None:
     assert state.plan is not None
-    wanted = state.plan.strategy == "select" and len(state.usable) > 1
-    return _optional(state, "judge", "judge") if wanted else None
-
-
-def _question(state: State, purpose: str) -> str:
-    assert state.plan is not None
-    synthesis = state.finishing.synthesis
-    if synthesis is None:
-        return state.plan.synthesis_instruction or state.goal.text
-    place = int(purpose.removeprefix("judge-conflict")) - 1
-    return f"Which side of this contradiction is right? {synthesis.conflicts[place]}"
+    if state.plan.strategy != "select" or len(state.usable) < 2:
+        return None
+    question = state.plan.synthesis_instruction or state.goal.text
+    return _optional(state, "judge", "judge", partial(material.for_judge, state, question))
 
 
 # ---------------------------------------------------------------- the synthesis and after
@@ -159,15 +147,22 @@ def _next_conflict(state: State) -> Ask | None:
     synthesis = state.finishing.synthesis
     assert synthesis is not None
     listed = () if state.finishing.revised else synthesis.conflicts[:CONFLICTS_JUDGED]
-    for place in range(len(listed)):
-        ask = _optional(state, "judge", f"judge-conflict{place + 1}")
+    for place, conflict in enumerate(listed):
+        question = f"Which side of this contradiction is right? {conflict}"
+        ask = _optional(
+            state,
+            "judge",
+            f"judge-conflict{place + 1}",
+            partial(material.for_judge, state, question),
+            place=place,
+        )
         if ask is not None:
             return ask
     return None
 
 
 def _critique(state: State) -> Ask | None:
-    return _optional(state, "critique", "critique")
+    return _optional(state, "critique", "critique", partial(material.for_critique, state))
 
 
 def _revision(state: State) -> Ask | None:
@@ -181,17 +176,30 @@ def _revision(state: State) -> Ask | None:
     return ask if state.ledger.fits(ask.amount, keep=False) else None
 
 
-def _optional(state: State, kind: CallKind, purpose: str) -> Ask | None:
-    """A call that is left out when it was given up, does not fit or comes too late."""
+def _optional(
+    state: State,
+    kind: CallKind,
+    purpose: str,
+    gathered: Callable[[Problem | None], Contract],
+    *,
+    subject: str = "",
+    place: int | None = None,
+) -> Ask | None:
+    """A call that is left out when it was given up, does not fit or comes too late. `gathered`
+    makes its material, of the answer that it is to mend.
+    """
     if purpose in state.finishing.given_up or _late(state):
         return None
-    flying = [purpose_of(key) for key in state.flights]
+    flying = [flight.move.purpose for flight in state.flights.values()]
     if purpose in flying or len(flying) >= state.goal.limits.concurrency:
         return None
-    wanted = material_of(state, Call(id=f"{purpose}-0", kind=kind))
     keep = state.finishing.synthesis is None
-    ask = fitting_call(state, kind, purpose, wanted, keep=keep)
-    return ask if state.ledger.fits(ask.amount, keep=keep) else None
+    ask = fitting_call(state, kind, purpose, gathered(material.broken(state, purpose)), keep=keep)
+    return (
+        replace(ask, subject=subject, place=place)
+        if state.ledger.fits(ask.amount, keep=keep)
+        else None
+    )
 
 
 def _late(state: State) -> bool:
@@ -211,54 +219,59 @@ def asked(state: State, ask: Ask) -> State:
 
 
 def take(
-    state: State, call: Call, value: Digest | Judgement | Critique | Verdicts | None, why: str
+    state: State, ask: Ask, value: Digest | Judgement | Critique | Verdicts | None, why: str
 ) -> State:
     """The reply to an optional call; None: it is left out, and the report says why."""
-    purpose = purpose_of(call.id)
-    finishing = replace(state.finishing, given_up=(*state.finishing.given_up, purpose))
+    finishing = replace(state.finishing, given_up=(*state.finishing.given_up, ask.purpose))
     state = replace(state, finishing=finishing)
     if value is None:
-        note = f"{call.kind} was left out: {why}"
+        note = f"{ask.call.kind} was left out: {why}"
         return replace(state, notes=(*state.notes, note))
-    if isinstance(value, Digest):
-        return _take_digest(state, purpose.removeprefix("digest-"), value)
-    if isinstance(value, Verdicts):
-        return verifying.take(state, purpose, value)
-    if isinstance(value, Judgement):
-        return _take_judgement(state, purpose, value)
-    return replace(state, finishing=replace(finishing, issues=value.issues))
+    match value:
+        case Digest():
+            return _take_digest(state, ask, value)
+        case Verdicts():
+            assert ask.place is not None, "remarks are verified in batches"
+            return verifying.take(state, ask.place, value)
+        case Judgement():
+            return _take_judgement(state, ask, value)
+        case Critique():
+            return replace(state, finishing=replace(finishing, issues=value.issues))
 
 
-def _take_digest(state: State, subject: str, digest: Digest) -> State:
-    if subject in state.work:
-        finding = state.work[subject].finding
-        assert finding is not None
-        shorter = finding.model_copy(update={"digest": digest.text})
-        return update(state, subject, lambda each: replace(each, finding=shorter))
-    return _take_roll(state, subject, digest)
+def _take_digest(state: State, ask: Ask, digest: Digest) -> State:
+    if ask.place is not None:
+        return _take_roll(state, ask.place, digest)
+    finding = state.work[ask.subject].finding
+    assert finding is not None
+    shorter = finding.model_copy(update={"digest": digest.text})
+    return update(state, ask.subject, lambda each: replace(each, finding=shorter))
 
 
-def _take_roll(state: State, subject: str, digest: Digest) -> State:
+def _take_roll(state: State, place: int, digest: Digest) -> State:
     """A batch was rolled up; the round is over when every batch of more than one has been."""
     finishing = state.finishing
-    batches = context.batches(state)
-    rolled = Finding(subtask_id=subject, status="complete", content=digest.text, confidence=100)
-    rolling = {**finishing.rolling, subject.rpartition("-")[2]: rolled}
-    if any(len(batch) > 1 and str(place) not in rolling for place, batch in enumerate(batches)):
-        return replace(state, finishing=replace(finishing, rolling=rolling))
-    whole = tuple(
-        rolling[str(place)] if len(batch) > 1 else batch[0] for place, batch in enumerate(batches)
+    rolled = Finding(
+        subtask_id=_roll(state, place),
+        status="complete",
+        content=digest.text,
+        confidence=100,
     )
+    rolling = {**finishing.rolling, place: rolled}
+    batches = list(enumerate(context.batches(state)))
+    if any(len(batch) > 1 and place not in rolling for place, batch in batches):
+        return replace(state, finishing=replace(finishing, rolling=rolling))
+    whole = tuple(rolling[place] if len(batch) > 1 else batch[0] for place, batch in batches)
     finishing = replace(finishing, rolled=whole, rolling={}, round=finishing.round + 1)
     return replace(state, finishing=finishing)
 
 
-def _take_judgement(state: State, purpose: str, judgement: Judgement) -> State:
+def _take_judgement(state: State, ask: Ask, judgement: Judgement) -> State:
     finishing = state.finishing
-    if purpose == "judge":
+    if ask.place is None:
         return replace(state, finishing=replace(finishing, judgement=judgement))
     assert finishing.synthesis is not None
-    conflict = finishing.synthesis.conflicts[int(purpose.removeprefix("judge-conflict")) - 1]
+    conflict = finishing.synthesis.conflicts[ask.place]
     ruled = f"judged for {judgement.winner}" if judgement.winner else "could not be decided"
     said = f"{conflict} ({ruled}: {judgement.why})"
     return replace(state, finishing=replace(finishing, conflicts=(*finishing.conflicts, said)))

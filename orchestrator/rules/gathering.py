@@ -111,7 +111,9 @@ def _standing(progress: Progress) -> Literal["waiting", "running"]:
     return "running" if progress.started else "waiting"
 
 
-def for_digest(state: State, findings: tuple[Finding, ...], purpose: str) -> DigestMaterial:
+def for_digest(
+    state: State, findings: tuple[Finding, ...], broken: Problem | None
+) -> DigestMaterial:
     """One finding, whole; or a batch of them, within the context."""
     cut: tuple[str, ...] = ()
     if len(findings) > 1:
@@ -121,14 +123,13 @@ def for_digest(state: State, findings: tuple[Finding, ...], purpose: str) -> Dig
         findings=findings,
         cut=cut,
         words=DIGEST_WORDS,
-        broken=broken(state, purpose),
+        broken=broken,
     )
 
 
-def for_judge(state: State, question: str, purpose: str) -> JudgeMaterial:
+def for_judge(state: State, question: str, broken: Problem | None) -> JudgeMaterial:
     findings, cut = context.within(state.usable, context.room(state))
-    said = broken(state, purpose)
-    return JudgeMaterial(question=question, findings=findings, cut=cut, broken=said)
+    return JudgeMaterial(question=question, findings=findings, cut=cut, broken=broken)
 
 
 def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
@@ -192,7 +193,7 @@ def _beside(answer: str, state: State, room: int) -> tuple[tuple[Finding, ...], 
     return context.within(for_answer(state), left)
 
 
-def for_critique(state: State) -> CritiqueMaterial:
+def for_critique(state: State, broken: Problem | None) -> CritiqueMaterial:
     assert state.plan is not None and state.finishing.synthesis is not None
     answer = state.finishing.synthesis.answer
     findings, cut = _beside(answer, state, context.room(state))
@@ -202,7 +203,7 @@ def for_critique(state: State) -> CritiqueMaterial:
         synthesis=state.finishing.synthesis,
         findings=findings,
         cut=cut,
-        broken=broken(state, "critique"),
+        broken=broken,
     )
 
 

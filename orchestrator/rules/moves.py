@@ -117,8 +117,7 @@ def _cut_ending(state: State) -> Move | None:
 
 
 def _replan(state: State) -> Move | None:
-    flying = any(key.startswith("replan-") for key in state.flights)
-    if not state.replanning.setbacks or flying or state.out_of_reach:
+    if not state.replanning.setbacks or state.asking("replan") or state.out_of_reach:
         return None
     ask = fitting_call(state, "replan", "replan", material.for_replan(state))
     return ask if state.ledger.fits(ask.amount) else None
@@ -185,9 +184,8 @@ def _start(state: State, progress: Progress) -> Move | None:
     subtask = progress.subtask
     role = state.brief.role(subtask.role)
     if progress.tier == "none":
-        number = state.numbers.get(f"use_tool-{subtask.id}", 0) + 1
         wanted = material.for_work(state, progress)
-        return UseTool(f"use_tool-{subtask.id}-{number}", subtask.id, wanted)
+        return UseTool(subtask.id, state.next_number(f"use_tool-{subtask.id}"), wanted)
     if state.out_of_reach:
         return None
     if role.team and progress.stage == "work":

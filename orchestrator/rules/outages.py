@@ -52,12 +52,12 @@ def _waits(state: State) -> bool:
 def next_reach(state: State) -> Ask | None:
     """The look at the endpoint that ends an outage; None: one is under way, or none is needed."""
     outage = state.outage
-    if outage is None or outage.found or state.reaching:
+    if outage is None or outage.found or state.asking("reach"):
         return None
-    number = state.numbers.get("reach", 0) + 1
+    number = state.next_number("reach")
     pause = 0.0 if outage.number == 1 else min(2.0**outage.number, LONGEST_PAUSE_SECONDS)
     material = ReachMaterial(after_seconds=pause, address=outage.unreached.address)
-    call = Call(id=f"reach-{number}", kind="reach", number=number, tier=outage.tier)
+    call = Call(kind="reach", purpose="reach", number=number, tier=outage.tier)
     return Ask(call, material, Amount())
 
 
@@ -67,7 +67,9 @@ def needless_look(state: State) -> Cut | None:
     if not done or any(finding.status == "complete" for finding in state.findings):
         return None
     looks = tuple(
-        key for key, flight in state.flights.items() if key.startswith("reach-") and not flight.cut
+        key
+        for key, flight in state.flights.items()
+        if flight.move.purpose == "reach" and not flight.cut
     )
     return Cut(looks) if looks else None
 

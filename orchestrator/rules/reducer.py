@@ -75,7 +75,6 @@ from orchestrator.rules import (
     teams,
     verifying,
 )
-from orchestrator.rules.calls import mended_by, purpose_of
 from orchestrator.rules.schedule import options_of
 from orchestrator.rules.settling import advance, ended_by_person, landed, settle, update, without
 from orchestrator.rules.state import Flight, Progress, State
@@ -100,8 +99,8 @@ def apply(state: State, event: Event) -> State:
     now = state.now
     match event:
         case (
-            Answered(call=Call(id=key))
-            | Unanswered(call=Call(id=key))
+            Answered(move=Ask(id=key))
+            | Unanswered(move=Ask(id=key))
             | ToolEnded(move=UseTool(id=key))
             | TeamEnded(move=StartTeam(id=key))
         ) if key not in state.flights:
@@ -117,7 +116,7 @@ def apply(state: State, event: Event) -> State:
         case Answered():
             state = _answered(state, event, now)
         case Unanswered():
-            state = _unanswered(state, event.call, event.trouble, now)
+            state = _unanswered(state, event.move, event.trouble, now)
         case ToolEnded():
             state = _tool_ended(state, event.move, event.draft, now)
         case TeamEnded():
@@ -229,11 +228,10 @@ def _reserved(state: State, move: Ask, now: datetime) -> State:
 
 
 def _took_off(state: State, move: Flying, now: datetime) -> State:
-    purpose = purpose_of(move.id)
     state = replace(
         state,
         flights={**state.flights, move.id: Flight(move, now, options_of(state, move))},
-        numbers={**state.numbers, purpose: state.numbers.get(purpose, 0) + 1},
+        numbers={**state.numbers, move.purpose: state.next_number(move.purpose)},
     )
     if not move.subtask_id:
         return state
@@ -252,32 +250,33 @@ def _took_off(state: State, move: Flying, now: datetime) -> State:
 
 
 def _answered(state: State, event: Answered, now: datetime) -> State:
-    call, bill, problem = event.call, event.reply.bill, event.reply.problem
+    call, bill, problem = event.move.call, event.reply.bill, event.reply.problem
     state = landed(state, call.id)
     if call.kind == "reach":
         return outages.found(state)
     if call.model is not None:
         state = replace(settling.pay(state, call, bill), heard=True, outage=None)
-    state = replace(state, transport=without(state.transport, purpose_of(call.id)))
-    if problem and problem.kind == "truncated" and mended_by(call) not in state.roomier:
-        state = replace(state, roomier=(*state.roomier, mended_by(call)))
+    state = replace(state, transport=without(state.transport, call.purpose))
+    if problem and problem.kind == "truncated" and call.mended not in state.roomier:
+        state = replace(state, roomier=(*state.roomier, call.mended))
         return ended_by_person(state, call.subtask_id, now)
-    roomier = tuple(each for each in state.roomier if each != mended_by(call))
+    roomier = tuple(each for each in state.roomier if each != call.mended)
     state = replace(state, roomier=roomier)
-    broken = state.broken.get(mended_by(call), ())
+    broken = state.broken.get(call.mended, ())
     malformed = problem is not None and problem.kind == "malformed"
     if problem and malformed and call.kind not in OWN_REPAIR and len(broken) < policies.REPAIRS:
-        state = replace(state, broken={**state.broken, mended_by(call): (*broken, problem)})
+        state = replace(state, broken={**state.broken, call.mended: (*broken, problem)})
         return ended_by_person(state, call.subtask_id, now)
-    state = replace(state, broken=without(state.broken, mended_by(call)))
-    state = _take(state, call, event.reply.value, problem, now)
+    state = replace(state, broken=without(state.broken, call.mended))
+    state = _take(state, event.move, event.reply.value, problem, now)
     return ended_by_person(state, call.subtask_id, now)
 
 
 def _take(
-    state: State, call: Call, value: Contract | None, problem: Problem | None, now: datetime
+    state: State, move: Ask, value: Contract | None, problem: Problem | None, now: datetime
 ) -> State:
     """Hand a reply's value, or its absence, to whoever decides about its kind of call."""
+    call = move.call
     why = problem.why if problem else "nothing came back"
     match call.kind:
         case "plan":
@@ -290,7 +289,7 @@ def _take(
             return repair.take_refined(state, call.subtask_id, _as(Refined, value))
         case "digest" | "judge" | "critique" | "verify":
             extra = value if isinstance(value, Digest | Judgement | Critique | Verdicts) else None
-            return finishing.take(state, call, extra, why)
+            return finishing.take(state, move, extra, why)
         case "synthesize":
             return finishing.take_synthesis(state, _as(Synthesis, value), why)
         case _:
@@ -316,7 +315,8 @@ def _tool_ended(state: State, move: UseTool, draft: Draft, now: datetime) -> Sta
 # ---------------------------------------------------------------- no answer
 
 
-def _unanswered(state: State, call: Call, trouble: Trouble, now: datetime) -> State:
+def _unanswered(state: State, move: Ask, trouble: Trouble, now: datetime) -> State:
+    call = move.call
     if state.flights[call.id].cut:
         trouble = replace(trouble, kind="cancelled")
     state = landed(state, call.id)
@@ -333,9 +333,8 @@ def _unanswered(state: State, call: Call, trouble: Trouble, now: datetime) -> St
         waiting = outages.begun(state, trouble.unreached, call.tier, now)
         if waiting is not None:
             return waiting
-    purpose = purpose_of(call.id)
-    failures = state.transport.get(purpose, 0) + 1
-    state = replace(state, transport={**state.transport, purpose: failures})
+    failures = state.transport.get(call.purpose, 0) + 1
+    state = replace(state, transport={**state.transport, call.purpose: failures})
     if trouble.kind in STOPS:
         state = replace(state, stop=state.stop or Stop(STOPS[trouble.kind], trouble.why))
     hopeless = trouble.kind in HOPELESS
@@ -353,7 +352,7 @@ def _unanswered(state: State, call: Call, trouble: Trouble, now: datetime) -> St
         return planning.no_patch(state, trouble.why)
     if call.kind == "synthesize":
         return finishing.no_synthesis(state, trouble.why)
-    return _take(state, call, None, Problem(kind="invalid", why=trouble.why), now)
+    return _take(state, move, None, Problem(kind="invalid", why=trouble.why), now)
 
 
 def _settle_trouble(state: State, call: Call, trouble: Trouble) -> State:
@@ -363,7 +362,7 @@ def _settle_trouble(state: State, call: Call, trouble: Trouble) -> State:
     ledger, bill = state.ledger, trouble.bill
     if trouble.kind == "over_reservation":
         counted = bill.usage.total - call.max_output
-        needed = {**state.needed, f"{purpose_of(call.id)}/{call.tier}": counted}
+        needed = {**state.needed, f"{call.purpose}/{call.tier}": counted}
         return replace(state, ledger=ledger.release(call.id), needed=needed)
     if trouble.kind in ("possibly_billed", "cancelled") and bill.calls:
         known = bill.usage.total > 0 and bill.dollars is not None
@@ -380,7 +379,7 @@ def _abandoned(state: State, ids: tuple[str, ...], now: datetime) -> State:
             case Ask():
                 bill = Bill(calls=1 if flight.move.call.model else 0)
                 trouble = Trouble("cancelled", why, bill)
-                state = _unanswered(state, flight.move.call, trouble, now)
+                state = _unanswered(state, flight.move, trouble, now)
             case StartTeam():
                 lost = TeamEnded(flight.move, None, why)
                 state = teams.ended(landed(state, flight.move.id), lost, now)

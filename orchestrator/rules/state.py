@@ -13,6 +13,7 @@ from orchestrator import policies
 from orchestrator.contracts import (
     Bill,
     Briefing,
+    CallKind,
     Draft,
     Finding,
     Given,
@@ -151,11 +152,11 @@ class Finishing:
     """Purposes of optional calls that will not be asked again."""
     to_verify: tuple[Remark, ...] = ()
     """The first remarks of a review by rank, for a model to verify."""
-    verified: Mapping[str, Verdicts] = field(default_factory=dict)
-    """What was said of them, by the purpose of the call."""
+    verified: Mapping[int, Verdicts] = field(default_factory=dict)
+    """What was said of them, by the place of their batch."""
     rolled: tuple[Finding, ...] = ()
     """Digests of batches of findings, when the findings do not fit into one context."""
-    rolling: Mapping[str, Finding] = field(default_factory=dict)
+    rolling: Mapping[int, Finding] = field(default_factory=dict)
     """Batches of the current round that are done, by their place."""
     round: int = 0
     cut: tuple[str, ...] = ()
@@ -257,16 +258,20 @@ class State:
         """Whether no model can be asked now, because the endpoint does not answer."""
         return self.outage is not None and not self.outage.found
 
-    @property
-    def reaching(self) -> bool:
-        """Whether an activity waits for the endpoint to answer again."""
-        return any(_reaches(flight) for flight in self.flights.values())
+    def asking(self, kind: CallKind) -> bool:
+        """Whether a call of this kind is in flight."""
+        return any(_asks(flight, kind) for flight in self.flights.values())
+
+    def next_number(self, purpose: str) -> int:
+        """The number of the next activity of a purpose; with it, its id."""
+        return self.numbers.get(purpose, 0) + 1
 
     @property
     def at_work(self) -> bool:
         """Whether anything is in flight that is not only waiting."""
         return not all(
-            _reaches(flight) or key in self.waiting_teams for key, flight in self.flights.items()
+            _asks(flight, "reach") or key in self.waiting_teams
+            for key, flight in self.flights.items()
         )
 
     @property
@@ -337,8 +342,8 @@ def first_state(run_id: str, goal: Goal, started: datetime, first_run_id: str) -
     return State(run_id, goal, started, started, ledger, first_run_id, heard=goal.heard)
 
 
-def _reaches(flight: Flight) -> bool:
-    return isinstance(flight.move, Ask) and flight.move.call.kind == "reach"
+def _asks(flight: Flight, kind: CallKind) -> bool:
+    return isinstance(flight.move, Ask) and flight.move.call.kind == kind
 
 
 def passes_on(finding: Finding) -> bool:

@@ -40,7 +40,7 @@ def start(state: State, progress: Progress) -> StartTeam | None:
     if amount.calls < keeping.FEWEST_TEAM_CALLS or not state.ledger.fits(amount):
         return None
     subtask = progress.subtask
-    number = state.numbers.get(f"team-{subtask.id}", 0) + 1
+    number = state.next_number(f"team-{subtask.id}")
     limits: dict[str, object] = {
         "dollars": amount.dollars,
         "model_calls": amount.calls,
@@ -69,7 +69,7 @@ def start(state: State, progress: Progress) -> StartTeam | None:
     brief = state.brief.model_copy(update={"playbook": None, "inputs": goal.pinned})
     if keeping.short_of(goal, brief):
         return None
-    return StartTeam(f"team-{subtask.id}-{number}", subtask.id, goal, amount)
+    return StartTeam(subtask.id, number, goal, amount)
 
 
 def _asked(state: State) -> tuple[str, ...]:

@@ -45,15 +45,14 @@ def repository(state: State) -> PinnedInput | None:
     return next(pinned, None)
 
 
-def purposes(state: State) -> tuple[str, ...]:
-    """One for each call that the chosen remarks need."""
-    calls = -(-len(state.finishing.to_verify) // policies.VERIFIED_AT_ONCE)
-    return tuple(f"verify-{number}" for number in range(1, calls + 1))
+def batches(state: State) -> int:
+    """How many calls the chosen remarks need."""
+    return -(-len(state.finishing.to_verify) // policies.VERIFIED_AT_ONCE)
 
 
-def material(state: State, purpose: str, broken: Problem | None) -> VerifyMaterial:
-    """What one of these calls works from."""
-    remarks = _batch(state, purpose)
+def material(state: State, place: int, broken: Problem | None) -> VerifyMaterial:
+    """What the call for the batch at a place works from."""
+    remarks = _batch(state, place)
     files = tuple(each.file for each in remarks)
     seen = (each for finding in state.findings for each in remarks_of(finding))
     places = {(each.file, each.line): None for each in seen if is_credential(each)}
@@ -71,17 +70,17 @@ def verified(state: State) -> tuple[Remark, ...]:
     """The remarks that were verified, each with its verdict."""
     return tuple(
         remark.model_copy(update={"verdict": said.verdict, "why": said.why})
-        for purpose, verdicts in state.finishing.verified.items()
-        for remark, said in zip(_batch(state, purpose), verdicts.verdicts, strict=True)
+        for place, verdicts in state.finishing.verified.items()
+        for remark, said in zip(_batch(state, place), verdicts.verdicts, strict=True)
     )
 
 
-def take(state: State, purpose: str, verdicts: Verdicts) -> State:
-    """What came back of one call."""
-    said = {**state.finishing.verified, purpose: verdicts}
+def take(state: State, place: int, verdicts: Verdicts) -> State:
+    """What came back for one batch."""
+    said = {**state.finishing.verified, place: verdicts}
     return replace(state, finishing=replace(state.finishing, verified=said))
 
 
-def _batch(state: State, purpose: str) -> tuple[Remark, ...]:
-    first = (int(purpose.removeprefix("verify-")) - 1) * policies.VERIFIED_AT_ONCE
+def _batch(state: State, place: int) -> tuple[Remark, ...]:
+    first = place * policies.VERIFIED_AT_ONCE
     return state.finishing.to_verify[first : first + policies.VERIFIED_AT_ONCE]

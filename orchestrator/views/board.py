@@ -138,7 +138,7 @@ def call_summary(call: Call) -> str:
     if call.model is None:
         return WITHOUT_MODEL.get(call.kind, "no model")
     what = f"{call.subtask_id} {call.role}" if call.subtask_id else PURPOSES.get(call.kind, "")
-    if call.id.startswith("repair-"):
+    if call.mending:
         what = f"{what.strip()}, its shape mended"
     number = str(call.number) if call.number > 1 else ""
     return " · ".join(part for part in (what.strip(), call.tier, number) if part)

@@ -71,7 +71,7 @@ def test_a_long_answer_is_cut_and_the_cut_is_said() -> None:
         ({"kind": "plan", "model": None}, "the ready plan"),
         ({"kind": "synthesize", "model": None}, "merge by template"),
         (
-            {"id": "repair-t3-1", "kind": "work", "subtask_id": "t3", "role": "analyst"},
+            {"mending": True, "kind": "work", "subtask_id": "t3", "role": "analyst"},
             "t3 analyst, its shape mended · sonnet",
         ),
     ],
@@ -79,14 +79,14 @@ def test_a_long_answer_is_cut_and_the_cut_is_said() -> None:
 def test_a_line_of_the_timeline_says_more_than_its_activity_type(
     fields: dict[str, object], shown: str
 ) -> None:
-    base: dict[str, object] = {"id": "work-t3-1", "model": MODEL}
+    base: dict[str, object] = {"purpose": "work-t3", "model": MODEL}
     call = Call.model_validate({**base, **fields})
     assert call_summary(call) == shown
 
 
 def test_a_call_of_every_kind_has_its_line() -> None:
     for kind in get_args(CallKind):
-        call = Call(id="x-1", kind=kind, model=MODEL)
+        call = Call(purpose="x", kind=kind, model=MODEL)
         assert call_summary(call)
 
 

@@ -18,7 +18,7 @@ def answered(run: Drive, flight_id: str, **bill: object) -> Ask:
     (ask,) = (each for each in run.in_flight if isinstance(each, Ask) and each.id == flight_id)
     assert ask.call.model is not None
     paid = Bill.model_validate({"model": ask.call.model.id, "calls": 1, **bill})
-    run.put(Answered(ask.call, Reply(value=draft(flight_id), bill=paid)))
+    run.put(Answered(ask, Reply(value=draft(flight_id), bill=paid)))
     return ask
 
 

@@ -247,7 +247,9 @@ class Drive:
     def _check_isolation(
         self, before: State, event: Answered | Unanswered | ToolEnded | TeamEnded
     ) -> None:
-        ended = (event.move if isinstance(event, ToolEnded | TeamEnded) else event.call).subtask_id
+        ended = (
+            event.move if isinstance(event, ToolEnded | TeamEnded) else event.move.call
+        ).subtask_id
         if not ended:
             return
         assert self.state.plan is not None

@@ -57,16 +57,16 @@ WORK_OUTCOMES = ("complete", "complete", "complete", *DRAFTS, *PROBLEMS, *TROUBL
 def comes_back(ask: Ask, outcome: str, share: Decimal, value: Any) -> Answered | Unanswered:
     """The event that ends a model call; a call costs at most what was reserved for it."""
     if outcome in TROUBLES:
-        return Unanswered(ask.call, trouble(ask, outcome))
+        return Unanswered(ask, trouble(ask, outcome))
     if outcome == "cut":
-        return Unanswered(ask.call, Trouble("cancelled", "cut before it was sent"))
+        return Unanswered(ask, Trouble("cancelled", "cut before it was sent"))
     if outcome == "cut after it left":
-        return Unanswered(ask.call, Trouble("cancelled", "cut", bill_of(ask, share)))
+        return Unanswered(ask, Trouble("cancelled", "cut", bill_of(ask, share)))
     bill = bill_of(ask, share)
     if outcome in PROBLEMS:
         problem = Problem.model_validate({"kind": outcome, "why": f"{outcome} answer"})
-        return Answered(ask.call, Reply(problem=problem, bill=bill))
-    return Answered(ask.call, Reply(value=value, bill=bill))
+        return Answered(ask, Reply(problem=problem, bill=bill))
+    return Answered(ask, Reply(value=value, bill=bill))
 
 
 def value_of(ask: Ask, outcome: str, plan: Plan) -> Any:

@@ -196,7 +196,7 @@ async def test_an_input_that_is_lost_after_the_call_was_sent_leaves_it_in_the_bi
     )
     pinned = PinnedInput(name="note", kind="text", size=4, digest="0" * 64)
     material = WorkMaterial(subtask=subtask_of("t1"), inputs=(pinned,), goal="Compare")
-    call = Call(id="work-t1-1", kind="work", model=BRIEFING.model("haiku"))
+    call = Call(purpose="work-t1", kind="work", model=BRIEFING.model("haiku"))
     for past, expected in ((Past(), BlobLost), (Past(throttled=2).leaving(), PossiblyBilled)):
         environment = ActivityEnvironment()
         environment.info = replace(environment.info, heartbeat_details=astuple(past))

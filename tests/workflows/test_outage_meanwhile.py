@@ -149,12 +149,12 @@ def loses(run: Drive, flight_id: str) -> None:
     """This call finds nobody there; Drive then has a look under way."""
     (ask,) = (each for each in run.in_flight if isinstance(each, Ask) and each.id == flight_id)
     unreached = Unreached(address=ADDRESS, why="Connection refused")
-    run.put(Unanswered(ask.call, Trouble("unreachable", "refused", unreached=unreached)))
+    run.put(Unanswered(ask, Trouble("unreachable", "refused", unreached=unreached)))
 
 
 def finds(run: Drive, flight_id: str) -> None:
     (ask,) = (each for each in run.in_flight if isinstance(each, Ask) and each.id == flight_id)
-    run.put(Answered(ask.call, Reply(value=Reached(waited_seconds=1.0))))
+    run.put(Answered(ask, Reply(value=Reached(waited_seconds=1.0))))
 
 
 def test_time_in_which_the_endpoint_was_there_is_no_outage() -> None:

@@ -29,7 +29,7 @@ from orchestrator.policies import FAULT_TRIES
 pytestmark = pytest.mark.anyio
 
 CALL = Call(
-    id="digest-t1-1",
+    purpose="digest-t1",
     kind="digest",
     tier="haiku",
     model=ModelCard(tier="haiku", id="claude-haiku-5-5", prices=()),

@@ -54,7 +54,7 @@ prices = Prices.of(Settings(_env_file=None))
 HAIKU = next(card for card in prices.cards() if card.tier == "haiku")
 PLAIN = Capabilities(schema_mode="prompt", effort=False, token_counting=False)
 CALL = Call(
-    id="work-t1-1",
+    purpose="work-t1",
     kind="work",
     tier="haiku",
     model=HAIKU,

@@ -110,7 +110,7 @@ async def test_a_worker_without_an_endpoint_says_so(tmp_path: Path) -> None:
     store = DirectoryStore(tmp_path / "store")
     agents = Agents(None, FileJournal(tmp_path / "journal"), store, {}, {}, lambda *_: None)
     with pytest.raises(CallRefused):
-        call = Call(id="reach-1", kind="reach")
+        call = Call(purpose="reach", kind="reach")
         await ActivityEnvironment().run(agents.reach, call, ReachMaterial())
 
 
@@ -119,7 +119,7 @@ async def test_nobody_waits_for_an_endpoint_that_the_deployment_has_left(tmp_pat
     journal = FileJournal(tmp_path / "journal")
     gone = Absent(1_000_000)
     agents = Agents(gone, journal, store, {}, {}, lambda *_: None, address="http://new")
-    call = Call(id="reach-1", kind="reach")
+    call = Call(purpose="reach", kind="reach")
     reply = await ActivityEnvironment().run(agents.reach, call, ReachMaterial(address="http://old"))
     assert reply.value == Reached(waited_seconds=0.0) and gone.at == []
 

@@ -90,6 +90,6 @@ async def test_a_check_that_cannot_be_carried_out_is_refused_before_anything_is_
         None, FileJournal(tmp_path), DirectoryStore(tmp_path), {}, {}, lambda _model, _usage: None
     )
     edited = subtask("a").model_copy(update={"checks": (Check(kind="regex", argument="("),)})
-    call = Call(id="work-a-1", kind="work", subtask_id="a", role="analyst")
+    call = Call(purpose="work-a", kind="work", subtask_id="a", role="analyst")
     with pytest.raises(CallRefused, match=r"checks: regex '\('"):
         await ActivityEnvironment().run(agents.work, call, WorkMaterial(subtask=edited))
