@@ -18,6 +18,7 @@ COPY workflows/ workflows/
 COPY activities/ activities/
 COPY cli/ cli/
 COPY roles/ roles/
+COPY prompts/ prompts/
 COPY playbooks/ playbooks/
 
 USER holdfast

@@ -38,6 +38,7 @@ from activities.gate.rate_gate import RateGate
 from activities.gate.throttles import ShowThrottles
 from activities.preparation import Preparation
 from activities.prompts.excerpts import Excerpts
+from activities.prompts.files import system_prompts
 from activities.repositories import snapshot
 from activities.repositories.scratch import Snapshots
 from activities.seam import Model, Tool
@@ -133,6 +134,7 @@ def build(
         journal,
         store,
         {name: role.prompt for name, role in catalogue.roles.items()},
+        system_prompts(),
         TEMPLATES,
         prices.price,
         gate,

@@ -19,6 +19,7 @@ from activities.asking.reaching import until_reached
 from activities.asking.replies import Asked, Shape, Value, lost
 from activities.prompts import repair as repair_prompts
 from activities.prompts import user_turns as prompts
+from activities.prompts.system import SystemPrompts
 from activities.seam import Budget, Code, Gate, Journal, Model, Store
 from orchestrator import answers
 from orchestrator.contracts import Call, Contract, Draft, Plan, Problem, Reply, Synthesis, Usage
@@ -55,6 +56,7 @@ class Agents:
     journal: Journal
     store: Store
     roles: Mapping[str, str]
+    system: SystemPrompts
     templates: Mapping[str, Callable[[SynthesisMaterial], Synthesis]]
     price: Callable[[str, Usage], Decimal | None]
     """Dollars of a call by the id of the model that served it; None when it is unpriced."""
@@ -83,7 +85,7 @@ class Agents:
             lambda plan: _plan_problem(plan, material, material.subtask_limit),
         )
         return await self._ask(
-            call, material, shape, prompts.PLANNER, prompts.plan_prompt(material)
+            call, material, shape, self.system.planner, prompts.plan_prompt(material)
         )
 
     @activity.defn
@@ -97,7 +99,7 @@ class Agents:
         if wrong:
             raise CallRefused(f"checks: {'; '.join(wrong)}")
         contents = await self._contents(call, material)
-        system = self.roles[call.role] + "\n" + prompts.WORK_RULES
+        system = self.system.of_work(self.roles[call.role])
         shape = Shape(
             answers.WorkAnswer, lambda answer: _checked(answers.to_draft(answer), material)
         )
@@ -112,14 +114,14 @@ class Agents:
         """
         shape = Shape(answers.ReviewAnswer, answers.to_review)
         prompt = prompts.mend(repair_prompts.review_prompt(material), material.broken)
-        return await self._ask(call, material, shape, repair_prompts.REVIEWER, prompt)
+        return await self._ask(call, material, shape, self.system.reviewer, prompt)
 
     @activity.defn
     async def refine(self, call: Call, material: RefineMaterial) -> Reply[Refined]:
         """A better instruction, from what went wrong with the tries so far."""
         shape = Shape(answers.RefineAnswer, answers.to_refined)
         prompt = prompts.mend(repair_prompts.refine_prompt(material), material.broken)
-        return await self._ask(call, material, shape, repair_prompts.REFINER, prompt)
+        return await self._ask(call, material, shape, self.system.refiner, prompt)
 
     @activity.defn
     async def replan(self, call: Call, material: ReplanMaterial) -> Reply[Patch]:
@@ -128,21 +130,21 @@ class Agents:
             answers.ReplanAnswer, answers.to_patch, lambda patch: _patch_problem(patch, material)
         )
         prompt = repair_prompts.replan_prompt(material)
-        return await self._ask(call, material, shape, repair_prompts.REPLANNER, prompt)
+        return await self._ask(call, material, shape, self.system.replanner, prompt)
 
     @activity.defn
     async def judge(self, call: Call, material: JudgeMaterial) -> Reply[Judgement]:
         """The best of several findings, or the right side of a conflict."""
         shape = Shape(answers.JudgeAnswer, lambda answer: _known(answer, material))
         prompt = prompts.mend(repair_prompts.judge_prompt(material), material.broken)
-        return await self._ask(call, material, shape, repair_prompts.JUDGE, prompt)
+        return await self._ask(call, material, shape, self.system.judge, prompt)
 
     @activity.defn
     async def digest(self, call: Call, material: DigestMaterial) -> Reply[Digest]:
         """Findings in fewer words, for a reader with a limited context; the full text is kept."""
         shape = Shape(answers.DigestAnswer, answers.to_digest)
         prompt = prompts.mend(repair_prompts.digest_prompt(material), material.broken)
-        return await self._ask(call, material, shape, repair_prompts.DIGESTER, prompt)
+        return await self._ask(call, material, shape, self.system.digester, prompt)
 
     @activity.defn
     async def synthesize(self, call: Call, material: SynthesisMaterial) -> Reply[Synthesis]:
@@ -156,7 +158,7 @@ class Agents:
             lambda answer: provenance.flagged(answers.to_synthesis(answer), material),
         )
         prompt = prompts.mend(prompts.synthesis_prompt(material), material.broken)
-        return await self._ask(call, material, shape, prompts.SYNTHESIZER, prompt)
+        return await self._ask(call, material, shape, self.system.synthesizer, prompt)
 
     @activity.defn
     async def verify(self, call: Call, material: VerifyMaterial) -> Reply[Verdicts]:
@@ -166,14 +168,14 @@ class Agents:
         assert self.code is not None, "whoever asks models can open snapshots"
         code = await self.code(material)
         prompt = prompts.mend(repair_prompts.verify_prompt(material, code), material.broken)
-        return await self._ask(call, material, shape, repair_prompts.VERIFIER, prompt)
+        return await self._ask(call, material, shape, self.system.verifier, prompt)
 
     @activity.defn
     async def critique(self, call: Call, material: CritiqueMaterial) -> Reply[Critique]:
         """What is wrong with a synthesis, before anybody relies on it."""
         shape = Shape(answers.CritiqueAnswer, answers.to_critique)
         prompt = prompts.mend(repair_prompts.critique_prompt(material), material.broken)
-        return await self._ask(call, material, shape, repair_prompts.CRITIC, prompt)
+        return await self._ask(call, material, shape, self.system.critic, prompt)
 
     @activity.defn
     async def reach(self, call: Call, material: ReachMaterial) -> Reply[Reached]:  # noqa: ARG002

@@ -35,7 +35,7 @@ FENCE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
 
 
 class CatalogueError(ValueError):
-    """A role or playbook file cannot be used; the message names the file and the mistake."""
+    """A role, playbook or prompt cannot be used; the message names the file and the mistake."""
 
 
 class FrontMatter(BaseModel):
@@ -266,26 +266,27 @@ def _tools(path: Path, given: str | list[str], tier: RoleTier) -> tuple[str, ...
 
 
 def _split(path: Path) -> tuple[str, str]:
-    parts = FENCE.split(_text(path), maxsplit=2)
+    parts = FENCE.split(text_of(path, path.name), maxsplit=2)
     if len(parts) != 3 or parts[0].strip():
         raise CatalogueError(f"{path.name}: must begin with front matter between two lines of ---")
     return parts[1], parts[2].strip()
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path, name: str, limit: int = FILE_BYTES) -> str:
+    """A file as text. CatalogueError says by this name why it cannot be read."""
     try:
-        text = read_regular(path.resolve(strict=True), FILE_BYTES).decode("utf-8-sig")
+        text = read_regular(path.resolve(strict=True), limit).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise CatalogueError(f"{path.name}: not UTF-8 text") from None
+        raise CatalogueError(f"{name}: not UTF-8 text") from None
     except OSError as error:
-        raise CatalogueError(f"{path.name}: cannot be read: {error.strerror}") from None
+        raise CatalogueError(f"{name}: cannot be read: {error.strerror}") from None
     return text.replace("\r\n", "\n")
 
 
 def _read_playbook(path: Path) -> PlaybookFile:
     where = f"{path.parent.name}/{path.name}"
     try:
-        fields = from_yaml(_text(path))
+        fields = from_yaml(text_of(path, path.name))
         playbook = PlaybookFile.model_validate(fields)
     except (NotPlain, ValidationError) as error:
         raise CatalogueError(f"{where}: {_mistakes(error)}") from error

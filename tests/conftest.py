@@ -35,6 +35,7 @@ from activities.assembly import TEMPLATES
 from activities.catalogue import Catalogue
 from activities.preparation import Preparation
 from activities.prompts.excerpts import Excerpts
+from activities.prompts.files import system_prompts
 from activities.repositories.scratch import Snapshots
 from activities.seam import Model, Tool
 from activities.use_tool import Tools
@@ -161,7 +162,10 @@ class Runs:
         prices = Prices.of(Settings(_env_file=None))
         roles = {name: role.prompt for name, role in catalogue.roles.items()}
         code = Excerpts(Snapshots(self.store, self.folder / "snapshots")).around
-        agents = Agents(model, self.journal, self.store, roles, TEMPLATES, prices.price, code=code)
+        system = system_prompts()
+        agents = Agents(
+            model, self.journal, self.store, roles, system, TEMPLATES, prices.price, code=code
+        )
         preparation = Preparation(
             catalogue=catalogue,
             store=self.store,

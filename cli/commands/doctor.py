@@ -21,8 +21,9 @@ from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from activities.catalogue import Catalogue
+from activities.catalogue import Catalogue, CatalogueError
 from activities.gate.queue_rates import can_set_rates, read_rate
+from activities.prompts.files import system_prompts
 from cli.connection import CONNECT_SECONDS, configured_target
 from cli.diagnosis import Check, Mark
 from cli.endpoint import masked, models, worker_endpoint
@@ -36,7 +37,7 @@ from deployment.address import address_of
 from deployment.embedded.server import SEARCH_ATTRIBUTES, binary
 from deployment.pollers import Poller, pollers, waiting
 from deployment.served import in_words, queue_of
-from deployment.settings import Settings
+from deployment.settings import HOME, Settings
 from deployment.temporal import Target, Unreachable, connect
 from orchestrator import __version__
 from orchestrator.contracts import Tier
@@ -96,7 +97,7 @@ async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Chec
         yield check
     for name in TOOLS:
         yield await asyncio.to_thread(tool, name)
-    for check in (*unusable(Catalogue.load()), *origins(settings)):
+    for check in (*unusable(Catalogue.load()), *prompts(), *origins(settings)):
         yield check
 
 
@@ -233,6 +234,15 @@ def unusable(catalogue: Catalogue) -> list[Check]:
     roles += [(f"playbook {each.name}", each.why) for each in catalogue.unusable_playbooks]
     # Of one name that is defined twice each file says the same.
     return [Check("files", name, "note", why) for name, why in dict.fromkeys(roles)]
+
+
+def prompts(home: Path = HOME) -> list[Check]:
+    """What is wrong with the system prompts, without which no worker starts."""
+    try:
+        system_prompts(home)
+    except CatalogueError as error:
+        return [Check("files", "prompts", "bad", str(error))]
+    return []
 
 
 # ---------------------------------------------------------------- settings

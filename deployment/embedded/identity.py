@@ -19,6 +19,7 @@ _SHIPPED = (
     "activities",
     "cli",
     "roles",
+    "prompts",
     "playbooks",
 )
 

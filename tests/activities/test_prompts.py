@@ -7,16 +7,33 @@ writes them anew; read the difference before you commit it.
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+import worker
+from activities.catalogue import CatalogueError
 from activities.prompts import repair as repair_prompts
 from activities.prompts import user_turns as prompts
+from activities.prompts.files import LONGEST_BYTES, system_prompts
+from activities.seam import Shown
+from cli.commands import doctor
+from deployment.settings import HOME
 from driving import BRIEFING, ROLES, subtask
+from orchestrator import answers, policies
 from orchestrator.contracts import Draft as WorkDraft
-from orchestrator.contracts import Escalation, Finding, PinnedInput, Plan, Problem, Synthesis
+from orchestrator.contracts import (
+    Escalation,
+    Finding,
+    PinnedInput,
+    Plan,
+    Problem,
+    Remark,
+    Synthesis,
+)
 from orchestrator.materials import (
     CritiqueMaterial,
     DigestMaterial,
@@ -27,9 +44,13 @@ from orchestrator.materials import (
     ReviewMaterial,
     Standing,
     SynthesisMaterial,
+    VerifyMaterial,
     WorkMaterial,
 )
 
+SYSTEM = system_prompts()
+ENVELOPES = 300
+"""Bytes of the marks and words around material that is short."""
 SAVED = Path(__file__).parents[1] / "prompts"
 REPORT = PinnedInput(name="report", kind="file", size=5_000, digest="ab", preview="Revenue was 3")
 COMPLETE = Finding(subtask_id="t1", status="complete", content="Revenue was 3", confidence=90)
@@ -79,19 +100,28 @@ CRITIQUE = CritiqueMaterial(
     synthesis=Synthesis(answer="It grew [t1].", conflicts=("t1 says 3, t2 says 4",)),
     findings=FINDINGS,
 )
+REMARK = Remark(
+    severity="critical",
+    file="a.py",
+    line=3,
+    message="x",
+    rule="S602",
+    lens="security",
+    confidence=80,
+)
 ANEW = SYNTHESIS.model_copy(
     update={"previous": "It grew.", "issues": ("critical: no figures",), "judged": ("t1 is right",)}
 )
 
 PROMPTS = {
-    "plan": (prompts.PLANNER, prompts.plan_prompt(PLANNING)),
+    "plan": (SYSTEM.planner, prompts.plan_prompt(PLANNING)),
     "plan-again": (
         "",
         prompts.plan_prompt(
             PLANNING.model_copy(update={"errors": ("t1: unknown role",), "guidance": "Be quick."})
         ),
     ),
-    "work": (prompts.WORK_RULES, prompts.work_prompt(WORK, CONTENTS)),
+    "work": (SYSTEM.of_work("You are an analyst."), prompts.work_prompt(WORK, CONTENTS)),
     "work-again": (
         "",
         prompts.work_prompt(
@@ -100,31 +130,38 @@ PROMPTS = {
     ),
     "mend": ("", prompts.mend("The same prompt as before.", BROKEN)),
     "review": (
-        repair_prompts.REVIEWER,
+        SYSTEM.reviewer,
         repair_prompts.review_prompt(
             ReviewMaterial(subtask=SUBTASK, draft=WorkDraft(content="It grew from 3 to 4"))
         ),
     ),
     "refine": (
-        repair_prompts.REFINER,
+        SYSTEM.refiner,
         repair_prompts.refine_prompt(
             RefineMaterial(subtask=SUBTASK, whys=("too short", "only one year"))
         ),
     ),
-    "replan": (repair_prompts.REPLANNER, repair_prompts.replan_prompt(REPLAN)),
+    "replan": (SYSTEM.replanner, repair_prompts.replan_prompt(REPLAN)),
     "judge": (
-        repair_prompts.JUDGE,
+        SYSTEM.judge,
         repair_prompts.judge_prompt(JudgeMaterial(question="Which?", findings=(COMPLETE, PARTIAL))),
     ),
     "digest": (
-        repair_prompts.DIGESTER,
+        SYSTEM.digester,
         repair_prompts.digest_prompt(
             DigestMaterial(goal="Compare two years", findings=(COMPLETE,), words=100)
         ),
     ),
-    "synthesize": (prompts.SYNTHESIZER, prompts.synthesis_prompt(SYNTHESIS)),
+    "verify": (
+        SYSTEM.verifier,
+        repair_prompts.verify_prompt(
+            VerifyMaterial(repository=REPORT, remarks=(REMARK,)),
+            (Shown("a.py line 3", "the name of a command is built from input", "    3  run(x)"),),
+        ),
+    ),
+    "synthesize": (SYSTEM.synthesizer, prompts.synthesis_prompt(SYNTHESIS)),
     "synthesize-again": ("", prompts.synthesis_prompt(ANEW)),
-    "critique": (repair_prompts.CRITIC, repair_prompts.critique_prompt(CRITIQUE)),
+    "critique": (SYSTEM.critic, repair_prompts.critique_prompt(CRITIQUE)),
 }
 
 
@@ -144,6 +181,83 @@ def test_a_prompt_is_as_it_was_read_and_agreed_to(name: str) -> None:
 
 def test_no_saved_prompt_is_left_over() -> None:
     assert sorted(path.stem for path in SAVED.glob("*.txt")) == sorted(PROMPTS)
+
+
+# ---------------------------------------------------------------- system prompts are files
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A project folder with the shipped prompts, to damage."""
+    shutil.copytree(HOME / "prompts", tmp_path / "prompts")
+    return tmp_path
+
+
+def test_every_file_of_the_folder_is_told_to_somebody_and_the_shared_one_to_all() -> None:
+    told = "\n".join(vars(SYSTEM).values())
+    shared = (HOME / "prompts" / "untrusted.md").read_text("utf-8").strip()
+    for path in (HOME / "prompts").iterdir():
+        assert path.read_text("utf-8").strip() in told, f"{path.name} is told to nobody"
+    assert all(text.endswith(f"\n\n{shared}") for text in vars(SYSTEM).values())
+
+
+def test_an_agent_is_told_its_role_first_and_then_how_to_answer() -> None:
+    assert SYSTEM.of_work("You find.").startswith("You find.\n\n---\nHow to answer: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "prompts/planner.md: cannot be read: No such file or directory"),
+        (b" \n", "prompts/planner.md: is empty"),
+        (b"Plan \xff", "prompts/planner.md: not UTF-8 text"),
+        (b"x" * (LONGEST_BYTES + 1), "prompts/planner.md: cannot be read: larger than 4 KiB"),
+    ],
+)
+def test_a_prompt_that_cannot_be_used_is_one_line_at_the_start_of_a_worker_and_in_doctor(
+    home: Path,
+    content: bytes | None,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = home / "prompts" / "planner.md"
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(CatalogueError) as refused:
+        system_prompts(home)
+    line = f"{said}; mend or restore what calls are told"
+    assert str(refused.value) == line
+    (check,) = doctor.prompts(home)
+    assert (check.mark, check.detail) == ("bad", line)
+
+    monkeypatch.setattr(worker, "system_prompts", lambda: system_prompts(home))
+    monkeypatch.setattr(worker, "_log", lambda *_, **__: None)
+    monkeypatch.setenv("HOLDFAST_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("STORE_URL", f"file://{tmp_path}/store")
+    assert worker.main([]) == 2
+    assert capsys.readouterr().err == f"{line}\n"
+
+
+def test_every_prompt_that_cannot_be_used_is_named_at_once(home: Path) -> None:
+    (home / "prompts" / "critic.md").unlink()
+    (home / "prompts" / "untrusted.md").write_text("")
+    with pytest.raises(CatalogueError, match=r"critic\.md: .*; prompts/untrusted\.md: is empty; "):
+        system_prompts(home)
+
+
+def test_each_prompt_fits_with_its_schema_into_what_is_reserved_around_the_material() -> None:
+    schemas: dict[str, type[answers.Answer]] = {
+        "planner": answers.PlanAnswer,
+        "replanner": answers.ReplanAnswer,
+    }
+    for name, text in vars(SYSTEM).items():
+        schema = json.dumps(schemas.get(name, answers.WorkAnswer).model_json_schema())
+        size = len(text.encode()) + len(schema)
+        assert size <= policies.PROMPT_OVERHEAD_TOKENS - ENVELOPES, f"{name}: {size} bytes"
+
+
+# ---------------------------------------------------------------- what strangers wrote
 
 
 @pytest.mark.parametrize(

@@ -471,14 +471,17 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         subprocess.run(["umount", str(mounted)], check=True)
 
 
-def test_the_version_changes_with_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("file", ["worker.py", "roles/writer.md", "prompts/planner.md"])
+def test_the_version_changes_with_what_a_worker_runs(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(identity, "HOME", tmp_path)
-    (tmp_path / "roles").mkdir()
-    role = tmp_path / "roles" / "writer.md"
-    role.write_text("one")
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("one")
     before = identity.code_version()
     assert identity.code_version() == before
-    role.write_text("another")
+    path.write_text("another")
     assert identity.code_version() != before
 
 

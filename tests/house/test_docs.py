@@ -27,7 +27,8 @@ REPEATED = re.compile(r"<!-- figures of: ([^\n]+) -->\n(.*?)(?:\n\n|\Z)", re.DOT
 SAMPLES = {"COMMAND": "list", "TIER": "sonnet", "SHELL": "bash"}
 """What a placeholder stands for where not anything would do."""
 FOLDERS = (
-    "activities|bench|cli|deployment|docs|orchestrator|playbooks|roles|simulator|tests|workflows"
+    "activities|bench|cli|deployment|docs|orchestrator|playbooks|prompts|roles|simulator|tests"
+    "|workflows"
 )
 ADDED = {name for page in PAGES for each in snippets(page) if (name := each.name)}
 """Files that a page has its reader write."""

@@ -20,9 +20,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deployment.settings import HOME
 from orchestrator.answers import Answer, PlanAnswer, to_plan
 from orchestrator.contracts import Usage
-from simulator import Rule, Script, Simulator
+from simulator import Rule, Script, Simulator, answers
 from simulator.answers import answer, call_of
 from simulator.limiter import Limiter
 from simulator.script import CALLS, ScriptError, read_script
@@ -247,6 +248,27 @@ def test_a_scripted_plan_uses_the_roles_inputs_and_limit_of_the_prompt() -> None
     assert {subtask.inputs for subtask in plan.subtasks} == {("offers",)}
     assert plan.subtasks[-1].depends_on == ("t1", "t2", "t3")
     assert "Compare three offers" in plan.subtasks[0].instruction
+
+
+@pytest.mark.parametrize(
+    ("pattern", "prompt", "found"),
+    [
+        (answers.ROLE, "plan", ["researcher", "analyst", "sorter"]),
+        (answers.INPUT, "plan", ["report"]),
+        (answers.LIMIT, "plan", ["6"]),
+        (answers.GOAL, "plan", ["Compare two years"]),
+        (answers.INSTRUCTION, "work", ["Find out everything about part t4"]),
+        (answers.FINDING, "work", ["t1", "t2"]),
+        (answers.FINDING, "synthesize", ["t1", "t2", "t3"]),
+        (answers.FINDING, "judge", ["t1", "t2"]),
+        (answers.REMARK, "verify", ["1"]),
+    ],
+)
+def test_a_scripted_answer_reads_from_the_prompts_what_they_say(
+    pattern: re.Pattern[str], prompt: str, found: list[str]
+) -> None:
+    text = (HOME / "tests" / "prompts" / f"{prompt}.txt").read_text("utf-8")
+    assert pattern.findall(text.partition("======== user ========")[2]) == found
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.agents import Agents
 from activities.asking.journal import FileJournal
 from activities.asking.past import Past
+from activities.prompts.files import system_prompts
 from conftest import Handle, Runs
 from deployment.storage import DirectoryStore
 from deployment.temporal import plugin
@@ -191,6 +192,7 @@ async def test_an_input_that_is_lost_after_the_call_was_sent_leaves_it_in_the_bi
         journal=FileJournal(tmp_path / "journal"),
         store=DirectoryStore(tmp_path / "store"),
         roles={},
+        system=system_prompts(),
         templates={},
         price=lambda *_: Decimal(0),
     )

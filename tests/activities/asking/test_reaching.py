@@ -20,6 +20,7 @@ from activities.asking import reaching
 from activities.asking.journal import FileJournal
 from activities.asking.reaching import until_reached
 from activities.claude.adapter import Claude
+from activities.prompts.files import system_prompts
 from activities.seam import ModelAnswer, ModelRequest
 from deployment.address import address_of
 from deployment.storage import DirectoryStore
@@ -108,7 +109,8 @@ async def test_a_worker_that_is_told_to_end_hands_its_wait_back_at_once() -> Non
 
 async def test_a_worker_without_an_endpoint_says_so(tmp_path: Path) -> None:
     store = DirectoryStore(tmp_path / "store")
-    agents = Agents(None, FileJournal(tmp_path / "journal"), store, {}, {}, lambda *_: None)
+    journal, system = FileJournal(tmp_path / "journal"), system_prompts()
+    agents = Agents(None, journal, store, {}, system, {}, lambda *_: None)
     with pytest.raises(CallRefused):
         call = Call(purpose="reach", kind="reach")
         await ActivityEnvironment().run(agents.reach, call, ReachMaterial())
@@ -118,7 +120,8 @@ async def test_nobody_waits_for_an_endpoint_that_the_deployment_has_left(tmp_pat
     store = DirectoryStore(tmp_path / "store")
     journal = FileJournal(tmp_path / "journal")
     gone = Absent(1_000_000)
-    agents = Agents(gone, journal, store, {}, {}, lambda *_: None, address="http://new")
+    system = system_prompts()
+    agents = Agents(gone, journal, store, {}, system, {}, lambda *_: None, address="http://new")
     call = Call(purpose="reach", kind="reach")
     reply = await ActivityEnvironment().run(agents.reach, call, ReachMaterial(address="http://old"))
     assert reply.value == Reached(waited_seconds=0.0) and gone.at == []

@@ -10,6 +10,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.agents import Agents
 from activities.asking import checks
 from activities.asking.journal import FileJournal
+from activities.prompts.files import system_prompts
 from deployment.storage import DirectoryStore
 from deployment.unread import unread
 from driving import ROLES, Drive, subtask
@@ -86,9 +87,8 @@ def test_an_argument_that_a_check_ignores_is_refused() -> None:
 async def test_a_check_that_cannot_be_carried_out_is_refused_before_anything_is_paid(
     tmp_path: Path,
 ) -> None:
-    agents = Agents(
-        None, FileJournal(tmp_path), DirectoryStore(tmp_path), {}, {}, lambda _model, _usage: None
-    )
+    store, system = DirectoryStore(tmp_path), system_prompts()
+    agents = Agents(None, FileJournal(tmp_path), store, {}, system, {}, lambda *_: None)
     edited = subtask("a").model_copy(update={"checks": (Check(kind="regex", argument="("),)})
     call = Call(purpose="work-a", kind="work", subtask_id="a", role="analyst")
     with pytest.raises(CallRefused, match=r"checks: regex '\('"):

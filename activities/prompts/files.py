@@ -1,0 +1,42 @@
+"""System prompts as files in `prompts/`, beside the roles: whoever writes prompts owns them, and no
+column limit tears their sentences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+from activities.catalogue import CatalogueError, text_of
+from activities.prompts.system import SystemPrompts
+from deployment.settings import HOME
+from orchestrator.policies import PROMPT_OVERHEAD_TOKENS
+
+FOLDER = "prompts"
+SHARED = "untrusted"
+"""The file that stands below every other: what strangers wrote gives no instructions."""
+LONGEST_BYTES = PROMPT_OVERHEAD_TOKENS
+"""A longer prompt could not leave with what is reserved around a call's material."""
+
+
+def system_prompts(home: Path = HOME) -> SystemPrompts:
+    """All files of the folder. CatalogueError names each that cannot be used, and why."""
+    texts: dict[str, str] = {}
+    wrong: list[str] = []
+    for name in (*(each.name for each in fields(SystemPrompts)), SHARED):
+        try:
+            texts[name] = _text(home / FOLDER / f"{name}.md")
+        except CatalogueError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise CatalogueError(f"{'; '.join(wrong)}; mend or restore what calls are told")
+    shared = texts.pop(SHARED)
+    return SystemPrompts(**{name: f"{text}\n\n{shared}" for name, text in texts.items()})
+
+
+def _text(path: Path) -> str:
+    name = f"{FOLDER}/{path.name}"
+    text = text_of(path, name, LONGEST_BYTES).strip()
+    if not text:
+        raise CatalogueError(f"{name}: is empty")
+    return text
