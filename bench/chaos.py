@@ -194,8 +194,8 @@ class Campaign:
         handle = self.deployment.client.get_workflow_handle(goal.run_id)
         while True:
             await asyncio.sleep(PERSON_SECONDS)
-            for line in await waits_for(handle):
-                name, order = chaos_goals.answer_to(line)
+            for question in await waits_for(handle):
+                name, order = chaos_goals.answer_to(question)
                 self.orders[await say(handle, name, order, ORDER_SECONDS)] += 1
 
 

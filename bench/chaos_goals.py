@@ -12,6 +12,7 @@ from typing import Any
 
 from bench.deployment import part
 from orchestrator.contracts import Limits, Order, Plan
+from orchestrator.view import Question
 
 FEWEST, MOST = 3, 14
 """Subtasks of a run."""
@@ -130,17 +131,18 @@ def _orders(chance: Random, count: int, mark: str) -> tuple[tuple[float, str, Or
     return tuple(sorted(said, key=lambda each: each[0]))
 
 
-def answer_to(waiting: str) -> tuple[str, Order]:
-    """What a person says to a line of what a run waits for."""
-    about = waiting.partition(":")[0]
-    match about:
+def answer_to(question: Question) -> tuple[str, Order]:
+    """What a person says to a question of a run."""
+    match question.kind:
         case "plan":
             return "approve", Order(by="chaos")
         case "budget":
             return "raise_cap", Order(limits=Limits(dollars=1_000, model_calls=2_000), by="chaos")
         case "paused":
             return "resume", Order(by="chaos")
-    return "answer", Order(subtask_id=about, text="The first of the two.", by="chaos")
+        case "subtask":
+            said = "The first of the two."
+            return "answer", Order(subtask_id=question.subtask_id, text=said, by="chaos")
 
 
 def described(goal: Asked) -> str:

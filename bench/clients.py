@@ -24,6 +24,7 @@ from temporalio.service import RPCError
 
 from orchestrator.contracts import Order, Report
 from orchestrator.recorded.troubles import report_in
+from orchestrator.view import Question
 
 QUERIES = ("view", "__temporal_workflow_metadata")
 """Ours, and the one that Temporal's Web UI asks by itself."""
@@ -57,13 +58,13 @@ async def say(handle: WorkflowHandle[Any, Any], name: str, order: Order, seconds
     return "carried out"
 
 
-async def waits_for(handle: WorkflowHandle[Any, Any]) -> list[str]:
-    """What a run asks people, one `what: question` each; nothing if it does not answer."""
+async def waits_for(handle: WorkflowHandle[Any, Any]) -> list[Question]:
+    """What a run asks people; nothing if it does not answer."""
     try:
         view: dict[str, Any] = await handle.query("view", rpc_timeout=ANSWER)
     except (RPCError, WorkflowQueryFailedError):
         return []
-    return list(view["waiting"])
+    return [Question.model_validate(each) for each in view["waiting"]]
 
 
 async def ask(

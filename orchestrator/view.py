@@ -116,6 +116,21 @@ class Preview(Contract):
         return any(row.asks for row in self.rows)
 
 
+QuestionKind = Literal["subtask", "plan", "budget", "paused"]
+
+
+class Question(Contract):
+    """What a run asks of a person: whether its plan is good, more money, to go on, or what an agent
+    wants to know.
+    """
+
+    kind: QuestionKind
+    subtask_id: str = ""
+    """Of the subtask whose agent asks; empty where the run itself does."""
+    text: str = ""
+    """What the agent asks, or what there is no money for; empty where the kind says it all."""
+
+
 class RunView(Contract):
     """The state of a run, for readers."""
 
@@ -140,8 +155,8 @@ class RunView(Contract):
     now: datetime
     tiers: tuple[str, ...] = ()
     """Of the model calls in flight."""
-    waiting: tuple[str, ...] = ()
-    """What a person is asked, one `what: question` each."""
+    waiting: tuple[Question, ...] = ()
+    """What a person is asked."""
     preview: Preview | None = None
     """The plan with its price and time as they were expected; None before there is one.
     """

@@ -16,7 +16,7 @@ from cli.launch import RUNS, search_attributes_of
 from cli.options import AsJson, Embedded
 from cli.reading import Reader
 from cli.screen.streams import OUT, put_json, say
-from cli.screen.waiting import Question, questions
+from cli.screen.waiting import Reminder, reminders
 from deployment.settings import Settings
 from orchestrator.text import for_terminal
 
@@ -31,7 +31,7 @@ class Asking:
 
     run_id: str
     goal: str
-    questions: tuple[Question, ...]
+    reminders: tuple[Reminder, ...]
 
 
 def command(as_json: AsJson = False, embedded: Embedded = False) -> int:
@@ -49,7 +49,7 @@ async def run(connection: Connection, as_json: bool) -> int:
     open_runs = [each async for each in _candidates(connection)]
     turn = asyncio.Semaphore(AT_ONCE)
     looks = await asyncio.gather(*(_asking(connection, each, turn) for each in open_runs))
-    asking = [look for look in reversed(looks) if look and look.questions]
+    asking = [look for look in reversed(looks) if look and look.reminders]
     if as_json:
         put_json(json.dumps([_as_data(each) for each in asking], indent=2))
     else:
@@ -76,11 +76,11 @@ async def _asking(
     """What a run asks, which may be nothing; None when it has not begun."""
     async with turn:
         view = (await Reader(connection, run.id).look()).view
-    return Asking(run.id, view.title, questions(view)) if view else None
+    return Asking(run.id, view.title, reminders(view)) if view else None
 
 
 def _as_data(asking: Asking) -> dict[str, object]:
-    waiting = [{"question": each.text, "command": each.command} for each in asking.questions]
+    waiting = [{"question": each.text, "command": each.command} for each in asking.reminders]
     return {"id": asking.run_id, "goal": asking.goal, "waiting": waiting}
 
 
@@ -89,9 +89,9 @@ def _show(asking: list[Asking]) -> None:
         say("No run waits for a person.")
     for each in asking:
         OUT.print(Text.assemble((_line(each.run_id), "bold"), f"  {_line(each.goal)}"))
-        for question in each.questions:
-            OUT.print(Text(f"  ? {_line(question.text)}", style="yellow"), soft_wrap=True)
-            OUT.print(Text(f"    {_line(question.remedy)}", style="dim"), soft_wrap=True)
+        for reminder in each.reminders:
+            OUT.print(Text(f"  ? {_line(reminder.text)}", style="yellow"), soft_wrap=True)
+            OUT.print(Text(f"    {_line(reminder.remedy)}", style="dim"), soft_wrap=True)
 
 
 def _line(text: str) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from cli.screen.preview import preview, told, totals
 from cli.screen.streams import Safe
-from cli.screen.waiting import questions
+from cli.screen.waiting import reminders
 from orchestrator.text import for_terminal
 from orchestrator.view import Row, RowStatus, RunView
 from orchestrator.views.amounts import at_most, money, seconds
@@ -90,7 +90,7 @@ def board(
         if view.preview and view.phase == "working":
             parts.append(Text(totals(view.preview, view.dollars_cap)[0], style="dim"))
     parts += [Text(f"! {_line(note)}", style="yellow") for note in (*view.notes, *notes)]
-    for asked in questions(view):
+    for asked in reminders(view):
         parts.append(Text(f"? {_line(asked.text)}", style="bold yellow"))
         parts.append(Text(f"  {_line(asked.remedy)}", style="dim"))
     return Safe(Group(*parts))
@@ -140,8 +140,8 @@ def changes(before: RunView | None, after: RunView, *, at: datetime | None = Non
     told = before.notes if before else ()
     noted = _stamp(after, max(at, after.now) if at and not closed else after.now)
     notes = [f"{noted}  ! {_line(note)}" for note in after.notes if note not in told]
-    asked = questions(before) if before else ()
-    new = [each for each in questions(after) if each not in asked]
+    asked = reminders(before) if before else ()
+    new = [each for each in reminders(after) if each not in asked]
     notes += [f"{stamp}  ? {_line(each.text)}: {_line(each.remedy)}" for each in new]
     return [*rows, *notes, *phase] if closed else [*phase, *rows, *notes]
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cli.invocation import to_type
-from orchestrator.view import Preview, RunView
+from orchestrator.view import Preview, Question, RunView
 from orchestrator.views.amounts import seconds
 
 
 @dataclass(frozen=True)
-class Question:
-    """Something that a run waits for."""
+class Reminder:
+    """A question of a run in words, with the command that answers it."""
 
     text: str
     command: str
@@ -26,22 +26,23 @@ class Question:
         return f"{self.command}  (or: {self.others})" if self.others else self.command
 
 
-def questions(view: RunView) -> tuple[Question, ...]:
+def reminders(view: RunView) -> tuple[Reminder, ...]:
     """Everything that a run asks of a person now."""
-    return tuple(_question(view, asked) for asked in view.waiting)
+    return tuple(_reminder(view, question) for question in view.waiting)
 
 
-def _question(view: RunView, asked: str) -> Question:
-    what, _, why = asked.partition(": ")
-    # Subtask ids are free words: only in its own phase, or as a whole, is a word the run's own.
-    if view.phase == "approval" and what == "plan":
-        return Question(_plan(view.preview), _command("approve", view), "edit, reject")
-    if asked == "paused: resume it":
-        return Question("the run is paused", _command("resume", view))
-    if what == "budget" and asked.endswith("; raise the cap"):
-        return Question(why, f"{_command('raise', view)} {_twice(view)}")
-    command = f'{_command("answer", view)} {what} "your answer"'
-    return Question(f"{what} asks: {why}", command, "skip, supply")
+def _reminder(view: RunView, question: Question) -> Reminder:
+    match question.kind:
+        case "plan":
+            return Reminder(_plan(view.preview), _command("approve", view), "edit, reject")
+        case "paused":
+            return Reminder("the run is paused", _command("resume", view))
+        case "budget":
+            return Reminder(question.text, f"{_command('raise', view)} {_twice(view)}")
+        case "subtask":
+            who = question.subtask_id
+            command = f'{_command("answer", view)} {who} "your answer"'
+            return Reminder(f"{who} asks: {question.text}", command, "skip, supply")
 
 
 def _twice(view: RunView) -> str:

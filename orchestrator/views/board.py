@@ -14,7 +14,7 @@ from decimal import Decimal
 from orchestrator.contracts import Call, CallKind, Subtask
 from orchestrator.harmless import harmless
 from orchestrator.text import code_span, for_markdown, visible
-from orchestrator.view import Phase, Preview, PreviewRow, Row, RunView
+from orchestrator.view import Phase, Preview, PreviewRow, Question, Row, RunView
 
 MARKS = {
     "waiting": "·",
@@ -70,9 +70,24 @@ def board(view: RunView) -> str:
             _exact(each) for each in (view.preview.low, view.preview.expected, view.preview.high)
         )
         lines += [f"Expected: {expected} ({low} to {high}).", ""]
-    lines += [f"- **waits for a person** {for_markdown(each[:300])}" for each in view.waiting]
+    lines += [
+        f"- **waits for a person** {for_markdown(_asked(each)[:300])}" for each in view.waiting
+    ]
     lines += [f"- {for_markdown(note[:300])}" for note in view.notes]
     return "\n".join(lines + _answer(view))
+
+
+def _asked(question: Question) -> str:
+    """What it is about, and what to do."""
+    match question.kind:
+        case "subtask":
+            return f"{question.subtask_id}: {question.text}"
+        case "plan":
+            return "plan: approve, edit or reject it"
+        case "budget":
+            return f"budget: {question.text}; raise the cap"
+        case "paused":
+            return "paused: resume it"
 
 
 def _where(view: RunView) -> str:

@@ -23,7 +23,7 @@ from orchestrator.rules import graph, noted, outages, verifying
 from orchestrator.rules.state import Progress, State
 from orchestrator.text import sentence
 from orchestrator.titles import title_of
-from orchestrator.view import Row, RunView
+from orchestrator.view import Question, Row, RunView
 
 STATUS = SearchAttributeKey.for_keyword("HoldfastStatus")
 PLAYBOOK = SearchAttributeKey.for_keyword("HoldfastPlaybook")
@@ -373,18 +373,20 @@ def tiers_in_flight(state: State) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*asks, *([policies.PREPARE_TIER] if prepared else [])]))
 
 
-def waiting(state: State) -> tuple[str, ...]:
-    """What a person is asked, one `what: question` each."""
+def waiting(state: State) -> tuple[Question, ...]:
+    """What a person is asked."""
     asked = [
-        f"{key}: {each.why}"
+        Question(kind="subtask", subtask_id=key, text=each.why)
         for key, each in state.work.items()
         if each.stage == "person" and each.finding is None
     ]
     if state.phase == "approval":
-        asked.append("plan: approve, edit or reject it")
+        asked.append(Question(kind="plan"))
     if state.short:
-        asked.append(f"budget: {state.short}; raise the cap")
-    return (*asked, "paused: resume it") if state.paused else tuple(asked)
+        asked.append(Question(kind="budget", text=state.short))
+    if state.paused:
+        asked.append(Question(kind="paused"))
+    return tuple(asked)
 
 
 def _row(progress: Progress, state: State) -> Row:

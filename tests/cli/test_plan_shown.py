@@ -16,7 +16,7 @@ from orchestrator.contracts import (
     Plan,
     Subtask,
 )
-from orchestrator.view import Preview
+from orchestrator.view import Preview, Question
 
 
 def planned(*rows: dict[str, object], **fields: object) -> Preview:
@@ -42,7 +42,7 @@ DIAMOND = planned(
 
 
 def test_a_plan_shows_its_prices_its_graph_its_critical_path_and_what_is_sent() -> None:
-    waits = view(phase="approval", preview=DIAMOND, waiting=("plan: approve, edit or reject it",))
+    waits = view(phase="approval", preview=DIAMOND, waiting=(Question(kind="plan"),))
     shown = OUR_STYLES.sub("", drawn(board(waits, width=110), width=110))
     for part in (
         "$0.0100   $0.0200  $0.1000  20 s",
@@ -144,7 +144,8 @@ def test_thirty_subtasks_fit_any_screen_and_each_is_in_the_graph_once(
 
 def test_hostile_text_in_a_plan_or_a_question_reaches_the_terminal_as_escapes() -> None:
     hostile = planned({"id": "t1", "title": HOSTILE, "role": HOSTILE}, leaves=[HOSTILE])
-    waits = view(phase="approval", preview=hostile, waiting=(f"t1: {HOSTILE}",))
+    asked = Question(kind="subtask", subtask_id="t1", text=HOSTILE)
+    waits = view(phase="approval", preview=hostile, waiting=(asked,))
     shown = drawn(board(waits, width=400), width=400)
     assert UNSEEN.search(OUR_STYLES.sub("", shown)) is None
     assert "\\u202e" in shown

@@ -11,9 +11,10 @@ from cli.endpoint import masked
 from cli.exits import Code, code_of
 from cli.invocation import STARTER
 from cli.screen.board import board, changes
-from cli.screen.waiting import questions
+from cli.screen.waiting import reminders
 from deployment.address import address_of
 from drawn import HOSTILE, OUR_STYLES, START, UNSEEN, drawn, row, view
+from orchestrator.view import Question
 from orchestrator.views.amounts import money, seconds
 
 # ---------------------------------------------------------------- the board
@@ -64,42 +65,51 @@ def test_an_unknown_price_is_never_zero() -> None:
 # ---------------------------------------------------------------- what is asked of a person
 
 
+def about(subtask_id: str, text: str) -> Question:
+    return Question(kind="subtask", subtask_id=subtask_id, text=text)
+
+
 @pytest.mark.parametrize(
-    ("waiting", "fields", "text", "command"),
+    ("question", "fields", "text", "command"),
     [
         (
-            "plan: approve, edit or reject it",
+            Question(kind="plan"),
             {"phase": "approval"},
             "the plan waits",
             "approve run-1",
         ),
-        ("paused: resume it", {}, "the run is paused", "resume run-1"),
+        (Question(kind="paused"), {}, "the run is paused", "resume run-1"),
         (
-            "budget: no call fits; raise the cap",
+            Question(kind="budget", text="no call fits"),
             {"model_calls": 50, "dollars_spent": Decimal("0.10")},
             "no call fits",
             "raise run-1 --limits model_calls=120",
         ),
         (
-            "budget: no call fits; raise the cap",
+            Question(kind="budget", text="no call fits"),
             {"model_calls": 2, "dollars_spent": Decimal("1.90")},
             "no call fits",
             "raise run-1 --limits dollars=4.00",
         ),
-        ("t1: which year?", {}, "t1 asks: which year?", 'answer run-1 t1 "your answer"'),
-        ("plan: which one?", {}, "plan asks: which one?", 'answer run-1 plan "your answer"'),
+        (about("t1", "which year?"), {}, "t1 asks: which year?", 'answer run-1 t1 "your answer"'),
+        (
+            about("plan", "which one?"),
+            {},
+            "plan asks: which one?",
+            'answer run-1 plan "your answer"',
+        ),
     ],
 )
 def test_every_question_comes_with_the_command_that_answers_it(
-    waiting: str, fields: dict[str, object], text: str, command: str
+    question: Question, fields: dict[str, object], text: str, command: str
 ) -> None:
-    (asked,) = questions(view().model_copy(update={"waiting": (waiting,), **fields}))
+    (asked,) = reminders(view().model_copy(update={"waiting": (question,), **fields}))
     assert text in asked.text
     assert asked.command == f"{STARTER} {command}"
 
 
 def test_a_new_question_is_a_line_and_an_old_one_is_none() -> None:
-    before, after = view(), view(waiting=("paused: resume it",))
+    before, after = view(), view(waiting=(Question(kind="paused"),))
     (line,) = changes(before, after)
     assert line.endswith(f"? the run is paused: {STARTER} resume run-1")
     assert changes(after, after) == []

@@ -9,6 +9,7 @@ import pytest
 
 from boards import row, view
 from orchestrator.contracts import Call, CallKind, ModelCard, Subtask
+from orchestrator.view import Question
 from orchestrator.views.board import ANSWER_CHARACTERS, board, call_summary, tool_summary
 
 MODEL = ModelCard(tier="sonnet", id="a-model")
@@ -45,6 +46,22 @@ def test_every_line_of_the_table_has_as_many_cells_as_its_head() -> None:
 def test_an_unknown_price_is_never_zero_on_the_board() -> None:
     shown = board(view(row(dollars=None), dollars_spent=None, model_calls=1))
     assert shown.count("unpriced") == 2 and "0.0000" not in shown
+
+
+@pytest.mark.parametrize(
+    ("question", "line"),
+    [
+        (Question(kind="plan"), "plan: approve, edit or reject it"),
+        (Question(kind="budget", text="no call fits"), "budget: no call fits; raise the cap"),
+        (Question(kind="paused"), "paused: resume it"),
+        (Question(kind="subtask", subtask_id="plan", text="which?"), "plan: which?"),
+    ],
+)
+def test_the_board_says_what_a_person_is_asked_and_what_would_do(
+    question: Question, line: str
+) -> None:
+    shown = board(view(row(), waiting=(question,)))
+    assert f"- **waits for a person** {line}" in shown.splitlines()
 
 
 @pytest.mark.parametrize("hostile", ["![x](http://h/x)", "\\![x](http://h/x)", "<img src=x>"])

@@ -11,6 +11,7 @@ from temporalio.service import RPCError
 
 from conftest import Handle, Runs, seen
 from orchestrator.contracts import Fork, Goal, GoalInput, Limits, Order, Report
+from orchestrator.view import Question
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 from workflows.supervisor import SupervisorWorkflow
 
@@ -281,7 +282,7 @@ async def test_a_paused_run_finishes_what_is_in_flight_and_starts_nothing(runs: 
         hold.set()
         view = await seen(handle, lambda each: each.rows[0].status == "complete")
         assert view.rows[1].status == "waiting" and "t2" not in model.heard
-        assert view.waiting == ("paused: resume it",)
+        assert view.waiting == (Question(kind="paused"),)
         assert "paused already" in await refused(handle, "pause")
         await tell(handle, "resume")
         report = await handle.result()
@@ -298,7 +299,7 @@ async def test_a_run_that_may_wait_for_money_goes_on_when_the_cap_is_raised(runs
     async with runs.worker(model):
         handle = await runs.start(wanted, skipping=False)
         view = await seen(handle, lambda each: each.waiting)
-        assert view.waiting[0].startswith("budget: ")
+        assert view.waiting[0].kind == "budget" and view.waiting[0].text
         await tell(handle, "raise_cap", limits=Limits(model_calls=10))
         report = await handle.result()
     assert report.status == "complete"
