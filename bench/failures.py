@@ -1,5 +1,5 @@
 """Every failure that a model endpoint can show, against the real adapter: how many calls one `ask`
-sends, how long the next one must wait, what the verdict is and what is known of the bill.
+sends, how long the next one must wait, what error it becomes and what is known of the bill.
 
     python -m bench.failures        prints the table as Markdown
 """
@@ -90,7 +90,7 @@ class Outcome:
 
     calls: int
     wait: float | None
-    verdict: str
+    error: str
     known: str
 
 
@@ -141,13 +141,13 @@ def _closed_port() -> int:
 
 
 async def main() -> None:
-    rows = ["| failure | calls | wait at least | verdict | usage known |", "|---|---|---|---|---|"]
+    rows = ["| failure | calls | wait at least | error | usage known |", "|---|---|---|---|---|"]
     for name, rule in [*ROWS.items(), ("connection refused", None)]:
         outcome = await measure(rule)
         wait = "" if outcome.wait is None else f"{outcome.wait:g} s"
-        if outcome.verdict == "NotBilled" and not wait:
+        if outcome.error == "NotBilled" and not wait:
             wait = "policy"
-        cells = (name, outcome.calls, wait, outcome.verdict, outcome.known)
+        cells = (name, outcome.calls, wait, outcome.error, outcome.known)
         rows.append(f"| {' | '.join(str(cell) for cell in cells)} |")
     sys.stdout.write("\n".join(rows) + "\n")
 

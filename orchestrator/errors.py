@@ -7,8 +7,7 @@
       EndpointUnreachable surely not paid: nobody is there; the run waits with the activity `reach`
       PossiblyBilled      may have been paid: never retried by Temporal; the ledger settles it
       OverReservation     the prompt could cost more than was reserved; nothing was sent
-      CallRefused         the endpoint will never take this request (too large, unknown model, bad
-      parameter)
+      CallRefused         the endpoint will never take this request: too large, unknown model …
       RunStopping         no call of this run can succeed until a person acts
         AuthenticationRefused
         SpendLimitReached
@@ -17,24 +16,41 @@
       BlobLost            the store does not have, or has damaged, what is needed; permanent
 
 Temporal's non-retryable list matches exact class names, so each error says itself whether a retry
-can help.
-In a workflow they arrive as plain `ApplicationError`; match on `.type`, which is the class name.
+can help. In a workflow they arrive as plain `ApplicationError`, whose `.type` is the class name:
+`trouble_of` says by it what an error means to a run that asked a model.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from orchestrator.contracts import Bill, Unreached
 
+TroubleKind = Literal[
+    "not_billed",
+    "possibly_billed",
+    "over_reservation",
+    "refused",
+    "stopping",
+    "allowance",
+    "unreachable",
+    "lost",
+    "cancelled",
+]
+"""What a run makes of a model call that ended without a result."""
+
 
 class OrchestrationError(ApplicationError):
     """Base: `retryable` is a property of the class, `type` its name."""
 
     retryable = False
+    trouble: ClassVar[TroubleKind] = "refused"
+    """What it means to a run whose model call ended with it."""
 
     def __init__(
         self, message: str, *details: BaseModel, retry_after: timedelta | None = None
@@ -68,6 +84,7 @@ class NotBilled(OrchestrationError):
     """
 
     retryable = True
+    trouble = "not_billed"
 
     def __init__(
         self,
@@ -87,6 +104,8 @@ class EndpointUnreachable(OrchestrationError):
     Temporal: the activity `reach` tells when asking makes sense again.
     """
 
+    trouble = "unreachable"
+
     def __init__(self, unreached: Unreached) -> None:
         super().__init__(f"{unreached.address} is not reachable: {unreached.why}", unreached)
         self.unreached = unreached
@@ -95,12 +114,16 @@ class EndpointUnreachable(OrchestrationError):
 class PossiblyBilled(OrchestrationError):
     """The request left and no complete answer arrived. Carries the bill as far as it is known."""
 
+    trouble = "possibly_billed"
+
     def __init__(self, message: str, bill: Bill) -> None:
         super().__init__(message, bill)
 
 
 class OverReservation(OrchestrationError):
     """Refused before sending; the bill says what the call would have needed."""
+
+    trouble = "over_reservation"
 
     def __init__(self, message: str, needed: Bill) -> None:
         super().__init__(message, needed)
@@ -112,6 +135,8 @@ class CallRefused(OrchestrationError):
 
 class RunStopping(OrchestrationError):
     """Every further call would fail the same way."""
+
+    trouble: ClassVar[TroubleKind] = "stopping"
 
 
 class AuthenticationRefused(RunStopping):
@@ -127,6 +152,8 @@ class SpendLimitReached(RunStopping):
 class AllowanceReached(RunStopping):
     """The call does not fit into what this deployment may spend, whoever asks."""
 
+    trouble = "allowance"
+
 
 class ToolFailed(OrchestrationError):
     """A tool ran and could not do its work."""
@@ -134,3 +161,19 @@ class ToolFailed(OrchestrationError):
 
 class BlobLost(OrchestrationError):
     """What is needed is not in the store, or is there and is not what its name says."""
+
+    trouble = "lost"
+
+
+def _tree(error: type[OrchestrationError]) -> Iterator[type[OrchestrationError]]:
+    yield error
+    for each in error.__subclasses__():
+        yield from _tree(each)
+
+
+_TROUBLES = {error.__name__: error.trouble for error in _tree(OrchestrationError)}
+
+
+def trouble_of(type: str | None) -> TroubleKind:
+    """By the name of a class; what is none of these will not go better another time."""
+    return _TROUBLES.get(type or "", OrchestrationError.trouble)

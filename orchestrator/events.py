@@ -24,6 +24,7 @@ from orchestrator.contracts import (
     Undone,
     Unreached,
 )
+from orchestrator.errors import TroubleKind
 from orchestrator.materials import (
     Critique,
     Digest,
@@ -50,17 +51,6 @@ StopReason = Literal[
 ]
 RUN_FAILED = "RunFailed"
 """The type of the error that closes a run that failed; its detail is the Report."""
-TroubleKind = Literal[
-    "not_billed",
-    "possibly_billed",
-    "over_reservation",
-    "refused",
-    "stopping",
-    "allowance",
-    "unreachable",
-    "lost",
-    "cancelled",
-]
 
 
 # ---------------------------------------------------------------- what the executor is told to do

@@ -20,14 +20,20 @@ from email.utils import parsedate_to_datetime
 from typing import Literal
 
 from activities.gate.flow import LONGEST_SHUT
+from orchestrator.errors import (
+    AuthenticationRefused,
+    CallRefused,
+    EndpointUnreachable,
+    NotBilled,
+    OrchestrationError,
+    PossiblyBilled,
+    SpendLimitReached,
+)
 
-Phase = Literal["connect", "sent", "status", "stream"]
+Point = Literal["connect", "sent", "status", "stream"]
 """How far an exchange came: the request never left; sent, and nothing came back; an error status
 came back; the answer had begun.
 """
-Kind = Literal[
-    "not_billed", "unreachable", "possibly_billed", "refused", "authentication", "spend_limit"
-]
 
 NOT_BILLED_STATUSES = (429, 500, 529)
 THROTTLES = (429, 529)
@@ -47,16 +53,12 @@ LONGEST_WAIT = LONGEST_SHUT
 never be tried again, and its tier opens after as long.
 """
 
-ADVICE: dict[Kind, str] = {
-    "not_billed": "",
-    "unreachable": "",
-    "possibly_billed": "",
-    "refused": "",
-    "authentication": (
+ADVICE: Mapping[type[OrchestrationError], str] = {
+    AuthenticationRefused: (
         "The endpoint does not accept the key. Check ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL, "
         "then run: starter.py up (or start your worker again)."
     ),
-    "spend_limit": (
+    SpendLimitReached: (
         "The spend limit of the account is reached. Raise it in the provider's console or wait "
         "until it resets, then run again."
     ),
@@ -64,12 +66,13 @@ ADVICE: dict[Kind, str] = {
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """`retry_after` is seconds, at least what the server asked, up to LONGEST_WAIT; None leaves the
-    wait to Temporal's policy. `throttled`: the endpoint is short of capacity for everyone.
+class Meaning:
+    """Of a failed exchange: the error that it becomes. `retry_after` is seconds, at least what the
+    server asked, up to LONGEST_WAIT; None leaves the wait to Temporal's policy. `throttled`: the
+    endpoint is short of capacity for everyone.
     """
 
-    kind: Kind
+    error: type[OrchestrationError]
     retry_after: float | None = None
     throttled: bool = False
     beyond: float | None = None
@@ -78,11 +81,11 @@ class Verdict:
     @property
     def advice(self) -> str:
         """What a person can do; empty where waiting is all there is."""
-        return ADVICE[self.kind]
+        return ADVICE.get(self.error, "")
 
 
 def classify(
-    phase: Phase,
+    point: Point,
     status: int,
     type: str,
     headers: Mapping[str, str],
@@ -91,45 +94,45 @@ def classify(
     message: str = "",
     attempt: int = 1,
     now: datetime | None = None,
-) -> Verdict:
-    """The verdict on a failure. `headers` has lower-case names; `attempt` counts from 1 and
-    doubles the wait after a throttle that names none.
+) -> Meaning:
+    """What a failure at this point means. `headers` has lower-case names; `attempt` counts from 1
+    and doubles the wait after a throttle that names none.
     """
-    if phase == "connect":
-        return Verdict("unreachable")
-    if phase in ("sent", "stream"):
+    if point == "connect":
+        return Meaning(EndpointUnreachable)
+    if point in ("sent", "stream"):
         # Whatever the type says of the cause, input and what was emitted may be on the bill.
-        return Verdict("possibly_billed", throttled=type in SHORT_OF_CAPACITY)
+        return Meaning(PossiblyBilled, throttled=type in SHORT_OF_CAPACITY)
     if _is_spend_limit(status, type, error_code, message):
-        return Verdict("spend_limit")
+        return Meaning(SpendLimitReached)
     asked = retry_after(headers, now or datetime.now(UTC))
     if asked is None or asked <= LONGEST_WAIT:
         return _by_status(status, error_code or type, headers, attempt, asked)
-    verdict = _by_status(status, error_code or type, headers, attempt, LONGEST_WAIT)
-    return replace(verdict, beyond=asked) if verdict.retry_after else verdict
+    meant = _by_status(status, error_code or type, headers, attempt, LONGEST_WAIT)
+    return replace(meant, beyond=asked) if meant.retry_after else meant
 
 
 def _by_status(
     status: int, code: str, headers: Mapping[str, str], attempt: int, asked: float | None
-) -> Verdict:
+) -> Meaning:
     should_retry = headers.get("x-should-retry", "").strip().lower()
     if status == 401:
-        return Verdict("authentication")
+        return Meaning(AuthenticationRefused)
     free = status in NOT_BILLED_STATUSES or status in NOBODY_HOME
     if free or (status in (400, 408) and code == NOTHING_DONE):
         if should_retry == "false":
-            return Verdict("refused")
+            return Meaning(CallRefused)
         # Who names a wait is at home, and only busy.
         busy = code in SHORT_OF_CAPACITY or asked is not None
         if status in NOBODY_HOME and not busy:
-            return Verdict("unreachable")
+            return Meaning(EndpointUnreachable)
         throttled = status in THROTTLES or (status in NOBODY_HOME and busy)
-        return Verdict("not_billed", _wait(status, asked, attempt), throttled)
+        return Meaning(NotBilled, _wait(status, asked, attempt), throttled)
     if status in (408, 409) or (status > 501):
-        return Verdict("possibly_billed")
+        return Meaning(PossiblyBilled)
     if should_retry == "true":
-        return Verdict("not_billed", asked)
-    return Verdict("refused")
+        return Meaning(NotBilled, asked)
+    return Meaning(CallRefused)
 
 
 def _wait(status: int, asked: float | None, attempt: int) -> float | None:

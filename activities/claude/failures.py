@@ -15,7 +15,7 @@ from decimal import Decimal
 import anthropic
 import httpx2
 
-from activities.claude.classify import Phase, Verdict, classify
+from activities.claude.classify import Meaning, Point, classify
 from activities.claude.endpoint import why_unreached
 from activities.claude.passage import Passage
 from activities.claude.stream import StreamError, Transcript
@@ -24,13 +24,11 @@ from deployment.address import address_of
 from deployment.known_secrets import KnownSecrets
 from orchestrator.contracts import Bill, Unreached, Usage
 from orchestrator.errors import (
-    AuthenticationRefused,
     CallRefused,
     EndpointUnreachable,
     NotBilled,
     OrchestrationError,
     PossiblyBilled,
-    SpendLimitReached,
 )
 from orchestrator.text import sentence, visible
 
@@ -74,12 +72,12 @@ class Failures:
         except anthropic.APIStatusError as error:
             raise self._refusal(exchange, error) from None
         except StreamError as error:
-            verdict = classify("stream", 200, error.type, {}, error_code=error.error_code)
+            meant = classify("stream", 200, error.type, {}, error_code=error.error_code)
             said = f"{error.type}: {error}" if error.type else str(error)
-            raise self._error(exchange, verdict, said) from None
+            raise self._error(exchange, meant, said) from None
         except UnicodeDecodeError:
             said = "the answer is not UTF-8"
-            raise self._error(exchange, Verdict("possibly_billed"), said) from None
+            raise self._error(exchange, Meaning(PossiblyBilled), said) from None
         except Exception as error:
             raise self._broken(exchange, error) from None
 
@@ -96,7 +94,7 @@ class Failures:
             each if isinstance(each, str) else ""
             for each in (error.type, error.error_code, error.api_message)
         )
-        verdict = classify(
+        meant = classify(
             "status",
             error.status_code,
             type,
@@ -109,10 +107,10 @@ class Failures:
             text = "a redirect; ANTHROPIC_BASE_URL must name the endpoint itself"
         said = [str(error.status_code), type, text]
         said += [f"({error.request_id})"] if error.request_id else []
-        if verdict.beyond is not None:
-            waited = f"tried again after {verdict.retry_after:g} s"
-            said.append(f"(asked to wait {verdict.beyond:.6g} s; {waited})")
-        return self._error(exchange, verdict, " ".join(part for part in said if part))
+        if meant.beyond is not None:
+            waited = f"tried again after {meant.retry_after:g} s"
+            said.append(f"(asked to wait {meant.beyond:.6g} s; {waited})")
+        return self._error(exchange, meant, " ".join(part for part in said if part))
 
     def _broken(self, exchange: Exchange, error: Exception) -> OrchestrationError:
         """Whatever else can happen, in the transport, in the SDK or in what an answer does to
@@ -122,8 +120,8 @@ class Failures:
         cause = cause or error
         said = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
         if exchange.passage.left:
-            phase: Phase = "stream" if exchange.transcript.begun else "sent"
-            return self._error(exchange, classify(phase, 0, "", {}), said)
+            point: Point = "stream" if exchange.transcript.begun else "sent"
+            return self._error(exchange, classify(point, 0, "", {}), said)
         if isinstance(cause, httpx2.PoolTimeout):
             # This machine's own congestion; the endpoint may be well.
             return NotBilled(f"{exchange.request.model}: no connection is free")
@@ -131,10 +129,10 @@ class Failures:
             # Its own words may repeat an address with the password in it.
             kind = f"{type(cause).__name__}: look at ANTHROPIC_BASE_URL and at the proxy's address"
             said = kind if isinstance(cause, NEVER_VALID) else said
-            return self._error(exchange, Verdict("refused"), said)
+            return self._error(exchange, Meaning(CallRefused), said)
         if isinstance(cause, httpx2.ProxyError) and str(cause).startswith("4"):
             refused = f"the proxy refuses: {cause}; check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
-            return self._error(exchange, Verdict("refused"), refused)
+            return self._error(exchange, Meaning(CallRefused), refused)
         return self._unreached(*self._why(exchange, cause))
 
     def _why(self, exchange: Exchange, cause: Exception) -> tuple[str, bool]:
@@ -146,27 +144,23 @@ class Failures:
             return f"the proxy {exchange.passage.towards}: {why}", unknown_host
         return why, unknown_host
 
-    def _error(self, exchange: Exchange, verdict: Verdict, said: str) -> OrchestrationError:
+    def _error(self, exchange: Exchange, meant: Meaning, said: str) -> OrchestrationError:
         said = self._line(said)
         message = f"{exchange.request.model}: {said}"
-        match verdict.kind:
-            case "not_billed":
-                wait = verdict.retry_after
-                return NotBilled(
-                    message,
-                    retry_after=None if wait is None else timedelta(seconds=wait),
-                    throttled=verdict.throttled,
-                )
-            case "unreachable":
-                return self._unreached(said)
-            case "possibly_billed":
-                return PossiblyBilled(message, self._bill(exchange))
-            case "refused":
-                return CallRefused(message)
-            case "authentication":
-                return AuthenticationRefused(f"{sentence(message)} {verdict.advice}")
-            case "spend_limit":
-                return SpendLimitReached(f"{sentence(message)} {verdict.advice}")
+        if issubclass(meant.error, EndpointUnreachable):
+            return self._unreached(said)
+        if issubclass(meant.error, PossiblyBilled):
+            return meant.error(message, self._bill(exchange))
+        if issubclass(meant.error, NotBilled):
+            wait = meant.retry_after
+            return meant.error(
+                message,
+                retry_after=None if wait is None else timedelta(seconds=wait),
+                throttled=meant.throttled,
+            )
+        if meant.advice:
+            message = f"{sentence(message)} {meant.advice}"
+        return meant.error(message)
 
     def _unreached(self, why: str, unknown_host: bool = False) -> EndpointUnreachable:
         where = address_of(self.base_url)

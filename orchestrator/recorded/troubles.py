@@ -18,25 +18,13 @@ from temporalio.exceptions import (
 )
 
 from orchestrator.contracts import Bill, Contract, Report, Span, Unreached
-from orchestrator.events import StopReason, Trouble, TroubleKind
+from orchestrator.errors import trouble_of
+from orchestrator.events import StopReason, Trouble
 from orchestrator.policies import Options
 
 Detail = TypeVar("Detail", bound=Contract)
 FIXED: dict[type[BaseException], str] = {CancelledError: "cancelled", TerminatedError: "terminated"}
 """What the SDK words in its own way where a history has no words at all."""
-KINDS: dict[str, TroubleKind] = {
-    "NotBilled": "not_billed",
-    "PossiblyBilled": "possibly_billed",
-    "OverReservation": "over_reservation",
-    "CallRefused": "refused",
-    "AuthenticationRefused": "stopping",
-    "SpendLimitReached": "stopping",
-    "AllowanceReached": "allowance",
-    "EndpointUnreachable": "unreachable",
-    "BlobLost": "lost",
-}
-
-
 REFUSALS: dict[str, StopReason] = {"BadGoal": "refused", "CapTooSmall": "small cap"}
 
 
@@ -59,8 +47,7 @@ def trouble(
         late = isinstance(cause, TimeoutError) and cause.type == TimeoutType.START_TO_CLOSE
         return Trouble("possibly_billed", words(error), Bill(calls=1), at, too_long=late)
     bill = detail(cause.details, Bill) or Bill()
-    kind = KINDS.get(cause.type or "", "refused")
-    return Trouble(kind, words(error), bill, at, detail(cause.details, Unreached))
+    return Trouble(trouble_of(cause.type), words(error), bill, at, detail(cause.details, Unreached))
 
 
 def _is_young(started: datetime, options: Options, cut_at: datetime | None) -> bool:

@@ -25,6 +25,7 @@ from orchestrator.contracts import (
     Synthesis,
     Undone,
 )
+from orchestrator.errors import TroubleKind
 from orchestrator.events import (
     Abandoned,
     Answered,
@@ -50,7 +51,6 @@ from orchestrator.events import (
     TellAbove,
     ToolEnded,
     Trouble,
-    TroubleKind,
     Unanswered,
     UseTool,
     WasReset,

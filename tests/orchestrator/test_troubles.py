@@ -1,11 +1,13 @@
-"""What a model call counts that was cut: nothing if it surely never left, else its reservation."""
+"""What a model call without a result means to its run, and what one counts that was cut: nothing if
+it surely never left, else its reservation.
+"""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 import pytest
-from temporalio.exceptions import ActivityError, CancelledError
+from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
 
 from driving import START
 from orchestrator.policies import POLICIES
@@ -14,13 +16,40 @@ from orchestrator.recorded.troubles import trouble
 OPTIONS = POLICIES["work"].options(60)
 
 
-def cut(*, after: float | None, started: int = 0) -> int:
-    """Calls that are counted of one that was cut so long after it was scheduled."""
+def ended(cause: Exception, started: int = 0) -> ActivityError:
+    """As Temporal hands an activity's failure to the workflow."""
     error = ActivityError(
-        "cut", scheduled_event_id=5, started_event_id=started, identity="", activity_type="work",
+        "ended", scheduled_event_id=5, started_event_id=started, identity="", activity_type="work",
         activity_id="work-t1-1", retry_state=None,
     )  # fmt: skip
-    error.__cause__ = CancelledError("cancelled")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("type", "kind"),
+    [
+        ("NotBilled", "not_billed"),
+        ("EndpointUnreachable", "unreachable"),
+        ("PossiblyBilled", "possibly_billed"),
+        ("OverReservation", "over_reservation"),
+        ("CallRefused", "refused"),
+        ("AuthenticationRefused", "stopping"),
+        ("SpendLimitReached", "stopping"),
+        ("AllowanceReached", "allowance"),
+        ("BlobLost", "lost"),
+        ("ValueError", "refused"),
+        (None, "refused"),
+    ],
+)
+def test_an_error_says_by_its_name_what_it_means_to_the_run(type: str | None, kind: str) -> None:
+    cause = ApplicationError("why", type=type)
+    assert trouble(ended(cause), START, OPTIONS).kind == kind
+
+
+def cut(*, after: float | None, started: int = 0) -> int:
+    """Calls that are counted of one that was cut so long after it was scheduled."""
+    error = ended(CancelledError("cancelled"), started)
     at = None if after is None else START + timedelta(seconds=after)
     found = trouble(error, START, OPTIONS, at)
     assert found.kind == "cancelled"

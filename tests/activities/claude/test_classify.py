@@ -8,66 +8,75 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.claude.classify import LONGEST_WAIT, Kind, Phase, Verdict, classify, retry_after
+from activities.claude.classify import LONGEST_WAIT, Meaning, Point, classify, retry_after
 from activities.gate.flow import LONGEST_SHUT
+from orchestrator.errors import (
+    AuthenticationRefused,
+    CallRefused,
+    EndpointUnreachable,
+    NotBilled,
+    OrchestrationError,
+    PossiblyBilled,
+    SpendLimitReached,
+)
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("status", "kind", "wait"),
+    ("status", "error", "wait"),
     [
-        (400, "refused", None),
-        (401, "authentication", None),
-        (402, "spend_limit", None),
-        (403, "refused", None),
-        (404, "refused", None),
-        (405, "refused", None),
-        (408, "possibly_billed", None),
-        (409, "possibly_billed", None),
-        (412, "refused", None),
-        (413, "refused", None),
-        (422, "refused", None),
-        (429, "not_billed", 5.0),
-        (431, "refused", None),
-        (500, "not_billed", None),
-        (501, "refused", None),
-        (502, "possibly_billed", None),
-        (503, "unreachable", None),
-        (504, "possibly_billed", None),
-        (520, "possibly_billed", None),
-        (521, "unreachable", None),
-        (522, "possibly_billed", None),
-        (523, "unreachable", None),
-        (525, "unreachable", None),
-        (526, "unreachable", None),
-        (530, "unreachable", None),
-        (524, "possibly_billed", None),
-        (529, "not_billed", 15.0),
+        (400, CallRefused, None),
+        (401, AuthenticationRefused, None),
+        (402, SpendLimitReached, None),
+        (403, CallRefused, None),
+        (404, CallRefused, None),
+        (405, CallRefused, None),
+        (408, PossiblyBilled, None),
+        (409, PossiblyBilled, None),
+        (412, CallRefused, None),
+        (413, CallRefused, None),
+        (422, CallRefused, None),
+        (429, NotBilled, 5.0),
+        (431, CallRefused, None),
+        (500, NotBilled, None),
+        (501, CallRefused, None),
+        (502, PossiblyBilled, None),
+        (503, EndpointUnreachable, None),
+        (504, PossiblyBilled, None),
+        (520, PossiblyBilled, None),
+        (521, EndpointUnreachable, None),
+        (522, PossiblyBilled, None),
+        (523, EndpointUnreachable, None),
+        (525, EndpointUnreachable, None),
+        (526, EndpointUnreachable, None),
+        (530, EndpointUnreachable, None),
+        (524, PossiblyBilled, None),
+        (529, NotBilled, 15.0),
     ],
 )
-def test_a_status_before_the_first_event_has_one_verdict(
-    status: int, kind: Kind, wait: float | None
+def test_a_status_before_the_first_event_has_one_meaning(
+    status: int, error: type[OrchestrationError], wait: float | None
 ) -> None:
-    verdict = classify("status", status, "", {})
-    assert (verdict.kind, verdict.retry_after) == (kind, wait)
+    meant = classify("status", status, "", {})
+    assert (meant.error, meant.retry_after) == (error, wait)
 
 
 @pytest.mark.parametrize(
-    ("phase", "kind"),
-    [("connect", "unreachable"), ("sent", "possibly_billed"), ("stream", "possibly_billed")],
+    ("point", "error"),
+    [("connect", EndpointUnreachable), ("sent", PossiblyBilled), ("stream", PossiblyBilled)],
 )
 def test_only_a_connection_that_was_never_made_is_surely_not_billed(
-    phase: Phase, kind: Kind
+    point: Point, error: type[OrchestrationError]
 ) -> None:
-    assert classify(phase, 0, "", {}).kind == kind
+    assert classify(point, 0, "", {}).error == error
 
 
 @pytest.mark.parametrize(
     "type", ["overloaded_error", "rate_limit_error", "api_error", "billing_error", "", "new_error"]
 )
 def test_an_error_inside_a_stream_may_have_been_billed_whatever_its_type(type: str) -> None:
-    assert classify("stream", 200, type, {}).kind == "possibly_billed"
+    assert classify("stream", 200, type, {}).error == PossiblyBilled
 
 
 @pytest.mark.parametrize(
@@ -85,11 +94,11 @@ def test_an_error_inside_a_stream_may_have_been_billed_whatever_its_type(type: s
 def test_a_spend_limit_stops_the_run_and_says_what_to_do(
     status: int, error_code: str, message: str
 ) -> None:
-    verdict = classify(
+    meant = classify(
         "status", status, "rate_limit_error", {}, error_code=error_code, message=message
     )
-    assert verdict.kind == "spend_limit"
-    assert "Raise it" in verdict.advice
+    assert meant.error == SpendLimitReached
+    assert "Raise it" in meant.advice
 
 
 def test_a_refused_key_says_which_variables_to_check() -> None:
@@ -98,30 +107,30 @@ def test_a_refused_key_says_which_variables_to_check() -> None:
 
 @pytest.mark.parametrize("status", [400, 408])
 def test_a_body_that_never_arrived_was_not_billed(status: int) -> None:
-    verdict = classify("status", status, "", {}, error_code="request_body_timeout")
-    assert verdict == Verdict("not_billed", 2.0)
+    meant = classify("status", status, "", {}, error_code="request_body_timeout")
+    assert meant == Meaning(NotBilled, 2.0)
 
 
 def test_who_names_a_wait_or_an_overload_is_at_home() -> None:
     asked = classify("status", 503, "", {"retry-after": "9"})
-    assert asked == Verdict("not_billed", 9.0, throttled=True)
+    assert asked == Meaning(NotBilled, 9.0, throttled=True)
     overloaded = classify("status", 503, "overloaded_error", {})
-    assert overloaded == Verdict("not_billed", 15.0, throttled=True)
+    assert overloaded == Meaning(NotBilled, 15.0, throttled=True)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503, 521, 529])
 def test_a_server_that_forbids_retries_is_obeyed(status: int) -> None:
-    assert classify("status", status, "", {"x-should-retry": "false"}).kind == "refused"
+    assert classify("status", status, "", {"x-should-retry": "false"}).error == CallRefused
 
 
 def test_a_server_that_asks_for_a_retry_is_obeyed() -> None:
     headers = {"x-should-retry": "true", "retry-after": "4"}
-    assert classify("status", 400, "", headers) == Verdict("not_billed", 4.0)
+    assert classify("status", 400, "", headers) == Meaning(NotBilled, 4.0)
 
 
 @pytest.mark.parametrize("status", [502, 504])
 def test_a_server_that_asks_for_a_retry_does_not_make_a_lost_answer_free(status: int) -> None:
-    assert classify("status", status, "", {"x-should-retry": "true"}).kind == "possibly_billed"
+    assert classify("status", status, "", {"x-should-retry": "true"}).error == PossiblyBilled
 
 
 @pytest.mark.parametrize(("status", "throttled"), [(429, True), (529, True), (500, False)])
@@ -174,9 +183,9 @@ def test_no_wait_is_longer_than_a_tier_is_shut_and_what_was_asked_is_known(
     status: int, headers: dict[str, str]
 ) -> None:
     for asked, beyond in (("300", None), ("604800", 604_800.0)):
-        verdict = classify("status", status, "", headers | {"retry-after": asked})
-        assert (verdict.kind, verdict.retry_after) == ("not_billed", LONGEST_SHUT)
-        assert verdict.beyond == beyond
+        meant = classify("status", status, "", headers | {"retry-after": asked})
+        assert (meant.error, meant.retry_after) == (NotBilled, LONGEST_SHUT)
+        assert meant.beyond == beyond
 
 
 @given(
@@ -189,16 +198,16 @@ def test_no_wait_is_longer_than_a_tier_is_shut_and_what_was_asked_is_known(
     st.integers(-5, 10_000),
 )
 def test_nothing_that_a_server_sends_escapes_the_table(
-    phase: Phase, status: int, type: str, headers: dict[str, str], attempt: int
+    point: Point, status: int, type: str, headers: dict[str, str], attempt: int
 ) -> None:
-    verdict = classify(phase, status, type, headers, attempt=attempt, now=NOW)
-    assert verdict.retry_after is None or 0 < verdict.retry_after <= LONGEST_WAIT
+    meant = classify(point, status, type, headers, attempt=attempt, now=NOW)
+    assert meant.retry_after is None or 0 < meant.retry_after <= LONGEST_WAIT
 
 
 @given(st.integers(100, 999), st.text(max_size=20))
 def test_only_known_statuses_are_taken_for_free_without_being_asked_to(
     status: int, type: str
 ) -> None:
-    if classify("status", status, type, {}).kind in ("not_billed", "unreachable"):
+    if classify("status", status, type, {}).error in (NotBilled, EndpointUnreachable):
         free = (429, 500, 503, 521, 523, 525, 526, 529, 530)
         assert status in free or type == "request_body_timeout"
