@@ -1,6 +1,4 @@
-"""The model activities: a model call is data (`Shape`), each activity is a line or two over
-`_ask`.
-"""
+"""The model activities: a call is data (`orchestrator/calls/`), an activity a line over `_ask`."""
 
 from __future__ import annotations
 
@@ -16,35 +14,23 @@ from activities.asking.call import Asking
 from activities.asking.flights import Flights
 from activities.asking.past import Past
 from activities.asking.reaching import until_reached
-from activities.asking.replies import Asked, Shape, Value, lost
-from activities.prompts import repair as repair_prompts
-from activities.prompts import user_turns as prompts
-from activities.prompts.system import SystemPrompts
+from activities.asking.replies import Shape, lost
 from activities.seam import Budget, Code, Gate, Journal, Model, Store
-from orchestrator import answers
-from orchestrator.contracts import Call, Contract, Draft, Plan, Problem, Reply, Synthesis, Usage
+from orchestrator.calls.critique import CRITIQUE, Critique, CritiqueMaterial
+from orchestrator.calls.digest import DIGEST, Digest, DigestMaterial
+from orchestrator.calls.judge import JUDGE, JudgeMaterial, Judgement
+from orchestrator.calls.kind import Asked, Material, ModelKind, Value
+from orchestrator.calls.plan import PLAN, PlanMaterial
+from orchestrator.calls.reach import Reached, ReachMaterial
+from orchestrator.calls.refine import REFINE, Refined, RefineMaterial
+from orchestrator.calls.replan import REPLAN, Patch, ReplanMaterial
+from orchestrator.calls.review import REVIEW, Review, ReviewMaterial
+from orchestrator.calls.synthesize import SYNTHESIZE, SynthesisMaterial
+from orchestrator.calls.verify import VERIFY, Verdicts, VerifyMaterial
+from orchestrator.calls.work import WORK, WorkMaterial, below
+from orchestrator.contracts import Call, Draft, Plan, Problem, Reply, Synthesis, Usage
+from orchestrator.envelopes import mend
 from orchestrator.errors import BlobLost, CallRefused
-from orchestrator.materials import (
-    Critique,
-    CritiqueMaterial,
-    Digest,
-    DigestMaterial,
-    JudgeMaterial,
-    Judgement,
-    Patch,
-    PlanMaterial,
-    Reached,
-    ReachMaterial,
-    Refined,
-    RefineMaterial,
-    ReplanMaterial,
-    Review,
-    ReviewMaterial,
-    SynthesisMaterial,
-    Verdicts,
-    VerifyMaterial,
-    WorkMaterial,
-)
 from orchestrator.rules import graph, revision
 
 
@@ -56,7 +42,8 @@ class Agents:
     journal: Journal
     store: Store
     roles: Mapping[str, str]
-    system: SystemPrompts
+    system: Mapping[str, str]
+    """The system prompt of each kind of call, by the name of its file."""
     templates: Mapping[str, Callable[[SynthesisMaterial], Synthesis]]
     price: Callable[[str, Usage], Decimal | None]
     """Dollars of a call by the id of the model that served it; None when it is unpriced."""
@@ -79,13 +66,9 @@ class Agents:
         if material.ready is not None:
             problem = _plan_problem(material.ready, material, len(material.ready.subtasks))
             return Reply(problem=problem) if problem else Reply(value=material.ready)
-        shape = Shape(
-            answers.PlanAnswer,
-            answers.to_plan,
-            lambda plan: _plan_problem(plan, material, material.subtask_limit),
-        )
+        limit = material.subtask_limit
         return await self._ask(
-            call, material, shape, self.system.planner, prompts.plan_prompt(material)
+            call, material, PLAN, problem=lambda plan: _plan_problem(plan, material, limit)
         )
 
     @activity.defn
@@ -99,52 +82,43 @@ class Agents:
         if wrong:
             raise CallRefused(f"checks: {'; '.join(wrong)}")
         contents = await self._contents(call, material)
-        system = self.system.of_work(self.roles[call.role])
-        shape = Shape(
-            answers.WorkAnswer, lambda answer: _checked(answers.to_draft(answer), material)
+        return await self._ask(
+            call,
+            material,
+            WORK,
+            contents,
+            role=self.roles[call.role],
+            after=lambda draft: _checked(draft, material),
         )
-        prompt = await asyncio.to_thread(prompts.work_prompt, material, contents)
-        prompt = prompts.mend(prompt, material.broken)
-        return await self._ask(call, material, shape, system, prompt)
 
     @activity.defn
     async def review(self, call: Call, material: ReviewMaterial) -> Reply[Review]:
         """Whether a draft meets the criteria that no check covers; by another role than the
         author.
         """
-        shape = Shape(answers.ReviewAnswer, answers.to_review)
-        prompt = prompts.mend(repair_prompts.review_prompt(material), material.broken)
-        return await self._ask(call, material, shape, self.system.reviewer, prompt)
+        return await self._ask(call, material, REVIEW)
 
     @activity.defn
     async def refine(self, call: Call, material: RefineMaterial) -> Reply[Refined]:
         """A better instruction, from what went wrong with the tries so far."""
-        shape = Shape(answers.RefineAnswer, answers.to_refined)
-        prompt = prompts.mend(repair_prompts.refine_prompt(material), material.broken)
-        return await self._ask(call, material, shape, self.system.refiner, prompt)
+        return await self._ask(call, material, REFINE)
 
     @activity.defn
     async def replan(self, call: Call, material: ReplanMaterial) -> Reply[Patch]:
         """Changes to the part of the plan that has not finished. Always applicable."""
-        shape = Shape(
-            answers.ReplanAnswer, answers.to_patch, lambda patch: _patch_problem(patch, material)
+        return await self._ask(
+            call, material, REPLAN, problem=lambda patch: _patch_problem(patch, material)
         )
-        prompt = repair_prompts.replan_prompt(material)
-        return await self._ask(call, material, shape, self.system.replanner, prompt)
 
     @activity.defn
     async def judge(self, call: Call, material: JudgeMaterial) -> Reply[Judgement]:
         """The best of several findings, or the right side of a conflict."""
-        shape = Shape(answers.JudgeAnswer, lambda answer: _known(answer, material))
-        prompt = prompts.mend(repair_prompts.judge_prompt(material), material.broken)
-        return await self._ask(call, material, shape, self.system.judge, prompt)
+        return await self._ask(call, material, JUDGE)
 
     @activity.defn
     async def digest(self, call: Call, material: DigestMaterial) -> Reply[Digest]:
         """Findings in fewer words, for a reader with a limited context; the full text is kept."""
-        shape = Shape(answers.DigestAnswer, answers.to_digest)
-        prompt = prompts.mend(repair_prompts.digest_prompt(material), material.broken)
-        return await self._ask(call, material, shape, self.system.digester, prompt)
+        return await self._ask(call, material, DIGEST)
 
     @activity.defn
     async def synthesize(self, call: Call, material: SynthesisMaterial) -> Reply[Synthesis]:
@@ -153,29 +127,23 @@ class Agents:
             # Thousands of remarks are merged: not on the loop, which serves every call.
             template = self.templates[material.template]
             return Reply(value=await asyncio.to_thread(template, material))
-        shape = Shape(
-            answers.SynthesisAnswer,
-            lambda answer: provenance.flagged(answers.to_synthesis(answer), material),
+        return await self._ask(
+            call,
+            material,
+            SYNTHESIZE,
+            after=lambda synthesis: provenance.flagged(synthesis, material),
         )
-        prompt = prompts.mend(prompts.synthesis_prompt(material), material.broken)
-        return await self._ask(call, material, shape, self.system.synthesizer, prompt)
 
     @activity.defn
     async def verify(self, call: Call, material: VerifyMaterial) -> Reply[Verdicts]:
         """Whether remarks of analysers hold, by the code around each; secrets in it stay here."""
-        count = len(material.remarks)
-        shape = Shape(answers.VerifyAnswer, lambda answer: answers.to_verdicts(answer, count))
         assert self.code is not None, "whoever asks models can open snapshots"
-        code = await self.code(material)
-        prompt = prompts.mend(repair_prompts.verify_prompt(material, code), material.broken)
-        return await self._ask(call, material, shape, self.system.verifier, prompt)
+        return await self._ask(call, material, VERIFY, await self.code(material))
 
     @activity.defn
     async def critique(self, call: Call, material: CritiqueMaterial) -> Reply[Critique]:
         """What is wrong with a synthesis, before anybody relies on it."""
-        shape = Shape(answers.CritiqueAnswer, answers.to_critique)
-        prompt = prompts.mend(repair_prompts.critique_prompt(material), material.broken)
-        return await self._ask(call, material, shape, self.system.critic, prompt)
+        return await self._ask(call, material, CRITIQUE)
 
     @activity.defn
     async def reach(self, call: Call, material: ReachMaterial) -> Reply[Reached]:  # noqa: ARG002
@@ -192,11 +160,17 @@ class Agents:
     async def _ask(
         self,
         call: Call,
-        material: Contract,
-        shape: Shape[Asked, Value],
-        system: str,
-        prompt: str,
+        material: Material,
+        kind: ModelKind[Material, Asked, Value],
+        *added: object,
+        role: str = "",
+        after: Callable[[Value], Value] = lambda value: value,
+        problem: Callable[[Value], Problem | None] = lambda _: None,
     ) -> Reply[Value]:
+        """Ask for one call. `added` stands beside the material in its user turn, `role` above its
+        system prompt; `after` is done to the value of a complete answer, and `problem` says what is
+        wrong with it.
+        """
         asking = Asking(
             self.model,
             self.journal,
@@ -205,6 +179,13 @@ class Agents:
             flights=self.flights,
             budget=self.budget,
         )
+        system = self.system[kind.prompt]
+        if role:
+            system = below(role, system)
+        # Inputs of megabytes are put into envelopes: not on the loop, which serves every call.
+        turn = await asyncio.to_thread(kind.turn, material, *added)
+        prompt = mend(turn, getattr(material, "broken", None))
+        shape = Shape(kind.answer, lambda answer: after(kind.value(answer, material)), problem)
         return await asking.ask(call, material, shape, system, prompt)
 
     async def _contents(self, call: Call, material: WorkMaterial) -> dict[str, str]:
@@ -239,11 +220,3 @@ def _patch_problem(patch: Patch, material: ReplanMaterial) -> Problem | None:
     wrong = revision.problems(patch, material)
     wrong += checks.plan_problems(revision.patched(material.plan, patch))
     return Problem(kind="invalid", why="\n".join(wrong)) if wrong else None
-
-
-def _known(answer: answers.JudgeAnswer, material: JudgeMaterial) -> Judgement:
-    judgement = answers.to_judgement(answer)
-    known = [finding.subtask_id for finding in material.findings]
-    if judgement.winner and judgement.winner not in known:
-        raise ValueError(f"winner: {judgement.winner!r} is none of {', '.join(known)}")
-    return judgement

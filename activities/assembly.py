@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from activities.code_review.synthesis import review
+from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.contracts import Finding, Subtask, Synthesis
-from orchestrator.materials import SynthesisMaterial
 from orchestrator.text import for_markdown
 
 ORDER = ("complete", "escalated", "failed", "skipped", "cancelled")

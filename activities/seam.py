@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol
 
+from orchestrator.calls.verify import Shown, VerifyMaterial
+from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Capabilities, Draft, Effort, ModelCard, Usage
-from orchestrator.materials import VerifyMaterial, WorkMaterial
 
 
 @dataclass(frozen=True)
@@ -172,16 +173,6 @@ class Pricing(Protocol):
     def price(self, model: str, usage: Usage) -> Decimal | None:
         """Dollars of a call, by the id of the model that served it; None when it is unpriced."""
         ...
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What of a remark a model may see: without secrets."""
-
-    place: str
-    message: str
-    code: str
-    """Around its line; empty: there is none."""
 
 
 Code = Callable[[VerifyMaterial], Awaitable[tuple[Shown, ...]]]

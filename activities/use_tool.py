@@ -11,9 +11,9 @@ from temporalio import activity
 
 from activities.asking.heartbeat import beating
 from activities.seam import Journal, Tool
+from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Draft, Reply
 from orchestrator.errors import ToolFailed
-from orchestrator.materials import WorkMaterial
 
 
 @dataclass(frozen=True)

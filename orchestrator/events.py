@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
+from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import (
     Bill,
     Briefing,
     Call,
-    CallKind,
     Contract,
     Draft,
     Goal,
     Order,
-    Plan,
     Reply,
     Report,
     Standstill,
-    Synthesis,
     Undone,
     Unreached,
 )
 from orchestrator.errors import TroubleKind
-from orchestrator.materials import (
-    Critique,
-    Digest,
-    Judgement,
-    Patch,
-    Reached,
-    Refined,
-    Review,
-    Verdicts,
-    WorkMaterial,
-)
 from orchestrator.money.ledger import Amount
 
 StopReason = Literal[
@@ -174,33 +160,6 @@ class TellAbove:
 Flying = Prepare | Ask | UseTool | StartTeam
 """What is in flight until it returns."""
 Move = Flying | AskPerson | AskRaise | Stop | Cut | TellAbove
-AnyReply = (
-    Reply[Plan]
-    | Reply[Draft]
-    | Reply[Synthesis]
-    | Reply[Review]
-    | Reply[Refined]
-    | Reply[Patch]
-    | Reply[Judgement]
-    | Reply[Digest]
-    | Reply[Critique]
-    | Reply[Reached]
-    | Reply[Verdicts]
-)
-REPLIES: Mapping[CallKind, type[AnyReply]] = {
-    "plan": Reply[Plan],
-    "work": Reply[Draft],
-    "review": Reply[Review],
-    "refine": Reply[Refined],
-    "replan": Reply[Patch],
-    "judge": Reply[Judgement],
-    "digest": Reply[Digest],
-    "synthesize": Reply[Synthesis],
-    "critique": Reply[Critique],
-    "verify": Reply[Verdicts],
-    "reach": Reply[Reached],
-}
-"""What each kind of call returns."""
 
 
 # ---------------------------------------------------------------- what can happen
@@ -256,7 +215,7 @@ class Answered:
     """A model activity returned."""
 
     move: Ask
-    reply: AnyReply
+    reply: Reply[Any]
 
     @property
     def at(self) -> datetime | None:

@@ -137,27 +137,13 @@ class Policy:
         )
 
 
-def _model(tier: Tier, max_output: int, effort: Effort) -> Policy:
+def model_policy(tier: Tier, max_output: int, effort: Effort) -> Policy:
     return Policy(tier, max_output, effort, schedule_to_close=3_600)
 
 
-POLICIES: dict[str, Policy] = {
-    "prepare": Policy(attempts=3),
-    "use_tool": Policy(attempts=3),
-    "plan": _model("sonnet", 8_000, "medium"),
-    "work": _model("haiku", 8_000, "medium"),
-    "review": _model("haiku", 4_000, "low"),
-    "refine": _model("sonnet", 4_000, "medium"),
-    "replan": _model("sonnet", 8_000, "medium"),
-    "judge": _model("opus", 8_000, "high"),
-    "digest": _model("haiku", 4_000, "low"),
-    "synthesize": _model("sonnet", 16_000, "medium"),
-    "critique": _model("sonnet", 8_000, "high"),
-    "verify": _model("sonnet", 4_000, "medium"),
-    # Each attempt hands itself back in time, so that the Web UI shows what it last saw; how long a
-    # run waits in all is its limit's business, by schedule-to-close.
-    "reach": Policy(),
-}
+PREPARE = Policy(attempts=3)
+USE_TOOL = Policy(attempts=3)
+"""Those of each kind of call stand beside it, in `orchestrator/calls/`."""
 
 
 def patience(about: str) -> timedelta:

@@ -9,7 +9,7 @@ clock: so the same history leads to the same commands, however its results were 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -32,10 +32,10 @@ from activities.agents import Agents
 from activities.preparation import Preparation
 from activities.use_tool import Tools
 from orchestrator import policies
-from orchestrator.contracts import Call, CallKind, Draft, Goal, Order, Reply, Report, Standstill
+from orchestrator.calls import KINDS
+from orchestrator.contracts import Call, Draft, Goal, Order, Reply, Report, Standstill
 from orchestrator.events import (
     RUN_FAILED,
-    AnyReply,
     Ask,
     Cut,
     Event,
@@ -58,19 +58,8 @@ from orchestrator.view import RunView
 from orchestrator.views import reporting
 from orchestrator.views.board import board, call_summary, tool_summary
 
-ACTIVITIES: dict[CallKind, Callable[..., Awaitable[AnyReply]]] = {
-    "plan": Agents.plan,
-    "work": Agents.work,
-    "review": Agents.review,
-    "refine": Agents.refine,
-    "replan": Agents.replan,
-    "judge": Agents.judge,
-    "digest": Agents.digest,
-    "synthesize": Agents.synthesize,
-    "critique": Agents.critique,
-    "verify": Agents.verify,
-    "reach": Agents.reach,
-}
+ACTIVITIES = {name: getattr(Agents, name) for name in KINDS}
+"""The activity of each kind of call."""
 
 
 @workflow.defn
@@ -248,7 +237,7 @@ class SupervisorWorkflow:
             case StartTeam() as move:
                 return await self._run_team(move)
 
-    async def ask(self, move: Ask, flight: Flight) -> AnyReply:
+    async def ask(self, move: Ask, flight: Flight) -> Reply[Any]:
         """The only place that schedules a model activity; the reducer has reserved its worst
         case.
         """

@@ -22,7 +22,7 @@ from activities.asking.patience import through
 from activities.asking.replies import Asked, PriceOf, Shape, Value, lost, recorded, reply_to
 from activities.seam import Budget, Gate, Journal, Model, ModelRequest
 from orchestrator import policies
-from orchestrator.answers import Answer
+from orchestrator.calls.kind import Answer
 from orchestrator.contracts import Bill, Call, Contract, Reply, Usage
 from orchestrator.errors import (
     CallRefused,

@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.contracts import Finding, Synthesis
-from orchestrator.materials import SynthesisMaterial
 from orchestrator.rules.settling import status_words
 
 BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")

@@ -12,8 +12,8 @@ from temporalio import activity
 
 from activities.asking.heartbeat import beating
 from activities.seam import Model
+from orchestrator.calls.reach import Reached, ReachMaterial
 from orchestrator.errors import NotBilled
-from orchestrator.materials import Reached, ReachMaterial
 
 FIRST_PAUSE = 1.0
 """Seconds between the first look and the second; doubled from look to look."""

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import ValidationError
 
 from activities.seam import ModelAnswer
-from orchestrator.answers import Answer
+from orchestrator.calls.kind import Answer
 from orchestrator.contracts import Bill, Call, Contract, Problem, Reply, Usage
 from orchestrator.errors import PossiblyBilled
 from orchestrator.money.pricing import price

@@ -20,9 +20,9 @@ from activities.code_review.redact import Redactor
 from activities.repositories.scratch import Snapshot, Snapshots
 from activities.repositories.snapshot import SnapshotFile
 from activities.seam import Tool
+from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Draft
 from orchestrator.errors import ToolFailed
-from orchestrator.materials import WorkMaterial
 
 SECRETS = "secrets"
 KEPT_SCANS = 4

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from activities.code_review.answer import Review, write
+from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.contracts import Finding, Remark, Subtask, Synthesis
-from orchestrator.materials import SynthesisMaterial
 from orchestrator.remarks import SEVERITIES, merged_remarks, ranked, remarks_of, verdicts_added
 
 

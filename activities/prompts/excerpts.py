@@ -14,9 +14,8 @@ import anyio.to_thread
 from activities.code_review.lenses import SCANS
 from activities.code_review.redact import Redactor, redact, without_keys
 from activities.repositories.scratch import Snapshot, Snapshots
-from activities.seam import Shown
 from deployment.known_secrets import REDACTED
-from orchestrator.materials import VerifyMaterial
+from orchestrator.calls.verify import Shown, VerifyMaterial
 from orchestrator.policies import EXCERPT_BYTES
 
 SCAN_SECONDS = 60.0

@@ -4,12 +4,12 @@ column limit tears their sentences.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Mapping
 from pathlib import Path
 
 from activities.catalogue import CatalogueError, text_of
-from activities.prompts.system import SystemPrompts
 from deployment.settings import HOME
+from orchestrator.calls import MODEL_KINDS
 from orchestrator.policies import PROMPT_OVERHEAD_TOKENS
 
 FOLDER = "prompts"
@@ -19,11 +19,13 @@ LONGEST_BYTES = PROMPT_OVERHEAD_TOKENS
 """A longer prompt could not leave with what is reserved around a call's material."""
 
 
-def system_prompts(home: Path = HOME) -> SystemPrompts:
-    """All files of the folder. CatalogueError names each that cannot be used, and why."""
+def system_prompts(home: Path = HOME) -> Mapping[str, str]:
+    """What each kind of call is told before its material, by the name of the file, with the note on
+    untrusted material at its end. CatalogueError names each file that cannot be used, and why.
+    """
     texts: dict[str, str] = {}
     wrong: list[str] = []
-    for name in (*(each.name for each in fields(SystemPrompts)), SHARED):
+    for name in (*(kind.prompt for kind in MODEL_KINDS), SHARED):
         try:
             texts[name] = _text(home / FOLDER / f"{name}.md")
         except CatalogueError as error:
@@ -31,7 +33,7 @@ def system_prompts(home: Path = HOME) -> SystemPrompts:
     if wrong:
         raise CatalogueError(f"{'; '.join(wrong)}; mend or restore what calls are told")
     shared = texts.pop(SHARED)
-    return SystemPrompts(**{name: f"{text}\n\n{shared}" for name, text in texts.items()})
+    return {name: f"{text}\n\n{shared}" for name, text in texts.items()}
 
 
 def _text(path: Path) -> str:

@@ -24,10 +24,6 @@ RoleTier = Literal["none", "haiku", "sonnet", "opus"]
 Effort = Literal["low", "medium", "high"]
 Strategy = Literal["merge", "select"]
 InputKind = Literal["text", "file", "repository"]
-CallKind = Literal[
-    "plan", "work", "review", "refine", "replan", "judge", "digest", "verify", "synthesize",
-    "critique", "reach"
-]  # fmt: skip
 FindingStatus = Literal["complete", "failed", "escalated", "skipped", "cancelled"]
 EscalationReason = Literal["out_of_scope", "ambiguous_input", "confidence_too_low", "timeout"]
 ReportStatus = Literal[

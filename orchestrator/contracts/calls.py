@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Generic, Literal, TypeVar
 
-from orchestrator.contracts.base import CallKind, Contract, Effort, Money, Span, Tier
+from orchestrator.contracts.base import Contract, Effort, Money, Span, Tier
 from orchestrator.contracts.models import Capabilities, ModelCard
 
 
@@ -73,7 +73,8 @@ class Unreached(Contract):
 class Call(Contract):
     """One model call as the workflow schedules it: the facts that do not depend on its material."""
 
-    kind: CallKind
+    kind: str
+    """The name of its activity: one of `orchestrator.calls.KINDS`."""
     purpose: str
     """What it is for, for example `work-t3`; with its number, the id of its activity."""
     number: int = 1

@@ -8,12 +8,16 @@ from datetime import UTC, datetime
 from decimal import ROUND_UP, Decimal
 
 from orchestrator import policies
+from orchestrator.calls import KINDS
+from orchestrator.calls.plan import PLAN
+from orchestrator.calls.synthesize import SYNTHESIZE
+from orchestrator.calls.work import WORK
 from orchestrator.contracts import Briefing, Call, Goal, Limits, Subtask, Tier
 from orchestrator.events import Ask
 from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.rules import gathering as material
 from orchestrator.rules import verifying
-from orchestrator.rules.calls import input_tokens, paid_call, reservation, rooms, tiers
+from orchestrator.rules.reserving import input_tokens, paid_call, reservation, rooms, tiers
 from orchestrator.rules.state import Progress, State, first_state
 
 USUAL_SHARE = Decimal("0.15")
@@ -38,7 +42,7 @@ def kept(limits: Limits, brief: Briefing) -> Amount:
 
 def _syntheses(limits: Limits, brief: Briefing) -> Iterator[Amount]:
     """A full context read, with less and less room to answer, then by a cheaper model."""
-    policy = policies.POLICIES["synthesize"]
+    policy = SYNTHESIZE.policy
     tokens = limits.supervisor_context_tokens + policies.PROMPT_OVERHEAD_TOKENS
     for tier in tiers(brief, policy.tier):
         for room in rooms(policy.max_output):
@@ -55,7 +59,7 @@ def say_cheaper(state: State, ask: Ask) -> State:
     """That the cap left a cheaper model for a subtask, the plan or the answer than was due."""
     if ask.call.kind == "work":
         return _done_cheaper(state, ask.call)
-    usual = policies.POLICIES[ask.call.kind].tier
+    usual = KINDS[ask.call.kind].policy.tier
     if ask.call.kind not in ("plan", "synthesize") or ask.call.model is None:
         return state
     what = "The plan" if ask.call.kind == "plan" else "The answer"
@@ -175,9 +179,9 @@ def _begun(goal: Goal) -> State:
 
 def _cheapest(state: State, brief: Briefing) -> Amount:
     """A plan by the cheapest model with the least room."""
-    *_, tier = tiers(brief, policies.POLICIES["plan"].tier)
-    tokens = input_tokens(material.for_plan(state))
-    *_, room = rooms(policies.POLICIES["plan"].max_output)
+    *_, tier = tiers(brief, PLAN.policy.tier)
+    tokens = input_tokens(PLAN, material.for_plan(state))
+    *_, room = rooms(PLAN.policy.max_output)
     return reservation(brief.model(tier), tokens, room)
 
 
@@ -218,9 +222,9 @@ def _asked(state: State, subtask: Subtask, tier: Tier) -> Amount:
     role = state.brief.role(subtask.role)
     progress = Progress(alone, tier=tier)
     wanted = material.for_work(replace(state, work={alone.id: progress}), progress)
-    tokens = paid_call(state, "work", "work", wanted, tier=tier, role=role).amount.tokens
-    tokens -= policies.POLICIES["work"].max_output
-    *_, room = rooms(policies.POLICIES["work"].max_output)
+    tokens = paid_call(state, WORK, "work", wanted, tier=tier, role=role).amount.tokens
+    tokens -= WORK.policy.max_output
+    *_, room = rooms(WORK.policy.max_output)
     return reservation(state.brief.model(tier), tokens, room)
 
 

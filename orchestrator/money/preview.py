@@ -6,11 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_UP, Decimal
 
 from orchestrator import policies
-from orchestrator.contracts import CallKind, ModelCard, Subtask, Usage
+from orchestrator.calls.critique import CRITIQUE
+from orchestrator.calls.digest import DIGEST
+from orchestrator.calls.judge import JUDGE
+from orchestrator.calls.kind import AnyKind
+from orchestrator.calls.plan import PLAN
+from orchestrator.calls.review import REVIEW
+from orchestrator.calls.synthesize import SYNTHESIZE
+from orchestrator.calls.verify import VERIFY
+from orchestrator.calls.work import WORK
+from orchestrator.contracts import ModelCard, Subtask, Usage
 from orchestrator.money.pricing import price, worst
 from orchestrator.rules import context, graph, teams, verifying
 from orchestrator.rules import gathering as material
-from orchestrator.rules.calls import fitting_call, input_tokens
+from orchestrator.rules.reserving import fitting_call, input_tokens
 from orchestrator.rules.state import Progress, State
 from orchestrator.rules.work_calls import work_call
 from orchestrator.view import Preview, PreviewRow, RowKind
@@ -71,7 +80,7 @@ def _planning(state: State) -> Iterator[PreviewRow]:
     if not ledger.paid.calls:
         return
     paid = ledger.paid.dollars if ledger.all_priced else None
-    tier = policies.POLICIES["plan"].tier
+    tier = PLAN.policy.tier
     yield _own("planning", "making this plan", tier, _range(paid, paid, paid), paid=True)
 
 
@@ -131,9 +140,9 @@ def _sum(one: Range, other: Range) -> Range:
 
 
 def _review(state: State, progress: Progress) -> Range:
-    policy = policies.POLICIES["review"]
+    policy = REVIEW.policy
     model = state.brief.model(policy.tier)
-    written = policies.POLICIES["work"].max_output
+    written = WORK.policy.max_output
     said = len(progress.subtask.model_dump_json()) // context.BYTES_PER_TOKEN
     most = worst(model, said + written + policies.PROMPT_OVERHEAD_TOKENS, policy.max_output)
     tokens = said + policies.OUTPUT_TOKENS["expected"] + policies.EXPECTED_OVERHEAD_TOKENS
@@ -160,7 +169,7 @@ def _verification(state: State) -> Iterator[PreviewRow]:
     """
     playbook = state.brief.playbook
     assert playbook is not None, "a playbook says how many remarks are verified"
-    policy = policies.POLICIES["verify"]
+    policy = VERIFY.policy
     model = state.brief.model(policy.tier)
     calls = -(-playbook.verify // policies.VERIFIED_AT_ONCE)
     size = policies.VERIFIED_AT_ONCE * policies.EXCERPT_BYTES
@@ -196,11 +205,11 @@ def _digests(state: State) -> Iterator[PreviewRow]:
     long = [each for each in _finding_tokens(state).values() if each > limit]
     if not long or not state.goal.use_models:
         return
-    model = state.brief.model(policies.POLICIES["digest"].tier)
+    model = state.brief.model(DIGEST.policy.tier)
     overhead = policies.PROMPT_OVERHEAD_TOKENS
     prices = FREE
     for tokens in long:
-        most = worst(model, 2 * tokens + overhead, policies.POLICIES["digest"].max_output)
+        most = worst(model, 2 * tokens + overhead, DIGEST.policy.max_output)
         prices = _sum(
             prices, _one(model, tokens + policies.EXPECTED_OVERHEAD_TOKENS, most or Decimal(0))
         )
@@ -225,23 +234,23 @@ def _finding_tokens(state: State) -> dict[str, int]:
 def _selection(state: State) -> Iterator[PreviewRow]:
     assert state.plan is not None
     if state.plan.strategy == "select" and len(state.work) > 1:
-        yield from _asked_of_findings(state, "judge", "judge", "choosing the best finding")
+        yield from _asked_of_findings(state, JUDGE, "judge", "choosing the best finding")
 
 
 def _synthesis(state: State) -> Iterator[PreviewRow]:
-    yield from _asked_of_findings(state, "synthesize", "synthesis", "writing the answer")
+    yield from _asked_of_findings(state, SYNTHESIZE, "synthesis", "writing the answer")
 
 
 def _critique(state: State, rows: Sequence[PreviewRow]) -> Iterator[PreviewRow]:
     """It is left out when what the rest is expected to leave over would not pay for it."""
-    for row in _asked_of_findings(state, "critique", "critique", "a critic reads the answer"):
+    for row in _asked_of_findings(state, CRITIQUE, "critique", "a critic reads the answer"):
         before = _total([each.expected for each in rows])
         if row.high is None or before is None or before + row.high <= state.ledger.cap.dollars:
             yield row
 
 
 def _asked_of_findings(
-    state: State, kind: CallKind, row: RowKind, title: str
+    state: State, kind: AnyKind, row: RowKind, title: str
 ) -> Iterator[PreviewRow]:
     """A call of the supervisor's own that reads the findings."""
     if not state.goal.use_models:
@@ -253,14 +262,14 @@ def _asked_of_findings(
     assert ask.call.model is not None
     most_read = state.goal.limits.supervisor_context_tokens
     found = min(sum(map(_most_tokens, state.work.values())), most_read)
-    most = worst(ask.call.model, input_tokens(wanted) + found, ask.call.max_output)
+    most = worst(ask.call.model, input_tokens(kind, wanted) + found, ask.call.max_output)
     prices = _one(ask.call.model, tokens, most or Decimal(0))
     yield _own(row, title, ask.call.tier, _range(*prices))
 
 
 def _most_tokens(progress: Progress) -> int:
     """Of a finding; what is there already counts with the material that it is in."""
-    return 0 if progress.finding else policies.POLICIES["work"].max_output
+    return 0 if progress.finding else WORK.policy.max_output
 
 
 def _leaves(state: State) -> tuple[str, ...]:

@@ -19,9 +19,9 @@ from temporalio.api.update.v1 import Request
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ActivityError, CancelledError, ChildWorkflowError
 
+from orchestrator.calls import KINDS
 from orchestrator.contracts import Briefing, Draft, Goal, Order, Reply, Report
 from orchestrator.events import (
-    REPLIES,
     Ask,
     Event,
     Prepare,
@@ -326,7 +326,7 @@ def _result_of(flight: Flight) -> Any:
         case UseTool():
             return Reply[Draft]
         case Ask(call=call):
-            return REPLIES[call.kind]
+            return KINDS[call.kind].reply
         case StartTeam():
             return Report
 

@@ -4,14 +4,13 @@ reader of a history share. Pure.
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from temporalio.exceptions import ActivityError, ChildWorkflowError
 
 from orchestrator.contracts import Briefing, Draft, Reply, Report
 from orchestrator.events import (
     Answered,
-    AnyReply,
     Ask,
     Event,
     NotPrepared,
@@ -33,7 +32,7 @@ from orchestrator.recorded.troubles import (
 )
 from orchestrator.rules.state import Flight
 
-Result = Briefing | AnyReply | Report
+Result = Briefing | Reply[Any] | Report
 
 
 def returned(flight: Flight, result: Result) -> Event:
@@ -42,7 +41,7 @@ def returned(flight: Flight, result: Result) -> Event:
         case Prepare():
             return Prepared(cast(Briefing, result))
         case Ask() as move:
-            return Answered(move, cast(AnyReply, result))
+            return Answered(move, cast(Reply[Any], result))
         case UseTool() as move:
             reply = cast(Reply[Draft], result)
             at = reply.span.ended if reply.span else None

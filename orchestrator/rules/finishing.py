@@ -12,12 +12,17 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from orchestrator.contracts import CallKind, Contract, Finding, Problem, Synthesis
+from orchestrator.calls.critique import CRITIQUE, Critique
+from orchestrator.calls.digest import DIGEST, Digest
+from orchestrator.calls.judge import JUDGE, Judgement
+from orchestrator.calls.kind import AnyKind
+from orchestrator.calls.synthesize import SYNTHESIZE
+from orchestrator.calls.verify import VERIFY, Verdicts
+from orchestrator.contracts import Contract, Finding, Problem, Synthesis
 from orchestrator.events import Ask
-from orchestrator.materials import Critique, Digest, Judgement, Verdicts
 from orchestrator.rules import context, verifying
 from orchestrator.rules import gathering as material
-from orchestrator.rules.calls import fitting_call, free_call
+from orchestrator.rules.reserving import fitting_call, free_call
 from orchestrator.rules.settling import update
 from orchestrator.rules.state import State
 
@@ -68,7 +73,7 @@ def _next_verification(state: State) -> Ask | None:
     for place in range(verifying.batches(state)):
         ask = _optional(
             state,
-            "verify",
+            VERIFY,
             f"verify-{place + 1}",
             partial(verifying.material, state, place),
             place=place,
@@ -85,7 +90,7 @@ def _next_digest(state: State) -> Ask | None:
             continue
         ask = _optional(
             state,
-            "digest",
+            DIGEST,
             f"digest-{finding.subtask_id}",
             partial(material.for_digest, state, (finding,)),
             subject=finding.subtask_id,
@@ -106,7 +111,7 @@ def _next_roll(state: State) -> Ask | None:
             continue
         ask = _optional(
             state,
-            "digest",
+            DIGEST,
             f"digest-{_roll(state, place)}",
             partial(material.for_digest, state, batch),
             place=place,
@@ -126,7 +131,7 @@ def _next_selection(state: State) -> Ask | None:
     if state.plan.strategy != "select" or len(state.usable) < 2:
         return None
     question = state.plan.synthesis_instruction or state.goal.text
-    return _optional(state, "judge", "judge", partial(material.for_judge, state, question))
+    return _optional(state, JUDGE, "judge", partial(material.for_judge, state, question))
 
 
 # ---------------------------------------------------------------- the synthesis and after
@@ -137,10 +142,10 @@ def _synthesis(state: State) -> Ask:
     if not (state.finishing.by_template or over):
         for share in (1, NARROW_SHARE):
             wanted = material.for_synthesis(state, context.room(state) // share)
-            ask = fitting_call(state, "synthesize", "synthesize", wanted, keep=False)
+            ask = fitting_call(state, SYNTHESIZE, "synthesize", wanted, keep=False)
             if state.ledger.fits(ask.amount, keep=False):
                 return ask
-    return free_call(state, "synthesize", "synthesize", material.for_synthesis(state))
+    return free_call(state, SYNTHESIZE, "synthesize", material.for_synthesis(state))
 
 
 def _next_conflict(state: State) -> Ask | None:
@@ -151,7 +156,7 @@ def _next_conflict(state: State) -> Ask | None:
         question = f"Which side of this contradiction is right? {conflict}"
         ask = _optional(
             state,
-            "judge",
+            JUDGE,
             f"judge-conflict{place + 1}",
             partial(material.for_judge, state, question),
             place=place,
@@ -162,7 +167,7 @@ def _next_conflict(state: State) -> Ask | None:
 
 
 def _critique(state: State) -> Ask | None:
-    return _optional(state, "critique", "critique", partial(material.for_critique, state))
+    return _optional(state, CRITIQUE, "critique", partial(material.for_critique, state))
 
 
 def _revision(state: State) -> Ask | None:
@@ -172,13 +177,13 @@ def _revision(state: State) -> Ask | None:
     if hopeless or not (serious or finishing.conflicts):
         return None
     wanted = material.for_synthesis(state, context.room(state))
-    ask = fitting_call(state, "synthesize", "synthesize", wanted, keep=False)
+    ask = fitting_call(state, SYNTHESIZE, "synthesize", wanted, keep=False)
     return ask if state.ledger.fits(ask.amount, keep=False) else None
 
 
 def _optional(
     state: State,
-    kind: CallKind,
+    kind: AnyKind,
     purpose: str,
     gathered: Callable[[Problem | None], Contract],
     *,

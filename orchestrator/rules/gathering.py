@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
+from orchestrator.calls.critique import CritiqueMaterial
+from orchestrator.calls.digest import DigestMaterial
+from orchestrator.calls.judge import JudgeMaterial
+from orchestrator.calls.plan import PlanMaterial
+from orchestrator.calls.refine import RefineMaterial
+from orchestrator.calls.replan import ReplanMaterial, Standing
+from orchestrator.calls.review import ReviewMaterial
+from orchestrator.calls.synthesize import SynthesisMaterial
+from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Contract, Finding, Problem
-from orchestrator.materials import (
-    CritiqueMaterial,
-    DigestMaterial,
-    JudgeMaterial,
-    PlanMaterial,
-    RefineMaterial,
-    ReplanMaterial,
-    ReviewMaterial,
-    Standing,
-    SynthesisMaterial,
-    WorkMaterial,
-)
 from orchestrator.rules import context, verifying
 from orchestrator.rules.state import Progress, State, passes_on
 

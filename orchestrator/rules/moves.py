@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from orchestrator.contracts import CallKind
+from orchestrator.calls.plan import PLAN
+from orchestrator.calls.refine import REFINE
+from orchestrator.calls.replan import REPLAN
+from orchestrator.calls.review import REVIEW
+from orchestrator.calls.work import WORK
 from orchestrator.events import (
     Ask,
     AskPerson,
@@ -18,11 +22,10 @@ from orchestrator.events import (
     UseTool,
 )
 from orchestrator.money import keeping
-from orchestrator.policies import POLICIES
 from orchestrator.rules import finishing, graph, outages, teams
 from orchestrator.rules import gathering as material
-from orchestrator.rules.calls import fitting_call, free_call
 from orchestrator.rules.reducer import apply
+from orchestrator.rules.reserving import fitting_call, free_call
 from orchestrator.rules.settling import held_back
 from orchestrator.rules.state import Progress, State
 from orchestrator.rules.work_calls import work_call
@@ -83,8 +86,8 @@ def _plan(state: State) -> Move | None:
         return None
     wanted = material.for_plan(state)
     if wanted.ready is not None or not state.goal.use_models:
-        return free_call(state, "plan", "plan", wanted)
-    ask = fitting_call(state, "plan", "plan", wanted)
+        return free_call(state, PLAN, "plan", wanted)
+    ask = fitting_call(state, PLAN, "plan", wanted)
     if not state.ledger.fits(ask.amount):
         if state.short:
             return None
@@ -119,7 +122,7 @@ def _cut_ending(state: State) -> Move | None:
 def _replan(state: State) -> Move | None:
     if not state.replanning.setbacks or state.asking("replan") or state.out_of_reach:
         return None
-    ask = fitting_call(state, "replan", "replan", material.for_replan(state))
+    ask = fitting_call(state, REPLAN, "replan", material.for_replan(state))
     return ask if state.ledger.fits(ask.amount) else None
 
 
@@ -193,7 +196,7 @@ def _start(state: State, progress: Progress) -> Move | None:
     if progress.stage != "work":
         return _affordable(state, _ask(state, progress))
     ask = work_call(state, progress)
-    less = ask.call.tier != progress.tier or ask.call.max_output < POLICIES["work"].max_output
+    less = ask.call.tier != progress.tier or ask.call.max_output < WORK.policy.max_output
     if less and state.ledger.reserved:
         # What is in flight may give back enough to ask as was planned.
         return None
@@ -218,6 +221,7 @@ def _out_of_money(state: State, why: str) -> Move:
 
 def _ask(state: State, progress: Progress) -> Ask:
     """A review of a draft, or a better instruction."""
-    kind: CallKind = "review" if progress.stage == "review" else "refine"
+    kind = REVIEW if progress.stage == "review" else REFINE
     wanted = material.for_subtask(state, progress)
-    return fitting_call(state, kind, f"{kind}-{progress.subtask.id}", wanted, progress=progress)
+    purpose = f"{kind.name}-{progress.subtask.id}"
+    return fitting_call(state, kind, purpose, wanted, progress=progress)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from orchestrator.calls.reach import ReachMaterial
 from orchestrator.contracts import Call, Tier, Unreached
 from orchestrator.events import Ask, Cut, Stop, Trouble
-from orchestrator.materials import ReachMaterial
 from orchestrator.money.ledger import Amount
 from orchestrator.rules.state import Outage, State
 

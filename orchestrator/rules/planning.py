@@ -8,9 +8,9 @@ from datetime import datetime
 from decimal import Decimal
 
 from orchestrator import policies
+from orchestrator.calls.replan import Change, Patch
 from orchestrator.contracts import Plan, Revision, RoleTier, Subtask, Usage
 from orchestrator.events import Stop
-from orchestrator.materials import Change, Patch
 from orchestrator.money.preview import predict
 from orchestrator.rules import graph
 from orchestrator.rules.settling import skip

@@ -12,6 +12,13 @@ from datetime import datetime
 from typing import TypeVar
 
 from orchestrator import policies
+from orchestrator.calls.critique import Critique
+from orchestrator.calls.digest import Digest
+from orchestrator.calls.judge import Judgement
+from orchestrator.calls.refine import Refined
+from orchestrator.calls.replan import Patch
+from orchestrator.calls.review import Review
+from orchestrator.calls.verify import Verdicts
 from orchestrator.contracts import (
     Bill,
     Call,
@@ -54,15 +61,6 @@ from orchestrator.events import (
     Unanswered,
     UseTool,
     WasReset,
-)
-from orchestrator.materials import (
-    Critique,
-    Digest,
-    Judgement,
-    Patch,
-    Refined,
-    Review,
-    Verdicts,
 )
 from orchestrator.money import keeping
 from orchestrator.rules import (

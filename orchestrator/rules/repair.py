@@ -9,8 +9,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from orchestrator import policies
+from orchestrator.calls.refine import Refined
+from orchestrator.calls.review import Review
 from orchestrator.contracts import Draft, Escalation, Problem, RoleCard, RoleTier
-from orchestrator.materials import Refined, Review
 from orchestrator.rules import graph
 from orchestrator.rules.settling import accept, settle, tried, update
 from orchestrator.rules.state import Progress, State

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from orchestrator.calls.replan import Patch, ReplanMaterial
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Plan, Subtask
-from orchestrator.materials import Patch, ReplanMaterial
 from orchestrator.rules import graph
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from orchestrator import policies
+from orchestrator.calls import KINDS
+from orchestrator.calls.reach import REACH
+from orchestrator.calls.work import WORK
 from orchestrator.contracts import LONGEST_CALL_SECONDS, Call
 from orchestrator.events import Ask, Flying, Prepare, StartTeam, UseTool
-from orchestrator.policies import POLICIES, Options
+from orchestrator.policies import PREPARE, USE_TOOL, Options
 from orchestrator.rules import outages
 from orchestrator.rules.state import State
 
@@ -17,18 +20,18 @@ def options_of(state: State, move: Flying) -> Options | None:
         case Prepare():
             # For a model it waits, like a call, until somebody serves the tier.
             total = policies.PREPARE_PATIENCE if state.goal.use_models else 0
-            return POLICIES["prepare"].options(policies.PREPARE_SECONDS, total=total)
+            return PREPARE.options(policies.PREPARE_SECONDS, total=total)
         case StartTeam():
             return None
         case UseTool():
             # The tool ends itself at the limit and says so; this only catches one that does not.
-            return POLICIES["use_tool"].options(limit + policies.TOOL_MARGIN_SECONDS)
+            return USE_TOOL.options(limit + policies.TOOL_MARGIN_SECONDS)
         case Ask(call=call) if call.kind == "reach":
             left = outages.seconds_left(state)
-            return POLICIES["reach"].options(min(left, policies.REACH_SECONDS), total=left)
+            return REACH.policy.options(min(left, policies.REACH_SECONDS), total=left)
         case Ask(call=call):
             attempts = 0 if call.model else policies.FREE_ATTEMPTS
-            return POLICIES[call.kind].options(_seconds(call, limit), attempts=attempts)
+            return KINDS[call.kind].policy.options(_seconds(call, limit), attempts=attempts)
 
 
 def _seconds(call: Call, limit: int) -> float:
@@ -36,6 +39,6 @@ def _seconds(call: Call, limit: int) -> float:
     twice the room. All other calls take what their room needs.
     """
     if call.kind == "work":
-        room = max(call.max_output, 1) / POLICIES["work"].max_output
+        room = max(call.max_output, 1) / WORK.policy.max_output
         return min(limit * max(room, 1.0), LONGEST_CALL_SECONDS)
     return max(policies.CALL_SECONDS, call.max_output // policies.OUTPUT_TOKENS_PER_SECOND)

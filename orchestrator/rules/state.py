@@ -10,10 +10,12 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from orchestrator import policies
+from orchestrator.calls.critique import Issue
+from orchestrator.calls.judge import Judgement
+from orchestrator.calls.verify import Verdicts
 from orchestrator.contracts import (
     Bill,
     Briefing,
-    CallKind,
     Draft,
     Finding,
     Given,
@@ -34,7 +36,6 @@ from orchestrator.contracts import (
     Usage,
 )
 from orchestrator.events import Ask, Flying, Stop, StopReason
-from orchestrator.materials import Issue, Judgement, Verdicts
 from orchestrator.money.ledger import Ledger
 from orchestrator.policies import Options
 from orchestrator.view import Phase, Preview
@@ -258,7 +259,7 @@ class State:
         """Whether no model can be asked now, because the endpoint does not answer."""
         return self.outage is not None and not self.outage.found
 
-    def asking(self, kind: CallKind) -> bool:
+    def asking(self, kind: str) -> bool:
         """Whether a call of this kind is in flight."""
         return any(_asks(flight, kind) for flight in self.flights.values())
 
@@ -342,7 +343,7 @@ def first_state(run_id: str, goal: Goal, started: datetime, first_run_id: str) -
     return State(run_id, goal, started, started, ledger, first_run_id, heard=goal.heard)
 
 
-def _asks(flight: Flight, kind: CallKind) -> bool:
+def _asks(flight: Flight, kind: str) -> bool:
     return isinstance(flight.move, Ask) and flight.move.call.kind == kind
 
 

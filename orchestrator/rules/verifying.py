@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from orchestrator import policies
+from orchestrator.calls.verify import Place, Verdicts, VerifyMaterial
 from orchestrator.contracts import PinnedInput, Problem, Remark
-from orchestrator.materials import Place, Verdicts, VerifyMaterial
 from orchestrator.remarks import is_credential, merged_remarks, ranked, remarks_of
 from orchestrator.rules.state import State
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from orchestrator.calls.work import WORK
 from orchestrator.contracts import Tier
 from orchestrator.events import Ask
 from orchestrator.rules import gathering as material
-from orchestrator.rules.calls import paid_call, tiers
+from orchestrator.rules.reserving import paid_call, tiers
 from orchestrator.rules.state import Progress, State
 
 
@@ -29,7 +30,7 @@ def _ask(state: State, progress: Progress, tier: Tier, *, smaller: bool = False)
     what = "repair" if f"work-{subtask.id}" in state.broken else "work"
     return paid_call(
         state,
-        "work",
+        WORK,
         f"{what}-{subtask.id}",
         material.for_work(state, progress),
         tier=tier,

@@ -11,7 +11,8 @@ import shlex
 from collections.abc import Mapping
 from decimal import Decimal
 
-from orchestrator.contracts import Call, CallKind, Subtask
+from orchestrator.calls import KINDS
+from orchestrator.contracts import Call, Subtask
 from orchestrator.harmless import harmless
 from orchestrator.text import code_span, for_markdown, visible
 from orchestrator.view import Phase, Preview, PreviewRow, Question, Row, RunView
@@ -29,20 +30,6 @@ CELL = 80
 PAD = "\N{NO-BREAK SPACE}" * 3
 ANSWER_CHARACTERS = 8_000
 """Of the answer, on the board; Temporal refuses details of more than 20,000 bytes."""
-PURPOSES: Mapping[CallKind, str] = {
-    "plan": "what to do, by whom",
-    "replan": "what else to do",
-    "judge": "which one holds",
-    "verify": "whether remarks hold",
-    "synthesize": "one answer from all findings",
-    "critique": "what the answer lacks",
-}
-WITHOUT_MODEL: Mapping[CallKind, str] = {
-    "plan": "the ready plan",
-    "synthesize": "merge by template",
-}
-
-
 PHASES: Mapping[Phase, str] = {
     "preparing": "getting ready",
     "planning": "making a plan",
@@ -150,9 +137,10 @@ def price(view: RunView) -> str:
 
 def call_summary(call: Call) -> str:
     """The timeline's line for a model call, after its activity type: `t3 analyst · sonnet · 2`."""
+    kind = KINDS[call.kind]
     if call.model is None:
-        return WITHOUT_MODEL.get(call.kind, "no model")
-    what = f"{call.subtask_id} {call.role}" if call.subtask_id else PURPOSES.get(call.kind, "")
+        return kind.free_words or "no model"
+    what = f"{call.subtask_id} {call.role}" if call.subtask_id else kind.words
     if call.mending:
         what = f"{what.strip()}, its shape mended"
     number = str(call.number) if call.number > 1 else ""

@@ -9,8 +9,8 @@ from markdown_it import MarkdownIt
 
 from activities.assembly import TEMPLATES
 from activities.code_review.answer import MOST_PER_FILE, MOST_SHOWN
+from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.contracts import Escalation, Finding, Omission, Remark, Subtask, Synthesis
-from orchestrator.materials import SynthesisMaterial
 from orchestrator.remarks import merged_remarks
 from orchestrator.text import code_span, for_terminal
 

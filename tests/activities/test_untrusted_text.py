@@ -20,10 +20,10 @@ from markdown_it import MarkdownIt
 from activities.code_review.findings import MOST_REMARKS
 from activities.code_review.redact import Redactor, redact
 from activities.code_review.sharing import fair_share
-from activities.prompts.user_turns import envelope
 from cli.commands import completion
 from deployment.address import address_of, withheld_of
 from deployment.known_secrets import KnownSecrets
+from orchestrator.envelopes import envelope
 from orchestrator.harmless import harmless, quoted
 from orchestrator.text import for_json
 from repositories import Bench, Repository, remarks_of

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import get_args
 
 import pytest
 
 from boards import row, view
-from orchestrator.contracts import Call, CallKind, ModelCard, Subtask
+from orchestrator.calls import KINDS
+from orchestrator.contracts import Call, ModelCard, Subtask
 from orchestrator.view import Question
 from orchestrator.views.board import ANSWER_CHARACTERS, board, call_summary, tool_summary
 
@@ -102,7 +102,7 @@ def test_a_line_of_the_timeline_says_more_than_its_activity_type(
 
 
 def test_a_call_of_every_kind_has_its_line() -> None:
-    for kind in get_args(CallKind):
+    for kind in KINDS:
         call = Call(purpose="x", kind=kind, model=MODEL)
         assert call_summary(call)
 

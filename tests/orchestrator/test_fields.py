@@ -5,6 +5,7 @@ environment can set is read somewhere by the code that runs.
 from __future__ import annotations
 
 import ast
+import importlib
 from collections.abc import Iterator, Mapping
 from functools import cache
 
@@ -14,7 +15,7 @@ from pydantic import BaseModel
 from activities.catalogue import FrontMatter, PlaybookFile, PlaybookInput
 from deployment.settings import HOME, Settings
 from deployment.temporal import Target
-from orchestrator import answers, contracts, materials
+from orchestrator import contracts
 from orchestrator.contracts import Approval, Check, Goal, GoalInput, Limits, Plan, RoleCard, Subtask
 from orchestrator.rules.state import State
 
@@ -103,9 +104,13 @@ def test_each_field_that_somebody_can_set_is_read(model: type[BaseModel], field:
     assert found, f"nobody reads {model.__name__}.{field} of {holders}: it goes, or is refused"
 
 
+MODULES = [
+    f"orchestrator.calls.{path.stem}"
+    for path in sorted((HOME / "orchestrator/calls").glob("[a-z]*.py"))
+]
 CONTRACTS = [
     each
-    for module in (contracts, materials, answers)
+    for module in (contracts, *map(importlib.import_module, MODULES))
     for each in vars(module).values()
     if isinstance(each, type) and issubclass(each, BaseModel) and each.__module__ == module.__name__
 ]

@@ -11,6 +11,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from driving import BRIEFING, ROLES, STRENGTH, TEAM, Drive, subtask
+from orchestrator.calls.judge import Judgement
+from orchestrator.calls.replan import Change, Patch, ReplanMaterial
 from orchestrator.contracts import (
     Draft,
     Limits,
@@ -31,7 +33,6 @@ from orchestrator.events import (
     Unanswered,
     UseTool,
 )
-from orchestrator.materials import Change, Judgement, Patch, ReplanMaterial
 from orchestrator.rules import revision
 from orchestrator.views import reporting
 from outcomes import AMPLE, DRAFTS, PLANNED, PROBLEMS, TROUBLES, WORK_OUTCOMES, comes_back, value_of

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 from driving import BRIEFING, ROLES, Drive, model, subtask
 from orchestrator import policies
+from orchestrator.calls.replan import Change, Patch
 from orchestrator.contracts import Plan, Tier
 from orchestrator.events import Ask
-from orchestrator.materials import Change, Patch
 from orchestrator.rules import revision
 from orchestrator.views import reporting
 from outcomes import AMPLE, begun, end, in_flight, wait_until_cut

@@ -10,10 +10,10 @@ import pytest
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
 
 from driving import START
-from orchestrator.policies import POLICIES
+from orchestrator.calls.work import WORK
 from orchestrator.recorded.troubles import trouble
 
-OPTIONS = POLICIES["work"].options(60)
+OPTIONS = WORK.policy.options(60)
 
 
 def ended(cause: Exception, started: int = 0) -> ActivityError:

@@ -5,7 +5,7 @@ What Temporal says of such an end is noted here from a real server.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,9 +17,11 @@ from temporalio.worker import Worker
 
 from bench.clients import outcome
 from conftest import Handle, Runs
+from orchestrator.calls import KINDS
+from orchestrator.calls.work import WORK
 from orchestrator.contracts import Goal, Report
 from orchestrator.errors import NotBilled
-from orchestrator.policies import POLICIES, Options, Policy
+from orchestrator.policies import Options, Policy
 from scripted import ScriptedModel, ready, subtask
 
 pytestmark = pytest.mark.anyio
@@ -44,8 +46,8 @@ class Brief(Policy):
 @pytest.fixture
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before `runs`, so that its histories are replayed by the same table."""
-    row = POLICIES["work"]
-    monkeypatch.setitem(POLICIES, "work", Brief(row.tier, row.max_output, schedule_to_close=4))
+    row = Brief(WORK.policy.tier, WORK.policy.max_output, schedule_to_close=4)
+    monkeypatch.setitem(KINDS, "work", replace(WORK, policy=row))
 
 
 class Taken:

@@ -21,7 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deployment.settings import HOME
-from orchestrator.answers import Answer, PlanAnswer, to_plan
+from orchestrator.calls.kind import Answer
+from orchestrator.calls.plan import PlanAnswer, to_plan
 from orchestrator.contracts import Usage
 from simulator import Rule, Script, Simulator, answers
 from simulator.answers import answer, call_of

@@ -12,7 +12,7 @@ from activities.asking.prices import Prices
 from activities.claude.adapter import Claude
 from activities.seam import ModelRequest
 from deployment.settings import Settings
-from orchestrator.answers import WorkAnswer
+from orchestrator.calls.work import WorkAnswer
 from orchestrator.contracts import Bill, Capabilities
 from orchestrator.errors import OrchestrationError
 from simulator import Rule, Script, Simulator

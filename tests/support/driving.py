@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 
+from orchestrator.calls.replan import ReplanMaterial
 from orchestrator.contracts import (
     Bill,
     Briefing,
@@ -48,7 +49,6 @@ from orchestrator.events import (
     Unanswered,
     UseTool,
 )
-from orchestrator.materials import ReplanMaterial
 from orchestrator.money.ledger import Amount
 from orchestrator.rules import gathering as material
 from orchestrator.rules import graph, steering

@@ -6,6 +6,11 @@ from decimal import Decimal
 from typing import Any
 
 from driving import Drive, bill_of, subtask
+from orchestrator.calls.critique import Critique, Issue
+from orchestrator.calls.digest import Digest
+from orchestrator.calls.judge import Judgement
+from orchestrator.calls.refine import Refined
+from orchestrator.calls.review import Review
 from orchestrator.contracts import (
     Bill,
     Draft,
@@ -19,7 +24,6 @@ from orchestrator.contracts import (
     Usage,
 )
 from orchestrator.events import Answered, Ask, ToolEnded, Trouble, Unanswered, UseTool
-from orchestrator.materials import Critique, Digest, Issue, Judgement, Refined, Review
 
 
 def draft(flight_id: str, **fields: Any) -> Draft:

@@ -13,8 +13,8 @@ from activities.repositories.scratch import Snapshot, Snapshots
 from activities.repositories.snapshot import take
 from deployment.roots import Root
 from deployment.storage import DirectoryStore
+from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Draft, PinnedInput, Remark, Subtask
-from orchestrator.materials import WorkMaterial
 
 GIT = shutil.which("git") or "git"
 

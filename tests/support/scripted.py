@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from activities.seam import ModelAnswer, ModelRequest
-from orchestrator.answers import PlanAnswer, to_plan
+from orchestrator.calls.plan import PlanAnswer, to_plan
 from orchestrator.contracts import Plan, Unreached, Usage
 from orchestrator.errors import CallRefused, EndpointUnreachable, NotBilled
 

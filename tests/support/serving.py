@@ -20,6 +20,8 @@ from temporalio.worker import WorkflowRunner
 import by_hand
 from by_hand import BEGAN, ONE_AT_A_TIME, Run, is_cut, team_is_never_started
 from driving import BRIEFING, subtask
+from orchestrator.calls.reach import Reached
+from orchestrator.calls.replan import Change, Patch
 from orchestrator.contracts import (
     Bill,
     Call,
@@ -43,7 +45,6 @@ from orchestrator.errors import (
     PossiblyBilled,
 )
 from orchestrator.events import Answered, Ask
-from orchestrator.materials import Change, Patch, Reached
 from orchestrator.money.ledger import Amount
 from orchestrator.rules.timers import moment
 from outcomes import DRAFTS, comes_back, value_of

@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import worker
 from activities.seam import Tool
 from deployment.storage import DirectoryStore
+from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Draft
-from orchestrator.materials import WorkMaterial
 
 SECONDS = {
     "bugs": 0.1,

@@ -25,9 +25,9 @@ from deployment.storage import DirectoryStore
 from deployment.temporal import plugin
 from driving import BRIEFING
 from driving import subtask as subtask_of
+from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Call, Goal, GoalInput, PinnedInput, Report
 from orchestrator.errors import BlobLost, PossiblyBilled
-from orchestrator.materials import WorkMaterial
 from orchestrator.policies import TRANSPORT_TRIES
 from scripted import Line, ScriptedModel, ready, subtask, synthesizes, works
 

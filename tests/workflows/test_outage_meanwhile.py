@@ -13,6 +13,8 @@ from bench.clients import outcome
 from conftest import Runs, seen
 from driving import BRIEFING, Drive
 from driving import subtask as subtask_of
+from orchestrator.calls.reach import Reached
+from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import (
     Draft,
     Plan,
@@ -22,7 +24,6 @@ from orchestrator.contracts import (
     Unreached,
 )
 from orchestrator.events import Answered, Ask, TeamWaits, Trouble, Unanswered
-from orchestrator.materials import Reached, WorkMaterial
 from orchestrator.rules import outages
 from orchestrator.view import Question
 from outage import goal, paid, tell, waits

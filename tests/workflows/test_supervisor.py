@@ -13,9 +13,9 @@ from activities.catalogue import Catalogue
 from activities.seam import ModelAnswer
 from activities.use_tool import Tools
 from conftest import Runs
+from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Draft, Goal, GoalInput, Report
 from orchestrator.errors import ToolFailed
-from orchestrator.materials import WorkMaterial
 from scripted import USAGE, ScriptedModel, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

@@ -11,8 +11,8 @@ import pytest
 
 from activities.seam import ModelAnswer, ModelRequest
 from conftest import Runs
+from orchestrator.calls import KINDS as CALLS
 from orchestrator.contracts import Goal, Report, Usage
-from orchestrator.policies import POLICIES
 from scripted import Line, ScriptedModel, plans, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -83,7 +83,7 @@ async def test_each_kind_of_call_is_asked_once_more_with_twice_the_room(runs: Ru
     report = await run(runs, model, dollars="50")
     assert model.missed == []
     for kind in KINDS:
-        room = POLICIES[kind].max_output
+        room = CALLS[kind].policy.max_output
         assert model.limits(kind)[:2] == [room, 2 * room], kind
         assert model.limits(kind)[2:] in ([], [room]), kind
     assert report.answer == "done"
@@ -94,7 +94,7 @@ async def test_each_kind_of_call_is_asked_once_more_with_twice_the_room(runs: Ru
 async def test_what_is_cut_off_twice_has_failed_and_the_run_goes_on(kind: str, runs: Runs) -> None:
     model = CutOff(script(), left={kind: 2})
     report = await run(runs, model, dollars="50")
-    room = POLICIES[kind].max_output
+    room = CALLS[kind].policy.max_output
     assert model.limits(kind)[:2] == [room, 2 * room]
     assert 4 * room not in model.limits(kind), "the room is doubled once"
     assert report.status in ("complete", "complete_with_gaps")
@@ -108,7 +108,7 @@ async def test_without_money_for_twice_the_room_it_is_asked_with_as_much_as_befo
     lines = {"plan": [plans(subtask("t1"))], "t1": [works("one")]}
     model = CutOff({**lines, "synthesize": [synthesizes("done")]}, left={"synthesize": 1})
     report = await run(runs, model, dollars="0.45")
-    room = POLICIES["synthesize"].max_output
+    room = CALLS["synthesize"].policy.max_output
     assert model.limits("synthesize") == [room, room] and report.answer == "done"
     assert report.dollars is not None and report.dollars <= Decimal("0.45")
     assert report.model_calls == len(model.heard)

@@ -20,10 +20,9 @@ from activities.asking.journal import FileJournal
 from activities.asking.past import Past
 from activities.asking.replies import Shape
 from activities.seam import ModelAnswer, ModelRequest
-from orchestrator.answers import DigestAnswer
+from orchestrator.calls.digest import Digest, DigestAnswer, DigestMaterial
 from orchestrator.contracts import Bill, Call, ModelCard, Reply, Usage
 from orchestrator.errors import NotBilled, OrchestrationError, PossiblyBilled
-from orchestrator.materials import Digest, DigestMaterial
 from orchestrator.policies import FAULT_TRIES
 
 pytestmark = pytest.mark.anyio

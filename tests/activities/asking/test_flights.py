@@ -25,9 +25,9 @@ from activities.asking.journal import FileJournal
 from activities.asking.past import Past
 from activities.asking.replies import recorded
 from activities.seam import ModelAnswer, ModelRequest
+from orchestrator.calls.digest import Digest
 from orchestrator.contracts import Bill, Reply, Unreached
 from orchestrator.errors import EndpointUnreachable, NotBilled, OrchestrationError, PossiblyBilled
-from orchestrator.materials import Digest
 
 pytestmark = pytest.mark.anyio
 

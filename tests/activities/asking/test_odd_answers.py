@@ -36,7 +36,7 @@ from activities.claude.passage import ROOM
 from activities.claude.stream import MOST_TOKENS
 from activities.seam import ModelRequest
 from deployment.settings import Settings
-from orchestrator import answers
+from orchestrator.calls.work import WorkAnswer, WorkMaterial, to_draft
 from orchestrator.contracts import Bill, Call, Capabilities, Draft, ModelCard, Reply
 from orchestrator.errors import (
     CallRefused,
@@ -45,7 +45,6 @@ from orchestrator.errors import (
     OrchestrationError,
     PossiblyBilled,
 )
-from orchestrator.materials import WorkMaterial
 from scripted import subtask, works
 
 pytestmark = pytest.mark.anyio
@@ -65,7 +64,7 @@ CALL = Call(
     capabilities=PLAIN,
 )
 MATERIAL = WorkMaterial.model_validate({"subtask": subtask("t1") | {"tier": None}})
-SHAPE = Shape(answers.WorkAnswer, answers.to_draft)
+SHAPE = Shape(WorkAnswer, to_draft)
 TEXT = json.dumps(works("words enough to read"))
 DELTA = b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":%b}}'
 

@@ -24,9 +24,9 @@ from activities.prompts.files import system_prompts
 from activities.seam import ModelAnswer, ModelRequest
 from deployment.address import address_of
 from deployment.storage import DirectoryStore
+from orchestrator.calls.reach import Reached, ReachMaterial
 from orchestrator.contracts import Call
 from orchestrator.errors import CallRefused, NotBilled
-from orchestrator.materials import Reached, ReachMaterial
 from simulator import Simulator
 
 pytestmark = pytest.mark.anyio

@@ -14,9 +14,9 @@ from activities.prompts.files import system_prompts
 from deployment.storage import DirectoryStore
 from deployment.unread import unread
 from driving import ROLES, Drive, subtask
+from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Call, Check, Plan, Subtask
 from orchestrator.errors import CallRefused
-from orchestrator.materials import WorkMaterial
 from orchestrator.rules import graph
 from outcomes import begun, end
 

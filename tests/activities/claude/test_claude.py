@@ -15,7 +15,9 @@ from activities.claude.adapter import Claude
 from activities.claude.endpoint import find_capabilities
 from activities.claude.wire import shape
 from calling import KEY, PLAIN, REQUEST, claude, price
-from orchestrator.answers import PlanAnswer, SynthesisAnswer, WorkAnswer
+from orchestrator.calls.plan import PlanAnswer
+from orchestrator.calls.synthesize import SynthesisAnswer
+from orchestrator.calls.work import WorkAnswer
 from orchestrator.contracts import Capabilities
 from orchestrator.errors import PossiblyBilled
 from plain_endpoint import PlainEndpoint, serving

@@ -24,9 +24,9 @@ from activities.code_review.lens import Analyser, Command, Grade, Parsed, Sighti
 from activities.code_review.lenses import analysers, lens_tools
 from activities.code_review.redact import redact
 from activities.process import MEMORY_LIMIT, ProgramStopped, run
+from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Draft, Subtask
 from orchestrator.errors import ToolFailed
-from orchestrator.materials import WorkMaterial
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = pytest.mark.anyio

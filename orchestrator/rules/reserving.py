@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from orchestrator import policies
+from orchestrator.calls.kind import AnyKind
 from orchestrator.contracts import (
     Briefing,
     Call,
-    CallKind,
     Contract,
     ModelCard,
     RoleCard,
@@ -20,7 +20,6 @@ from orchestrator.contracts import (
     Tier,
 )
 from orchestrator.events import Ask
-from orchestrator.materials import VerifyMaterial, WorkMaterial
 from orchestrator.money.ledger import Amount
 from orchestrator.money.pricing import worst
 from orchestrator.rules.state import Progress, State
@@ -47,15 +46,15 @@ def tiers(brief: Briefing, first: Tier) -> Iterator[Tier]:
         tier = CHEAPER.get(tier)
 
 
-def free_call(state: State, kind: CallKind, purpose: str, material: Contract) -> Ask:
+def free_call(state: State, kind: AnyKind, purpose: str, material: Contract) -> Ask:
     """A call that asks no model and costs nothing."""
-    call = Call(kind=kind, purpose=purpose, number=state.next_number(purpose))
+    call = Call(kind=kind.name, purpose=purpose, number=state.next_number(purpose))
     return Ask(call, material, Amount())
 
 
 def fitting_call(
     state: State,
-    kind: CallKind,
+    kind: AnyKind,
     purpose: str,
     material: Contract,
     *,
@@ -66,7 +65,7 @@ def fitting_call(
     can be paid now; the cheapest there is where none can.
     """
     ask = None
-    for tier in tiers(state.brief, policies.POLICIES[kind].tier):
+    for tier in tiers(state.brief, kind.policy.tier):
         ask = paid_call(
             state, kind, purpose, material, tier=tier, progress=progress, keep=keep, smaller=True
         )
@@ -78,7 +77,7 @@ def fitting_call(
 
 def paid_call(
     state: State,
-    kind: CallKind,
+    kind: AnyKind,
     purpose: str,
     material: Contract,
     *,
@@ -93,11 +92,11 @@ def paid_call(
     A call whose last answer was cut off gets twice the room, if that can be paid. With `smaller`,
     one whose whole room cannot be paid gets less.
     """
-    policy = policies.POLICIES[kind]
+    policy = kind.policy
     model = state.brief.model(tier or policy.tier)
-    tokens = input_tokens(material) + (role.prompt_bytes if role else 0)
+    tokens = input_tokens(kind, material) + (role.prompt_bytes if role else 0)
     tokens = max(tokens, state.needed.get(f"{purpose}/{model.tier}", 0))
-    subject = f"{kind}-{progress.subtask.id}" if progress else purpose
+    subject = f"{kind.name}-{progress.subtask.id}" if progress else purpose
     cut_off = subject in state.roomier
     most = [2 * policy.max_output] if cut_off else []
     # What was cut off is not asked for again with as little, while a cheaper model has the room.
@@ -109,7 +108,7 @@ def paid_call(
         if state.ledger.fits(amount, keep=keep):
             break
     call = Call(
-        kind=kind,
+        kind=kind.name,
         purpose=purpose,
         number=state.next_number(purpose),
         subtask_id=progress.subtask.id if progress else "",
@@ -132,7 +131,7 @@ def reservation(model: ModelCard, tokens: int, max_output: int) -> Amount:
     return Amount(worst(model, tokens, max_output) or Decimal(0), 1, tokens + max_output)
 
 
-def input_tokens(material: Contract) -> int:
+def input_tokens(kind: AnyKind, material: Contract) -> int:
     """The tokens that are reserved for a prompt made of this material, its inputs' content
     included. A prompt that may have more is counted before it leaves.
     """
@@ -142,10 +141,7 @@ def input_tokens(material: Contract) -> int:
     waits = {"__all__": {"waited"}}
     unsaid = {"findings": waits, "dependencies": waits}
     size = len(material.model_dump_json(exclude_defaults=True, exclude=unsaid).encode())
-    if isinstance(material, WorkMaterial):
-        size += sum(pinned.size for pinned in material.inputs if pinned.kind != "repository")
-    if isinstance(material, VerifyMaterial):
-        size += len(material.remarks) * policies.EXCERPT_BYTES
+    size += kind.beyond(material)
     surely = min(size, policies.UNCOUNTED_BYTES)
     rest = (size - surely) // policies.BYTES_PER_TOKEN
     return surely + rest + policies.PROMPT_OVERHEAD_TOKENS

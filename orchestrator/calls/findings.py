@@ -1,0 +1,24 @@
+"""How findings stand in a user turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from orchestrator.contracts import Finding
+from orchestrator.envelopes import envelope
+
+
+def told(findings: Iterable[Finding]) -> list[str]:
+    """Each finding in an envelope, failures with why."""
+    return [envelope(_label(each), each.digest or each.content or each.why) for each in findings]
+
+
+def passed_on(finding: Finding) -> str:
+    """What a finding hands on: its content, or the partial of an escalation."""
+    if finding.status == "escalated" and finding.escalation:
+        return finding.escalation.partial
+    return finding.content
+
+
+def _label(finding: Finding) -> str:
+    return f"subtask {finding.subtask_id}, {finding.status}, confidence {finding.confidence}"

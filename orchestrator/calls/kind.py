@@ -1,0 +1,75 @@
+"""What a kind of call is: one value that says all that the rest of the house must know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from orchestrator.contracts import Contract, Reply
+from orchestrator.policies import Policy
+
+
+class Answer(BaseModel):
+    """Base of every shape that a model fills: closed objects, so `additionalProperties` is false in
+    the schema.
+
+    Structured outputs are smallest and surest without choices: all fields required, no defaults, no
+    Optional, no unions, no dictionaries, no recursion. An empty string stands for nothing; the case
+    of an enum's letters is not guaranteed.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _lower(value: Any) -> Any:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+AnyCase = BeforeValidator(_lower)
+"""Of an enum in an answer."""
+
+
+def percent(value: int) -> int:
+    """Clamp a model's confidence to 0–100."""
+    return max(0, min(100, value))
+
+
+Asked = TypeVar("Asked", bound=Answer)
+Material = TypeVar("Material", bound=Contract)
+Value = TypeVar("Value", bound=Contract)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind(Generic[Value]):
+    """A call of the supervisor: `name` is that of its activity, the method of `Agents`."""
+
+    name: str
+    reply: type[Reply[Value]]
+    """What its activity returns."""
+    policy: Policy
+    words: str = ""
+    """What it is for, as the timeline says it where no subtask does."""
+    free_words: str = ""
+    """As `words`, where it is answered without a model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelKind(Kind[Value], Generic[Material, Asked, Value]):
+    """A call that asks a model."""
+
+    answer: type[Asked]
+    """The shape that the model fills."""
+    value: Callable[[Asked, Material], Value]
+    """What the answer means. ValueError: it is malformed, for this reason."""
+    prompt: str
+    """The file of its system prompt in `prompts/`."""
+    turn: Callable[..., str]
+    """The user turn, made of the material and of what the worker adds to it."""
+    beyond: Callable[[Material], int] = lambda _: 0
+    """The bytes that the worker adds to the material, at most."""
+
+
+AnyKind = ModelKind[Any, Any, Any]

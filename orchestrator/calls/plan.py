@@ -1,0 +1,129 @@
+"""A goal becomes a graph of subtasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from orchestrator.calls.kind import Answer, AnyCase, ModelKind
+from orchestrator.contracts import (
+    Check,
+    CheckKind,
+    Contract,
+    PinnedInput,
+    Plan,
+    Reply,
+    RoleCard,
+    Strategy,
+    Subtask,
+)
+from orchestrator.envelopes import envelope, section
+from orchestrator.policies import model_policy
+
+
+class CheckAnswer(Answer):
+    kind: Annotated[CheckKind, AnyCase]
+    argument: str
+
+
+class SubtaskAnswer(Answer):
+    id: str
+    title: str
+    instruction: str
+    inputs: list[str]
+    role: str
+    tier: Annotated[Literal["haiku", "sonnet", ""], AnyCase]
+    depends_on: list[str]
+    acceptance_criteria: str
+    checks: list[CheckAnswer]
+
+
+class PlanAnswer(Answer):
+    subtasks: list[SubtaskAnswer]
+    goal: str
+    strategy: Annotated[Strategy, AnyCase]
+    synthesis_instruction: str
+
+
+class PlanMaterial(Contract):
+    """What `plan` works from."""
+
+    goal: str
+    ready: Plan | None = None
+    roles: tuple[RoleCard, ...] = ()
+    inputs: tuple[PinnedInput, ...] = ()
+    guidance: str = ""
+    subtask_limit: int = 6
+    errors: tuple[str, ...] = ()
+    """What was wrong with the previous plan; empty at the first go."""
+    asked: tuple[str, ...] = ()
+    """Fingerprints of what the runs above have planned."""
+
+
+def to_subtask(item: SubtaskAnswer) -> Subtask:
+    return Subtask(
+        id=item.id,
+        title=item.title,
+        instruction=item.instruction,
+        inputs=tuple(item.inputs),
+        role=item.role,
+        tier=item.tier or None,
+        depends_on=tuple(item.depends_on),
+        acceptance_criteria=item.acceptance_criteria,
+        checks=tuple(Check(kind=check.kind, argument=check.argument) for check in item.checks),
+    )
+
+
+def to_plan(answer: PlanAnswer) -> Plan:
+    """The plan a planner meant; whether it is valid is for `graph.problems` to say."""
+    return Plan(
+        goal=answer.goal,
+        strategy=answer.strategy,
+        synthesis_instruction=answer.synthesis_instruction,
+        subtasks=tuple(to_subtask(item) for item in answer.subtasks),
+    )
+
+
+def plan_prompt(material: PlanMaterial) -> str:
+    """The planner's user turn: goal, roles, inputs by preview, and what was wrong before."""
+    inputs = "\n\n".join(_preview(pinned) for pinned in material.inputs) or "none"
+    parts = [
+        section("goal", material.goal),
+        f"Roles you may assign:\n{menu(material.roles)}",
+        f"Inputs of the goal, by name:\n{inputs}",
+        f"At most {material.subtask_limit} subtasks.",
+    ]
+    if material.guidance:
+        parts.append(f"Guidance of this playbook:\n{material.guidance}")
+    if material.errors:
+        listed = "\n".join(f"- {error}" for error in material.errors)
+        wrong = envelope("errors of your previous plan", listed)
+        parts.append(f"Your previous plan was refused; mend every error:\n{wrong}")
+    return "\n\n".join(parts)
+
+
+def menu(roles: Iterable[RoleCard]) -> str:
+    """The roles that a planner may assign, one a line."""
+    return "\n".join(
+        f"- {role.name} ({role.tier}): {role.description}"
+        for role in roles
+        if role.tier in ("haiku", "sonnet")
+    )
+
+
+def _preview(pinned: PinnedInput) -> str:
+    head = f"- {pinned.name}: {pinned.kind}, {pinned.size} bytes"
+    return f"{head}; it begins:\n{envelope(f'input {pinned.name}', pinned.preview)}"
+
+
+PLAN: ModelKind[PlanMaterial, PlanAnswer, Plan] = ModelKind(
+    name="plan",
+    reply=Reply[Plan],
+    policy=model_policy("sonnet", 8_000, "medium"),
+    answer=PlanAnswer,
+    value=lambda answer, _: to_plan(answer),
+    prompt="planner",
+    turn=plan_prompt,
+    words="what to do, by whom",
+    free_words="the ready plan",
+)

@@ -1,0 +1,117 @@
+"""Changes to the part of a plan that has not finished."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from orchestrator.calls.kind import Answer, AnyCase, ModelKind
+from orchestrator.calls.plan import SubtaskAnswer, menu, to_subtask
+from orchestrator.contracts import (
+    Contract,
+    FindingStatus,
+    PinnedInput,
+    Plan,
+    Reply,
+    RoleCard,
+    Subtask,
+)
+from orchestrator.envelopes import envelope, section
+from orchestrator.policies import model_policy
+
+
+class ChangeAnswer(Answer):
+    op: Annotated[Literal["add", "replace", "drop"], AnyCase]
+    subtask: SubtaskAnswer
+    why: str
+
+
+class ReplanAnswer(Answer):
+    changes: list[ChangeAnswer]
+
+
+class Change(Contract):
+    """One change of a plan that runs. For `drop` only the subtask's id counts."""
+
+    op: Literal["add", "replace", "drop"]
+    subtask: Subtask
+    why: str = ""
+
+
+class Patch(Contract):
+    changes: tuple[Change, ...]
+
+
+class Standing(Contract):
+    """How far a subtask of the plan is, for whoever changes the plan."""
+
+    subtask_id: str
+    status: FindingStatus | Literal["waiting", "running"]
+    why: str = ""
+
+
+class ReplanMaterial(Contract):
+    """What `replan` works from: the plan as it stands, and what went wrong."""
+
+    goal: str
+    plan: Plan
+    standings: tuple[Standing, ...]
+    trouble: str
+    """The subtask that made it necessary, and why, in a sentence."""
+    roles: tuple[RoleCard, ...]
+    inputs: tuple[PinnedInput, ...] = ()
+    used_ids: tuple[str, ...] = ()
+    """Every id that this run has ever used: none may come again."""
+    addable: int = 0
+    """How many subtasks may be added."""
+    errors: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    """Fingerprints of what the runs above have planned."""
+
+
+def to_patch(answer: ReplanAnswer) -> Patch:
+    """The patch a planner meant; whether it may be applied is for `revision.problems` to say."""
+    return Patch(
+        changes=tuple(
+            Change(op=item.op, subtask=to_subtask(item.subtask), why=item.why)
+            for item in answer.changes
+        )
+    )
+
+
+def replan_prompt(material: ReplanMaterial) -> str:
+    standings = {each.subtask_id: each for each in material.standings}
+    lines = []
+    for subtask in material.plan.subtasks:
+        each = standings[subtask.id]
+        edges = ", ".join(subtask.depends_on) or "nothing"
+        said = f" ({each.why})" if each.why else ""
+        lines.append(
+            f"{subtask.id} [{each.status}{said}] role {subtask.role}, depends on {edges}: "
+            f"{subtask.instruction}"
+        )
+    inputs = ", ".join(pinned.name for pinned in material.inputs) or "none"
+    parts = [
+        section("goal", material.goal),
+        envelope("the plan as it stands", "\n".join(lines)),
+        envelope("what went wrong", material.trouble),
+        f"Roles you may assign:\n{menu(material.roles)}",
+        f"Inputs of the goal, by name: {inputs}",
+        f"Used ids: {', '.join(material.used_ids)}. At most {material.addable} may be added.",
+    ]
+    if material.errors:
+        listed = "\n".join(f"- {error}" for error in material.errors)
+        wrong = envelope("errors of your previous changes", listed)
+        parts.append(f"Your previous changes were refused; mend every error:\n{wrong}")
+    return "\n\n".join(parts)
+
+
+REPLAN: ModelKind[ReplanMaterial, ReplanAnswer, Patch] = ModelKind(
+    name="replan",
+    reply=Reply[Patch],
+    policy=model_policy("sonnet", 8_000, "medium"),
+    answer=ReplanAnswer,
+    value=lambda answer, _: to_patch(answer),
+    prompt="replanner",
+    turn=replan_prompt,
+    words="what else to do",
+)

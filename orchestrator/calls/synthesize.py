@@ -1,0 +1,103 @@
+"""The answer from all findings."""
+
+from __future__ import annotations
+
+from orchestrator.calls.findings import passed_on
+from orchestrator.calls.kind import Answer, ModelKind, percent
+from orchestrator.contracts import (
+    Contract,
+    Finding,
+    Omission,
+    Percent,
+    PinnedInput,
+    Problem,
+    Remark,
+    Reply,
+    Subtask,
+    Synthesis,
+)
+from orchestrator.envelopes import envelope, section
+from orchestrator.policies import model_policy
+
+
+class SynthesisAnswer(Answer):
+    answer: str
+    confidence: int
+    conflicts: list[str]
+    gaps: list[str]
+
+
+class SynthesisMaterial(Contract):
+    """What `synthesize` works from."""
+
+    goal: str
+    instruction: str = ""
+    template: str = "merge"
+    min_confidence: Percent = 0
+    subtasks: tuple[Subtask, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    inputs: tuple[PinnedInput, ...] = ()
+    not_run: tuple[Omission, ...] = ()
+    citable: tuple[str, ...] = ()
+    """Ids of the subtasks that found something for this answer: none else may be cited."""
+    cut: tuple[str, ...] = ()
+    """Ids of the findings that had to be cut to fit the supervisor's context."""
+    previous: str = ""
+    """In a revision: the answer that is to be revised."""
+    issues: tuple[str, ...] = ()
+    """In a revision: what the critic wants changed."""
+    judged: tuple[str, ...] = ()
+    """In a revision: contradictions and how they were judged."""
+    to_verify: int = 0
+    """How many remarks a model was to verify."""
+    verified: tuple[Remark, ...] = ()
+    """Those of them that one did, each with its verdict."""
+    broken: Problem | None = None
+    """The malformed answer that this call is to mend."""
+
+
+def to_synthesis(answer: SynthesisAnswer) -> Synthesis:
+    return Synthesis(
+        answer=answer.answer,
+        confidence=percent(answer.confidence),
+        conflicts=tuple(answer.conflicts),
+        gaps=tuple(answer.gaps),
+    )
+
+
+def synthesis_prompt(material: SynthesisMaterial) -> str:
+    """The synthesizer's user turn: goal, instruction, every finding, failures with their
+    reasons.
+    """
+    titles = {subtask.id: subtask.title for subtask in material.subtasks}
+    parts = [
+        section("goal", material.goal),
+        section("instruction", material.instruction or "Answer the goal."),
+    ]
+    for finding in material.findings:
+        label = f"subtask {finding.subtask_id} ({titles.get(finding.subtask_id, '')})"
+        if finding.status == "complete":
+            label += f", confidence {finding.confidence}"
+            parts.append(envelope(label, finding.digest or finding.content))
+        else:
+            text = f"{finding.why}\n{passed_on(finding)}".strip()
+            parts.append(envelope(f"{label}, {finding.status}", text))
+    if material.previous:
+        wanted = "\n".join((*material.issues, *material.judged))
+        parts.append(envelope("your previous answer", material.previous))
+        parts.append(envelope("what must change", wanted))
+        parts.append("Write the answer anew with these changes and no others.")
+    return "\n\n".join(parts)
+
+
+SYNTHESIZE: ModelKind[SynthesisMaterial, SynthesisAnswer, Synthesis] = ModelKind(
+    name="synthesize",
+    reply=Reply[Synthesis],
+    policy=model_policy("sonnet", 16_000, "medium"),
+    answer=SynthesisAnswer,
+    value=lambda answer, _: to_synthesis(answer),
+    prompt="synthesizer",
+    turn=synthesis_prompt,
+    words="one answer from all findings",
+    free_words="merge by template",
+)

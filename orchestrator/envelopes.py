@@ -1,0 +1,78 @@
+"""How what people, files, tools and models wrote stands in a prompt: in labelled envelopes, as data
+and never as an instruction.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from orchestrator.contracts import Problem
+
+WINDOW = 80
+"""Characters behind the first letter after a bracket within which its tag is looked for."""
+_FIRST = re.compile(r"[\W_]{0,64}+([^\W_])")
+_NOISE = re.compile(r"[^\w/]+")
+_BRACKET = re.compile(
+    "[<\u02c2\u1438\u2039\u2329\u276e\u276c\u2770\u27e8\u3008\u300a\u00ab\ufe64\uff1c\u227a\u22d6\u2a9e]"
+    r"|&(?:lt|#0*60|#[xX]0*3[cC]);?|\\u003[cC]|%3[cC]"
+)
+"""What is, looks like or decodes to the beginning of a mark."""
+_ALIKE = str.maketrans(
+    {
+        **dict.fromkeys("\u2044\u2215\u29f8\u29f5\u2571\\", "/"),
+        **dict(zip("асеіјморрѕтухаεικμνορτυℓı", "aceijmoppstyxaeikmvoptuli", strict=True)),
+    }
+)
+"""Slashes, and letters of other alphabets, that look like those of a tag."""
+LABEL = str.maketrans({'"': "'", "<": "(", ">": ")"})
+
+
+def envelope(source: str, text: str) -> str:
+    """Untrusted text between labelled marks that it cannot close itself."""
+    label = " ".join(source.translate(LABEL).split())
+    return f'<material source="{label}">\n{_unmarked("material", text)}\n</material>'
+
+
+def section(tag: str, text: str) -> str:
+    """What the agent is asked to do; it cannot close its own mark either."""
+    return f"<{tag}>\n{_unmarked(tag, text)}\n</{tag}>"
+
+
+def _unmarked(tag: str, text: str) -> str:
+    """A reader takes `< / Material >` for the mark as well, and what looks or decodes like it, so
+    none of its spellings is left: its bracket becomes a round one.
+    """
+
+    def unmarked(bracket: re.Match[str]) -> str:
+        first = _FIRST.match(text, bracket.end())
+        if first is None or _folded(first[1])[:1] != tag[0]:
+            return bracket[0]
+        return "(" if _reads_as(tag, text[bracket.end() : first.end() + WINDOW]) else bracket[0]
+
+    return _BRACKET.sub(unmarked, text)
+
+
+def _reads_as(tag: str, text: str) -> bool:
+    """Whether what follows a bracket is the tag, or its end, to somebody who only looks at it."""
+    return _NOISE.sub("", _folded(text)).lstrip("/").startswith(tag)
+
+
+def _folded(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFKD", text).casefold().translate(_ALIKE)
+
+
+def mend(prompt: str, broken: Problem | None) -> str:
+    """The same user turn, with the malformed answer that is to be mended."""
+    if broken is None:
+        return prompt
+    return "\n\n".join(
+        (
+            prompt,
+            envelope("your previous answer", broken.answer),
+            envelope("what is wrong with its form", broken.why),
+            "Give the same answer again in the right form.",
+        )
+    )
