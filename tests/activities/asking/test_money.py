@@ -25,7 +25,7 @@ FAULTS = (
 )
 
 
-@pytest.mark.parametrize("limits", [{"dollars": "0.10"}, {"model_calls": 14}, {"tokens": 100_000}])
+@pytest.mark.parametrize("limits", [{"dollars": "0.04"}, {"model_calls": 14}, {"tokens": 100_000}])
 async def test_twenty_parallel_subtasks_never_overshoot_together(
     runs: Runs, limits: dict[str, object]
 ) -> None:
