@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue, ValidationError
 
-from orchestrator.contracts import Finding, Remark, Severity
+from orchestrator.contracts import Finding, Remark, Severity, Sightings
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 ADJACENT = 1
@@ -27,11 +27,43 @@ SUBJECTS = {
 }  # fmt: skip
 
 
-def remarks_of(finding: Finding) -> list[Remark]:
-    """The remarks that a lens handed on; what is none is left out."""
+def of_a_lens(finding: Finding) -> bool:
+    """Whether what it found are remarks, if only none."""
+    return isinstance(finding.data.get("remarks"), list)
+
+
+def sightings_of(finding: Finding) -> Sightings:
+    """What a lens handed on. It may be of another version, or of no lens: what is no remark is left
+    out and counted, and a field that is not what it was takes its default.
+    """
     given = finding.data.get("remarks")
-    found = (_remark(item) for item in (given if isinstance(given, list) else ()))
-    return [remark for remark in found if remark is not None]
+    items = given if isinstance(given, list) else []
+    remarks = tuple(remark for item in items if (remark := _remark(item)) is not None)
+    said = {**finding.data, "remarks": remarks}
+    try:
+        found = Sightings.model_validate(said)
+    except ValidationError as error:
+        wrong = {each["loc"][0] for each in error.errors()}
+        found = Sightings.model_validate({key: said[key] for key in said if key not in wrong})
+    in_all = max(found.remarks_in_all, len(items))
+    return found.model_copy(update={"remarks_in_all": in_all})
+
+
+def remarks_of(finding: Finding) -> tuple[Remark, ...]:
+    """The remarks that a lens handed on; what is none is left out."""
+    return sightings_of(finding).remarks
+
+
+def in_a_line(finding: Finding) -> str:
+    """What a lens found, for a table; empty for what is no lens's. A table is drawn at every event:
+    remarks are counted, and none is read.
+    """
+    if nothing := finding.data.get("nothing_to_look_at"):
+        return f"nothing to look at: {nothing}"
+    remarks = finding.data.get("remarks")
+    if finding.status != "complete" or not isinstance(remarks, list):
+        return ""
+    return f"{len(remarks)} remark{'' if len(remarks) == 1 else 's'}"
 
 
 def _remark(item: JsonValue) -> Remark | None:

@@ -19,8 +19,8 @@ MOST_NAMES = 8
 
 
 @dataclass(frozen=True)
-class Review:
-    """The outcome of a review. `remarks` are ranked and above the least confidence."""
+class Outcome:
+    """Of a review. `remarks` are ranked and above the least confidence."""
 
     remarks: tuple[Remark, ...]
     below: int = 0
@@ -30,7 +30,7 @@ class Review:
     suppressed: int = 0
     cut: int = 0
     unread: int = 0
-    unread_reasons: dict[str, int] = field(default_factory=dict)
+    unread_why: dict[str, int] = field(default_factory=dict)
     not_parsed: tuple[str, ...] = ()
     files: int = 0
     """Text files in scope."""
@@ -44,46 +44,46 @@ class Review:
     """Titles of lenses that failed or were not run; why, the report's gaps say."""
 
 
-def write(review: Review) -> str:
+def write(outcome: Outcome) -> str:
     """The answer as Markdown."""
     parts = [
-        _headline(review),
-        _scope(review),
-        _verified(review),
-        *_by_file(review),
-        _refuted(review),
-        _rest(review),
-        _missing(review),
+        _headline(outcome),
+        _scope(outcome),
+        _verified(outcome),
+        *_by_file(outcome),
+        _refuted(outcome),
+        _rest(outcome),
+        _missing(outcome),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _standing(review: Review) -> list[Remark]:
+def _standing(outcome: Outcome) -> list[Remark]:
     """What no model has refuted."""
-    return [remark for remark in review.remarks if remark.verdict != "refuted"]
+    return [remark for remark in outcome.remarks if remark.verdict != "refuted"]
 
 
-def _verified(review: Review) -> str:
+def _verified(outcome: Outcome) -> str:
     """How far a model has verified the remarks; nothing in a run without models."""
-    if not review.to_verify:
+    if not outcome.to_verify:
         return ""
-    counts = Counter(remark.verdict for remark in review.remarks if remark.verdict)
+    counts = Counter(remark.verdict for remark in outcome.remarks if remark.verdict)
     said = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
-    left = review.to_verify - counts.total()
-    more = len(review.remarks) - review.to_verify
+    left = outcome.to_verify - counts.total()
+    more = len(outcome.remarks) - outcome.to_verify
     parts = [
         f"A model looked at the code around {many(counts.total(), 'remark')}: {said or 'none'}"
     ]
     if left:
-        parts.append(f"{left} of the first {review.to_verify} could not be verified")
+        parts.append(f"{left} of the first {outcome.to_verify} could not be verified")
     if more > 0:
         parts.append(f"the other {more} were not to be verified")
     return "; ".join(parts) + "."
 
 
-def _refuted(review: Review) -> str:
+def _refuted(outcome: Outcome) -> str:
     """What a model refuted, with its reason: nothing is lost by its word."""
-    refuted = [remark for remark in review.remarks if remark.verdict == "refuted"]
+    refuted = [remark for remark in outcome.remarks if remark.verdict == "refuted"]
     lines = []
     for remark in refuted:
         place = (
@@ -97,10 +97,10 @@ def _refuted(review: Review) -> str:
     return _list("Refuted by a model", lines)
 
 
-def _headline(review: Review) -> str:
-    standing = _standing(review)
+def _headline(outcome: Outcome) -> str:
+    standing = _standing(outcome)
     if not standing:
-        return f"**No remarks** at a confidence of {review.min_confidence} or more."
+        return f"**No remarks** at a confidence of {outcome.min_confidence} or more."
     counts = Counter(remark.severity for remark in standing)
     kinds = [
         many(counts["critical"], "critical", "critical"),
@@ -113,12 +113,12 @@ def _headline(review: Review) -> str:
     return f"**{total} in {many(files, 'file')}**: {listed}."
 
 
-def _scope(review: Review) -> str:
+def _scope(outcome: Outcome) -> str:
     """Which lens looked at how much, and which had nothing to look at: never more than was so."""
-    what = f"what differs from {review.base[:12]}" if review.base else "the tree"
-    parts = [f"In {what}: {many(review.files, 'file')} of text."]
+    what = f"what differs from {outcome.base[:12]}" if outcome.base else "the tree"
+    parts = [f"In {what}: {many(outcome.files, 'file')} of text."]
     by_count: dict[int, list[str]] = {}
-    for lens, count in review.looked:
+    for lens, count in outcome.looked:
         by_count.setdefault(count, []).append(lens)
     seen = [
         f"{names(lenses)} looked at {many(count, 'file')}"
@@ -127,7 +127,7 @@ def _scope(review: Review) -> str:
     if seen:
         parts.append(f"{'; '.join(seen)}.")
     by_reason: dict[str, list[str]] = {}
-    for lens, why in review.idle:
+    for lens, why in outcome.idle:
         by_reason.setdefault(why, []).append(lens)
     parts += [
         f"**Nothing to look at** for {names(lenses)}: {for_markdown(why)}."
@@ -136,12 +136,12 @@ def _scope(review: Review) -> str:
     return " ".join(parts)
 
 
-def _by_file(review: Review) -> Iterable[str]:
+def _by_file(outcome: Outcome) -> Iterable[str]:
     """The first remarks by rank, under their files, and counts of what is not shown."""
     shown: dict[str, list[Remark]] = {}
     left: Counter[str] = Counter()
     count = 0
-    for remark in _standing(review):
+    for remark in _standing(outcome):
         here = shown.get(remark.file, [])
         if count < MOST_SHOWN and len(here) < MOST_PER_FILE:
             shown.setdefault(remark.file, []).append(remark)
@@ -177,36 +177,36 @@ def _line(remark: Remark) -> str:
     return f"{line.rstrip('.')}. {remark.verdict.capitalize()} by a model: {why}."
 
 
-def _rest(review: Review) -> str:
+def _rest(outcome: Outcome) -> str:
     """What was counted and is not shown."""
     lines = []
-    if review.below:
+    if outcome.below:
         lines.append(
-            f"{many(review.below, 'remark')} below confidence {review.min_confidence}:"
+            f"{many(outcome.below, 'remark')} below confidence {outcome.min_confidence}:"
             " `fork ID --limits min_confidence=0` shows them, too, and"
             " `show ID SUBTASK` those of one lens"
         )
-    if review.suppressed:
-        lines.append(f"{many(review.suppressed, 'remark')} suppressed by comments in the code")
-    if review.cut:
-        lines.append(f"{many(review.cut, 'remark')} beyond what one lens hands on")
-    if review.not_parsed:
-        names = ", ".join(code_span(name) for name in review.not_parsed[:MOST_NAMES])
-        more = ", …" if len(review.not_parsed) > MOST_NAMES else ""
-        count = many(len(review.not_parsed), "file")
+    if outcome.suppressed:
+        lines.append(f"{many(outcome.suppressed, 'remark')} suppressed by comments in the code")
+    if outcome.cut:
+        lines.append(f"{many(outcome.cut, 'remark')} beyond what one lens hands on")
+    if outcome.not_parsed:
+        names = ", ".join(code_span(name) for name in outcome.not_parsed[:MOST_NAMES])
+        more = ", …" if len(outcome.not_parsed) > MOST_NAMES else ""
+        count = many(len(outcome.not_parsed), "file")
         lines.append(f"{count} that some lens could not parse: {names}{more}")
-    if review.unread:
-        reasons = sorted(review.unread_reasons.items(), key=lambda item: (-item[1], item[0]))
-        listed = ", ".join(f"{for_markdown(reason)} ({n})" for reason, n in reasons)
-        lines.append(f"{many(review.unread, 'file')} not read: {listed}")
-    lines += [for_markdown(note) for note in review.notes]
+    if outcome.unread:
+        whys = sorted(outcome.unread_why.items(), key=lambda item: (-item[1], item[0]))
+        listed = ", ".join(f"{for_markdown(why)} ({n})" for why, n in whys)
+        lines.append(f"{many(outcome.unread, 'file')} not read: {listed}")
+    lines += [for_markdown(note) for note in outcome.notes]
     return _list("Not shown, not read", lines)
 
 
-def _missing(review: Review) -> str:
-    if not review.missing:
+def _missing(outcome: Outcome) -> str:
+    if not outcome.missing:
         return ""
-    return f"**Not part of this review**: {', '.join(map(for_markdown, review.missing))}."
+    return f"**Not part of this review**: {', '.join(map(for_markdown, outcome.missing))}."
 
 
 def _list(title: str, lines: list[str]) -> str:

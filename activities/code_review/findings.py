@@ -6,17 +6,15 @@ on in the event loop.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-from pydantic import JsonValue
 
 from activities.code_review.answer import many
 from activities.code_review.lens import Analyser, Parsed, Sighting
 from activities.code_review.redact import Redactor
 from activities.code_review.sharing import fair_share
 from activities.repositories.snapshot import Manifest, SnapshotFile
-from orchestrator.contracts import Draft, Remark
+from orchestrator.contracts import Draft, Remark, Sightings, Unread
 from orchestrator.remarks import SEVERITIES, ranked
 
 MOST_REMARKS = 2_000
@@ -54,19 +52,21 @@ class Findings:
         return Draft(
             content=self._content(counts, len(kept), suppressed),
             confidence=100 * read // tried if tried else 100,
-            data={
-                "remarks": [self._told(remark).model_dump(mode="json") for remark in kept],
-                "remarks_in_all": counts.total(),
-                "files_read": read,
-                "files_in_scope": len(manifest.files),
-                "nothing_to_look_at": "" if parsed.read else self._why_nothing(),
-                "suppressed": suppressed,
-                "not_parsed": [self.redactor.path(each) for each in parsed.not_parsed[:MOST_NAMES]],
-                "not_parsed_in_all": len(parsed.not_parsed),
-                **self._not_read(),
-                "base": manifest.base,
-                "notes": list(self._notes()),
-            },
+            data=Sightings(
+                remarks=tuple(self._told(remark) for remark in kept),
+                remarks_in_all=counts.total(),
+                files_read=read,
+                files_in_scope=len(manifest.files),
+                nothing_to_look_at="" if parsed.read else self._why_nothing(),
+                suppressed=suppressed,
+                not_parsed=tuple(map(self.redactor.path, parsed.not_parsed[:MOST_NAMES])),
+                not_parsed_in_all=len(parsed.not_parsed),
+                unread=manifest.unread_in_all,
+                unread_why=manifest.unread_why,
+                unread_files=tuple(self._unread_files()),
+                base=manifest.base,
+                notes=self._notes(),
+            ).model_dump(mode="json"),
         )
 
     def _notes(self) -> tuple[str, ...]:
@@ -76,16 +76,9 @@ class Findings:
         why = f"{beyond} sightings of {self.analyser.name} were too many to compare with the base"
         return (*self.manifest.notes, why)
 
-    def _not_read(self) -> dict[str, JsonValue]:
-        manifest = self.manifest
-        return {
-            "unread": manifest.unread_in_all,
-            "unread_reasons": dict(manifest.unread_reasons),
-            "unread_files": [
-                {"path": self.redactor.path(each.path), "reason": each.reason}
-                for each in manifest.unread[:MOST_NAMES]
-            ],
-        }
+    def _unread_files(self) -> Iterator[Unread]:
+        for each in self.manifest.unread[:MOST_NAMES]:
+            yield Unread(path=self.redactor.path(each.path), why=each.why)
 
     def _remark(self, sighting: Sighting) -> Remark:
         grade = self.analyser.grade(sighting.grade)

@@ -74,7 +74,7 @@ class Parsed:
 
 
 @dataclass(frozen=True)
-class Command:
+class CommandLine:
     """What is run; `stdin` is fed to it."""
 
     arguments: tuple[str, ...]
@@ -93,7 +93,7 @@ class Analyser:
     grades: Mapping[str, Grade]
     examines: Callable[[str], bool] | None = None
     """Whether a file, by its path, is one for this tool; None: every file is."""
-    command: Callable[[Sequence[str], bool], Command] | None = None
+    command: Callable[[Sequence[str], bool], CommandLine] | None = None
     """The command over absolute paths; the flag says whether suppressions are honoured."""
     parse: Callable[[bytes], Parsed] | None = None
     """Reads stdout; ValueError when it is not what the tool prints."""
@@ -116,20 +116,20 @@ def is_python(path: str) -> bool:
     return PYTHON_FILE.search(path) is not None
 
 
-def script(name: str, files: Sequence[str], *first: str) -> Command:
+def script(name: str, files: Sequence[str], *first: str) -> CommandLine:
     """A script of ours over files, which it reads from stdin, separated by NUL, after `first`."""
     stdin = "\0".join((*first, *files)).encode("utf-8", "surrogateescape")
-    return Command((*PYTHON, str(SCRIPTS / name)), stdin)
+    return CommandLine((*PYTHON, str(SCRIPTS / name)), stdin)
 
 
-def sifted(kind: str, *command: str) -> Command:
+def sifted(kind: str, *command: str) -> CommandLine:
     """A tool under the script that cuts what it says, to `lines` or a `document` of JSON."""
-    return Command((*PYTHON, str(SCRIPTS / "sift.py"), kind, *command))
+    return CommandLine((*PYTHON, str(SCRIPTS / "sift.py"), kind, *command))
 
 
-def beyond(report: dict[str, Any], key: Callable[[str], str] = str) -> tuple[Beyond, ...]:
+def beyond(printed: dict[str, Any], key: Callable[[str], str] = str) -> tuple[Beyond, ...]:
     """What the script counted and did not hand on; `key` makes a row of the table of a rule."""
-    return tuple((str(file), key(str(rule)), int(count)) for file, rule, count in report["beyond"])
+    return tuple((str(file), key(str(rule)), int(count)) for file, rule, count in printed["beyond"])
 
 
 def decoded(stdout: bytes, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:

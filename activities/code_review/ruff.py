@@ -8,7 +8,7 @@ from typing import Any
 
 from activities.code_review.lens import (
     PYTHON,
-    Command,
+    CommandLine,
     Grade,
     Parsed,
     Sighting,
@@ -26,11 +26,11 @@ _TARGET = "py314"
 
 def command(
     grades: Mapping[str, Grade],
-) -> Callable[[Sequence[str], bool], Command]:
+) -> Callable[[Sequence[str], bool], CommandLine]:
     """The command whose rules are the rows of the table."""
     rules = ",".join((*(rule for rule in grades if rule != SYNTAX), UNREADABLE))
 
-    def build(files: Sequence[str], honour: bool) -> Command:
+    def build(files: Sequence[str], honour: bool) -> CommandLine:
         options = (
             "check", "--isolated", "--no-cache", "--exit-zero", "--no-fix",
             "--no-respect-gitignore", "--output-format=json-lines", f"--target-version={_TARGET}",

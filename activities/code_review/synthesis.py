@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from activities.code_review.answer import Review, write
+from activities.code_review.answer import Outcome, write
 from orchestrator.calls.synthesize import SynthesisMaterial
-from orchestrator.contracts import Finding, Remark, Subtask, Synthesis
-from orchestrator.remarks import SEVERITIES, merged_remarks, ranked, remarks_of, verdicts_added
+from orchestrator.contracts import Finding, Remark, Subtask, Synthesis, Unread
+from orchestrator.remarks import SEVERITIES, merged_remarks, ranked, sightings_of, verdicts_added
 
 
 def review(material: SynthesisMaterial) -> Synthesis:
@@ -25,7 +25,7 @@ def review(material: SynthesisMaterial) -> Synthesis:
     merged = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
     shown = [each for each in merged if each.confidence >= material.min_confidence]
     gaps = tuple(_gaps(material.subtasks, material.findings))
-    outcome = Review(
+    outcome = Outcome(
         remarks=tuple(shown),
         to_verify=material.to_verify,
         below=len(merged) - len(shown),
@@ -33,7 +33,7 @@ def review(material: SynthesisMaterial) -> Synthesis:
         suppressed=tally.suppressed,
         cut=tally.cut,
         unread=tally.unread,
-        unread_reasons=tally.unread_reasons,
+        unread_why=tally.unread_why,
         not_parsed=tuple(sorted(tally.not_parsed)),
         files=tally.files,
         base=tally.base,
@@ -44,7 +44,7 @@ def review(material: SynthesisMaterial) -> Synthesis:
     )
     return Synthesis(
         answer=write(outcome),
-        data={**_data(outcome), "unread": tally.unread_files},
+        data={**_data(outcome), "unread": [each.model_dump() for each in tally.unread_files]},
         # Each remark has its own. Of the whole nobody can say how likely it is to be right: that
         # every file was read says nothing of what no lens looks for.
         confidence=None,
@@ -66,48 +66,29 @@ class _Tally:
     looked: list[tuple[str, int]] = field(default_factory=list)
     idle: list[tuple[str, str]] = field(default_factory=list)
     unread: int = 0
-    unread_reasons: dict[str, int] = field(default_factory=dict)
-    unread_files: list[JsonValue] = field(default_factory=list)
+    unread_why: dict[str, int] = field(default_factory=dict)
+    unread_files: tuple[Unread, ...] = ()
     not_parsed: set[str] = field(default_factory=set)
     base: str = ""
     notes: dict[str, None] = field(default_factory=dict)
 
     def add(self, finding: Finding) -> None:
         """Add what one lens found; what is no remark is left out and counted as cut."""
-        data = finding.data
-        given = _list(data, "remarks")
-        remarks = remarks_of(finding)
-        self.remarks += remarks
-        self.cut += max(_number(data, "remarks_in_all"), len(given)) - len(remarks)
-        self.suppressed += _number(data, "suppressed")
-        read = _number(data, "files_read")
-        self.files = max(self.files, read, _number(data, "files_in_scope"))
-        if nothing := str(data.get("nothing_to_look_at") or ""):
-            self.idle.append((finding.subtask_id, nothing))
+        found = sightings_of(finding)
+        self.remarks += found.remarks
+        self.cut += found.remarks_in_all - len(found.remarks)
+        self.suppressed += found.suppressed
+        self.files = max(self.files, found.files_read, found.files_in_scope)
+        if found.nothing_to_look_at:
+            self.idle.append((finding.subtask_id, found.nothing_to_look_at))
         else:
-            self.looked.append((finding.subtask_id, read))
-        self.not_parsed.update(str(name) for name in _list(data, "not_parsed"))
-        self.notes.update((str(note), None) for note in _list(data, "notes"))
-        self.base = self.base or str(data.get("base") or "")
-        if _number(data, "unread") > self.unread:
-            self.unread = _number(data, "unread")
-            self.unread_files = _list(data, "unread_files")
-            reasons = data.get("unread_reasons")
-            self.unread_reasons = _counts(reasons) if isinstance(reasons, dict) else {}
-
-
-def _list(data: dict[str, JsonValue], key: str) -> list[JsonValue]:
-    value = data.get(key)
-    return value if isinstance(value, list) else []
-
-
-def _number(data: dict[str, JsonValue], key: str) -> int:
-    value = data.get(key)
-    return value if isinstance(value, int) else 0
-
-
-def _counts(reasons: dict[str, JsonValue]) -> dict[str, int]:
-    return {str(reason): n for reason, n in reasons.items() if isinstance(n, int)}
+            self.looked.append((finding.subtask_id, found.files_read))
+        self.not_parsed.update(found.not_parsed)
+        self.notes.update(dict.fromkeys(found.notes))
+        self.base = self.base or found.base
+        if found.unread > self.unread:
+            self.unread, self.unread_why = found.unread, found.unread_why
+            self.unread_files = found.unread_files
 
 
 def _missing(material: SynthesisMaterial) -> Iterable[str]:
@@ -125,7 +106,7 @@ def _gaps(subtasks: Sequence[Subtask], findings: Sequence[Finding]) -> Iterable[
             yield f"{title}: {finding.why or finding.status}"
 
 
-def _data(outcome: Review) -> dict[str, JsonValue]:
+def _data(outcome: Outcome) -> dict[str, JsonValue]:
     counts = Counter(remark.severity for remark in outcome.remarks if remark.verdict != "refuted")
     said = Counter(remark.verdict for remark in outcome.remarks if remark.verdict)
     verdicts: dict[str, JsonValue] = {str(name): n for name, n in said.items()}

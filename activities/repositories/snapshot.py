@@ -24,7 +24,7 @@ from activities.repositories.output import LogEntry, TreeEntry
 from activities.repositories.working_tree import Collected, Comparison, Specials, collect
 from activities.seam import Store
 from deployment.roots import Roots
-from orchestrator.contracts import Contract, PinnedInput
+from orchestrator.contracts import Contract, PinnedInput, Unread
 from orchestrator.errors import BadGoal
 from orchestrator.text import for_terminal
 
@@ -50,13 +50,6 @@ class SnapshotFile(Contract):
     lines: int
     touched: tuple[tuple[int, int], ...] | None = None
     """First and last line of each range in scope; None: the whole file."""
-
-
-class Unread(Contract):
-    """A file that is in scope and was not read."""
-
-    path: str
-    reason: str
 
 
 class Change(Contract):
@@ -86,7 +79,7 @@ class Manifest(Contract):
     files: tuple[SnapshotFile, ...] = ()
     unread: tuple[Unread, ...] = ()
     """The first of them; all are counted below."""
-    unread_reasons: dict[str, int] = Field(default_factory=dict)
+    unread_why: dict[str, int] = Field(default_factory=dict)
     unread_endings: dict[str, int] = Field(default_factory=dict)
     """By the end of the name, as `.py`; empty for what has none or a long one."""
     head: str = ""
@@ -100,7 +93,7 @@ class Manifest(Contract):
     @property
     def unread_in_all(self) -> int:
         """How many files were not read."""
-        return sum(self.unread_reasons.values())
+        return sum(self.unread_why.values())
 
     @property
     def size(self) -> int:
@@ -163,8 +156,8 @@ def _written(
     manifest = Manifest(
         archive="",
         files=tuple(_file(path, content, touched) for path, content in collected.files.items()),
-        unread=tuple(Unread(path=_shown(path), reason=why) for path, why in collected.unread),
-        unread_reasons=dict(collected.reasons),
+        unread=tuple(Unread(path=_shown(path), why=why) for path, why in collected.unread),
+        unread_why=dict(collected.reasons),
         unread_endings=dict(collected.endings),
         head=head,
         base=base,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from orchestrator.contracts import Finding, Remark, Report, Subtask
 from orchestrator.harmless import quoted
+from orchestrator.remarks import of_a_lens, remarks_of
 from orchestrator.text import code_span, for_json, for_markdown
 from orchestrator.views.amounts import at_most, seconds
 
@@ -46,9 +47,8 @@ def alone(report: Report, finding: Finding) -> str:
     """One finding by itself, with everything in it: the report's answer is not there to read."""
     apart = report.model_copy(update={"answer": "", "gaps": ()})
     parts = [section(apart, finding)]
-    remarks = finding.data.get("remarks")
-    if isinstance(remarks, list):
-        found = [Remark.model_validate(each) for each in remarks]
+    if of_a_lens(finding):
+        found = remarks_of(finding)
         parts += ["\n".join(f"- {_remark(each)}" for each in found)] if found else []
     elif finding.data:
         written = for_json(json.dumps(finding.data, indent=2))

@@ -45,9 +45,11 @@ from orchestrator.contracts.findings import (
     NoAnswer,
     Remark,
     Revision,
+    Sightings,
     Synthesis,
     Timings,
     Try,
+    Unread,
 )
 from orchestrator.contracts.goals import Approval, Fork, Goal, GoalInput, Limits, PinnedInput
 from orchestrator.contracts.models import Capabilities, ModelCard, PriceStep
@@ -101,6 +103,7 @@ __all__ = [
     "RoleCard",
     "RoleTier",
     "Severity",
+    "Sightings",
     "Span",
     "Standstill",
     "Strategy",
@@ -111,6 +114,7 @@ __all__ = [
     "Try",
     "Undone",
     "Unreached",
+    "Unread",
     "Usage",
     "Value",
     "dollars",

@@ -41,6 +41,38 @@ class Remark(Contract):
     """Of the verdict."""
 
 
+class Unread(Contract):
+    """A file that is in scope and was not read."""
+
+    path: str
+    why: str
+
+
+class Sightings(Contract):
+    """What one lens hands on of what its tool said: the `data` of its draft and its finding. Lists
+    are cut to a bound; what is counted beside them is all there is.
+    """
+
+    remarks: tuple[Remark, ...] = ()
+    """The most severe first."""
+    remarks_in_all: int = 0
+    files_read: int = 0
+    files_in_scope: int = 0
+    nothing_to_look_at: str = ""
+    """Why there was no file for it; empty: there was one."""
+    suppressed: int = 0
+    """Remarks that a comment in the code hides."""
+    not_parsed: tuple[str, ...] = ()
+    not_parsed_in_all: int = 0
+    unread: int = 0
+    unread_why: dict[str, int] = Field(default_factory=dict)
+    """How many files were not read for each reason."""
+    unread_files: tuple[Unread, ...] = ()
+    base: str = ""
+    """The commit that the files are compared with; empty: the whole tree is in scope."""
+    notes: tuple[str, ...] = ()
+
+
 class Escalation(Contract):
     """Why an agent gave a subtask back, and what it has so far."""
 

@@ -19,6 +19,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.events import Ask, Prepare, StopReason
 from orchestrator.money import keeping
+from orchestrator.remarks import in_a_line
 from orchestrator.rules import graph, noted, outages, verifying
 from orchestrator.rules.state import Progress, State
 from orchestrator.text import sentence
@@ -424,9 +425,4 @@ def _note(progress: Progress) -> str:
     finding = progress.finding
     if finding is None:
         return progress.why
-    if nothing := finding.data.get("nothing_to_look_at"):
-        return f"nothing to look at: {nothing}"
-    remarks = finding.data.get("remarks")
-    if finding.status == "complete" and isinstance(remarks, list):
-        return f"{len(remarks)} remark{'' if len(remarks) == 1 else 's'}"
-    return finding.why
+    return in_a_line(finding) or finding.why

@@ -108,15 +108,15 @@ def test_what_is_not_shown_is_counted() -> None:
     synthesis = review(
         lens(
             "bugs", remark(), remark(line=5, confidence=79), suppressed=2, not_parsed=["bad.py"],
-            unread=3, unread_reasons={"binary": 2, "a link": 1},
-            unread_files=[{"path": "x", "reason": "binary"}], notes=["untracked files were cut"],
+            unread=3, unread_why={"binary": 2, "a link": 1},
+            unread_files=[{"path": "x", "why": "binary"}], notes=["untracked files were cut"],
         ),
         lens("security", suppressed=1, not_parsed=["bad.py"], unread=3, remarks_in_all=40),
         not_run=(Omission(what="Ask a model", why="no endpoint"),),
     )  # fmt: skip
     expected = {"below_confidence": 1, "suppressed": 3, "cut": 40, "unread_in_all": 3}
     assert {key: synthesis.data[key] for key in expected} == expected
-    assert synthesis.data["unread"] == [{"path": "x", "reason": "binary"}]
+    assert synthesis.data["unread"] == [{"path": "x", "why": "binary"}]
     assert synthesis.data["not_parsed"] == ["bad.py"]
     for line in (
         "**1 remark in 1 file**: 1 warning.",
@@ -189,12 +189,19 @@ def test_a_long_review_has_a_short_answer_and_all_the_data() -> None:
 
 
 def test_what_is_no_remark_is_counted_and_does_no_harm() -> None:
+    good = remark().model_dump(mode="json")
     finding = Finding(
         subtask_id="bugs",
         status="complete",
-        data={"remarks": ["text", {"severity": "odd"}, None], "suppressed": "many"},
-    )
-    assert review(finding).data["cut"] == 3
+        data={
+            "remarks": ["text", good, {"severity": "odd"}, None], "suppressed": "many",
+            "files_read": 5, "unread": 2, "unread_files": ["x"], "unread_why": {"binary": 2},
+        },
+    )  # fmt: skip
+    data = review(finding).data
+    assert [each.rule for each in remarks_of(review(finding))] == [""]
+    assert (data["cut"], data["suppressed"], data["files_read"]) == (3, 0, 5)
+    assert (data["unread_in_all"], data["unread"]) == (2, [])
 
 
 HOSTILE = (

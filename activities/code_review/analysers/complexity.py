@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from activities.code_review.lens import (
     Analyser,
-    Command,
+    CommandLine,
     Grade,
     Parsed,
     Sighting,
@@ -28,7 +28,7 @@ GRADES = {
 }
 
 
-def command(files: Sequence[str], honour: bool) -> Command:
+def command(files: Sequence[str], honour: bool) -> CommandLine:
     """Lizard over files; suppressed functions are reported as such in the same run."""
     del honour
     return script("measure_complexity.py", files, str(COMPLEX), str(LONG))
@@ -36,7 +36,7 @@ def command(files: Sequence[str], honour: bool) -> Command:
 
 def parse(stdout: bytes) -> Parsed:
     """Read the script's JSON."""
-    report = decoded(stdout, dict)
+    printed = decoded(stdout, dict)
     sightings = tuple(
         Sighting(
             file=str(item["file"]),
@@ -51,10 +51,10 @@ def parse(stdout: bytes) -> Parsed:
             suggestion="Split it along its decisions",
             suppressed=bool(item["suppressed"]),
         )
-        for item in report["functions"]
+        for item in printed["functions"]
     )
-    more = beyond(report)
-    return Parsed(sightings, tuple(report["not_parsed"]), int(report["read"]), beyond=more)
+    more = beyond(printed)
+    return Parsed(sightings, tuple(printed["not_parsed"]), int(printed["read"]), beyond=more)
 
 
 def _grade(complexity: int, length: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from activities.code_review.lens import (
     Analyser,
-    Command,
+    CommandLine,
     Grade,
     Parsed,
     Sighting,
@@ -50,7 +50,7 @@ GRADES = {
 }
 
 
-def command(files: Sequence[str], honour: bool) -> Command:
+def command(files: Sequence[str], honour: bool) -> CommandLine:
     """The detectors over files; suppressed secrets are reported as such in the same run."""
     del honour
     return script("find_secrets.py", files, _SALT)
@@ -58,7 +58,7 @@ def command(files: Sequence[str], honour: bool) -> Command:
 
 def parse(stdout: bytes) -> Parsed:
     """Read the script's JSON: kind, place and mark of each secret."""
-    report = decoded(stdout, dict)
+    printed = decoded(stdout, dict)
     sightings = tuple(
         Sighting(
             file=str(item["file"]),
@@ -69,15 +69,15 @@ def parse(stdout: bytes) -> Parsed:
             suggestion="Revoke it, then read it from the environment or a secret store",
             suppressed=bool(item["allowed"]),
         )
-        for item in report["secrets"]
+        for item in printed["secrets"]
     )
     return Parsed(
         sightings,
-        tuple(report["not_parsed"]),
-        int(report["read"]),
-        beyond=beyond(report),
-        withheld=tuple(map(str, report["values"])),
-        whole=bool(report["whole"]),
+        tuple(printed["not_parsed"]),
+        int(printed["read"]),
+        beyond=beyond(printed),
+        withheld=tuple(map(str, printed["values"])),
+        whole=bool(printed["whole"]),
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from activities.code_review.lens import (
     PYTHON,
     Analyser,
-    Command,
+    CommandLine,
     Grade,
     Parsed,
     Sighting,
@@ -48,7 +48,7 @@ GRADES = {
 }
 
 
-def command(files: Sequence[str], honour: bool) -> Command:
+def command(files: Sequence[str], honour: bool) -> CommandLine:
     """Bandit over files alone: no ini file, no exclusions, no profile of the repository."""
     options = ("-f", "json", "-q", "--ini", "/dev/null", "-x", "", "--exit-zero")
     ignore = () if honour else ("--ignore-nosec",)
@@ -57,15 +57,15 @@ def command(files: Sequence[str], honour: bool) -> Command:
 
 def parse(stdout: bytes) -> Parsed:
     """Read what is handed on of bandit's JSON. What it quotes of the code is left behind."""
-    report = decoded(stdout, dict)
-    more = tuple(each for each in beyond(report) if not _is_test_s_assert(each[0], each[1]))
+    printed = decoded(stdout, dict)
+    more = tuple(each for each in beyond(printed) if not _is_test_s_assert(each[0], each[1]))
     return Parsed(
         tuple(
             _sighting(item)
-            for item in report["items"]
+            for item in printed["items"]
             if not _is_test_s_assert(str(item["file"]), str(item["rule"]))
         ),
-        tuple(map(str, report["errors"])),
+        tuple(map(str, printed["errors"])),
         beyond=more,
     )
 

@@ -54,7 +54,7 @@ OPTIONS = re2.Options()
 OPTIONS.log_errors = False
 
 
-class Report(TypedDict):
+class Printed(TypedDict):
     """What is printed."""
 
     secrets: list[dict[str, Any]]
@@ -71,26 +71,26 @@ def main() -> None:
     kinds: list[type] = list(get_mapping_from_secret_type_to_class().values())
     plugins = [{"name": kind.__name__} for kind in kinds if kind.__name__ not in LEFT_OUT]
     filters = [{"path": f"detect_secrets.filters.heuristic.{name}"} for name in HEURISTICS]
-    report = Report(secrets=[], not_parsed=[], read=0, beyond=[], values=[], whole=True)
+    printed = Printed(secrets=[], not_parsed=[], read=0, beyond=[], values=[], whole=True)
     with transient_settings({"plugins_used": plugins, "filters_used": filters}):
         make_linear()
         values: dict[str, None] = {}
         for path in paths:
             if path:
-                look_at(path, salt.encode(), report, values)
-    report["values"] = list(values)[:MOST_VALUES]
-    report["whole"] = len(values) <= MOST_VALUES
-    json.dump(report, sys.stdout)
+                look_at(path, salt.encode(), printed, values)
+    printed["values"] = list(values)[:MOST_VALUES]
+    printed["whole"] = len(values) <= MOST_VALUES
+    json.dump(printed, sys.stdout)
 
 
-def look_at(path: str, salt: bytes, report: Report, values: dict[str, None]) -> None:
-    """Add the secrets of one file to the report."""
+def look_at(path: str, salt: bytes, printed: Printed, values: dict[str, None]) -> None:
+    """Add the secrets of one file to what is printed."""
     with open(path, encoding="utf-8", errors="replace") as file:
         # Split as every other tool counts lines, not at form feeds and the like.
         lines = file.read().split("\n")
-    report["read"] += 1
+    printed["read"] += 1
     if any(len(line) > LONGEST_LINE for line in lines):
-        report["not_parsed"].append(path)
+        printed["not_parsed"].append(path)
     lines = [line if len(line) <= LONGEST_LINE else "" for line in lines]
     seen: Counter[str] = Counter()
     for number, kind, value in sorted(set(found_in(lines, path))):
@@ -102,8 +102,8 @@ def look_at(path: str, salt: bytes, report: Report, values: dict[str, None]) -> 
         snippet = get_code_snippet(lines, number)
         allowed = is_line_allowlisted(filename=path, line=lines[number - 1], context=snippet)
         entry = {"file": path, "line": number, "kind": kind, "hash": digest, "allowed": allowed}
-        report["secrets"].append(entry)
-    report["beyond"] += [
+        printed["secrets"].append(entry)
+    printed["beyond"] += [
         (path, kind, count - OF_A_KIND) for kind, count in seen.items() if count > OF_A_KIND
     ]
 

@@ -37,7 +37,7 @@ class Function(TypedDict):
     suppressed: bool
 
 
-class Report(TypedDict):
+class Printed(TypedDict):
     """What is printed."""
 
     functions: list[Function]
@@ -50,13 +50,13 @@ def main() -> None:
     """Print `{"functions": […], "not_parsed": […], "read": n}`."""
     records = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\0")
     least_complexity, least_length, *paths = records
-    report = Report(functions=[], not_parsed=[], read=0, beyond=[])
+    printed = Printed(functions=[], not_parsed=[], read=0, beyond=[])
     for path in paths:
         if path and lizard.get_reader_for(plain(path)) is not None:
-            report["read"] += 1
+            printed["read"] += 1
             measured = measure(path)
             if measured is None:
-                report["not_parsed"].append(path)
+                printed["not_parsed"].append(path)
                 continue
             worth = [
                 function
@@ -65,10 +65,10 @@ def main() -> None:
                 or function["length"] >= int(least_length)
             ]
             worth.sort(key=lambda function: -function["complexity"])
-            report["functions"] += worth[:OF_A_FILE]
+            printed["functions"] += worth[:OF_A_FILE]
             if len(worth) > OF_A_FILE:
-                report["beyond"].append((path, "", len(worth) - OF_A_FILE))
-    json.dump(report, sys.stdout)
+                printed["beyond"].append((path, "", len(worth) - OF_A_FILE))
+    json.dump(printed, sys.stdout)
 
 
 def plain(path: str) -> str:

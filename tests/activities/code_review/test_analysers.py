@@ -20,7 +20,7 @@ from activities.code_review import tables
 from activities.code_review.analysers import bugs, security
 from activities.code_review.examination import PORTION_FILES, Examination
 from activities.code_review.findings import MOST_REMARKS
-from activities.code_review.lens import Analyser, Command, Grade, Parsed, Sighting
+from activities.code_review.lens import Analyser, CommandLine, Grade, Parsed, Sighting
 from activities.code_review.lenses import analysers, lens_tools
 from activities.code_review.redact import redact
 from activities.process import MEMORY_LIMIT, ProgramStopped, run
@@ -289,8 +289,8 @@ print(json.dumps(paths))
 """
 
 
-def _command(files: Sequence[str], honour: bool) -> Command:
-    return Command((sys.executable, "-c", TOOL, *files))
+def _command(files: Sequence[str], honour: bool) -> CommandLine:
+    return CommandLine((sys.executable, "-c", TOOL, *files))
 
 
 def _parse(stdout: bytes) -> Parsed:
@@ -336,7 +336,7 @@ async def test_a_tool_that_always_fails_is_said_to_have_failed(tmp_path: Path) -
 
 
 async def test_a_tool_that_says_something_else_has_failed(tmp_path: Path) -> None:
-    odd = replace(STRANGE, command=lambda *_: Command((sys.executable, "-c", "print('hello')")))
+    odd = replace(STRANGE, command=lambda *_: CommandLine((sys.executable, "-c", "print('hello')")))
     with pytest.raises(ToolFailed, match="its tool failed"):
         await Examination(odd, _deadline(60)).look_at(_files(tmp_path, ["fine"]))
 

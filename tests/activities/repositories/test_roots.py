@@ -368,7 +368,7 @@ async def test_a_path_that_fits_nowhere_is_listed_and_the_others_are_read(
     try:
         snapshot = await bench.snapshot(repository)
         assert [file.path for file in snapshot.manifest.files] == ["a.txt"]
-        assert why in [each.reason for each in snapshot.manifest.unread]
+        assert why in [each.why for each in snapshot.manifest.unread]
         draft = await bench.look("bugs", repository)
         assert "a.txt" not in str(draft.data.get("remarks"))
     finally:
@@ -385,7 +385,7 @@ async def test_fifos_and_sockets_are_listed_unless_they_are_ignored(
         os.mkfifo(repository.path / name)
     nested = Repository.with_a_file(repository.path / "nested")
     os.mkfifo(nested.path / "theirs")
-    unread = {each.path: each.reason for each in (await bench.snapshot(repository)).manifest.unread}
+    unread = {each.path: each.why for each in (await bench.snapshot(repository)).manifest.unread}
     assert unread == {
         "c.fifo": "a FIFO",
         "inner/b.fifo": "a FIFO",

@@ -36,7 +36,7 @@ def files_of(snapshot: Snapshot) -> dict[str, SnapshotFile]:
 
 
 def unread_of(snapshot: Snapshot) -> dict[str, str]:
-    return {file.path: file.reason for file in snapshot.manifest.unread}
+    return {file.path: file.why for file in snapshot.manifest.unread}
 
 
 async def test_the_working_tree_is_read_and_not_the_commit(
