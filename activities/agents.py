@@ -9,13 +9,14 @@ from decimal import Decimal
 
 from temporalio import activity
 
-from activities.asking import checks, provenance
+from activities.asking import provenance
 from activities.asking.call import Asking
 from activities.asking.flights import Flights
 from activities.asking.past import Past
 from activities.asking.reaching import until_reached
 from activities.asking.replies import Shape, lost
 from activities.seam import Budget, Code, Gate, Journal, Model, Store
+from orchestrator import checks
 from orchestrator.calls.critique import CRITIQUE, Critique, CritiqueMaterial
 from orchestrator.calls.digest import DIGEST, Digest, DigestMaterial
 from orchestrator.calls.judge import JUDGE, JudgeMaterial, Judgement
@@ -31,7 +32,7 @@ from orchestrator.calls.work import WORK, WorkMaterial, below
 from orchestrator.contracts import Call, Draft, Plan, Problem, Reply, Synthesis, Usage
 from orchestrator.envelopes import mend
 from orchestrator.errors import BlobLost, CallRefused
-from orchestrator.rules import graph, revision
+from orchestrator.rules import revision, validity
 
 
 @dataclass(frozen=True)
@@ -211,12 +212,10 @@ def _checked(draft: Draft, material: WorkMaterial) -> Draft:
 
 def _plan_problem(plan: Plan, material: PlanMaterial, limit: int) -> Problem | None:
     names = tuple(pinned.name for pinned in material.inputs)
-    wrong = graph.problems(plan, material.roles, names, limit, material.asked)
-    wrong += checks.plan_problems(plan)
+    wrong = validity.problems(plan, material.roles, names, limit, material.asked)
     return Problem(kind="invalid", why="\n".join(wrong)) if wrong else None
 
 
 def _patch_problem(patch: Patch, material: ReplanMaterial) -> Problem | None:
     wrong = revision.problems(patch, material)
-    wrong += checks.plan_problems(revision.patched(material.plan, patch))
     return Problem(kind="invalid", why="\n".join(wrong)) if wrong else None

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from temporalio import activity
 
-from activities.asking import checks
 from activities.asking.heartbeat import beating
 from activities.seam import Pricing, Store
 from deployment.folders import NotRegular, TooLarge, read_handle
@@ -31,7 +30,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.errors import BadGoal, BlobLost, CapTooSmall
 from orchestrator.money import keeping
-from orchestrator.rules import graph
+from orchestrator.rules import validity
 
 if TYPE_CHECKING:
     # Only named in annotations: workflows import this module for its signature.
@@ -258,7 +257,7 @@ def _refuse_bad_plan(goal: Goal, briefing: Briefing, unusable: Mapping[str, str]
     """`unusable` says of roles that exist why this run cannot use them."""
     plan = goal.plan or (briefing.playbook.plan if briefing.playbook else None)
     folders = [pinned.name for pinned in briefing.inputs if pinned.kind == "repository"]
-    problem = graph.folder_problem(plan, briefing.roles, folders)
+    problem = validity.folder_problem(plan, briefing.roles, folders)
     if problem:
         raise BadGoal(problem)
     if plan is None:
@@ -266,7 +265,6 @@ def _refuse_bad_plan(goal: Goal, briefing: Briefing, unusable: Mapping[str, str]
             raise BadGoal("without a model a run needs a ready plan: a playbook's or a plan file")
         return
     names = tuple(pinned.name for pinned in briefing.inputs)
-    wrong = graph.problems(plan, briefing.roles, names, HARD_SUBTASK_LIMIT, unusable=unusable)
-    wrong += checks.plan_problems(plan)
+    wrong = validity.problems(plan, briefing.roles, names, HARD_SUBTASK_LIMIT, unusable=unusable)
     if wrong:
         raise BadGoal("the plan is not valid: " + "; ".join(wrong))

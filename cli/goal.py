@@ -27,7 +27,7 @@ from orchestrator.contracts import (
     Limits,
     Plan,
 )
-from orchestrator.rules import graph
+from orchestrator.rules import validity
 from orchestrator.text import says_something
 
 LITERAL = "text:"
@@ -77,7 +77,7 @@ async def goal_of(
     await check_repositories(inputs, settings, embedded=embedded)
     ready = plan or (playbook.plan if playbook else None)
     folders = [each.name for each in inputs if each.kind == "repository"]
-    problem = graph.folder_problem(ready, catalogue.roles_for(asked.playbook), folders)
+    problem = validity.folder_problem(ready, catalogue.roles_for(asked.playbook), folders)
     if problem:
         raise Stop(f"--input: {problem}")
     use_models = asked.models or not _works_without_models(ready, catalogue)
@@ -110,7 +110,7 @@ def _checked(
     most = limits.subtasks if "subtasks" in limits.model_fields_set else HARD_SUBTASK_LIMIT
     names = [each.name for each in inputs]
     unusable = catalogue.unusable_for(asked.playbook)
-    wrong = plans.problems(
+    wrong = validity.problems(
         plan, catalogue.roles_for(asked.playbook), names, most, unusable=unusable
     )
     if wrong:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-from activities.asking.checks import plan_problems
 from cli.exits import Stop
 from cli.files import read_text
 from deployment.reading import NotPlain, from_json, from_yaml
 from deployment.unread import unread
-from orchestrator.contracts import HARD_SUBTASK_LIMIT, Plan, RoleCard
-from orchestrator.rules import graph
+from orchestrator.contracts import HARD_SUBTASK_LIMIT, Plan
 
 MOST_SHOWN = 100
 """Mistakes of a plan that are listed: more than anybody corrects at a time."""
@@ -56,17 +53,6 @@ def _check_count(given: object, where: str) -> None:
     if isinstance(subtasks, list) and len(subtasks) > HARD_SUBTASK_LIMIT:
         count = f"{len(subtasks)} are planned, the limit is {HARD_SUBTASK_LIMIT}"
         raise invalid(where, [f"subtasks: {count}"])
-
-
-def problems(
-    plan: Plan,
-    roles: Sequence[RoleCard],
-    inputs: Collection[str],
-    most: int,
-    unusable: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[str, ...]:
-    """Everything that is wrong with a plan, its checks included; empty: it can run."""
-    return (*graph.problems(plan, roles, inputs, most, unusable=unusable), *plan_problems(plan))
 
 
 def invalid(where: str, mistakes: Sequence[str]) -> Stop:

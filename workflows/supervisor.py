@@ -295,7 +295,7 @@ class SupervisorWorkflow:
             return await self._outcome(name, order)
 
         def refuse(order: Order) -> None:
-            why = steering.refusal(self._state, name, order)
+            why = steering.unwelcome(self._state, name, order)
             if why:
                 raise ApplicationError(why, type="Refused")
 

@@ -29,7 +29,7 @@ from deployment.embedded import StateDir
 from deployment.settings import Settings
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Order, Plan
 from orchestrator.money.preview import predict
-from orchestrator.rules import planning
+from orchestrator.rules import planning, validity
 from orchestrator.rules.state import State
 from orchestrator.view import Preview
 
@@ -57,8 +57,10 @@ class Waiting:
 
     def checked(self, plan: Plan, where: str) -> Plan:
         """The same plan; Stop, naming `where`, lists everything that is wrong with it."""
-        names = [each.name for each in self.state.brief.inputs]
-        wrong = plans.problems(plan, self.state.brief.roles, names, HARD_SUBTASK_LIMIT)
+        brief = self.state.brief
+        names = [each.name for each in brief.inputs]
+        folders = [each.name for each in brief.inputs if each.kind == "repository"]
+        wrong = validity.problems(plan, brief.roles, names, HARD_SUBTASK_LIMIT, folders=folders)
         if wrong:
             raise plans.invalid(where, wrong)
         return plan

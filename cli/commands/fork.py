@@ -46,7 +46,7 @@ from orchestrator.contracts import (
     Subtask,
     Tier,
 )
-from orchestrator.rules import graph
+from orchestrator.rules import graph, validity
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def forked(goal: Goal, report: Report, change: Change) -> Goal:
     names = [each.name for each in goal.inputs]
     catalogue = Catalogue.load()
     roles, unusable = catalogue.roles_for(goal.playbook), catalogue.unusable_for(goal.playbook)
-    wrong = plans.problems(plan, roles, names, HARD_SUBTASK_LIMIT, unusable=unusable)
+    wrong = validity.problems(plan, roles, names, HARD_SUBTASK_LIMIT, unusable=unusable)
     if wrong:
         raise plans.invalid(f"the plan of {report.run_id} with this change", wrong)
     again = set(_again(plan, report, change.subtask_id))

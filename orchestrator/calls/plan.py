@@ -75,7 +75,7 @@ def to_subtask(item: SubtaskAnswer) -> Subtask:
 
 
 def to_plan(answer: PlanAnswer) -> Plan:
-    """The plan a planner meant; whether it is valid is for `graph.problems` to say."""
+    """The plan a planner meant; whether it is valid is for `validity.problems` to say."""
     return Plan(
         goal=answer.goal,
         strategy=answer.strategy,

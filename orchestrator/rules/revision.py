@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.calls.replan import Patch, ReplanMaterial
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Plan, Subtask
-from orchestrator.rules import graph
+from orchestrator.rules import graph, validity
 
 
 def patched(plan: Plan, patch: Patch) -> Plan:
@@ -42,7 +42,7 @@ def problems(patch: Patch, material: ReplanMaterial) -> tuple[str, ...]:
     names = tuple(pinned.name for pinned in material.inputs)
     plan = patched(material.plan, patch)
     changed = [each.subtask.id for each in patch.changes]
-    whole = graph.problems(plan, material.roles, names, HARD_SUBTASK_LIMIT, material.asked)
+    whole = validity.problems(plan, material.roles, names, HARD_SUBTASK_LIMIT, material.asked)
     # What is frozen was valid when it was planned; only what the patch touches is its fault.
     found += [each for each in whole if not _concerns_frozen(each, plan, changed)]
     return tuple(found)

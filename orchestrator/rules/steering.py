@@ -1,7 +1,8 @@
 """What a person may tell a run: one row a command. Pure: a refusal with its reason, and an effect.
 
 `refusal` is asked twice, when the Update arrives and when its turn comes, so that of two that
-exclude each other one wins and the other is told.
+exclude each other one wins and the other is told. What an order brings along is looked at once,
+when it arrives.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from orchestrator.events import Steered, Stop
 from orchestrator.money import keeping
 from orchestrator.money.ledger import Amount, DoesNotFit
 from orchestrator.money.preview import predict
-from orchestrator.rules import graph, planning
+from orchestrator.rules import graph, planning, validity
 from orchestrator.rules.repair import answered_by_person
 from orchestrator.rules.settling import settle, skip, update
 from orchestrator.rules.state import Progress, State
@@ -30,6 +31,15 @@ class Command:
     effect: Callable[[State, Order, datetime], State]
     done: str
     """What the person is told; `{id}` is the subtask."""
+    unfit: Callable[[State, Order], str] = lambda _state, _order: ""
+    """Why what the order brings along is no good, however the run stands."""
+
+
+def unwelcome(state: State, name: str, order: Order) -> str:
+    """Why an order is not accepted; empty: it is. Nothing that replays may ask: what was accepted
+    once stays accepted, whatever another version says of it.
+    """
+    return refusal(state, name, order) or COMMANDS[name].unfit(state, order)
 
 
 def refusal(state: State, name: str, order: Order) -> str:
@@ -69,13 +79,19 @@ def _approve(state: State, _order: Order, _now: datetime) -> State:
     return replace(state, phase="working")
 
 
-def _bad_edit(state: State, order: Order) -> str:
+def _not_editable(state: State, order: Order) -> str:
     if state.phase != "approval":
         return _not_waiting_for_approval(state, order)
-    if order.plan is None:
-        return "no plan was given"
-    names = tuple(pinned.name for pinned in state.brief.inputs)
-    wrong = graph.problems(order.plan, state.brief.roles, names, HARD_SUBTASK_LIMIT)
+    return "no plan was given" if order.plan is None else ""
+
+
+def _bad_plan(state: State, order: Order) -> str:
+    assert order.plan is not None
+    pinned = state.brief.inputs
+    names = [each.name for each in pinned]
+    folders = [each.name for each in pinned if each.kind == "repository"]
+    roles = state.brief.roles
+    wrong = validity.problems(order.plan, roles, names, HARD_SUBTASK_LIMIT, folders=folders)
     return "; ".join(wrong)
 
 
@@ -263,7 +279,7 @@ def _by(order: Order) -> str:
 
 COMMANDS: Mapping[str, Command] = {
     "approve": Command(_not_waiting_for_approval, _approve, "the plan is approved"),
-    "edit": Command(_bad_edit, _edit, "the edited plan runs"),
+    "edit": Command(_not_editable, _edit, "the edited plan runs", _bad_plan),
     "reject": Command(_not_waiting_for_approval, _reject, "the plan is rejected"),
     "answer": Command(_not_asked, _answer, "{id} goes on with the answer"),
     "retry": Command(_not_retryable, _retry, "{id} is tried again"),

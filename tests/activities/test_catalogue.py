@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from activities.asking import checks
 from activities.assembly import TEMPLATES
 from activities.catalogue import Catalogue
 from activities.code_review.lenses import analysers
 from deployment.settings import HOME
 from orchestrator import policies
 from orchestrator.contracts import HARD_SUBTASK_LIMIT
-from orchestrator.rules import graph
+from orchestrator.rules import validity
 
 CATALOGUE = Catalogue.load()
 TOOLS = analysers()
@@ -48,8 +47,7 @@ def test_each_playbook_has_a_valid_plan_over_its_roles_and_inputs(name: str) -> 
         return
     roles = CATALOGUE.roles_for(name)
     plan = playbook.plan
-    assert graph.problems(plan, roles, tuple(playbook.inputs), HARD_SUBTASK_LIMIT) == ()
-    assert checks.plan_problems(plan) == ()
+    assert validity.problems(plan, roles, tuple(playbook.inputs), HARD_SUBTASK_LIMIT) == ()
 
 
 @pytest.mark.parametrize("name", sorted(TOOLS))

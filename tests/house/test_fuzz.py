@@ -35,6 +35,7 @@ from deployment import embedded
 from deployment.embedded import EmbeddedError, StateDir
 from deployment.known_secrets import KnownSecrets
 from deployment.settings import HOME, Settings
+from orchestrator.rules import validity
 
 SECONDS = 10
 """For one input; a busy machine is slow, a hang is for ever."""
@@ -252,7 +253,7 @@ def test_whatever_a_plan_file_holds_it_is_a_plan_or_refused(
 ) -> None:
     def checked_plan(path: Path) -> None:
         plan = plans.read(path)
-        plans.problems(plan, Catalogue.load().roles_for(""), (), 30)
+        validity.problems(plan, Catalogue.load().roles_for(""), (), 30)
         plan.model_dump_json()
 
     read(nothing_starts / f"plan{ending}", content, checked_plan)

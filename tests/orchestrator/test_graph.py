@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from driving import ROLES, longest_chains, subtask
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Plan, Subtask
-from orchestrator.rules import graph
+from orchestrator.rules import graph, validity
 
 EXAMPLES = settings(max_examples=50, deadline=None, database=None)
 
@@ -20,7 +20,7 @@ def plan(*subtasks: Subtask) -> Plan:
 
 
 def problems(*subtasks: Subtask, limit: int = 6, inputs: tuple[str, ...] = ()) -> tuple[str, ...]:
-    return graph.problems(plan(*subtasks), ROLES, inputs, limit)
+    return validity.problems(plan(*subtasks), ROLES, inputs, limit)
 
 
 @st.composite
@@ -57,9 +57,9 @@ def test_thirty_subtasks_are_the_most_that_can_ever_be_planned() -> None:
         )
         for n in range(HARD_SUBTASK_LIMIT)
     )
-    assert graph.problems(plan(*many), ROLES, (), HARD_SUBTASK_LIMIT) == ()
+    assert validity.problems(plan(*many), ROLES, (), HARD_SUBTASK_LIMIT) == ()
     one_more = (*many, subtask("more"))
-    assert graph.problems(plan(*one_more), ROLES, (), HARD_SUBTASK_LIMIT) == (
+    assert validity.problems(plan(*one_more), ROLES, (), HARD_SUBTASK_LIMIT) == (
         "subtasks: 31 are planned, the limit is 30",
     )
 

@@ -11,7 +11,16 @@ import pytest
 from cli.screen.report import as_markdown
 from driving import BRIEFING, Drive, subtask
 from orchestrator import policies
-from orchestrator.contracts import Approval, Finding, Order, Plan, PlaybookCard, Report, Synthesis
+from orchestrator.contracts import (
+    Approval,
+    Check,
+    Finding,
+    Order,
+    Plan,
+    PlaybookCard,
+    Report,
+    Synthesis,
+)
 from orchestrator.events import CancelAsked, Steered
 from orchestrator.rules import gathering as material
 from orchestrator.rules import steering
@@ -227,6 +236,17 @@ def test_an_edit_keeps_the_plan_that_it_changed() -> None:
     (given,) = edited.orders
     assert given.before is not None and [each.id for each in given.before.subtasks] == ["a"]
     assert given.order.plan == other
+
+
+def test_a_plan_is_judged_when_its_edit_arrives_and_never_again() -> None:
+    """Another version, or another RE2, may judge otherwise: what was accepted replays."""
+    run = begun(subtask("a"))
+    asked = replace(run.state, phase="approval", work={}, flights={})
+    bad = subtask("b").model_copy(update={"checks": (Check(kind="regex", argument="("),)})
+    order = Order(plan=Plan(goal="g", subtasks=(bad,)))
+    assert "checks: regex '('" in steering.unwelcome(asked, "edit", order)
+    (given,) = steering.steer(asked, Steered(1, "edit", order), run.now).orders
+    assert given.refused == ""
 
 
 def test_what_a_person_answered_is_a_source_of_the_finding() -> None:

@@ -117,6 +117,8 @@ async def test_an_edited_plan_runs_and_a_bad_edit_is_refused_with_every_error(ru
         bad = ready(subtask("t1", "t9", role="wizard"))
         why = await refused(handle, "edit", plan=bad)
         assert "unknown role 'wizard'" in why and "unknown subtask 't9'" in why
+        pattern = ready(subtask("t7", checks=[{"kind": "regex", "argument": "("}]))
+        assert "subtasks[0] 't7': checks: regex '('" in await refused(handle, "edit", plan=pattern)
         await tell(handle, "edit", plan=ready(subtask("t7")), by="me")
         report = await handle.result()
     assert statuses(report) == {"t7": "complete"}

@@ -8,16 +8,16 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.agents import Agents
-from activities.asking import checks
 from activities.asking.journal import FileJournal
 from activities.prompts.files import system_prompts
 from deployment.storage import DirectoryStore
 from deployment.unread import unread
 from driving import ROLES, Drive, subtask
+from orchestrator import checks
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Call, Check, Plan, Subtask
 from orchestrator.errors import CallRefused
-from orchestrator.rules import graph
+from orchestrator.rules import validity
 from outcomes import begun, end
 
 
@@ -50,13 +50,13 @@ def test_a_field_that_a_subtask_s_role_ignores_is_refused(
     role: str, fields: dict[str, object], named: str
 ) -> None:
     asked = Subtask.model_validate(subtask("a", role=role).model_dump() | fields)
-    (wrong,) = graph.problems(Plan(goal="g", subtasks=(asked,)), ROLES, (), 6)
+    (wrong,) = validity.problems(Plan(goal="g", subtasks=(asked,)), ROLES, (), 6)
     assert named in wrong
 
 
 def test_a_role_that_cannot_be_used_is_refused_with_its_reason() -> None:
     plan = Plan(goal="g", subtasks=(subtask("a", role="reader"),))
-    (wrong,) = graph.problems(plan, ROLES, (), 6, unusable={"reader": "one.md: tools: Bash"})
+    (wrong,) = validity.problems(plan, ROLES, (), 6, unusable={"reader": "one.md: tools: Bash"})
     assert wrong.endswith("role 'reader' cannot be used: one.md: tools: Bash")
 
 
@@ -67,10 +67,12 @@ def test_a_folder_is_refused_where_an_agent_would_have_to_read_it() -> None:
     scanned = Plan(goal="g", subtasks=(Subtask.model_validate(
         subtask("a", role="scanner").model_dump() | {"inputs": ("repo",)}
     ),))  # fmt: skip
-    assert "a: input 'repo' is a folder" in graph.folder_problem(read, ROLES, ["repo"])
-    assert "input 'repo' is a folder" in graph.folder_problem(None, ROLES, ["repo"])
-    assert graph.folder_problem(scanned, ROLES, ["repo"]) == ""
-    assert graph.folder_problem(None, ROLES, []) == ""
+    (wrong,) = validity.problems(read, ROLES, ["repo"], 6, folders=["repo"])
+    assert wrong == validity.folder_problem(read, ROLES, ["repo"])
+    assert "a: input 'repo' is a folder" in wrong
+    assert "input 'repo' is a folder" in validity.folder_problem(None, ROLES, ["repo"])
+    assert validity.folder_problem(scanned, ROLES, ["repo"]) == ""
+    assert validity.folder_problem(None, ROLES, []) == ""
 
 
 def test_a_misspelt_field_of_a_plan_is_named_with_its_place() -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.asking import checks
 from driving import subtask
+from orchestrator import checks
 from orchestrator.contracts import Check, CheckKind, Draft, Plan
 
 EXAMPLES = settings(max_examples=80, deadline=None, database=None)

@@ -1,0 +1,116 @@
+"""Whether a plan is valid: one function, for plans of models, of files and of people alike. Pure.
+
+Nothing that replays may ask: what one version of RE2 takes for a pattern another may refuse, and
+so may another version of these rules. A plan is judged where its judgement is recorded, in an
+activity, or where it is not replayed, in the starter and when an Update arrives.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+
+from orchestrator import checks
+from orchestrator.contracts import Plan, RoleCard, Subtask
+from orchestrator.rules import graph
+
+ID_LENGTH = 32
+ID_CHARACTERS = frozenset(string.ascii_lowercase + string.digits + "-_")
+FEWEST_INSTRUCTION_WORDS = 5
+"""Below this an instruction cannot be self-contained; "analyse the data" is the classic defect."""
+
+ABOVE = "repeats a subtask of a run above: same role, same instruction"
+
+
+def problems(
+    plan: Plan,
+    roles: Sequence[RoleCard],
+    inputs: Collection[str],
+    subtask_limit: int,
+    asked: Collection[str] = (),
+    unusable: Mapping[str, str] = MappingProxyType({}),
+    folders: Collection[str] = (),
+) -> tuple[str, ...]:
+    """Everything that is wrong with a plan, all at once, each with its place; empty: the plan is
+    valid. `asked`: fingerprints of what the runs above have planned. `unusable` says of roles that
+    exist why they cannot be used. `folders`: of the inputs, those that only tools can read.
+    """
+    known = {role.name: role for role in roles}
+    found: list[str] = []
+    if not plan.subtasks:
+        found.append("subtasks: the plan is empty; plan at least one subtask")
+    if len(plan.subtasks) > subtask_limit:
+        found.append(f"subtasks: {len(plan.subtasks)} are planned, the limit is {subtask_limit}")
+    ids = [subtask.id for subtask in plan.subtasks]
+    signatures = [graph.signature(subtask) for subtask in plan.subtasks]
+    for place, subtask in enumerate(plan.subtasks):
+        where = f"subtasks[{place}] {subtask.id!r}"
+        if ids.index(subtask.id) != place:
+            found.append(f"{where}: this id is used twice")
+        wrong = (
+            *_role_problems(subtask, known, unusable),
+            *_problems_of(subtask, inputs, ids),
+        )
+        found += [f"{where}: {problem}" for problem in wrong]
+        # To select the best of several attempts, the same instruction may stand more than once.
+        if plan.strategy != "select" and graph.signature(subtask) in signatures[:place]:
+            found.append(f"{where}: repeats an earlier subtask: same role, same instruction")
+        if graph.fingerprint(subtask) in asked:
+            found.append(f"{where}: {ABOVE}")
+    cycle = graph.find_cycle(plan.subtasks)
+    if cycle:
+        found.append(f"depends_on: there is a cycle: {' -> '.join(cycle)}")
+    unreadable = folder_problem(plan, roles, folders)
+    return (*found, *([unreadable] if unreadable else []), *checks.plan_problems(plan))
+
+
+def folder_problem(plan: Plan | None, roles: Sequence[RoleCard], folders: Collection[str]) -> str:
+    """Why a run cannot have these folders as inputs: only tools read folders, no agent does; empty:
+    it can.
+    """
+    if not folders:
+        return ""
+    tools = [role.name for role in roles if role.tier == "none"]
+    remedy = "agents cannot read folders yet; give the files that matter one by one"
+    if plan is None:
+        return f"input {next(iter(folders))!r} is a folder, and {remedy}"
+    for subtask in plan.subtasks:
+        for name in subtask.inputs:
+            if name in folders and subtask.role not in tools:
+                return f"{subtask.id}: input {name!r} is a folder, and {remedy}"
+    return ""
+
+
+def _role_problems(
+    subtask: Subtask, roles: Mapping[str, RoleCard], unusable: Mapping[str, str]
+) -> list[str]:
+    """What the subtask's role cannot be, or cannot do."""
+    role = roles.get(subtask.role)
+    if role is None and subtask.role in unusable:
+        return [f"role {subtask.role!r} cannot be used: {unusable[subtask.role]}"]
+    if role is None:
+        return [f"unknown role {subtask.role!r}; known: {', '.join(sorted(roles))}"]
+    kind, idle = "", ["tier", "checks"]
+    if role.tier == "none":
+        kind, idle = "has no model", [*idle, "acceptance_criteria"]
+    elif role.team:
+        kind = "is a team"
+    elif role.fixed_tier and subtask.tier != role.tier:
+        kind, idle = f"is always of the tier {role.tier}", ["tier"]
+    named = ", ".join(name for name in idle if getattr(subtask, name))
+    return [f"{named}: no effect, because role {role.name!r} {kind}"] if kind and named else []
+
+
+def _problems_of(subtask: Subtask, inputs: Collection[str], ids: Collection[str]) -> list[str]:
+    found: list[str] = []
+    if not 0 < len(subtask.id) <= ID_LENGTH or not set(subtask.id) <= ID_CHARACTERS:
+        found.append(f"an id is 1 to {ID_LENGTH} of a-z, 0-9, '-' and '_'")
+    if len(subtask.instruction.split()) < FEWEST_INSTRUCTION_WORDS:
+        found.append("instruction: not concrete; say what to do, on what, and what to return")
+    for name in subtask.inputs:
+        if name not in inputs:
+            named = ", ".join(sorted(inputs)) or "none"
+            found.append(f"unknown input {name!r}; the goal's inputs: {named}")
+    unknown = [edge for edge in subtask.depends_on if edge not in ids]
+    return found + [f"depends_on: unknown subtask {edge!r}" for edge in unknown]
