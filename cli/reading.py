@@ -31,7 +31,7 @@ from orchestrator.contracts import Report
 from orchestrator.recorded.history import Fold, Unreadable
 from orchestrator.rules.state import State
 from orchestrator.view import RunView
-from orchestrator.views.reporting import run_view, tiers_in_flight
+from orchestrator.views.running import run_view, tiers_in_flight
 
 LOOK_SECONDS = 3.0
 """How long one request may take before the reader says that nobody answers."""

@@ -51,7 +51,7 @@ from orchestrator.contracts import Capabilities, Goal, PinnedInput, Report
 from orchestrator.recorded.history import Fold
 from orchestrator.rules.state import State
 from orchestrator.view import RunView
-from orchestrator.views.reporting import run_view
+from orchestrator.views.running import run_view
 from workflows import WORKFLOWS
 from workflows.supervisor import SupervisorWorkflow
 

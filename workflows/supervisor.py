@@ -55,7 +55,7 @@ from orchestrator.rules import moves, reducer, steering
 from orchestrator.rules.state import Flight, first_state
 from orchestrator.rules.timers import Timer, moment, timers
 from orchestrator.view import RunView
-from orchestrator.views import reporting
+from orchestrator.views import listing, reporting, running
 from orchestrator.views.board import board, call_summary, tool_summary
 
 ACTIVITIES = {name: getattr(Agents, name) for name in KINDS}
@@ -111,7 +111,7 @@ class SupervisorWorkflow:
     @workflow.query
     def view(self) -> RunView:
         """The state of the run, for readers that do not follow its history."""
-        return reporting.run_view(self._state)
+        return running.run_view(self._state)
 
     @workflow.query
     def report(self) -> Report:
@@ -149,7 +149,7 @@ class SupervisorWorkflow:
         """Search attributes, as far as the namespace has them and they have changed; at the end
         also how the run went, for lists.
         """
-        told = reporting.search_attributes(self._state)
+        told = listing.search_attributes(self._state)
         changed = [
             each
             for each in told
@@ -160,7 +160,7 @@ class SupervisorWorkflow:
             workflow.upsert_search_attributes(changed)
         if self._state.phase == "closed" and not self._listed:
             self._listed = True
-            workflow.upsert_memo(reporting.memo(self._state))
+            workflow.upsert_memo(listing.memo(self._state))
 
     async def _answer_orders(self) -> None:
         """Leave nobody behind who waits for the outcome of an order."""

@@ -18,9 +18,9 @@ from cli.reading import Reader
 from cli.screen.streams import OUT, put_json, say
 from cli.screen.waiting import Reminder, reminders
 from deployment.settings import Settings
+from orchestrator.search import WAITING
 from orchestrator.text import for_terminal
 
-WAITING = "HoldfastWaiting"
 AT_ONCE = 10
 """Runs that are read together."""
 
@@ -63,8 +63,8 @@ async def _candidates(connection: Connection) -> AsyncIterator[WorkflowExecution
     """
     query = f"{RUNS} AND ExecutionStatus = 'Running'"
     namespace = connection.target.namespace
-    if WAITING in await search_attributes_of(connection.client, namespace):
-        query += f" AND ({WAITING} = true OR {WAITING} IS NULL)"
+    if WAITING.name in await search_attributes_of(connection.client, namespace):
+        query += f" AND ({WAITING.name} = true OR {WAITING.name} IS NULL)"
     async for each in connection.client.list_workflows(query):
         if each.parent_id is None:
             yield each

@@ -21,9 +21,7 @@ from cli.launch import MEMO_DRY, MEMO_TITLE, RUNS
 from cli.options import AsJson, Embedded
 from cli.screen.streams import OUT, put, put_json, say
 from deployment.settings import Settings
-from orchestrator.text import for_terminal
-from orchestrator.views.amounts import at_most, seconds
-from orchestrator.views.reporting import (
+from orchestrator.search import (
     MEMO_ASSUMED,
     MEMO_DOLLARS,
     MEMO_STATUS,
@@ -32,6 +30,8 @@ from orchestrator.views.reporting import (
     UNPRICED,
     WAITING,
 )
+from orchestrator.text import for_terminal
+from orchestrator.views.amounts import at_most, seconds
 
 LEAST_WORDS = 16
 """Columns below which the words of a run are left out of a line."""

@@ -15,7 +15,7 @@ from orchestrator.contracts import Limits, Order
 from orchestrator.rules.steering import CAPS
 from orchestrator.view import RunView
 from orchestrator.views.amounts import money
-from orchestrator.views.reporting import run_view
+from orchestrator.views.running import run_view
 
 
 def command(run_id: OpenRunId, limits: RaisedLimits, embedded: Embedded = False) -> int:

@@ -79,11 +79,43 @@ def chain_below(subtasks: Sequence[Subtask]) -> dict[str, int]:
     return below
 
 
-def critical_path(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> float:
-    """Seconds of the longest chain of dependent subtasks; a subtask without a duration counts 0."""
+def longest_chain(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> tuple[str, ...]:
+    """The ids of the longest chain of dependent subtasks, first to last; a subtask without a
+    duration counts 0.
+    """
     finish: dict[str, float] = {}
+    before: dict[str, str] = {}
     below = chain_below(subtasks)
     for subtask in sorted(subtasks, key=lambda each: -below[each.id]):
-        ready = max((finish[edge] for edge in subtask.depends_on if edge in finish), default=0.0)
-        finish[subtask.id] = ready + seconds.get(subtask.id, 0.0)
-    return max(finish.values(), default=0.0)
+        latest = max(subtask.depends_on, key=lambda edge: finish.get(edge, 0.0), default="")
+        before[subtask.id] = latest
+        finish[subtask.id] = finish.get(latest, 0.0) + seconds.get(subtask.id, 0.0)
+    chain: list[str] = []
+    step = max(finish, key=lambda each: finish[each], default="")
+    while step:
+        chain.append(step)
+        step = before[step]
+    return tuple(reversed(chain))
+
+
+def critical_path(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> float:
+    """Seconds of the longest chain."""
+    return sum(seconds.get(each, 0.0) for each in longest_chain(subtasks, seconds))
+
+
+def makespan(subtasks: Sequence[Subtask], seconds: Mapping[str, float], concurrency: int) -> float:
+    """Seconds until the last subtask ends, the longest remaining chain first, so many at once."""
+    below = chain_below(subtasks)
+    finish: dict[str, float] = {}
+    running: list[tuple[float, str]] = []
+    left = sorted(subtasks, key=lambda each: -below[each.id])
+    now = 0.0
+    while left or running:
+        ready = [each for each in left if all(edge in finish for edge in each.depends_on)]
+        for subtask in ready[: concurrency - len(running)]:
+            running.append((now + seconds.get(subtask.id, 0.0), subtask.id))
+            left.remove(subtask)
+        running.sort()
+        now, ended = running.pop(0)
+        finish[ended] = now
+    return now

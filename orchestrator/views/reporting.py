@@ -1,49 +1,25 @@
-"""The Report and the RunView of a state: pure, and the only places that judge how a run went."""
+"""The Report of a state: pure, and the only place that judges how a run went."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import ROUND_UP, Decimal
-from typing import Any
 
-from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
-
-from orchestrator import policies
 from orchestrator.contracts import (
     Gap,
     Report,
     ReportStatus,
-    RoleTier,
     Timings,
 )
-from orchestrator.events import Ask, Prepare, StopReason
 from orchestrator.money import keeping
-from orchestrator.remarks import in_a_line
-from orchestrator.rules import graph, noted, outages, verifying
-from orchestrator.rules.state import Progress, State
+from orchestrator.rules import graph, noted, verifying
+from orchestrator.rules.state import State
 from orchestrator.text import sentence
 from orchestrator.titles import title_of
-from orchestrator.view import Question, Row, RunView
 
-STATUS = SearchAttributeKey.for_keyword("HoldfastStatus")
-PLAYBOOK = SearchAttributeKey.for_keyword("HoldfastPlaybook")
-DOLLARS = SearchAttributeKey.for_float("HoldfastDollars")
-WAITING = SearchAttributeKey.for_bool("HoldfastWaiting")
 MOST_WHY = 500
 """Characters of the message of a workflow that failed."""
-MEMO_STATUS, MEMO_DOLLARS, MEMO_ASSUMED, MEMO_WHY = "status", "dollars", "assumed", "why"
-_WORDS: Mapping[StopReason, str] = {
-    "budget": "cap",
-    "deadline": "deadline",
-    "endpoint": "endpoint",
-    "refused": "goal refused",
-    "small cap": "cap too small",
-    "unprepared": "not prepared",
-}
-"""What stopped a run that failed, as a list has room for it."""
-UNPRICED = "unpriced"
-REQUESTER = SearchAttributeKey.for_keyword("HoldfastRequester")
 
 
 def status_of(state: State) -> ReportStatus:
@@ -284,145 +260,3 @@ def timings(state: State) -> Timings:
         work=round(work, 3),
         critical_path=round(graph.critical_path(state.plan.subtasks, seconds), 3),
     )
-
-
-def search_attributes(state: State) -> list[SearchAttributeUpdate[Any]]:
-    """By what a run can be found at the server: where it is, what it cost, whom it waits for."""
-    values: list[SearchAttributeUpdate[Any]] = [
-        STATUS.value_set(status_of(state) if state.phase == "closed" else state.phase),
-        WAITING.value_set(bool(waiting(state))),
-    ]
-    if state.goal.playbook:
-        values.append(PLAYBOOK.value_set(state.goal.playbook))
-    if state.goal.requester:
-        values.append(REQUESTER.value_set(state.goal.requester))
-    if state.phase == "closed" and state.ledger.all_priced:
-        values.append(DOLLARS.value_set(float(state.ledger.paid.dollars)))
-    return values
-
-
-def memo(state: State) -> dict[str, str]:
-    """How a run went, for lists, which read no history. Dollars as decimal numbers; `dollars` is
-    empty for a run that asked no model, and "unpriced" where no price is known; `why` says in a
-    word or two what stopped a run that failed.
-    """
-    ledger = state.ledger
-    asked = ledger.paid.calls + ledger.held.calls > 0
-    dollars = str(ledger.paid.dollars + ledger.held.dollars) if ledger.all_priced else UNPRICED
-    return {
-        MEMO_STATUS: status_of(state),
-        MEMO_DOLLARS: dollars if asked else "",
-        MEMO_ASSUMED: str(ledger.all_assumed + ledger.held.dollars),
-        MEMO_WHY: _in_a_word(state),
-    }
-
-
-def _in_a_word(state: State) -> str:
-    """What stopped a run that failed; empty: it did not fail, or nothing stopped it."""
-    if state.stop is None or status_of(state) != "failed":
-        return ""
-    if state.stopped_by("budget") and not state.ledger.paid.calls:
-        return "cap too small"
-    return _WORDS.get(state.stop.reason, "")
-
-
-# ---------------------------------------------------------------- for readers while it runs
-
-
-def run_view(state: State) -> RunView:
-    """The state of a run, for the board, the terminal and the report page."""
-    ledger = state.ledger
-    closed = state.phase == "closed"
-    return RunView(
-        run_id=state.run_id,
-        goal=state.goal.text,
-        title=title(state),
-        phase=state.phase,
-        status=status_of(state) if closed else None,
-        rows=tuple(_row(progress, state) for progress in state.work.values()),
-        dollars_spent=ledger.paid.dollars if ledger.all_priced else None,
-        assumed=ledger.all_assumed,
-        dollars_reserved=ledger.held.dollars,
-        dollars_cap=ledger.cap.dollars,
-        use_models=state.goal.use_models,
-        model_calls=ledger.paid.calls,
-        model_calls_cap=ledger.cap.calls,
-        tokens_cap=ledger.cap.tokens,
-        started=state.started,
-        now=state.finished or state.now,
-        tiers=tiers_in_flight(state),
-        waiting=waiting(state),
-        preview=state.estimate,
-        notes=(*_standstill(state), *notes(state)),
-        answer=state.finishing.synthesis.answer if closed and state.finishing.synthesis else "",
-    )
-
-
-def _standstill(state: State) -> Iterator[str]:
-    """That the run, or a team of it, waits for something that is no person's order to it."""
-    if state.outage is not None and state.out_of_reach:
-        yield f"waiting: {outages.said(state.outage)}; the run goes on when it answers"
-    for key, word in state.waiting_teams.items():
-        yield f"waiting: the team of {state.flights[key].move.subtask_id}: {word.why}"
-
-
-def tiers_in_flight(state: State) -> tuple[str, ...]:
-    """The tiers whose queues hold what is in flight, each once."""
-    moves = [flight.move for flight in state.flights.values()]
-    asks = [move.call.tier for move in moves if isinstance(move, Ask) and move.call.model]
-    prepared = state.goal.use_models and any(isinstance(move, Prepare) for move in moves)
-    return tuple(dict.fromkeys([*asks, *([policies.PREPARE_TIER] if prepared else [])]))
-
-
-def waiting(state: State) -> tuple[Question, ...]:
-    """What a person is asked."""
-    asked = [
-        Question(kind="subtask", subtask_id=key, text=each.why)
-        for key, each in state.work.items()
-        if each.stage == "person" and each.finding is None
-    ]
-    if state.phase == "approval":
-        asked.append(Question(kind="plan"))
-    if state.short:
-        asked.append(Question(kind="budget", text=state.short))
-    if state.paused:
-        asked.append(Question(kind="paused"))
-    return tuple(asked)
-
-
-def _row(progress: Progress, state: State) -> Row:
-    subtask, finding = progress.subtask, progress.finding
-    tried = len(progress.tries) + (1 if progress.flight else 0)
-    seconds = finding.seconds if finding else 0.0
-    if progress.started and finding is None:
-        waited = state.waited_until(state.now) - progress.waited_at_start
-        seconds = (state.now - progress.started).total_seconds() - waited
-    return Row(
-        id=subtask.id,
-        title=subtask.title,
-        role=subtask.role,
-        tier=_asked_tier(progress),
-        status=finding.status if finding else "running" if progress.flight else "waiting",
-        try_number=tried,
-        seconds=round(seconds, 1),
-        dollars=progress.paid.dollars,
-        assumed=progress.paid.assumed,
-        depends_on=subtask.depends_on,
-        note=_note(progress),
-        planned_role=progress.former[0] if progress.former else "",
-    )
-
-
-def _asked_tier(progress: Progress) -> RoleTier:
-    """The tier that does or did the work, a cheaper one than planned where the cap left no more; of
-    what waits, the one that is due.
-    """
-    begun = progress.flight or progress.finding
-    return progress.called if begun and progress.called != "none" else progress.tier
-
-
-def _note(progress: Progress) -> str:
-    finding = progress.finding
-    if finding is None:
-        return progress.why
-    return in_a_line(finding) or finding.why

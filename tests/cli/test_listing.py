@@ -15,8 +15,9 @@ from cli.options import check_file, check_out
 from cli.screen import report as pages
 from driving import Drive, subtask
 from orchestrator.contracts import Limits, PinnedInput, Report
+from orchestrator.search import MEMO_STATUS, MEMO_WHY
 from orchestrator.titles import held, title_of
-from orchestrator.views.reporting import MEMO_STATUS, MEMO_WHY, memo
+from orchestrator.views.listing import memo
 from outcomes import begun, end
 
 RUN = Listed(

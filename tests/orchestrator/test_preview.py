@@ -29,7 +29,7 @@ from orchestrator.rules.reducer import apply
 from orchestrator.rules.state import State, first_state
 from orchestrator.view import Preview
 from orchestrator.views.board import board
-from orchestrator.views.reporting import run_view
+from orchestrator.views.running import run_view
 from outcomes import comes_back, draft, value_of
 from serving import TEAM, WITH_TEAM
 

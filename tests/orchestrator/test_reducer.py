@@ -34,7 +34,7 @@ from orchestrator.events import (
     UseTool,
 )
 from orchestrator.rules import revision
-from orchestrator.views import reporting
+from orchestrator.views import reporting, running
 from outcomes import AMPLE, DRAFTS, PLANNED, PROBLEMS, TROUBLES, WORK_OUTCOMES, comes_back, value_of
 
 EXAMPLES = settings(
@@ -258,7 +258,7 @@ def check_closed(drive: Drive, chance: Chance) -> None:
         assert report.status in (stopped, "cancelled")
         paid = [ask.call.kind for ask in drive.asks.get("", [])]
         assert "synthesize" not in paid, "nothing complete, nothing to pay a synthesis for"
-    assert reporting.run_view(state).phase == "closed"
+    assert running.run_view(state).phase == "closed"
 
 
 def check_finding(drive: Drive, chance: Chance, planned: Subtask) -> None:

@@ -24,8 +24,8 @@ from orchestrator.contracts import (
 from orchestrator.events import CancelAsked, Steered
 from orchestrator.rules import gathering as material
 from orchestrator.rules import steering
-from orchestrator.views import reporting
-from outcomes import AMPLE, DRAFTS, begun, end, in_flight, wait_until_cut
+from orchestrator.views import reporting, running
+from outcomes import AMPLE, begun, end, in_flight, wait_until_cut
 
 
 def closed(run: Drive) -> Report:
@@ -319,14 +319,14 @@ def test_what_a_subtask_waited_for_a_person_is_no_work_of_it_nor_of_the_longest_
     run.wait(3)
     end(run, "work-a-1", "with a partial")
     run.wait(500)
-    assert reporting.run_view(run.state).rows[0].seconds == 3.0
+    assert running.run_view(run.state).rows[0].seconds == 3.0
     run.put(Steered(1, "answer", Order(subtask_id="a", text="The fiscal year.", by="ana")))
     run.wait(2)
     end(run, "work-a-2")
     run.wait(1)
     made = closed(run)
     assert [(each.seconds, each.waited) for each in made.findings] == [(5.0, 500.0), (1.0, 0.0)]
-    assert [row.seconds for row in reporting.run_view(run.state).rows] == [5.0, 1.0]
+    assert [row.seconds for row in running.run_view(run.state).rows] == [5.0, 1.0]
     assert (made.timings.waited, made.timings.critical_path) == (500.0, 6.0)
     assert "The longest chain of subtasks took 6.0 s, that waiting not counted." in as_markdown(
         made
@@ -371,7 +371,7 @@ def test_the_price_is_what_was_paid_and_what_is_still_reserved() -> None:
     report = reporting.report(run.state)
     assert report.dollars == sum(ask.amount.dollars for ask in asks)
     assert report.model_calls == 2
-    view = reporting.run_view(run.state)
+    view = running.run_view(run.state)
     assert (view.dollars_spent, view.dollars_reserved) == tuple(ask.amount.dollars for ask in asks)
 
 
@@ -382,45 +382,9 @@ def test_a_run_of_unpriced_models_shows_no_price_at_all() -> None:
     end(run, "plan-1")
     end(run, "work-a-1", "possibly_billed")
     assert reporting.report(run.state).dollars is None
-    view = reporting.run_view(run.state)
+    view = running.run_view(run.state)
     assert view.dollars_spent is None
     assert view.rows[0].dollars is None
-
-
-def test_the_view_shows_each_subtask_as_it_stands() -> None:
-    run = begun(
-        *(subtask("a"), subtask("b", role="scanner"), subtask("c", "a")),
-        *(subtask("d"), subtask("e", "d")),
-    )
-    end(run, "work-a-1", "unsure")
-    found = DRAFTS["complete"]("use_tool-b-1").model_copy(update={"data": {"remarks": [1]}})
-    end(run, "use_tool-b-1", value=found)
-    end(run, "work-d-1", "refused")
-    run.wait(5)
-    run.put(Steered(1, "pause", Order()))
-    view = reporting.run_view(run.state)
-    rows = {row.id: row for row in view.rows}
-    assert {id: row.status for id, row in rows.items()} == {
-        "a": "running",
-        "b": "complete",
-        "c": "waiting",
-        "d": "failed",
-        "e": "skipped",
-    }
-    assert (rows["a"].try_number, rows["a"].tier, rows["a"].seconds) == (2, "opus", 5.0)
-    assert rows["a"].note == "confidence 10 is below 60"
-    assert rows["b"].note == "1 remark"
-    assert rows["d"].note == "it was refused"
-    assert (view.phase, view.status) == ("working", None)
-
-
-def test_a_row_has_the_tier_that_is_asked_when_a_small_cap_lets_no_dearer_one() -> None:
-    run = begun(subtask("a", tier="sonnet"), subtask("b", "a"), dollars=Decimal("0.2"))
-    (ask,) = run.asks["a"]
-    rows = {row.id: row for row in reporting.run_view(run.state).rows}
-    assert (ask.call.tier, rows["a"].tier, rows["b"].tier) == ("haiku", "haiku", "sonnet")
-    end(run, "work-a-1")
-    assert reporting.run_view(run.state).rows[0].tier == "haiku"
 
 
 def test_a_subtask_that_the_cap_left_a_cheaper_model_for_is_noted_once() -> None:
@@ -436,16 +400,6 @@ def test_a_subtask_that_the_cap_left_a_cheaper_model_for_is_noted_once() -> None
     assert note == "a, b were asked of haiku instead of sonnet: the cap left no more."
     ample = begun(subtask("a", tier="sonnet"))
     assert reporting.notes(ample.state) == ()
-
-
-def test_the_status_is_shown_only_when_the_run_is_over() -> None:
-    run = begun(subtask("a"))
-    assert reporting.run_view(run.state).status is None
-    closed(run)
-    run.wait(60)
-    view = reporting.run_view(run.state)
-    assert (view.phase, view.status) == ("closed", "complete")
-    assert view.now == run.state.finished, "the clock stops with the run"
 
 
 def test_findings_are_listed_in_the_plans_order() -> None:

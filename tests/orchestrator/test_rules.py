@@ -10,7 +10,7 @@ from orchestrator.calls.replan import Change, Patch
 from orchestrator.contracts import Plan, Tier
 from orchestrator.events import Ask
 from orchestrator.rules import revision
-from orchestrator.views import reporting
+from orchestrator.views import reporting, running
 from outcomes import AMPLE, begun, end, in_flight, wait_until_cut
 
 LEAST = AMPLE.model_copy(update={"dollars": Decimal(0)})
@@ -66,7 +66,7 @@ def test_after_the_last_try_the_roles_fallback_has_one_and_then_it_has_failed_fo
     assert run.finding("a").status == "failed"
     assert [each.tier for each in run.finding("a").tries] == ["haiku", "sonnet", "opus", "opus"]
     assert [each.role for each in run.finding("a").tries] == ["", "", "", "analyst"]
-    row = reporting.run_view(run.state).rows[0]
+    row = running.run_view(run.state).rows[0]
     assert (row.role, row.who, row.try_number) == ("analyst", "analyst for researcher", 4)
     saved = tried_in_vain()
     end(saved, "work-a-4")

@@ -1,0 +1,17 @@
+"""What the server keeps of a run beside its history, so that runs can be found and listed: the
+names of its search attributes and of what stands in its memo.
+"""
+
+from __future__ import annotations
+
+from temporalio.common import SearchAttributeKey
+
+STATUS = SearchAttributeKey.for_keyword("HoldfastStatus")
+PLAYBOOK = SearchAttributeKey.for_keyword("HoldfastPlaybook")
+DOLLARS = SearchAttributeKey.for_float("HoldfastDollars")
+WAITING = SearchAttributeKey.for_bool("HoldfastWaiting")
+REQUESTER = SearchAttributeKey.for_keyword("HoldfastRequester")
+
+MEMO_STATUS, MEMO_DOLLARS, MEMO_ASSUMED, MEMO_WHY = "status", "dollars", "assumed", "why"
+UNPRICED = "unpriced"
+"""In the place of dollars where no price is known."""
