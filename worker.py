@@ -43,7 +43,6 @@ from activities.repositories import snapshot
 from activities.repositories.scratch import Snapshots
 from activities.seam import Model, Tool
 from activities.use_tool import Tools
-from deployment.daily import keep_clean
 from deployment.embedded import EmbeddedError, StateDir, attendance, registered
 from deployment.embedded.trouble import said
 from deployment.known_secrets import KnownSecrets
@@ -51,6 +50,7 @@ from deployment.roots import Roots, roots_at
 from deployment.served import Lookout
 from deployment.settings import Settings
 from deployment.storage import DirectoryStore
+from deployment.storage.daily import keep_clean
 from deployment.telemetry import LogContext, configure_logging, runtime
 from deployment.temporal import Target, Unreachable, configured, connect
 from orchestrator import __version__

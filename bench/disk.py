@@ -20,13 +20,12 @@ from pathlib import Path
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 
-from bench.deployment import Deployment, deployed, parallel
-from bench.tables import head, row
-from deployment import cleaning
-from deployment.cleaning import Kind
+from bench.instruments.deployment import Deployment, deployed, parallel
+from bench.instruments.tables import head, row
 from deployment.embedded.state import StateDir
-from deployment.references import needed
-from deployment.storage import DirectoryStore
+from deployment.storage import DirectoryStore, cleaning
+from deployment.storage.cleaning import Kind
+from deployment.storage.references import needed
 
 COLUMNS = (("kept in", "files after the runs", "MB", "MB after clean, a month later"),)
 AT_ONCE = 50

@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.deployment import Deployment, deployed, parallel
+from bench.instruments.deployment import Deployment, deployed, parallel
 from orchestrator.contracts import Report
 
 RUNS = 2

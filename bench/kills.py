@@ -20,8 +20,8 @@ from typing import Any
 from temporalio.client import WorkflowHandle
 from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig
 
-from bench.deployment import Deployment, deployed, part, planned
-from bench.tables import head
+from bench.instruments.deployment import Deployment, deployed, part, planned
+from bench.instruments.tables import head
 from orchestrator.contracts import Goal, Report
 
 COLUMNS = (

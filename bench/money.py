@@ -17,8 +17,8 @@ from decimal import Decimal
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-from bench.deployment import Deployment, deployed, parallel, part, planned
-from bench.tables import head, row
+from bench.instruments.deployment import Deployment, deployed, parallel, part, planned
+from bench.instruments.tables import head, row
 from orchestrator.contracts import Fork, Goal, Report
 
 COLUMNS = (

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.deployment import Deployment, deployed, parallel, part, planned
-from bench.tables import head
+from bench.instruments.deployment import Deployment, deployed, parallel, part, planned
+from bench.instruments.tables import head
 from orchestrator.contracts import Goal, Report, Subtask
 
 COLUMNS = (("load", "measured", "over the ideal"),)

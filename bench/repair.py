@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench.deployment import deployed, parallel
-from bench.tables import head
+from bench.instruments.deployment import deployed, parallel
+from bench.instruments.tables import head
 from orchestrator.contracts import Goal
 
 COLUMNS = (("first tier fails", "strategy", "subtasks complete", "calls", "dollars"),)

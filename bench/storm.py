@@ -26,8 +26,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.deployment import Deployment, deployed, parallel, part, planned
-from bench.tables import head, row
+from bench.instruments.deployment import Deployment, deployed, parallel, part, planned
+from bench.instruments.tables import head, row
 from orchestrator.contracts import Goal, Report
 
 COLUMNS = (

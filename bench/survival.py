@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.tables import head, row
+from bench.instruments.tables import head, row
 from deployment.embedded import down, status
 from deployment.settings import HOME, Settings
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, median
 
-from bench.tables import head, row
+from bench.instruments.tables import head, row
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 

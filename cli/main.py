@@ -38,7 +38,7 @@ from cli.plans import lower
 from cli.screen.streams import say
 from deployment.embedded import EmbeddedError
 from deployment.settings import BadSettings, Settings
-from deployment.storage import PayloadLost
+from deployment.storage.payloads import PayloadLost
 from deployment.temporal import Unreachable
 from orchestrator.errors import BlobLost
 from orchestrator.text import for_terminal

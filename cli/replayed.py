@@ -18,9 +18,10 @@ from temporalio.client import WorkflowHistory
 
 from cli.exits import Stop
 from cli.files import read_text
-from deployment.replay import replay
+from deployment.histories.replay import replay
 from deployment.settings import Settings
-from deployment.storage import BadStore, DirectoryStore, stored
+from deployment.storage import BadStore, DirectoryStore
+from deployment.storage.payloads import stored
 from orchestrator.errors import BlobLost
 from workflows import WORKFLOWS
 

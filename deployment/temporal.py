@@ -36,7 +36,8 @@ from deployment.activations import OneAtATime
 from deployment.folders import Unreadable, read_named
 from deployment.settings import FILE_BYTES
 from deployment.spans import NoteSpans
-from deployment.storage import READABLE, DirectoryStore, PayloadLost, external_storage
+from deployment.storage import DirectoryStore
+from deployment.storage.payloads import READABLE, PayloadLost, external_storage
 from orchestrator.contracts import Goal, Report
 
 PURE_MODULES = ("orchestrator", "deployment", "activities", "workflows")

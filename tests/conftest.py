@@ -39,9 +39,9 @@ from activities.prompts.files import system_prompts
 from activities.repositories.scratch import Snapshots
 from activities.seam import Model, Tool
 from activities.use_tool import Tools
-from bench.clients import outcome
+from bench.instruments.clients import outcome
 from cli.connection import Connection
-from deployment.replay import played
+from deployment.histories.replay import played
 from deployment.roots import Root
 from deployment.settings import Settings
 from deployment.storage import DirectoryStore

@@ -24,7 +24,7 @@ from activities.code_review.lenses import lens_tools
 from activities.repositories import snapshot
 from activities.repositories.scratch import Snapshots
 from conftest import TEMPORAL, Runs, seen
-from deployment.replay import export
+from deployment.histories.replay import export
 from orchestrator.contracts import Bill, Goal, GoalInput, Order
 from orchestrator.errors import PossiblyBilled
 from repositories import Repository

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from activities.repositories.snapshot import Manifest
 from activities.repositories.working_tree import FILE_LIMIT, NotRead, check_name
 from activities.seam import Store
-from deployment import cleaning
+from deployment.storage import cleaning
 from orchestrator.errors import ToolFailed
 
 KEPT_MANIFESTS = 4

@@ -17,13 +17,12 @@ from cli.connection import configured_target, connected
 from cli.exits import Code
 from cli.options import Embedded
 from cli.screen.streams import OUT, Safe, ask, at_terminal, say, typed
-from deployment import cleaning
-from deployment.cleaning import Kind, Needed
 from deployment.embedded import EmbeddedError, StateDir
 from deployment.embedded.server import RETENTION
-from deployment.references import needed
 from deployment.settings import Settings
-from deployment.storage import DirectoryStore
+from deployment.storage import DirectoryStore, cleaning
+from deployment.storage.cleaning import Kind, Needed
+from deployment.storage.references import needed
 from deployment.temporal import Target, Unreachable
 
 

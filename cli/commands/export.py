@@ -15,7 +15,7 @@ from cli.options import Embedded, RunId, check_file
 from cli.reading import no_such_run
 from cli.screen.report import write_whole
 from cli.screen.streams import put_json, say
-from deployment.replay import export
+from deployment.histories.replay import export
 from deployment.settings import Settings
 from orchestrator.text import for_json
 

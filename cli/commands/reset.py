@@ -28,9 +28,9 @@ from cli.launch import login
 from cli.options import Embedded, OpenRunId
 from cli.reading import STUCK_ATTEMPTS, no_such_run
 from cli.screen.streams import ERR, Safe, ask, at_terminal, say, typed
-from deployment import undoing
+from deployment.histories import undoing
+from deployment.histories.undoing import Fault, Undoing
 from deployment.settings import Settings
-from deployment.undoing import Fault, Undoing
 from orchestrator.contracts import Lost, Undone
 from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.recorded.signals import RESET

@@ -19,13 +19,12 @@ from activities.asking.journal import FileJournal
 from cli.commands import clean
 from cli.exits import Code
 from conftest import Runs
-from deployment import cleaning, daily
-from deployment.cleaning import DAY, Kind
 from deployment.embedded.server import RETENTION
 from deployment.embedded.state import StateDir
-from deployment.references import needed
 from deployment.settings import Settings
-from deployment.storage import DirectoryStore
+from deployment.storage import DirectoryStore, cleaning, daily
+from deployment.storage.cleaning import DAY, Kind
+from deployment.storage.references import needed
 from deployment.temporal import Target
 from orchestrator.contracts import Goal, GoalInput
 from repositories import Bench, Repository

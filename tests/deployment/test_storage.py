@@ -15,8 +15,8 @@ import pytest
 from temporalio.converter import WorkflowSerializationContext
 
 from cli.main import told
-from deployment import storage
-from deployment.storage import DirectoryStore, external_storage
+from deployment.storage import DirectoryStore, directory
+from deployment.storage.payloads import external_storage
 from deployment.temporal import data_converter
 from orchestrator.errors import BlobLost
 
@@ -140,7 +140,7 @@ async def test_what_is_put_while_it_is_being_removed_stays(
     os.utime(path, (1.0, 1.0))
     removed: list[bool] = []
     cleaner = threading.Thread(target=lambda: removed.append(store.remove(path, 1.0)))
-    holds = storage._holds
+    holds = directory._holds
 
     def seen(path: Path, content: bytes) -> bool:
         there = holds(path, content)
@@ -148,7 +148,7 @@ async def test_what_is_put_while_it_is_being_removed_stays(
         cleaner.join(0.2)
         return there
 
-    monkeypatch.setattr(storage, "_holds", seen)
+    monkeypatch.setattr(directory, "_holds", seen)
     assert await store.put(CONTENT) == digest
     await asyncio.to_thread(cleaner.join)
     assert removed == [False]

@@ -13,7 +13,7 @@ from temporalio.worker import Worker
 
 from activities.catalogue import Catalogue
 from conftest import Handle, Runs, folded, seen
-from deployment.replay import export, played, replay
+from deployment.histories.replay import export, played, replay
 from orchestrator.contracts import Goal, Order, Unreached
 from orchestrator.errors import EndpointUnreachable
 from orchestrator.recorded.history import Fold

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from bench.deployment import Deployment, deployed, parallel
+from bench.instruments.deployment import Deployment, deployed, parallel
 from orchestrator.contracts import Report
 
 pytestmark = pytest.mark.xdist_group("journal survival")

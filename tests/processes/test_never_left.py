@@ -15,7 +15,7 @@ from temporalio.api.enums.v1 import EventType, TimeoutType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.worker import Worker
 
-from bench.clients import outcome
+from bench.instruments.clients import outcome
 from conftest import Handle, Runs
 from orchestrator.calls import KINDS
 from orchestrator.calls.work import WORK

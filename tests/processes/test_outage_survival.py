@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.deployment import deployed, part, planned
+from bench.instruments.deployment import deployed, part, planned
 from conftest import Handle, seen
 from orchestrator.contracts import Order
 

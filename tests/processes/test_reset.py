@@ -16,14 +16,14 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import CancelledError
 
 from activities.asking.journal import FileJournal
-from bench.clients import outcome
+from bench.instruments.clients import outcome
 from cli.commands import cancel, reset, show, steering
 from cli.connection import Connection
 from cli.exits import Code, Stop
 from cli.reading import Reader
 from conftest import Handle, Runs, seen
-from deployment import undoing
-from deployment.storage import stored
+from deployment.histories import undoing
+from deployment.storage.payloads import stored
 from driving import subtask as subtask_of
 from orchestrator.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone
 from orchestrator.events import Ask, Move, WasReset

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 
-from bench.clients import QUERIES
-from bench.takeover import Wanted, measured, table
+from bench.instruments.clients import QUERIES
+from bench.takeover.handing_over import Wanted, measured, table
 
 TAKEOVERS = 2
 RUNS = 5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.clients import outcome
+from bench.instruments.clients import outcome
 from cli.commands import start
 from cli.connection import Connection
 from conftest import Runs, seen

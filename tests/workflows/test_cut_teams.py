@@ -10,7 +10,7 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from test_teams import catalogue, goal
 
 from conftest import Handle, Runs, folded, seen
-from deployment.replay import replay
+from deployment.histories.replay import replay
 from orchestrator.contracts import Finding, Order, Report
 from scripted import Line, ScriptedModel, plans, ready, subtask, synthesizes, works
 from workflows.supervisor import SupervisorWorkflow

@@ -8,13 +8,13 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from bench.clients import outcome
+from bench.instruments.clients import outcome
 from cli import outcome as ends
 from cli.exits import Code
 from cli.reading import Look
 from conftest import Handle, Runs
-from deployment.replay import export
-from deployment.storage import stored
+from deployment.histories.replay import export
+from deployment.storage.payloads import stored
 from orchestrator.contracts import Goal, Report
 from orchestrator.events import RUN_FAILED
 from orchestrator.recorded.history import Fold

@@ -9,7 +9,7 @@ import pytest
 from temporalio.client import WorkflowFailureError
 
 from activities.catalogue import Catalogue
-from bench.clients import outcome
+from bench.instruments.clients import outcome
 from conftest import Runs, seen
 from driving import BRIEFING, Drive
 from driving import subtask as subtask_of

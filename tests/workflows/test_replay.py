@@ -13,7 +13,7 @@ from cli import replayed
 from cli.commands import replay as command
 from cli.exits import Stop
 from conftest import Runs
-from deployment.replay import export, replay
+from deployment.histories.replay import export, replay
 from deployment.storage import DirectoryStore
 from orchestrator.contracts import Goal, GoalInput
 from record import nameless

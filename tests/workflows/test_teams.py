@@ -10,7 +10,7 @@ from temporalio.client import WorkflowFailureError
 
 from activities.catalogue import Catalogue
 from conftest import Runs
-from deployment.replay import replay
+from deployment.histories.replay import replay
 from orchestrator.contracts import Goal, GoalInput
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 from workflows.supervisor import SupervisorWorkflow

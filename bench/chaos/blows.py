@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
-from bench.deployment import Deployment
+from bench.instruments.deployment import Deployment
 
 PAUSE = (3.0, 14.0)
 """Seconds between two blows: a worker takes some to come back, and has to get somewhere."""

@@ -10,12 +10,11 @@ from contextlib import suppress
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from deployment import cleaning
 from deployment.embedded.server import RETENTION
 from deployment.embedded.state import StateDir
-from deployment.references import needed
 from deployment.settings import Settings
-from deployment.storage import DirectoryStore
+from deployment.storage import DirectoryStore, cleaning
+from deployment.storage.references import needed
 from deployment.temporal import Target
 
 LOOK_SECONDS = 3_600.0

@@ -30,10 +30,10 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 
-from bench.clients import QUERIES, ask, ended, say, silence
-from bench.halves import Half, Hands
-from bench.histories import Histories, over
-from bench.takeover_goals import KINDS, LAST, WIDTH, Kind
+from bench.instruments.clients import QUERIES, ask, ended, say, silence
+from bench.instruments.histories import Histories, over
+from bench.takeover.goals import KINDS, LAST, WIDTH, Kind
+from bench.takeover.halves import Half, Hands
 from deployment.embedded import server
 from deployment.storage import DirectoryStore
 from deployment.temporal import Target, connect
@@ -291,7 +291,3 @@ def main() -> int:
     measure = asyncio.run(measured(Wanted(**vars(parser.parse_args()))))
     sys.stdout.write(table(measure))
     return 0 if measure.histories.sound else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """The two halves of a worker as processes of their own, so that one can be killed alone: the owner
 has the runs and asks no model, the hands have every activity.
 
-    python -m bench.halves owner|hands ADDRESS QUEUE STORE_URL FOLDER
+    python -m bench.takeover.halves owner|hands ADDRESS QUEUE STORE_URL FOLDER
 
 Each says `ready` once it could begin, and begins with the first line that it is sent, so that a
 successor takes over within milliseconds. Each ends with its standard input.
@@ -48,7 +48,7 @@ class Half:
     ) -> Self:
         """One that could begin at once. RuntimeError if it does not come up."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "bench.halves", half,
+            sys.executable, "-m", "bench.takeover.halves", half,
             target.address, target.task_queue, target.store_url, str(folder),
             cwd=HOME,
             env=os.environ | environment,

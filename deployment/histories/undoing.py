@@ -19,8 +19,9 @@ from temporalio.client import WorkflowHistory
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 
-from deployment.replay import unfollowed
-from deployment.storage import DirectoryStore, stored
+from deployment.histories.replay import unfollowed
+from deployment.storage import DirectoryStore
+from deployment.storage.payloads import stored
 from orchestrator.contracts import Bill, Call, Contract, Goal, Lost, Report, Tier, Usage
 from orchestrator.errors import BlobLost
 from orchestrator.recorded.history import RESET_CAUSE

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from bench.deployment import part
+from bench.instruments.deployment import part
 from orchestrator.contracts import Limits, Order, Plan
 from orchestrator.view import Question
 

@@ -33,14 +33,14 @@ import psutil
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError
 
-from bench import chaos_goals
-from bench.chaos_bills import Bills
-from bench.chaos_blows import WEIGHTS, Blows
-from bench.chaos_goals import Asked
-from bench.chaos_verdict import Verdict
-from bench.clients import QUERIES, ask, ended, say, silence, waits_for
-from bench.deployment import Deployment, deployed
-from bench.histories import Histories, over
+from bench.chaos import goals
+from bench.chaos.bills import Bills
+from bench.chaos.blows import WEIGHTS, Blows
+from bench.chaos.goals import Asked
+from bench.chaos.verdict import Verdict
+from bench.instruments.clients import QUERIES, ask, ended, say, silence, waits_for
+from bench.instruments.deployment import Deployment, deployed
+from bench.instruments.histories import Histories, over
 from cli.exits import Code
 from deployment.embedded import ensure_up
 from deployment.settings import HOME
@@ -108,7 +108,7 @@ class Campaign:
 
     async def _lane(self, until: float) -> None:
         while time.monotonic() < until:
-            goal = chaos_goals.asked(self.wanted.seed, len(self.begun) + 1, self.folder)
+            goal = goals.asked(self.wanted.seed, len(self.begun) + 1, self.folder)
             self.begun.append(goal)
             await self._one(goal)
 
@@ -195,7 +195,7 @@ class Campaign:
         while True:
             await asyncio.sleep(PERSON_SECONDS)
             for question in await waits_for(handle):
-                name, order = chaos_goals.answer_to(question)
+                name, order = goals.answer_to(question)
                 self.orders[await say(handle, name, order, ORDER_SECONDS)] += 1
 
 
@@ -204,7 +204,7 @@ async def measured(wanted: Wanted) -> Verdict:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         try:
-            script = chaos_goals.ENDPOINT | (chaos_goals.FAULTS if wanted.faults else {})
+            script = goals.ENDPOINT | (goals.FAULTS if wanted.faults else {})
             async with deployed(folder, script) as deployment:
                 campaign = Campaign(wanted, deployment, folder)
                 blows = await campaign.run()
@@ -281,7 +281,3 @@ def main() -> int:
         return 130
     sys.stdout.write(verdict.table())
     return 1 if verdict.wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bench.deployment import part, planned
+from bench.instruments.deployment import part, planned
 from orchestrator.contracts import Approval, Goal, Limits, Order
 
 WIDTH = 5

@@ -16,7 +16,7 @@ from typing import Any
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 
-from deployment.replay import export, replay
+from deployment.histories.replay import export, replay
 from deployment.storage import DirectoryStore
 
 OTHER_COMMANDS = re.compile(r'\[TMPRL1100\][^"]*')

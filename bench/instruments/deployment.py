@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 
-from bench.clients import outcome
+from bench.instruments.clients import outcome
 from deployment.embedded import EmbeddedError, Programs, down, ensure_up, server, status, up
 from deployment.embedded.state import StateDir
 from deployment.embedded.supervision import WORKER

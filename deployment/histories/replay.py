@@ -28,7 +28,8 @@ from temporalio.worker import (
     WorkflowOutboundInterceptor,
 )
 
-from deployment.storage import DirectoryStore, inline
+from deployment.storage import DirectoryStore
+from deployment.storage.payloads import inline
 from deployment.temporal import data_converter, plugin
 from orchestrator.rules.state import State
 from workflows import WORKFLOWS

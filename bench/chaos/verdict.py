@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench.chaos_bills import Bills
-from bench.histories import Histories
+from bench.chaos.bills import Bills
+from bench.instruments.histories import Histories
 
 
 @dataclass

@@ -1,0 +1,7 @@
+"""`python -m bench.chaos`: see `campaign`."""
+
+import sys
+
+from bench.chaos.campaign import main
+
+sys.exit(main())

@@ -1,0 +1,1 @@
+"""What measurements share: a deployment of their own, clients, histories, tables."""
