@@ -49,7 +49,7 @@ from deployment.known_secrets import KnownSecrets
 from deployment.roots import Roots, roots_at
 from deployment.served import Lookout
 from deployment.settings import Settings
-from deployment.storage import DirectoryStore
+from deployment.storage import DirectoryStore, store_at
 from deployment.storage.daily import keep_clean
 from deployment.telemetry import LogContext, configure_logging, runtime
 from deployment.temporal import Target, Unreachable, configured, connect
@@ -108,7 +108,7 @@ def build(
     state = StateDir.of(settings)
     with said(state.path):
         state.create()
-    store = DirectoryStore.at(target.store_url)
+    store = store_at(target.store_url)
     journal = make_journal(state.journal)
     gate = RateGate()
     catalogue = Catalogue.load()

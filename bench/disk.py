@@ -23,7 +23,7 @@ from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from bench.instruments.deployment import Deployment, deployed, parallel
 from bench.instruments.tables import head, row
 from deployment.embedded.state import StateDir
-from deployment.storage import DirectoryStore, cleaning
+from deployment.storage import cleaning, store_at
 from deployment.storage.cleaning import Kind
 from deployment.storage.references import needed
 
@@ -67,7 +67,7 @@ def _all(kind: Kind) -> tuple[cleaning.Item, ...]:
 
 
 async def _kinds(deployment: Deployment, later: float) -> tuple[Kind, ...]:
-    found, _ = await needed(deployment.client, DirectoryStore.at(deployment.target.store_url))
+    found, _ = await needed(deployment.client, store_at(deployment.target.store_url))
     settings, target = deployment.settings, deployment.target
     now = time.time() + later
     return await asyncio.to_thread(cleaning.kinds, settings, target, found, cleaning.DAY, now)

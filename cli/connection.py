@@ -30,7 +30,7 @@ from deployment.embedded import (
 from deployment.pollers import pollers
 from deployment.served import VARIABLES, unserved
 from deployment.settings import Settings
-from deployment.storage import BadStore, DirectoryStore
+from deployment.storage import BadStore, DirectoryStore, store_at
 from deployment.temporal import Target, Unreachable, configured, connect
 from orchestrator.contracts import Report, Tier
 
@@ -68,7 +68,7 @@ class Connection:
     @property
     def store(self) -> DirectoryStore:
         """Where blobs of this deployment live."""
-        return DirectoryStore.at(self.target.store_url)
+        return store_at(self.target.store_url)
 
     def handle(self, run_id: str) -> WorkflowHandle[Any, Report]:
         """The run of this id. Ask for it again after a wait: healing may have changed the
@@ -187,7 +187,7 @@ def _target(settings: Settings, address: str, namespace: str) -> Target:
             " or pass --embedded"
         )
     try:
-        DirectoryStore.at(settings.store_url)
+        store_at(settings.store_url)
     except BadStore as error:
         raise Stop(str(error)) from error
     return Target(

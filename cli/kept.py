@@ -15,7 +15,7 @@ from deployment.embedded import EmbeddedError, StateDir, unreadable
 from deployment.embedded.database import trouble
 from deployment.embedded.supervision import SPACE_BYTES
 from deployment.settings import Settings
-from deployment.storage import BadStore, DirectoryStore
+from deployment.storage import BadStore, DirectoryStore, store_at
 from orchestrator.policies import MOST_DAY
 
 Line = tuple[str, Mark, str]
@@ -130,10 +130,10 @@ def _spent(settings: Settings, state: StateDir) -> Iterator[Line]:
 def _store(settings: Settings, state: StateDir) -> Iterator[Line]:
     """The embedded deployment's store, and the one of STORE_URL."""
     if state.database.exists():
-        yield from _blobs("store", DirectoryStore(state.store), must=True)
+        yield from _blobs("store", store_at(state.store.as_uri()), must=True)
     if settings.store_url:
         try:
-            own = DirectoryStore.at(settings.store_url)
+            own = store_at(settings.store_url)
         except BadStore as error:
             yield "STORE_URL", "bad", str(error)
             return

@@ -25,7 +25,7 @@ from cli.exits import Stop
 from cli.invocation import to_type
 from deployment import served
 from deployment.embedded.supervision import SPACE_BYTES
-from deployment.storage import DirectoryStore
+from deployment.storage import store_at
 from deployment.temporal import Target
 from orchestrator.contracts import Report
 from orchestrator.recorded.history import Fold, Unreadable
@@ -222,7 +222,7 @@ def full(target: Target) -> str:
     """
     if not (target.embedded and target.store_url):
         return ""
-    store = DirectoryStore.at(target.store_url).root
+    store = store_at(target.store_url).root
     with suppress(OSError):
         free = shutil.disk_usage(store).free
         if free < SPACE_BYTES:

@@ -20,7 +20,7 @@ from cli.exits import Stop
 from cli.files import read_text
 from deployment.histories.replay import replay
 from deployment.settings import Settings
-from deployment.storage import BadStore, DirectoryStore
+from deployment.storage import BadStore, DirectoryStore, store_at
 from deployment.storage.payloads import stored
 from orchestrator.errors import BlobLost
 from workflows import WORKFLOWS
@@ -109,7 +109,7 @@ def main(file: Path) -> None:
     """Print the verdict on a file."""
     settings = Settings()
     try:
-        store = DirectoryStore.at(settings.store_url) if settings.store_url else None
+        store = store_at(settings.store_url) if settings.store_url else None
         found = asyncio.run(verdict(file, store))
     except BadStore as error:
         found = Verdict(refused=str(error), problems=())

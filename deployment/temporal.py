@@ -36,7 +36,7 @@ from deployment.activations import OneAtATime
 from deployment.folders import Unreadable, read_named
 from deployment.settings import FILE_BYTES
 from deployment.spans import NoteSpans
-from deployment.storage import DirectoryStore
+from deployment.storage import DirectoryStore, store_at
 from deployment.storage.payloads import READABLE, PayloadLost, external_storage
 from orchestrator.contracts import Goal, Report
 
@@ -148,7 +148,7 @@ def configured() -> ClientConnectConfig:
 async def connect(target: Target, seconds: float = 5.0) -> Client:
     """A client of the target's server; tries for up to `seconds`, then raises Unreachable."""
     # Without a store nothing is kept outside: a starter that only lists runs needs none.
-    store = DirectoryStore.at(target.store_url) if target.store_url else None
+    store = store_at(target.store_url) if target.store_url else None
     options: dict[str, Any] = {}
     if not target.embedded:
         options |= configured()

@@ -44,7 +44,7 @@ from bench.instruments.histories import Histories, over
 from cli.exits import Code
 from deployment.embedded import ensure_up
 from deployment.settings import HOME
-from deployment.storage import DirectoryStore
+from deployment.storage import store_at
 from deployment.temporal import connect
 
 CLOSING_SECONDS = 300.0
@@ -223,7 +223,7 @@ async def _judged(campaign: Campaign, blows: Blows) -> Verdict:
     )
     client = await connect(endpoint.target, 60)
     log = await asyncio.to_thread(deployment.simulator.log)
-    store = DirectoryStore.at(deployment.target.store_url)
+    store = store_at(deployment.target.store_url)
     histories = Histories(client, store, campaign.wanted.keep)
     bills = Bills()
     for goal in campaign.begun:

@@ -28,7 +28,7 @@ from deployment.embedded.state import StateDir
 from deployment.embedded.supervision import WORKER
 from deployment.pollers import pollers
 from deployment.settings import HOME, Settings
-from deployment.storage import DirectoryStore
+from deployment.storage import store_at
 from deployment.temporal import Target, connect
 from orchestrator.contracts import Goal, Limits, Plan, Report, Subtask
 
@@ -91,7 +91,7 @@ class Deployment:
 
     async def start(self, goal: Goal) -> WorkflowHandle[Any, Report]:
         """Start a run."""
-        probe = await DirectoryStore.at(self.target.store_url).put(b"bench")
+        probe = await store_at(self.target.store_url).put(b"bench")
         return await self.client.start_workflow(
             "SupervisorWorkflow",
             goal.model_copy(update={"probe": probe}),

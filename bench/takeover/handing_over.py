@@ -35,7 +35,7 @@ from bench.instruments.histories import Histories, over
 from bench.takeover.goals import KINDS, LAST, WIDTH, Kind
 from bench.takeover.halves import Half, Hands
 from deployment.embedded import server
-from deployment.storage import DirectoryStore
+from deployment.storage import store_at
 from deployment.temporal import Target, connect
 from orchestrator.contracts import Order
 from simulator.script import Script
@@ -242,7 +242,7 @@ async def takeovers(folder: Path, wanted: Wanted) -> AsyncIterator[Takeovers]:
             owner,
             folder,
             random.Random(wanted.seed),
-            Histories(clients[0], DirectoryStore.at(target.store_url), wanted.keep),
+            Histories(clients[0], store_at(target.store_url), wanted.keep),
             wanted.watched,
         )
         stack.push_async_callback(lambda: under_way.owner.kill())

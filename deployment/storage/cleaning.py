@@ -27,7 +27,7 @@ from pathlib import Path
 from deployment.embedded.server import RETENTION
 from deployment.embedded.state import StateDir
 from deployment.settings import Settings
-from deployment.storage import DirectoryStore
+from deployment.storage import DirectoryStore, store_at
 from deployment.temporal import Target
 
 DAY = timedelta(days=1)
@@ -75,7 +75,7 @@ def kinds(
     whom nothing is known: there only time counts, never the bound.
     """
     state, bound = StateDir.of(settings), settings.keep_megabytes * 1_000_000
-    place = DirectoryStore.at(target.store_url)
+    place = store_at(target.store_url)
     return (
         store(place, needed, unused, bound if target.embedded else math.inf, now),
         journal(state.journal, bound, now),

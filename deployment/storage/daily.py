@@ -13,7 +13,7 @@ from temporalio.service import RPCError
 from deployment.embedded.server import RETENTION
 from deployment.embedded.state import StateDir
 from deployment.settings import Settings
-from deployment.storage import DirectoryStore, cleaning
+from deployment.storage import cleaning, store_at
 from deployment.storage.references import needed
 from deployment.temporal import Target
 
@@ -41,7 +41,7 @@ async def clean(settings: Settings, target: Target, client: Client) -> None:
     """Remove what nobody needs; several workers may do so at once."""
     found: cleaning.Needed
     try:
-        found, _ = await needed(client, DirectoryStore.at(target.store_url))
+        found, _ = await needed(client, store_at(target.store_url))
     except RPCError as error:
         found = str(error)
     await asyncio.to_thread(_remove, settings, target, found)

@@ -13,15 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from orchestrator.errors import BlobLost
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-
-
-class BadStore(ValueError):
-    """The store's address is of a kind that is not served."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +40,6 @@ class DirectoryStore:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-
-    @classmethod
-    def at(cls, url: str) -> DirectoryStore:
-        """The store of a `file:///PATH` address."""
-        parts = urlsplit(url)
-        if parts.scheme != "file" or not parts.path.startswith("/") or parts.netloc:
-            raise BadStore(f"STORE_URL {url!r}: not an address of the form file:///PATH")
-        return cls(Path(unquote(parts.path)))
 
     async def put(self, content: bytes) -> str:
         """Store and return the SHA-256 in hex. Survives a crash half-way: the name appears when it

@@ -41,7 +41,7 @@ from deployment.pollers import (
 )
 from deployment.served import VARIABLES, in_words, unserved
 from deployment.settings import HOME, Settings
-from deployment.storage import DirectoryStore
+from deployment.storage import store_at
 from deployment.temporal import Target, connect
 from orchestrator.contracts import Goal, Report
 from orchestrator.text import for_markdown
@@ -299,7 +299,7 @@ async def test_a_run_whose_worker_came_back_without_an_endpoint_says_so_and_is_h
     try:
         client = await connect(endpoint.target, 30)
         plan = ready(subtask("t1", tier="haiku"))
-        probe = await DirectoryStore.at(endpoint.store_url).put(b"probe")
+        probe = await store_at(endpoint.store_url).put(b"probe")
         goal = Goal(text="g", use_models=True, plan=plan, probe=probe)
         handle = await client.start_workflow(
             "SupervisorWorkflow",

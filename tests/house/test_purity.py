@@ -158,3 +158,13 @@ def test_a_module_is_known_only_where_it_may_be(module: str) -> None:
     assert any(each.startswith(ONLY[module]) for each in knowing), f"nobody imports {module}"
     found = [each for each in knowing if not each.startswith(ONLY[module])]
     assert not found, f"only {', '.join(ONLY[module])} may import {module}: {', '.join(found)}"
+
+
+def test_a_store_is_made_by_one_function_so_that_another_kind_can_come() -> None:
+    shipped = [path.relative_to(ROOT) for path in ROOT.rglob("*.py") if ".venv" not in path.parts]
+    making = [
+        str(each)
+        for each in shipped
+        if each.parts[0] != "tests" and "DirectoryStore(" in (ROOT / each).read_text()
+    ]
+    assert making == ["deployment/storage/__init__.py"], "the others use `store_at`"
