@@ -1,4 +1,4 @@
-"""The seams between activities and the world: what they need, as Protocols. `worker.py` wires the
+"""The seams between activities and the world: what they need, as Protocols. `wiring.py` wires the
 real ones.
 
 Nothing here imports an SDK, so that workflows can name activities, typed, with a clean import

@@ -190,6 +190,13 @@ class Settings(BaseSettings):
         """Whether a model can be asked at all."""
         return self.anthropic_api_key is not None or bool(self.anthropic_base_url)
 
+    @property
+    def capped_by(self) -> str:
+        """The variable that bounds the dollars of this deployment, if one does; else empty."""
+        caps = ("most_dollars_day", "most_dollars_run")
+        held = (name for name in caps if getattr(self, name) is not None)
+        return next(map(self.variable, held), "")
+
 
 def _check_file(path: Path) -> None:
     """BadSettings for a `.env` that is there and is no text: its library would wait for a FIFO."""

@@ -11,7 +11,7 @@ import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -24,34 +24,25 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.runtime import Runtime
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
-from temporalio.worker import Worker
 
-from activities import activities_of
-from activities.agents import Agents
 from activities.asking import call as asking
 from activities.asking.journal import FileJournal
-from activities.asking.prices import Prices
-from activities.assembly import TEMPLATES
 from activities.catalogue import Catalogue
-from activities.preparation import Preparation
-from activities.prompts.excerpts import Excerpts
-from activities.prompts.files import system_prompts
-from activities.repositories.scratch import Snapshots
 from activities.seam import Model, Tool
-from activities.use_tool import Tools
+from activities.wiring import ModelEndpoint, build
 from bench.instruments.clients import outcome
 from cli.connection import Connection
 from deployment.histories.replay import played
-from deployment.roots import Root
 from deployment.settings import Settings
 from deployment.storage import DirectoryStore
 from deployment.telemetry import runtime
 from deployment.temporal import Target, plugin
-from orchestrator.contracts import Capabilities, Goal, PinnedInput, Report
+from orchestrator.contracts import Goal, Report
 from orchestrator.recorded.history import Fold
 from orchestrator.rules.state import State
 from orchestrator.view import RunView
 from orchestrator.views.running import run_view
+from worker import workers
 from workflows import WORKFLOWS
 from workflows.supervisor import SupervisorWorkflow
 
@@ -88,7 +79,6 @@ LONGEST = (
 nothing else can be done meanwhile.
 """
 Handle = WorkflowHandle[SupervisorWorkflow, Report]
-TIERS = ("haiku", "sonnet", "opus")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -158,59 +148,29 @@ class Runs:
         **more: Any,
     ) -> AsyncIterator[None]:
         """Workers for the main queue and each tier."""
-        catalogue = catalogue or _shipped()
-        prices = Prices.of(Settings(_env_file=None))
-        roles = {name: role.prompt for name, role in catalogue.roles.items()}
-        code = Excerpts(Snapshots(self.store, self.folder / "snapshots")).around
-        system = system_prompts()
-        agents = Agents(
-            model, self.journal, self.store, roles, system, TEMPLATES, prices.price, code=code
-        )
-        preparation = Preparation(
-            catalogue=catalogue,
+        served = build(
+            Settings(_env_file=None, state_dir=self.folder, allowed_roots=(self.folder,)),
+            Target("", store_url=self.store.root.as_uri(), embedded=False),
+            make_tools=lambda *_: tools or {},
+            make_journal=lambda _: self.journal,
             store=self.store,
-            pricing=prices,
-            tools=tuple(tools or {}),
-            take_snapshot=more.get("take_snapshot", _no_snapshot),
-            allowed_roots=lambda: (Root.of(self.folder),),
-            capabilities=_full,
-            has_endpoint=model is not None,
-            version="test",
+            catalogue=catalogue or _shipped(),
+            endpoint=ModelEndpoint(model),
         )
-        free: list[Callable[..., Any]] = [
-            preparation.prepare,
-            Tools(tools or {}, self.journal).use_tool,
-        ]
-        asking: list[Callable[..., Any]] = activities_of(agents)
+        served = replace(served, tiers=more.get("tiers", served.tiers))
         options: dict[str, Any] = {
-            "build_id": "test",
-            "interceptors": more.get("interceptors", ()),
-            # Cancellation reaches an activity with its next heartbeat.
-            "max_heartbeat_throttle_interval": timedelta(seconds=1),
+            "workflows": more.get("workflows", WORKFLOWS),
+            "max_cached_workflows": self.kept,
+            # A test ends when it has seen what it waited for, whatever is still in flight.
+            "graceful_shutdown_timeout": timedelta(),
             # One run at a time needs no five of each, which cost as much as the run itself.
             "max_concurrent_activity_task_polls": 2,
             "max_concurrent_workflow_task_polls": 2,
         }
+        interceptors = more.get("interceptors", ())
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(
-                Worker(
-                    self.client,
-                    task_queue=self.queue,
-                    workflows=more.get("workflows", WORKFLOWS),
-                    activities=[*free, *asking],
-                    max_cached_workflows=self.kept,
-                    **options,
-                )
-            )
-            for tier in more.get("tiers", TIERS) if model else ():
-                await stack.enter_async_context(
-                    Worker(
-                        self.client,
-                        task_queue=f"{self.queue}-{tier}",
-                        activities=[preparation.prepare, *asking],
-                        **options,
-                    )
-                )
+            for each in workers(self.client, self.queue, served, "test", interceptors, **options):
+                await stack.enter_async_context(each)
             yield
 
     async def start(self, goal: Goal, *, skipping: bool = True) -> Handle:
@@ -273,14 +233,6 @@ async def folded(handle: Handle) -> State | None:
 @functools.cache
 def _shipped() -> Catalogue:
     return Catalogue.load()
-
-
-async def _full() -> Capabilities:
-    return Capabilities()
-
-
-async def _no_snapshot(name: str, *_: object) -> PinnedInput:
-    raise AssertionError(f"no snapshot is taken in this test: {name}")
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from temporalio.client import WorkflowFailureError
 from temporalio.testing import WorkflowEnvironment
 
 from activities.code_review.lenses import lens_tools
-from activities.repositories import snapshot
 from activities.repositories.scratch import Snapshots
 from conftest import TEMPORAL, Runs, seen
 from deployment.histories.replay import export
@@ -126,7 +125,7 @@ async def a_code_review(runs: Runs) -> None:
     given = GoalInput(name="repo", kind="repository", value=str(repository.path))
     tools = lens_tools(Snapshots(runs.store, runs.folder / "snapshots"))
     goal = Goal(text="Review the repository", playbook="code-review", inputs=(given,))
-    await runs.run(goal, tools=tools, take_snapshot=snapshot.take)
+    await runs.run(goal, tools=tools)
 
 
 SCENARIOS: tuple[Callable[[Runs], Awaitable[None]], ...] = (

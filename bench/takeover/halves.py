@@ -18,16 +18,19 @@ import os
 import sys
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from temporalio import activity
-from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor, Worker
+from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-import worker
+from activities.gate.rate_gate import RateGate
+from activities.gate.throttles import ShowThrottles
+from activities.wiring import build
 from deployment.settings import HOME, Settings
+from deployment.telemetry import LogContext
 from deployment.temporal import Target, connect
+from worker import workers
 
 BUILD = "takeover"
 Key = tuple[str, str]
@@ -155,9 +158,9 @@ class _Holds(ActivityInboundInterceptor):
 async def owner(target: Target, folder: Path) -> None:
     """Own runs until standard input ends."""
     client = await connect(target)
-    whole = worker.build(Settings(_env_file=None, state_dir=folder), target, worker.shipped_tools)
+    whole = build(Settings(_env_file=None, state_dir=folder), target)
     half = replace(whole, free=[], asking=[], tiers=())
-    [mine] = worker.workers(client, target.task_queue, half, BUILD)
+    [mine] = workers(client, target.task_queue, half, BUILD, [LogContext(), ShowThrottles(dict)])
     _say("ready")
     if await asyncio.to_thread(sys.stdin.readline):
         serving = asyncio.create_task(mine.run())
@@ -168,21 +171,11 @@ async def owner(target: Target, folder: Path) -> None:
 async def hands(target: Target, folder: Path) -> None:
     """Carry out activities until standard input ends; the environment names the model endpoint."""
     client = await connect(target)
-    settings = Settings(_env_file=None, state_dir=folder)
-    served = worker.build(settings, target, worker.shipped_tools)
+    served = build(Settings(_env_file=None, state_dir=folder), target, RateGate())
     holding = Holding()
     async with AsyncExitStack() as stack:
-        tiers = (f"{target.task_queue}-{tier}" for tier in served.tiers)
-        for queue in (target.task_queue, *tiers):
-            serving = Worker(
-                client,
-                task_queue=queue,
-                activities=[*served.preparing, *served.free, *served.asking],
-                interceptors=[holding],
-                build_id=BUILD,
-                max_heartbeat_throttle_interval=timedelta(seconds=1),
-            )
-            await stack.enter_async_context(serving)
+        for half in workers(client, target.task_queue, served, BUILD, [holding], workflows=()):
+            await stack.enter_async_context(half)
         _say("ready")
         while line := await asyncio.to_thread(sys.stdin.readline):
             holding.told(line)

@@ -9,7 +9,7 @@ to whoever started them.
 
 from deployment.embedded.allowed import register_root, registered, unreadable
 from deployment.embedded.server import probe_local
-from deployment.embedded.state import Endpoint, StateDir, lease
+from deployment.embedded.state import Endpoint, StateDir, embedded_target, lease
 from deployment.embedded.supervision import Programs, Status, down, ensure_up, status, up
 from deployment.embedded.trouble import EmbeddedError
 
@@ -20,6 +20,7 @@ __all__ = [
     "StateDir",
     "Status",
     "down",
+    "embedded_target",
     "ensure_up",
     "lease",
     "probe_local",

@@ -1,19 +1,24 @@
-"""What the user's starters have allowed Goals to name: the file `roots` of the state directory."""
+"""What Goals may name: what the settings say, and what the user's starters have allowed since, in
+the file `roots` of the state directory.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from deployment.embedded import private
 from deployment.embedded.state import StateDir
 from deployment.embedded.trouble import said
-from deployment.roots import Root, Roots
+from deployment.roots import Root, Roots, roots_at
 from deployment.settings import Settings
 
 ROOTS_BYTES = 4 * 1024 * 1024
+log = logging.getLogger(__name__)
 
 
 def register_root(settings: Settings, path: Path) -> None:
@@ -37,6 +42,16 @@ def register_root(settings: Settings, path: Path) -> None:
             os.write(handle, f"\n{line}\n".encode())
         finally:
             os.close(handle)
+
+
+def allowed_roots(settings: Settings, *, embedded: bool) -> Callable[[], Roots]:
+    """What Goals may name: the roots of the settings as they are now, and for an embedded server
+    also what starters have registered so far.
+    """
+    fixed, missing = roots_at(settings.allowed_roots)
+    for path in missing:
+        log.warning("HOLDFAST_ALLOWED_ROOTS: there is no %s; it is read at the next start", path)
+    return lambda: (*fixed, *(registered(settings) if embedded else ()))
 
 
 def registered(settings: Settings) -> Roots:

@@ -121,6 +121,10 @@ class StateDir:
         return self.path / "logs"
 
     @property
+    def worker_log(self) -> Path:
+        return self.logs / "worker.jsonl"
+
+    @property
     def ready(self) -> Path:
         return self.path / "worker.ready"
 
@@ -198,6 +202,14 @@ class StateDir:
                     )
                 time.sleep(0.05)
             yield descriptor
+
+
+def embedded_target(settings: Settings) -> Target:
+    """The embedded server of this state directory. ValueError if none was ever started."""
+    endpoint = StateDir.of(settings).endpoint()
+    if endpoint is None:
+        raise ValueError(f"{settings.state_dir}: nothing was started there; use starter.py up")
+    return endpoint.target
 
 
 @contextmanager

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from activities.seam import Tool
+from activities.wiring import build
 from deployment.embedded import register_root
+from deployment.embedded.allowed import allowed_roots
 from deployment.settings import HOME, Settings
 from deployment.temporal import Target
-from worker import allowed_roots, build
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -86,7 +87,7 @@ def test_tiers_are_served_by_a_worker_that_has_an_endpoint(endpoint: str, tmp_pa
     settings = Settings(_env_file=None, state_dir=tmp_path, anthropic_base_url=endpoint)
     target = Target("localhost:1", store_url=(tmp_path / "store").as_uri())
     tools: dict[str, Tool] = {}
-    served = build(settings, target, lambda _store, _scratch: tools)
+    served = build(settings, target, make_tools=lambda _store, _scratch: tools)
     assert served.tiers == (("haiku", "sonnet", "opus") if endpoint else ())
     assert {each.__name__ for each in (*served.preparing, *served.free)} == {"prepare", "use_tool"}
     assert {"plan", "work", "synthesize"} <= {each.__name__ for each in served.asking}

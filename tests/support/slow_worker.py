@@ -14,8 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import worker
-from activities.seam import Tool
-from deployment.storage import DirectoryStore
+from activities.seam import Store, Tool
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Draft
 
@@ -30,7 +29,7 @@ SECONDS = {
 """Two that are finished and some that are not, whenever somebody strikes."""
 
 
-def slow_tools(_store: DirectoryStore, scratch: Path) -> Mapping[str, Tool]:
+def slow_tools(_store: Store, scratch: Path) -> Mapping[str, Tool]:
     return {name: partial(_slow, name, scratch.parent / "calls") for name in SECONDS}
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from activities.code_review.lenses import lens_tools
 from activities.prompts.excerpts import excerpt
-from activities.repositories import snapshot
 from activities.repositories.scratch import Snapshots
 from conftest import Runs
 from orchestrator.contracts import Goal, GoalInput, Limits, Report
@@ -53,7 +52,7 @@ async def review(
         limits=limits,
     )
     tools = lens_tools(Snapshots(runs.store, runs.folder / "snapshots"))
-    return await runs.run(goal, model, tools=tools, take_snapshot=snapshot.take)
+    return await runs.run(goal, model, tools=tools)
 
 
 async def test_a_model_adds_a_verdict_to_each_remark_and_no_remark_is_lost(runs: Runs) -> None:

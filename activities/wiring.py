@@ -1,0 +1,197 @@
+"""Builds what a worker registers: each activity with its collaborators. Every worker is built here,
+that of a deployment and those of tests and measurements, which bring parts of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from activities import activities_of
+from activities.agents import Agents
+from activities.asking.allowance import Allowance
+from activities.asking.journal import FileJournal
+from activities.asking.prices import Prices
+from activities.assembly import TEMPLATES
+from activities.catalogue import Catalogue
+from activities.code_review.lenses import lens_tools
+from activities.preparation import Preparation
+from activities.prompts.excerpts import Excerpts
+from activities.prompts.files import system_prompts
+from activities.repositories import snapshot
+from activities.repositories.scratch import Snapshots
+from activities.seam import Gate, Journal, Model, Store, Tool
+from activities.use_tool import Tools
+from deployment.embedded import StateDir
+from deployment.embedded.allowed import allowed_roots
+from deployment.embedded.trouble import said
+from deployment.known_secrets import KnownSecrets
+from deployment.settings import Settings
+from deployment.storage import store_at
+from deployment.temporal import Target
+from orchestrator import __version__
+from orchestrator.contracts import Capabilities, Tier
+
+MakeTools = Callable[[Store, Path], Mapping[str, Tool]]
+"""(store, scratch folder) -> the tools of this worker, by name."""
+MakeJournal = Callable[[Path], Journal]
+"""folder -> the journal of this worker."""
+
+
+def shipped_tools(store: Store, scratch: Path) -> Mapping[str, Tool]:
+    """The analysers."""
+    return lens_tools(Snapshots(store, scratch))
+
+
+# ---------------------------------------------------------------- the endpoint of the models
+
+
+async def _nothing() -> Capabilities:
+    return Capabilities()
+
+
+async def _closed() -> None:
+    """There is nothing to close."""
+
+
+@dataclass(frozen=True)
+class ModelEndpoint:
+    """Where models are asked; without a model nobody can be."""
+
+    model: Model | None = None
+    address: str = ""
+    capabilities: Callable[[], Awaitable[Capabilities]] = _nothing
+    close: Callable[[], Awaitable[None]] = _closed
+
+
+def model_endpoint(settings: Settings, prices: Prices) -> ModelEndpoint:
+    """The endpoint that the settings name, if they name one."""
+    if not settings.has_endpoint:
+        return ModelEndpoint()
+    # The SDK takes seconds to import; what needs no model does not wait for it, nor does a worker
+    # that comes back after a crash.
+    from activities.claude.adapter import Claude
+    from activities.claude.endpoint import find_capabilities
+
+    secret = settings.anthropic_api_key
+    key = secret.get_secret_value() if secret else ""
+    base_url = settings.anthropic_base_url
+    models = tuple(card.id for card in prices.cards())
+    known = KnownSecrets(settings.secrets)
+    model = Claude(key=key, base_url=base_url, price=prices.price, known=known)
+    find = partial(find_capabilities, key, base_url, settings.capabilities, models)
+    return ModelEndpoint(model, model.address, find, model.aclose)
+
+
+# ---------------------------------------------------------------- the activities
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a process registers, by who may carry it out."""
+
+    preparing: list[Callable[..., Any]]
+    """On the main queue for runs without models, on a tier's for the others."""
+    free: list[Callable[..., Any]]
+    """On the main queue: they ask no model."""
+    asking: list[Callable[..., Any]]
+    """On the queue of each tier, and on the main one."""
+    tiers: tuple[Tier, ...]
+    close: Callable[[], Awaitable[None]]
+    """Closes the connections to the models."""
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What the activities of one worker hold in common."""
+
+    settings: Settings
+    state: StateDir
+    store: Store
+    journal: Journal
+    prices: Prices
+    catalogue: Catalogue
+    endpoint: ModelEndpoint
+    tools: Mapping[str, Tool]
+
+    def preparation(self, *, embedded: bool) -> Preparation:
+        """What runs are told of this deployment."""
+        return Preparation(
+            catalogue=self.catalogue,
+            store=self.store,
+            pricing=self.prices,
+            tools=tuple(self.tools),
+            take_snapshot=snapshot.take,
+            allowed_roots=allowed_roots(self.settings, embedded=embedded),
+            capabilities=self.endpoint.capabilities,
+            has_endpoint=self.endpoint.model is not None,
+            version=__version__,
+            endpoint=self.endpoint.address,
+            most_dollars=self.settings.most_dollars_run,
+            capped=self.settings.capped_by,
+        )
+
+    def agents(self, gate: Gate | None) -> Agents:
+        """What asks models."""
+        return Agents(
+            model=self.endpoint.model,
+            journal=self.journal,
+            store=self.store,
+            roles={name: role.prompt for name, role in self.catalogue.roles.items()},
+            system=system_prompts(),
+            templates=TEMPLATES,
+            price=self.prices.price,
+            gate=gate,
+            code=Excerpts(Snapshots(self.store, self.state.snapshots)).around,
+            budget=self._budget(),
+            address=self.endpoint.address,
+        )
+
+    def _budget(self) -> Allowance | None:
+        """What holds calls to the deployment's own caps; None without one."""
+        if not self.settings.capped_by:
+            return None
+        run, day = self.settings.most_dollars_run, self.settings.most_dollars_day
+        return Allowance(self.state.spent, self.prices.price, run, day)
+
+
+def build(
+    settings: Settings,
+    target: Target,
+    gate: Gate | None = None,
+    *,
+    make_tools: MakeTools = shipped_tools,
+    make_journal: MakeJournal = FileJournal,
+    store: Store | None = None,
+    catalogue: Catalogue | None = None,
+    endpoint: ModelEndpoint | None = None,
+) -> Served:
+    """Wire the collaborators; what is None is as the settings say, and without a gate every call
+    leaves at once. ValueError says what is wrong with a setting or a file.
+    """
+    state = StateDir.of(settings)
+    with said(state.path):
+        state.create()
+    store = store or store_at(target.store_url)
+    prices = Prices.of(settings)
+    parts = _Parts(
+        settings=settings,
+        state=state,
+        store=store,
+        journal=make_journal(state.journal),
+        prices=prices,
+        catalogue=catalogue or Catalogue.load(),
+        endpoint=endpoint or model_endpoint(settings, prices),
+        tools=make_tools(store, state.snapshots),
+    )
+    model = parts.endpoint.model
+    return Served(
+        preparing=activities_of(parts.preparation(embedded=target.embedded)),
+        free=activities_of(Tools(parts.tools, parts.journal)),
+        asking=activities_of(parts.agents(gate)),
+        tiers=tuple(card.tier for card in prices.cards()) if model else (),
+        close=parts.endpoint.close,
+    )
