@@ -25,9 +25,9 @@ from cli.invocation import to_type
 from cli.repositories import about, roots_of
 from cli.screen.streams import say
 from deployment.embedded import register_root
-from deployment.embedded.server import SEARCH_ATTRIBUTES
 from deployment.roots import Roots
 from orchestrator.contracts import Approval, Goal, Tier
+from orchestrator.search import SEARCH_ATTRIBUTES
 from orchestrator.text import PLAIN_ID, code_span, for_markdown
 from orchestrator.titles import title_of
 from orchestrator.views.amounts import money, seconds

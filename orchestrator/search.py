@@ -11,6 +11,11 @@ PLAYBOOK = SearchAttributeKey.for_keyword("HoldfastPlaybook")
 DOLLARS = SearchAttributeKey.for_float("HoldfastDollars")
 WAITING = SearchAttributeKey.for_bool("HoldfastWaiting")
 REQUESTER = SearchAttributeKey.for_keyword("HoldfastRequester")
+SEARCH_ATTRIBUTES = {
+    key.name: key.indexed_value_type.name.capitalize()
+    for key in (STATUS, PLAYBOOK, DOLLARS, WAITING, REQUESTER)
+}
+"""name -> its type, as a server is told it."""
 
 MEMO_STATUS, MEMO_DOLLARS, MEMO_ASSUMED, MEMO_WHY = "status", "dollars", "assumed", "why"
 UNPRICED = "unpriced"

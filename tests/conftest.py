@@ -40,6 +40,7 @@ from deployment.temporal import Target, plugin
 from orchestrator.contracts import Goal, Report
 from orchestrator.recorded.history import Fold
 from orchestrator.rules.state import State
+from orchestrator.search import SEARCH_ATTRIBUTES
 from orchestrator.view import RunView
 from orchestrator.views.running import run_view
 from worker import workers
@@ -58,10 +59,6 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("shared")
 
 TEMPORAL = Path(sys.executable).parent / "temporal"
-SEARCH_ATTRIBUTES = {
-    "HoldfastStatus": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
-    "HoldfastDollars": IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
-}
 LONGEST = (
     "test_docs_run",
     "test_survival",
@@ -195,9 +192,10 @@ class Runs:
 
     async def register(self, names: Sequence[str]) -> None:
         """Give the namespace some of the project's search attributes; it may have them already."""
+        kinds = {name: f"INDEXED_VALUE_TYPE_{SEARCH_ATTRIBUTES[name].upper()}" for name in names}
         request = AddSearchAttributesRequest(
             namespace=self.client.namespace,
-            search_attributes={name: SEARCH_ATTRIBUTES[name] for name in names},
+            search_attributes={name: IndexedValueType.Value(kind) for name, kind in kinds.items()},
         )
         with suppress(RPCError):
             await self.client.operator_service.add_search_attributes(request)

@@ -34,13 +34,14 @@ from cli.options import Embedded
 from cli.screen.streams import OUT, Safe
 from deployment import embedded
 from deployment.address import address_of
-from deployment.embedded.server import SEARCH_ATTRIBUTES, binary
+from deployment.embedded.server import binary
 from deployment.pollers import Poller, pollers, waiting
 from deployment.served import in_words, queue_of
 from deployment.settings import HOME, Settings
 from deployment.temporal import Target, Unreachable, connect
 from orchestrator import __version__
 from orchestrator.contracts import Tier
+from orchestrator.search import SEARCH_ATTRIBUTES
 from orchestrator.views.amounts import seconds
 
 _LOOK: dict[Mark, tuple[str, str]] = {

@@ -25,16 +25,10 @@ from deployment.embedded import processes
 from deployment.embedded.processes import Record
 from deployment.embedded.state import Endpoint, StateDir
 from deployment.embedded.trouble import EmbeddedError
+from orchestrator.search import SEARCH_ATTRIBUTES
 
 NAMESPACE = "default"
 RETENTION = timedelta(days=30)
-SEARCH_ATTRIBUTES = {
-    "HoldfastStatus": "Keyword",
-    "HoldfastPlaybook": "Keyword",
-    "HoldfastDollars": "Double",
-    "HoldfastWaiting": "Bool",
-    "HoldfastRequester": "Keyword",
-}
 STOP_SECONDS = 10.0
 """A clean end takes about 1 s."""
 PORT_SECONDS = 1.0

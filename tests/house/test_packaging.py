@@ -16,9 +16,10 @@ import pytest
 import yaml
 
 import worker
-from deployment.embedded.server import DYNAMIC, PRAGMAS, SEARCH_ATTRIBUTES
+from deployment.embedded.server import DYNAMIC, PRAGMAS
 from deployment.settings import HOME, Settings
 from orchestrator import __version__
+from orchestrator.search import SEARCH_ATTRIBUTES
 
 COMPOSE: dict[str, Any] = yaml.safe_load((HOME / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -63,10 +64,24 @@ def test_the_compose_file_holds_no_secret() -> None:
                 assert value == f"${{{name}:-}}"
 
 
+def test_the_search_attributes_are_those_of_the_composed_server_and_of_the_pages() -> None:
+    flag, flags = "--search-attribute=", SERVICES["temporal"]["command"]
+    given = [each.removeprefix(flag).split("=") for each in flags if each.startswith(flag)]
+    assert dict(given) == SEARCH_ATTRIBUTES
+    page = (HOME / "docs" / "running.md").read_text()
+    [told] = re.findall(r"The search attributes are optional.*?\n\*", page, re.DOTALL)
+    names = re.split(r"Keyword|Double|Bool", told)
+    kinds = re.findall(r"Keyword|Double|Bool", told)
+    said = {
+        name: kind
+        for before, kind in zip(names, kinds, strict=False)
+        for name in re.findall(r"Holdfast\w+", before)
+    }
+    assert said == SEARCH_ATTRIBUTES
+
+
 def test_the_composed_server_runs_with_the_flags_of_the_embedded_one() -> None:
     flags = SERVICES["temporal"]["command"]
-    for name, kind in SEARCH_ATTRIBUTES.items():
-        assert f"--search-attribute={name}={kind}" in flags
     for pragma in PRAGMAS:
         assert f"--sqlite-pragma={pragma}" in flags
     for value in DYNAMIC:

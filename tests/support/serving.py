@@ -47,6 +47,7 @@ from orchestrator.errors import (
 from orchestrator.events import Answered, Ask
 from orchestrator.money.ledger import Amount
 from orchestrator.rules.timers import moment
+from orchestrator.search import DOLLARS, STATUS
 from outcomes import DRAFTS, comes_back, value_of
 
 TEAM = RoleCard(name="department", description="a whole team", tier="sonnet", team=True)
@@ -101,7 +102,7 @@ def goal(plan: Plan = FAN, **fields: Any) -> Goal:
             "text": "Compare",
             "plan": plan,
             "use_models": True,
-            "search_attributes": ("HoldfastStatus", "HoldfastDollars"),
+            "search_attributes": (STATUS.name, DOLLARS.name),
             "limits": limits,
             **fields,
         }

@@ -13,6 +13,7 @@ from test_supervisor import goal, statuses
 from conftest import Runs
 from orchestrator.contracts import Bill, Usage
 from orchestrator.errors import AllowanceReached, AuthenticationRefused, NotBilled, PossiblyBilled
+from orchestrator.search import DOLLARS, STATUS, WAITING
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 from workflows.supervisor import SupervisorWorkflow
 
@@ -87,14 +88,14 @@ async def test_a_synthesis_that_does_not_come_in_time_is_a_template_s(runs: Runs
 async def test_a_run_can_be_found_by_its_search_attributes(runs: Runs) -> None:
     """Only those that the namespace has are set; the dev server of the tests has none of ours."""
     model = ScriptedModel({"t1": [works("one")], "synthesize": [synthesizes("done")]})
-    names = ("HoldfastStatus", "HoldfastDollars")
+    names = (STATUS.name, DOLLARS.name)
     await runs.register(names)
     wanted = goal(plan=ready(subtask("t1")), search_attributes=names, playbook="")
     await runs.run(wanted, model)
     description = await runs.handles[-1].describe()
     found = {pair.key.name: pair.value for pair in description.typed_search_attributes}
-    assert found["HoldfastStatus"] == "complete" and found["HoldfastDollars"] > 0
-    assert "HoldfastWaiting" not in found
+    assert found[STATUS.name] == "complete" and found[DOLLARS.name] > 0
+    assert WAITING.name not in found
 
 
 async def test_a_call_that_keeps_getting_lost_is_given_up(runs: Runs) -> None:
