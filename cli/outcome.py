@@ -8,6 +8,7 @@ from pathlib import Path
 from temporalio.client import WorkflowExecutionStatus
 
 from cli.connection import Connection
+from cli.delivery import deliver
 from cli.exits import Code, code_of
 from cli.reading import Look
 from cli.screen import report as pages
@@ -69,7 +70,7 @@ def tell(
         say(ended.reason, "bold red")
     else:
         pages.show(ended.report, as_json=as_json, subtasks=subtasks)
-        pages.deliver(ended.report, StateDir.of(connection.settings).reports, out)
+        deliver(ended.report, StateDir.of(connection.settings).reports, out)
     link = connection.link(run_id)
     if link:
         say(f"Web UI: {link}")

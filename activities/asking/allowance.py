@@ -29,6 +29,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from activities.asking import senders
 from activities.asking.replies import PriceOf
 from deployment.embedded import EmbeddedError, private
+from deployment.files import sync_folder
 from orchestrator.contracts import Usage
 from orchestrator.errors import AllowanceReached, NotBilled, SpendLimitReached
 from orchestrator.policies import MOST_DAY, MOST_RUN
@@ -219,11 +220,7 @@ class Allowance:
         oldest = self.today() - timedelta(days=KEPT_DAYS)
         kept = {when: day for when, day in days.items() if when >= oldest}
         private.write(self.path, _DAYS.dump_json(kept).decode())
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self.path.parent)
 
 
 _ZERO = Decimal(0)

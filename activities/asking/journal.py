@@ -16,9 +16,9 @@ import logging
 import os
 import shutil
 import time
-from contextlib import suppress
 from pathlib import Path
 
+from deployment.files import create, sync_folder, write_whole
 from orchestrator.contracts import Bill
 from orchestrator.errors import NotBilled, PossiblyBilled
 
@@ -86,8 +86,8 @@ class FileJournal:
             free = shutil.disk_usage(self._directory).free
             if free < self._room:
                 raise OSError(f"only {free} bytes are free, {self._room} are needed")
-            _write(path, key.encode())
-            _sync(self._directory)
+            create(path, key.encode())
+            sync_folder(self._directory)
         except FileExistsError:
             raise PossiblyBilled(
                 "another attempt has sent this call and no answer is recorded", Bill(calls=1)
@@ -110,17 +110,13 @@ class FileJournal:
 
     def _record(self, key: str, answer: str) -> None:
         path = self._path(key, "answer")
-        draft = path.with_suffix(f".{os.getpid()}.{time.monotonic_ns()}.draft")
         try:
             # Half a character, as a model can write one, is no reason to lose what was paid.
             content = answer.encode("utf-8", "surrogatepass")
-            _write(draft, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
-            draft.replace(path)
-            _sync(self._directory)
+            write_whole(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+            sync_folder(self._directory)
         except OSError as error:
             logger.warning("an answer could not be recorded in the journal: %s", error)
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
 
 
 def damaged(directory: Path, seconds: float) -> tuple[Path, ...]:
@@ -148,25 +144,3 @@ def _checked(recorded: bytes) -> str:
     if hashlib.sha256(content).hexdigest().encode() != digest:
         raise ValueError("the recorded answer is damaged")
     return content.decode("utf-8", "surrogatepass")
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Create a private file that did not exist, whole and on the disk, or leave none behind."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        path.unlink(missing_ok=True)
-        raise
-
-
-def _sync(directory: Path) -> None:
-    """Make a new name in a directory survive a power failure."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

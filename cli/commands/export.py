@@ -13,8 +13,8 @@ from cli.connection import Connection, connected
 from cli.exits import Code, Stop
 from cli.options import Embedded, RunId, check_file
 from cli.reading import no_such_run
-from cli.screen.report import write_whole
 from cli.screen.streams import put_json, say
+from deployment.files import write_whole
 from deployment.histories.replay import export
 from deployment.settings import Settings
 from orchestrator.text import for_json
@@ -49,7 +49,7 @@ async def run(connection: Connection, run_id: str, out: Path | None) -> int:
         return Code.COMPLETE
     try:
         # Whoever shows the file in a terminal gets what others wrote as harmless as above.
-        write_whole(out, for_json(text))
+        write_whole(out, for_json(text).encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise Stop(f"{out} could not be written: {error.strerror}", Code.FAILED) from error
     say(f"History: {out}")

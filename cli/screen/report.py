@@ -1,25 +1,19 @@
-"""A finished run: its Report as Markdown, on screen, and in files."""
+"""A finished run: its Report as Markdown, and on screen."""
 
 from __future__ import annotations
 
-import os
-import re
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 from rich.console import RenderableType
 
 from cli.invocation import to_type
 from cli.screen import findings, orders
-from cli.screen.streams import OUT, Safe, put, put_json, say
+from cli.screen.streams import OUT, Safe, put, put_json
 from orchestrator.contracts import Finding, Report
 from orchestrator.harmless import harmless
-from orchestrator.text import code_span, for_json, for_markdown, sentence
+from orchestrator.text import code_span, for_markdown, sentence
 from orchestrator.views.amounts import calls, money, seconds
 
-NAME_LETTERS = 200
-_UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 _STATUS = {
     "complete": "Complete",
     "complete_with_gaps": "Complete, with gaps",
@@ -296,49 +290,3 @@ def _typeset(source: str) -> RenderableType:
     from rich.markdown import Markdown
 
     return Safe(Markdown(source, hyperlinks=False))
-
-
-def keep(report: Report, folder: Path) -> Path:
-    """Write the report as `RUN.md` and `RUN.json` into a private folder; the Markdown's path."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Whoever reaches the server names runs as he likes.
-    page = folder / f"{_UNFIT.sub('_', report.run_id)[:NAME_LETTERS].lstrip('.') or '_'}.md"
-    write(report, page)
-    write(report, page.with_suffix(".json"))
-    return page
-
-
-def write(report: Report, path: Path) -> None:
-    """Write a report as one file, JSON if its name says so. It appears whole or not at all."""
-    as_json = path.suffix.lower() == ".json"
-    document = for_json(report.model_dump_json(indent=2)) + "\n"
-    text = document if as_json else as_markdown(report)
-    write_whole(path, text)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a private file, replacing an earlier one in one step. OSError says why it could not."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def deliver(report: Report, folder: Path, out: Path | None) -> None:
-    """Write the files of a finished run and say where they are; a full disk is said, and costs no
-    report.
-    """
-    try:
-        say(f"Report: {keep(report, folder)}")
-    except OSError as error:
-        say(f"The report could not be kept in {folder}: {error.strerror}", "yellow")
-    if out:
-        try:
-            write(report, out)
-            say(f"Report: {out}")
-        except OSError as error:
-            say(f"The report could not be written to {out}: {error.strerror}", "yellow")

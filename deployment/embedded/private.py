@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from deployment.embedded.trouble import EmbeddedError
+from deployment.files import create
 from deployment.folders import read_regular
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -55,11 +56,7 @@ def write(path: Path, content: str) -> None:
     fresh = path.with_name(path.name + ".new")
     with suppress(FileNotFoundError):
         fresh.unlink()
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(fresh, flags, 0o600), "w") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    create(fresh, content.encode())
     fresh.replace(path)
 
 

@@ -7,13 +7,13 @@ import fcntl
 import hashlib
 import os
 import re
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from deployment.files import drafted, sync_folder
 from orchestrator.errors import BlobLost
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -128,24 +128,15 @@ class DirectoryStore:
             if _holds(path, content):
                 os.utime(path)
                 return digest
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            with self._locked(fcntl.LOCK_SH):
-                os.replace(temporary, path)
-            _sync(path.parent)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with drafted(path, content) as draft, self._locked(fcntl.LOCK_SH):
+            draft.replace(path)
+        sync_folder(path.parent)
         return digest
 
     def _create(self, folder: Path) -> None:
         if not folder.is_dir():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _sync(self.root)
+            sync_folder(self.root)
 
     @contextmanager
     def _locked(self, kind: int) -> Iterator[None]:
@@ -177,12 +168,3 @@ def _holds(path: Path, content: bytes) -> bool:
         return path.stat().st_size == len(content) and path.read_bytes() == content
     except OSError:
         return False
-
-
-def _sync(folder: Path) -> None:
-    """Make a new name in a folder survive a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

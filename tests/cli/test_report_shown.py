@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.markdown import Markdown
 
+from cli import delivery
 from cli.invocation import STARTER, to_type
 from cli.screen import findings
 from cli.screen import report as pages
@@ -296,8 +297,8 @@ def test_what_others_wrote_is_no_markup_outside_the_answer() -> None:
 
 
 def test_a_report_file_is_json_if_its_name_says_so_and_appears_whole(tmp_path: Path) -> None:
-    pages.write(report(), tmp_path / "a.json")
-    pages.write(report(), tmp_path / "a.md")
+    delivery.write(report(), tmp_path / "a.json")
+    delivery.write(report(), tmp_path / "a.md")
     assert Report.model_validate_json((tmp_path / "a.json").read_text()) == report()
     assert (tmp_path / "a.md").read_text() == pages.as_markdown(report())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.md"]
@@ -308,7 +309,7 @@ def test_a_report_that_cannot_be_written_is_said_and_costs_nothing(
 ) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
-    pages.deliver(report(), blocked / "reports", blocked / "out.md")
+    delivery.deliver(report(), blocked / "reports", blocked / "out.md")
     said = capsys.readouterr().err
     assert "could not be kept" in said and "could not be written" in said
 

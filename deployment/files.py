@@ -1,0 +1,53 @@
+"""Private files that are there whole or not at all, whatever happens to whoever writes them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def create(path: Path, content: bytes) -> None:
+    """Create a private file that did not exist, whole and on the disk, or leave none behind.
+    OSError says why it could not, FileExistsError that somebody was faster.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def drafted(path: Path, content: bytes) -> Iterator[Path]:
+    """A private file beside a path, on the disk, which the block may put in its place. It is gone
+    afterwards; a process that is killed leaves it, by a name that ends in `.draft`.
+    """
+    draft = path.with_name(f".{secrets.token_hex(8)}.draft")
+    create(draft, content)
+    try:
+        yield draft
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a private file, replacing an earlier one in one step. OSError says why it could not."""
+    with drafted(path, content) as draft:
+        draft.replace(path)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a new name in a folder survive a power failure."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
