@@ -45,6 +45,10 @@ OTHERS = ("HOLDFAST_DEBUG", "HOLDFAST_REPOSITORIES")
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy")
 
 
+OF_MODELS = "decides which model is asked, and for how much"
+"""Marks a field: a worker is replaced where such a setting has changed."""
+
+
 class BadSettings(ValueError):
     """What was set cannot be taken as it stands; the message is the whole line."""
 
@@ -77,6 +81,10 @@ def _findable(path: Path) -> Path:
     return path
 
 
+_Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000)]
+_BelowHome = Annotated[Path, AfterValidator(_below_home)]
+
+
 class Settings(BaseSettings):
     """Each field is one variable: `HOLDFAST_` + its name, unless the description names another."""
 
@@ -100,22 +108,28 @@ class Settings(BaseSettings):
         (),
         description="Folders below which a Goal may name files and repositories, separated by ':'.",
     )
-    anthropic_api_key: SecretStr | None = Field(
+    anthropic_api_key: Annotated[SecretStr | None, OF_MODELS] = Field(
         None, validation_alias=AliasChoices("ANTHROPIC_API_KEY", "anthropic_api_key"),
         description="ANTHROPIC_API_KEY: the key of the model endpoint.",
     )  # fmt: skip
-    anthropic_base_url: str = Field(
+    anthropic_base_url: Annotated[str, OF_MODELS] = Field(
         "", validation_alias=AliasChoices("ANTHROPIC_BASE_URL", "anthropic_base_url"),
         description="ANTHROPIC_BASE_URL: another endpoint with the Messages API, without /v1.",
     )  # fmt: skip
-    model_haiku: str = Field("claude-haiku-5-5", description="Model id of the haiku tier.")
-    model_sonnet: str = Field("claude-sonnet-5-5", description="Model id of the sonnet tier.")
-    model_opus: str = Field("claude-opus-5-5", description="Model id of the opus tier.")
-    price_file: Annotated[Path, AfterValidator(_below_home)] | None = Field(
+    model_haiku: Annotated[str, OF_MODELS] = Field(
+        "claude-haiku-5-5", description="Model id of the haiku tier."
+    )
+    model_sonnet: Annotated[str, OF_MODELS] = Field(
+        "claude-sonnet-5-5", description="Model id of the sonnet tier."
+    )
+    model_opus: Annotated[str, OF_MODELS] = Field(
+        "claude-opus-5-5", description="Model id of the opus tier."
+    )
+    price_file: Annotated[_BelowHome | None, OF_MODELS] = Field(
         None,
         description="YAML with prices that override the library's; relative to worker.py.",
     )
-    capabilities: str = Field(
+    capabilities: Annotated[str, OF_MODELS] = Field(
         "auto",
         description="Of the endpoint: auto, full, or a list of schemas,effort,counting.",
     )
@@ -126,10 +140,10 @@ class Settings(BaseSettings):
         2_000, ge=50,
         description="So many MB are kept of store, journal, reports, edits and snapshots each.",
     )  # fmt: skip
-    most_dollars_run: Annotated[Decimal, Field(ge=0, le=1_000_000)] | None = Field(
+    most_dollars_run: Annotated[_Dollars | None, OF_MODELS] = Field(
         None, description="Dollars that no run may go above, whatever its Goal says."
     )
-    most_dollars_day: Annotated[Decimal, Field(ge=0, le=1_000_000)] | None = Field(
+    most_dollars_day: Annotated[_Dollars | None, OF_MODELS] = Field(
         None, description="Dollars that all calls of a day (UTC) may cost together."
     )
     log_level: str = Field("INFO", description="Level of the JSON log files.")
@@ -167,6 +181,17 @@ class Settings(BaseSettings):
             return str(alias.choices[0])
         return f"{cls.model_config['env_prefix']}{name.upper()}"
 
+    @classmethod
+    def is_of_models(cls, name: str) -> bool:
+        """Whether a field decides which model is asked, and for how much."""
+        return OF_MODELS in cls.model_fields[name].metadata
+
+    def as_variables(self) -> dict[str, str]:
+        """Every setting as the environment variable that sets it, secrets too; empty: none."""
+        return {
+            self.variable(name): _as_text(getattr(self, name)) for name in type(self).model_fields
+        }
+
     @property
     def secrets(self) -> tuple[str, ...]:
         """Values that no log, screen or history may show: keys, and what addresses carry."""
@@ -196,6 +221,15 @@ class Settings(BaseSettings):
         caps = ("most_dollars_day", "most_dollars_run")
         held = (name for name in caps if getattr(self, name) is not None)
         return next(map(self.variable, held), "")
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, tuple):
+        return os.pathsep.join(map(str, value))
+    # Zero is an amount.
+    return "" if value is None else str(value)
 
 
 def _check_file(path: Path) -> None:

@@ -46,22 +46,14 @@ def _shipped_files() -> Iterator[Path]:
 
 
 def model_environment(settings: Settings, salt: str) -> str:
-    """A salted hash of what decides which model is asked; empty without an endpoint."""
+    """A salted hash of what decides which model is asked, and for how much; empty without an
+    endpoint.
+    """
     if not settings.has_endpoint:
         return ""
-    key = settings.anthropic_api_key
-    facts = (
-        key.get_secret_value() if key else "",
-        settings.anthropic_base_url,
-        settings.model_haiku,
-        settings.model_sonnet,
-        settings.model_opus,
-        settings.capabilities,
-        str(settings.price_file),
-        # Only where they are set, so that a worker that runs is not replaced for nothing.
-        *(f"run {run}" for run in (settings.most_dollars_run,) if run is not None),
-        *(f"day {day}" for day in (settings.most_dollars_day,) if day is not None),
-    )
+    given = settings.as_variables()
+    names = (name for name in Settings.model_fields if Settings.is_of_models(name))
+    facts = (f"{name} {given[Settings.variable(name)]}" for name in names)
     return hashlib.sha256("\0".join((salt, *facts)).encode()).hexdigest()
 
 
@@ -72,26 +64,4 @@ def worker_environment(settings: Settings) -> dict[str, str]:
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith("TEMPORAL_")
     }
-    key = settings.anthropic_api_key
-    explicit = {
-        "ANTHROPIC_API_KEY": key.get_secret_value() if key else "",
-        "ANTHROPIC_BASE_URL": settings.anthropic_base_url,
-        "HOLDFAST_MODEL_HAIKU": settings.model_haiku,
-        "HOLDFAST_MODEL_SONNET": settings.model_sonnet,
-        "HOLDFAST_MODEL_OPUS": settings.model_opus,
-        "HOLDFAST_CAPABILITIES": settings.capabilities,
-        "HOLDFAST_PRICE_FILE": str(settings.price_file or ""),
-        "HOLDFAST_MOST_DOLLARS_RUN": _given(settings.most_dollars_run),
-        "HOLDFAST_MOST_DOLLARS_DAY": _given(settings.most_dollars_day),
-        "HOLDFAST_IDLE_SECONDS": str(settings.idle_seconds),
-        "HOLDFAST_KEEP_MEGABYTES": str(settings.keep_megabytes),
-        "HOLDFAST_LOG_LEVEL": settings.log_level,
-        "HOLDFAST_BUILD_ID": settings.build_id,
-        "HOLDFAST_ALLOWED_ROOTS": ":".join(map(str, settings.allowed_roots)),
-    }
-    return inherited | explicit
-
-
-def _given(amount: object) -> str:
-    # Zero is an amount.
-    return "" if amount is None else str(amount)
+    return inherited | settings.as_variables()
