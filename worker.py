@@ -38,13 +38,14 @@ from deployment.telemetry import LogContext, configure_logging, runtime
 from deployment.temporal import Target, Unreachable, configured, connect
 from orchestrator import __version__
 from orchestrator.contracts import LONGEST_CALL_SECONDS, Tier
+from orchestrator.policies import TOOL_MARGIN_SECONDS
 from workflows import WORKFLOWS
 
 CONNECT_SECONDS = 60.0
 """A worker may be started before its server."""
-GRACE = timedelta(seconds=LONGEST_CALL_SECONDS)
-"""The longest call that Limits allow: a worker that drains waits for what is in flight, so that
-nothing is paid twice; it ends as soon as that is done.
+GRACE = timedelta(seconds=LONGEST_CALL_SECONDS + TOOL_MARGIN_SECONDS)
+"""The longest that anything is scheduled for: a worker that drains waits for what is in flight, so
+that nothing is paid twice; it ends as soon as that is done.
 """
 TOOL_SLOTS = max(4, 2 * (os.cpu_count() or 2))
 MODEL_SLOTS = 200

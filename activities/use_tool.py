@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from temporalio import activity
 
 from activities.asking.heartbeat import beating
+from activities.asking.keys import key_of
 from activities.seam import Journal, Tool
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Draft, Reply
@@ -32,7 +32,7 @@ class Tools:
         if tool is None:
             known = ", ".join(sorted(self.tools)) or "none"
             raise ToolFailed(f"unknown tool {material.tool!r}; this worker has: {known}")
-        key = _key(material)
+        key = key_of(material.model_dump_json())
         recorded = await self.journal.answer(key)
         if recorded is not None:
             return Reply(value=Draft.model_validate_json(recorded))
@@ -44,10 +44,3 @@ class Tools:
             raise ToolFailed(f"{material.tool}: no result within {limit} s") from None
         await self.journal.record(key, draft.model_dump_json())
         return Reply(value=draft)
-
-
-def _key(material: WorkMaterial) -> str:
-    info = activity.info()
-    digest = hashlib.sha256(material.model_dump_json().encode()).hexdigest()
-    run = f"{info.workflow_namespace}/{info.workflow_id}/{info.workflow_run_id}"
-    return f"{run}/{info.activity_id}/{digest}"

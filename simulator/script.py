@@ -28,19 +28,10 @@ from pydantic import (
     model_validator,
 )
 
-CALLS = {
-    "subtasks": "plan",
-    "changes": "replan",
-    "status": "work",
-    "verdict": "review",
-    "instruction": "refine",
-    "digest": "digest",
-    "winner": "judge",
-    "answer": "synthesize",
-    "issues": "critique",
-    "verdicts": "verify",
-}
-"""Property of the requested schema → call, so that any request can be told from its body."""
+from orchestrator.calls import MODEL_KINDS
+
+CALLS = {next(iter(kind.answer.model_fields)): kind.name for kind in MODEL_KINDS}
+"""First property of the requested schema → call, so that any request can be told from its body."""
 
 Fault = Literal[
     "hang", "drop_before_headers", "drop_mid_headers", "drop_mid_stream", "error_mid_stream",

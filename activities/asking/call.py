@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import logging
 import random
@@ -17,6 +16,7 @@ from temporalio import activity
 from activities.asking import senders
 from activities.asking.flights import Flights
 from activities.asking.heartbeat import Notes, noted_before
+from activities.asking.keys import key_of
 from activities.asking.past import Past
 from activities.asking.patience import through
 from activities.asking.replies import Asked, PriceOf, Shape, Value, lost, recorded, reply_to
@@ -321,17 +321,12 @@ async def _byte_bound(request: ModelRequest) -> int:
 
 
 def _key(call: Call, material: Contract) -> str:
-    """Namespace / workflow id / first execution / activity id / SHA-256 of the input; never the
-    attempt. A run that is reset asks again under the same key, and what it asks is the same also
-    when the findings that it works from were come by at another time.
+    """A run that is reset asks again under the same key, and what it asks is the same also when the
+    findings that it works from were come by at another time.
     """
-    info = activity.info()
     moments = {"__all__": {"started", "finished", "waited"}}
     known = material.model_dump_json(exclude={"findings": moments, "dependencies": moments})
-    text = call.model_dump_json() + known
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    run = f"{info.workflow_namespace}/{info.workflow_id}/{call.run or info.workflow_run_id}"
-    return f"{run}/{info.activity_id}/{digest}"
+    return key_of(call.model_dump_json() + known, call.run)
 
 
 def _request(

@@ -14,22 +14,12 @@ from activities.seam import ModelAnswer, ModelRequest
 from orchestrator.calls.plan import PlanAnswer, to_plan
 from orchestrator.contracts import Plan, Unreached, Usage
 from orchestrator.errors import CallRefused, EndpointUnreachable, NotBilled
+from simulator.script import CALLS
 
 Line = str | dict[str, Any] | Exception | ModelAnswer | asyncio.Event
 """An answer's text or JSON, an error to raise, a whole answer, or an event to wait for first."""
 
-CALLS = {
-    "subtasks": "plan",
-    "verdict": "review",
-    "instruction": "refine",
-    "changes": "replan",
-    "winner": "judge",
-    "digest": "digest",
-    "answer": "synthesize",
-    "issues": "critique",
-    "verdicts": "verify",
-}
-"""What the top-level property of a schema asks for; anything else is work on a subtask."""
+
 USAGE = Usage(input_tokens=1_000, output_tokens=100)
 
 
@@ -137,7 +127,7 @@ class ScriptedModel:
 
     def _what(self, request: ModelRequest) -> str:
         asked = [CALLS[key] for key in request.schema["properties"] if key in CALLS]
-        if asked:
+        if asked and asked[0] != "work":
             return asked[0]
         known = [key for key in self._left if f"part {key} of the goal" in request.prompt]
         return known[0] if known else "the whole goal"
