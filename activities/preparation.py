@@ -34,7 +34,8 @@ from orchestrator.rules import validity
 
 if TYPE_CHECKING:
     # Only named in annotations: workflows import this module for its signature.
-    from activities.catalogue import Catalogue, PlaybookFile
+    from activities.catalogue import Catalogue
+    from activities.catalogue_files import PlaybookFile
 
 PREVIEW_BYTES = 2_000
 """500 tokens of four bytes: what the planner sees of each input."""

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from activities.catalogue import Catalogue, PlaybookFile
+from activities.catalogue import Catalogue
+from activities.catalogue_files import PlaybookFile
 from activities.preparation import INPUT_BYTES
 from cli import plans
 from cli.exits import Stop

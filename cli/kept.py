@@ -13,7 +13,7 @@ from activities.asking import allowance, journal
 from cli.diagnosis import Mark
 from deployment.embedded import EmbeddedError, StateDir, unreadable
 from deployment.embedded.database import trouble
-from deployment.embedded.supervision import SPACE_BYTES
+from deployment.embedded.starting import SPACE_BYTES
 from deployment.settings import Settings
 from deployment.storage import BadStore, DirectoryStore, store_at
 from orchestrator.policies import MOST_DAY

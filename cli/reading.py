@@ -24,7 +24,7 @@ from cli.connection import Connection
 from cli.exits import Stop
 from cli.invocation import to_type
 from deployment import served
-from deployment.embedded.supervision import SPACE_BYTES
+from deployment.embedded.starting import SPACE_BYTES
 from deployment.storage import store_at
 from deployment.temporal import Target
 from orchestrator.contracts import Report

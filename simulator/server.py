@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import random
-import re
 import time
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,7 +14,8 @@ from typing import Any, Self
 from aiohttp import web
 
 from simulator import wire
-from simulator.answers import answer, call_of, schema_of
+from simulator.answers import answer
+from simulator.asked import Asked, asked_by
 from simulator.counting import PromptCache, prompt_tokens
 from simulator.limiter import Limiter
 from simulator.log import Body, RequestLog
@@ -28,19 +26,6 @@ LARGEST_BODY = 32 * 2**20
 MODEL_LISTING_TOKENS = {"max_input_tokens": 1_000_000, "max_tokens": 128_000}
 MAY_HAVE_GENERATED = (408, 502, 504, 520, 521, 522, 523, 524)
 """Statuses of a gateway that lost the answer: this server charges them, which is the worst case."""
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A request as far as the script cares."""
-
-    body: dict[str, Any]
-    digest: str
-    system: str
-    prompt: str
-    schema: dict[str, Any]
-    call: str
-    mark: str
 
 
 class Simulator:
@@ -122,7 +107,7 @@ class Simulator:
 
     async def _messages(self, request: web.Request) -> web.StreamResponse:
         raw = await request.read()
-        asked, refusal = self._read(request, raw)
+        asked, refusal = asked_by(request, raw, self.script)
         if asked is None:
             self.log.statuses[refusal.status] += 1
             return refusal
@@ -135,7 +120,7 @@ class Simulator:
         finally:
             self.log.ended()
 
-    async def _meet(self, request: web.Request, asked: _Asked, record: Body) -> web.StreamResponse:
+    async def _meet(self, request: web.Request, asked: Asked, record: Body) -> web.StreamResponse:
         """The fate of a well-formed request: the first rule that applies, the rate, an answer."""
         chance = random.Random(f"{self.script.seed} {asked.digest} {record.count}")
         rule = self._rule(asked, chance)
@@ -168,33 +153,7 @@ class Simulator:
             self.log.delivered(asked.digest)
         return response
 
-    def _read(
-        self, request: web.Request, raw: bytes, *, counting: bool = False
-    ) -> tuple[_Asked | None, web.Response]:
-        """What is asked, or why it is refused."""
-        bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        key = bearer or request.headers.get("X-Api-Key", "")
-        if not key or (self.script.key and key != self.script.key):
-            return None, refuse(401, "authentication_error", "invalid x-api-key", request)
-        try:
-            body = json.loads(raw)
-        except ValueError:
-            body = None
-        if not isinstance(body, dict):
-            text = "The request body is not valid JSON"
-            return None, refuse(400, "invalid_request_error", text, request)
-        status, wrong = wire.mistake(body, self.script.models, counting=counting)
-        if status:
-            return None, refuse(status, STATUS_TYPES[status], wrong, request)
-        system = wire.text_of(body.get("system"))
-        prompt = "\n".join(wire.text_of(each.get("content")) for each in body["messages"])
-        schema = schema_of(body, system)
-        digest = hashlib.sha256(raw).hexdigest()
-        found = re.search(self.script.mark, prompt) if self.script.mark else None
-        mark = found.group() if found else ""
-        return _Asked(body, digest, system, prompt, schema, call_of(schema), mark), web.Response()
-
-    def _rule(self, asked: _Asked, chance: random.Random) -> Rule | None:
+    def _rule(self, asked: Asked, chance: random.Random) -> Rule | None:
         for number, rule in enumerate(self.script.rules):
             if rule.call not in ("", asked.call) or rule.model not in ("", asked.body["model"]):
                 continue
@@ -210,7 +169,7 @@ class Simulator:
         return None
 
     def _reply(
-        self, request: web.Request, asked: _Asked, rule: Rule | None, chance: random.Random
+        self, request: web.Request, asked: Asked, rule: Rule | None, chance: random.Random
     ) -> Reply:
         value = answer(asked.schema, asked.prompt, self.script, rule)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -237,7 +196,7 @@ class Simulator:
             ping_seconds=self.script.ping_seconds,
         )
 
-    def _usage(self, asked: _Asked, output: int, latency: float) -> dict[str, Any]:
+    def _usage(self, asked: Asked, output: int, latency: float) -> dict[str, Any]:
         """The usage of a message; a marked system prompt takes part in the cache."""
         system, now = asked.body.get("system"), time.monotonic()
         whole = prompt_tokens(asked.system, asked.schema, asked.prompt)
@@ -259,7 +218,7 @@ class Simulator:
         }
 
     async def _count_tokens(self, request: web.Request) -> web.Response:
-        asked, refusal = self._read(request, await request.read(), counting=True)
+        asked, refusal = asked_by(request, await request.read(), self.script, counting=True)
         if asked is None:
             return refusal
         counted = prompt_tokens(asked.system, asked.schema, asked.prompt)

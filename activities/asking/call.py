@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import random
 from collections.abc import Callable
@@ -16,13 +15,12 @@ from temporalio import activity
 from activities.asking import senders
 from activities.asking.flights import Flights
 from activities.asking.heartbeat import Notes, noted_before
-from activities.asking.keys import key_of
 from activities.asking.past import Past
 from activities.asking.patience import through
 from activities.asking.replies import Asked, PriceOf, Shape, Value, lost, recorded, reply_to
+from activities.asking.trip import Trip, byte_bound, call_key, request_of
 from activities.seam import Budget, Gate, Journal, Model, ModelRequest
 from orchestrator import policies
-from orchestrator.calls.kind import Answer
 from orchestrator.contracts import Bill, Call, Contract, Reply, Usage
 from orchestrator.errors import (
     CallRefused,
@@ -34,9 +32,6 @@ from orchestrator.errors import (
 )
 from orchestrator.money.pricing import worst
 from orchestrator.text import visible
-
-MARGIN_SECONDS = 5.0
-"""How much sooner than its start-to-close a call is cut, so that it can still say what it used."""
 
 SHORTEST_WAIT = timedelta(seconds=1)
 """For which a tier is shut when an endpoint throttles without saying for how long."""
@@ -60,23 +55,6 @@ HEAVY = 2**16
 """Characters of an answer beyond which it is looked at in a thread: the loop serves every call."""
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass
-class _Trip:
-    """One call on its way to an answer, for whatever happens to it."""
-
-    key: str
-    call: Call
-    request: ModelRequest
-    past: Past
-    notes: Notes
-    left: bool = False
-    """Whether its first byte may have left and it was not refused."""
-    tokens: int = 0
-    """Of the prompt, as far as its bound had to be known."""
-    earlier: bool = False
-    """Whether the journal knew it before its first attempt: from before the run was reset."""
 
 
 @dataclass(frozen=True)
@@ -106,15 +84,15 @@ class Asking:
     ) -> Reply[Value]:
         """Ask once; what is wrong with a complete answer comes back as data, never raised."""
         assert self.model is not None and call.model is not None, "prepare admits no such run"
-        key = _key(call, material)
+        key = call_key(call, material)
         past = Past.read()
-        request = _request(call, shape.answer, system, prompt, past)
+        request = request_of(call, shape.answer, system, prompt, past)
 
         earlier = False
 
         async def fly(notes: Notes) -> str:
             nonlocal earlier
-            trip = _Trip(key, call, request, past, notes)
+            trip = Trip(key, call, request, past, notes)
             kept = await self._fly(trip)
             earlier = trip.earlier
             return kept
@@ -130,7 +108,7 @@ class Asking:
         bill = reply.bill.model_copy(update={"earlier": True})
         return reply.model_copy(update={"bill": bill})
 
-    async def _fly(self, trip: _Trip) -> str:
+    async def _fly(self, trip: Trip) -> str:
         """The answer, as recorded. Whatever nobody thought of ends here: what may have been paid
         is never sent again, and what cannot be sent is not tried for an hour.
         """
@@ -158,7 +136,7 @@ class Asking:
                 raise await self._refused(trip, NotBilled(f"nothing was sent: {said}")) from None
             raise CallRefused(f"nothing was sent: {said}") from None
 
-    async def _journalled(self, trip: _Trip) -> str | None:
+    async def _journalled(self, trip: Trip) -> str | None:
         """The answer that is there already; None: the call may be sent. PossiblyBilled when it was
         sent, and no answer will come.
         """
@@ -174,7 +152,7 @@ class Asking:
         except ValueError as error:
             raise lost(trip.call, f"its recorded answer is damaged: {error}") from None
 
-    async def _from_sibling(self, trip: _Trip, here: bool) -> str | None:
+    async def _from_sibling(self, trip: Trip, here: bool) -> str | None:
         """A call that another attempt sent. Its process may have been frozen for a while: as long
         as it lives, it will record its answer, or take the mark back.
         """
@@ -193,7 +171,7 @@ class Asking:
         why = "the call was sent, and its worker died before the answer"
         raise lost(trip.call, why, earlier=trip.earlier)
 
-    async def _send(self, trip: _Trip) -> str:
+    async def _send(self, trip: Trip) -> str:
         await self._within(trip)
         clock = asyncio.get_running_loop().time
         began = clock()
@@ -209,7 +187,7 @@ class Asking:
             await asyncio.sleep(pause * (1 + SPREAD * self.chance()))
             pause *= 2
 
-    async def _once(self, trip: _Trip, request: ModelRequest) -> str:
+    async def _once(self, trip: Trip, request: ModelRequest) -> str:
         assert self.model is not None
         await through(self.journal.mark_sent(trip.key))
         await self._hold(trip)
@@ -239,7 +217,7 @@ class Asking:
             await through(self.journal.record(trip.key, kept))
         return kept
 
-    async def _hold(self, trip: _Trip) -> None:
+    async def _hold(self, trip: Trip) -> None:
         """Nothing leaves that this deployment does not allow. Below the mark, which one attempt
         alone can have: so one alone sets aside for its key.
         """
@@ -253,7 +231,7 @@ class Asking:
             trip.past.note(trip.notes)
             raise
 
-    async def _withdraw(self, trip: _Trip) -> None:
+    async def _withdraw(self, trip: Trip) -> None:
         """Nothing was paid: the call may be sent again."""
         if self.budget is not None:
             # While the mark still keeps others from the key.
@@ -262,7 +240,7 @@ class Asking:
         trip.left = False
         trip.past.note(trip.notes)
 
-    async def _turn(self, trip: _Trip) -> None:
+    async def _turn(self, trip: Trip) -> None:
         """Wait until the call may leave."""
         if self.gate is None:
             return
@@ -272,7 +250,7 @@ class Asking:
             trip.past.note(trip.notes)
             raise
 
-    async def _refused(self, trip: _Trip, error: NotBilled) -> NotBilled:
+    async def _refused(self, trip: Trip, error: NotBilled) -> NotBilled:
         """What a call that was not billed ends with: a throttle slows its tier and is tried again
         for as long as the call may take, anything else a few times.
         """
@@ -290,13 +268,13 @@ class Asking:
         later = wait * (1 + SPREAD * self.chance())
         return NotBilled(error.message, retry_after=later, throttled=True)
 
-    async def _within(self, trip: _Trip) -> None:
+    async def _within(self, trip: Trip) -> None:
         """OverReservation when the worst case of the real prompt is above what was reserved."""
         call = trip.call
         assert self.model is not None and call.model is not None
         # Two steps: bytes bound the tokens for nothing; only a prompt that seems too big is
         # counted.
-        for count in (_byte_bound, self.model.count_tokens):
+        for count in (byte_bound, self.model.count_tokens):
             tokens = await count(trip.request)
             cost = worst(call.model, tokens, call.max_output)
             total = tokens + call.max_output
@@ -313,36 +291,3 @@ def _stop_if_cancelled() -> None:
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
-
-
-async def _byte_bound(request: ModelRequest) -> int:
-    """As many tokens as bytes: no tokenizer that works on bytes makes more of them."""
-    return len((request.system + request.prompt).encode()) + len(json.dumps(request.schema))
-
-
-def _key(call: Call, material: Contract) -> str:
-    """A run that is reset asks again under the same key, and what it asks is the same also when the
-    findings that it works from were come by at another time.
-    """
-    moments = {"__all__": {"started", "finished", "waited"}}
-    known = material.model_dump_json(exclude={"findings": moments, "dependencies": moments})
-    return key_of(call.model_dump_json() + known, call.run)
-
-
-def _request(
-    call: Call, answer: type[Answer], system: str, prompt: str, past: Past
-) -> ModelRequest:
-    assert call.model is not None
-    info = activity.info()
-    limit = info.start_to_close_timeout.total_seconds() if info.start_to_close_timeout else 300.0
-    return ModelRequest(
-        model=call.model.id,
-        system=system.strip(),
-        prompt=prompt,
-        schema=answer.model_json_schema(),
-        max_output=call.max_output,
-        effort=call.effort,
-        capabilities=call.capabilities,
-        deadline_seconds=max(limit - MARGIN_SECONDS, 1.0),
-        attempt=1 + past.throttled,
-    )

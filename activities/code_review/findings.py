@@ -13,7 +13,7 @@ from activities.code_review.answer import many
 from activities.code_review.lens import Analyser, Parsed, Sighting
 from activities.code_review.redact import Redactor
 from activities.code_review.sharing import fair_share
-from activities.repositories.snapshot import Manifest, SnapshotFile
+from activities.repositories.manifest import Manifest, SnapshotFile
 from orchestrator.contracts import Draft, Remark, Sightings, Unread
 from orchestrator.remarks import SEVERITIES, ranked
 

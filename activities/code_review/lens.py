@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from activities.repositories.snapshot import Manifest
+from activities.repositories.manifest import Manifest
 from orchestrator.contracts import Severity
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"

@@ -17,8 +17,8 @@ from activities.code_review.examination import Examination
 from activities.code_review.findings import Findings
 from activities.code_review.lens import Analyser, Parsed
 from activities.code_review.redact import Redactor
+from activities.repositories.manifest import SnapshotFile
 from activities.repositories.scratch import Snapshot, Snapshots
-from activities.repositories.snapshot import SnapshotFile
 from activities.seam import Tool
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Draft

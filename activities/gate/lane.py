@@ -10,21 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from activities.gate.flow import FORGOTTEN, Flow, Throttled, next_rate, regained
 from activities.gate.measured import Measured
+from activities.gate.pace import SPACING, following, spacing
 from activities.gate.queue_rates import QueueRate
 from activities.gate.refusals import Crowds, Doubt, Luck, Sent, is_news
 from activities.gate.room import ENOUGH_WAITING, Room
 
-SPACING = 0.01
-"""Seconds between two calls of a tier that leave this process, at least."""
-FIRST_SPACING = 0.02
-"""The same for the first calls after a pause: the first refusal comes back before a wide fan-out
-has left.
-"""
-FIRST_CALLS = 20
-BUSY_SECONDS = 5.0
-"""A pause is: fewer calls than that in so many seconds."""
-LATE_SECONDS = 0.02
-"""More than timers and the event loop are late."""
 SETTLED_SECONDS = 0.1
 """A call was taken when no refusal is back for so long,"""
 SETTLED_TIMES = 3
@@ -289,10 +279,8 @@ class Lane:
             self.at_once -= 1
             self.free = now + SPACING
         else:
-            # What leaves a little late does not make the next one late.
-            gap = max(self.interval, self._spacing(now))
-            on_time = now - self.free <= min(LATE_SECONDS, gap)
-            self.free = (self.free if on_time else now) + gap
+            gap = max(self.interval, spacing(self.measured.sent, now))
+            self.free = following(self.free, now, gap)
         return sent
 
     @property
@@ -302,11 +290,6 @@ class Lane:
             return SPACING
         rate = self.flow.after if self.flow.rate == 0 else self.flow.rate
         return max(SPACING, self.workers / rate if rate else 0.0)
-
-    def _spacing(self, now: float) -> float:
-        known = len(self.measured.sent) >= FIRST_CALLS
-        busy = known and self.measured.sent[-FIRST_CALLS] > now - BUSY_SECONDS
-        return SPACING if busy else FIRST_SPACING
 
     def _per_second(self, now: float) -> float:
         """What the endpoint took, of all workers together; 0: too few to tell."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from activities.catalogue import CatalogueError, text_of
+from activities.catalogue_files import CatalogueError, text_of
 from deployment.settings import HOME
 from orchestrator.calls import MODEL_KINDS
 from orchestrator.policies import PROMPT_OVERHEAD_TOKENS

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 import anyio.to_thread
 from pydantic import ValidationError
 
-from activities.repositories.snapshot import Manifest
+from activities.repositories.manifest import Manifest
 from activities.repositories.working_tree import FILE_LIMIT, NotRead, check_name
 from activities.seam import Store
 from deployment.storage import cleaning

@@ -7,98 +7,38 @@ content: one archive of the files, one manifest. `Snapshots` puts a stored snaps
 from __future__ import annotations
 
 import io
-import re
 import tarfile
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import anyio.to_thread
-from pydantic import Field
 
 from activities.code_review.redact import redact
 from activities.repositories import git
 from activities.repositories.git import Git, GitFailed
+from activities.repositories.manifest import (
+    COMMIT_LIMIT,
+    Manifest,
+    Touched,
+    bounded,
+    document,
+    file_of,
+    preview,
+    shown,
+)
 from activities.repositories.output import LogEntry, TreeEntry
 from activities.repositories.working_tree import Collected, Comparison, Specials, collect
 from activities.seam import Store
 from deployment.roots import Roots
-from orchestrator.contracts import Contract, PinnedInput, Unread
+from orchestrator.contracts import PinnedInput, Unread
 from orchestrator.errors import BadGoal
 from orchestrator.text import for_terminal
 
-COMMIT_LIMIT = 2_000
-"""Commits of history that are looked at."""
-BULK_FILES = 1_000
-"""A commit that touches more files than this is an import; its changes say nothing of the work."""
 SPECIALS_SECONDS = 20.0
 """Of the walk for FIFOs, sockets and devices."""
 READ_BY_GIT = (b".gitignore", b".gitattributes")
 """Of a working tree; git waits where one of them is a FIFO."""
-CHANGES_LIMIT, CHANGES_LETTERS = 100_000, 4_000_000
-"""Changes of files in all commits together, and characters of their names."""
-AUTHOR_LETTERS = 200
-_EXTENSION = re.compile(r"\.[a-z0-9+]{1,12}\Z")
-
-
-class SnapshotFile(Contract):
-    """A text file of the snapshot; `path` is relative, with slashes."""
-
-    path: str
-    size: int
-    lines: int
-    touched: tuple[tuple[int, int], ...] | None = None
-    """First and last line of each range in scope; None: the whole file."""
-
-
-class Change(Contract):
-    """Lines that one commit added to and deleted from a file."""
-
-    path: str
-    added: int
-    deleted: int
-
-
-class Commit(Contract):
-    """One commit of the history, `time` in seconds since the epoch."""
-
-    id: str
-    time: int
-    author: str
-    changes: tuple[Change, ...] = ()
-
-
-class Manifest(Contract):
-    """What a snapshot holds. Without a base the whole tree is in scope, otherwise what differs
-    from it.
-    """
-
-    archive: str
-    """Digest of the tar archive with the files."""
-    files: tuple[SnapshotFile, ...] = ()
-    unread: tuple[Unread, ...] = ()
-    """The first of them; all are counted below."""
-    unread_why: dict[str, int] = Field(default_factory=dict)
-    unread_endings: dict[str, int] = Field(default_factory=dict)
-    """By the end of the name, as `.py`; empty for what has none or a long one."""
-    head: str = ""
-    base: str = ""
-    commits: tuple[Commit, ...] = ()
-    """Newest first."""
-    commits_cut: bool = False
-    """Whether there are more commits than were looked at."""
-    notes: tuple[str, ...] = ()
-
-    @property
-    def unread_in_all(self) -> int:
-        """How many files were not read."""
-        return sum(self.unread_why.values())
-
-    @property
-    def size(self) -> int:
-        """Bytes of the files."""
-        return sum(file.size for file in self.files)
 
 
 async def take(name: str, repository: Path, roots: Roots, base: str, store: Store) -> PinnedInput:
@@ -111,13 +51,13 @@ async def take(name: str, repository: Path, roots: Roots, base: str, store: Stor
         except GitFailed as error:
             raise BadGoal(f"{str(repository)!r} cannot be read: {error}") from error
     stored = manifest.model_copy(update={"archive": await store.put(archive)})
-    document = await anyio.to_thread.run_sync(_document, stored)
+    written = await anyio.to_thread.run_sync(document, stored)
     return PinnedInput(
         name=name,
         kind="repository",
         size=stored.size,
-        digest=await store.put(document),
-        preview=_preview(stored),
+        digest=await store.put(written),
+        preview=preview(stored),
         path=redact(str(repository)),
         commit=stored.head,
         base=stored.base,
@@ -149,14 +89,14 @@ def _written(
     collected: Collected, touched: Touched | None, log: Sequence[LogEntry], cut: bool,
     head: str, base: str, notes: list[str],
 ) -> tuple[Manifest, bytes]:  # fmt: skip
-    commits = tuple(_bounded(log))
+    commits = tuple(bounded(log))
     cut |= len(commits) < len(log)
     if cut:
         notes.append(f"of the history, the last {len(commits)} commits were looked at")
     manifest = Manifest(
         archive="",
-        files=tuple(_file(path, content, touched) for path, content in collected.files.items()),
-        unread=tuple(Unread(path=_shown(path), why=why) for path, why in collected.unread),
+        files=tuple(file_of(path, content, touched) for path, content in collected.files.items()),
+        unread=tuple(Unread(path=shown(path), why=why) for path, why in collected.unread),
         unread_why=dict(collected.reasons),
         unread_endings=dict(collected.endings),
         head=head,
@@ -193,9 +133,6 @@ def _differing(
     return len(staged | {*edited, *untracked})
 
 
-Touched = Mapping[bytes, tuple[tuple[int, int], ...]]
-
-
 async def _scope(
     view: Git, index: Mapping[bytes, TreeEntry], new: list[bytes], base: str
 ) -> tuple[Collected, Touched | None]:
@@ -227,7 +164,7 @@ async def _untracked(view: Git, specials: list[bytes], notes: list[str]) -> list
     waited_on = [path for path in specials if path.rpartition(b"/")[2] in READ_BY_GIT]
     if waited_on:
         notes.append(
-            f"untracked files were not looked at: {_shown(waited_on[0])[:200]} is no regular file"
+            f"untracked files were not looked at: {shown(waited_on[0])[:200]} is no regular file"
         )
         return None
     try:
@@ -277,43 +214,6 @@ async def _commits(view: Git, head: str, notes: list[str]) -> tuple[list[LogEntr
     return commits[:COMMIT_LIMIT], cut or len(commits) > COMMIT_LIMIT
 
 
-def _bounded(log: Sequence[LogEntry]) -> Iterator[Commit]:
-    """The newest commits whose changes fit: names are long when a stranger wants them to be."""
-    changes = letters = 0
-    for entry in log:
-        commit = _commit(entry)
-        changes += len(commit.changes)
-        letters += sum(len(change.path) for change in commit.changes)
-        if changes > CHANGES_LIMIT or letters > CHANGES_LETTERS:
-            return
-        yield commit
-
-
-def _commit(entry: LogEntry) -> Commit:
-    bulk = len(entry.changes) > BULK_FILES
-    changes = () if bulk else entry.changes
-    return Commit(
-        id=entry.hash,
-        time=entry.time,
-        author=entry.author[:AUTHOR_LETTERS],
-        changes=tuple(
-            Change(path=_shown(path), added=added, deleted=deleted)
-            for added, deleted, path in changes
-        ),
-    )
-
-
-def _file(path: bytes, content: bytes, touched: Touched | None) -> SnapshotFile:
-    lines = content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
-    ranges = None if touched is None else touched[path]
-    return SnapshotFile(path=path.decode(), size=len(content), lines=lines, touched=ranges)
-
-
-def _shown(path: bytes) -> str:
-    """A raw path as text that JSON can carry, whatever its bytes."""
-    return path.decode("utf-8", "backslashreplace")
-
-
 def _archive(files: Mapping[bytes, bytes]) -> bytes:
     """A tar archive that depends on names and contents only."""
     buffer = io.BytesIO()
@@ -323,20 +223,3 @@ def _archive(files: Mapping[bytes, bytes]) -> bytes:
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
     return buffer.getvalue()
-
-
-def _document(manifest: Manifest) -> bytes:
-    return manifest.model_dump_json().encode()
-
-
-def _preview(manifest: Manifest) -> str:
-    """A few lines for a planner: counts only, nothing that the repository could have written."""
-    kinds = Counter(PurePosixPath(file.path).suffix.lower() for file in manifest.files)
-    common = [f"{n} {kind}" for kind, n in kinds.most_common() if _EXTENSION.match(kind)][:8]
-    scope = f"what differs from {manifest.base[:12]}" if manifest.base else "the whole tree"
-    more = "more than " if manifest.commits_cut else ""
-    return (
-        f"Git repository, {scope}: {len(manifest.files)} text files, {manifest.size} bytes"
-        f" ({', '.join(common) or 'no known kinds'}), {manifest.unread_in_all} not read,"
-        f" {more}{min(len(manifest.commits), COMMIT_LIMIT)} commits"
-    )

@@ -21,7 +21,8 @@ from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from activities.catalogue import Catalogue, CatalogueError
+from activities.catalogue import Catalogue
+from activities.catalogue_files import CatalogueError
 from activities.gate.queue_rates import can_set_rates, read_rate
 from activities.prompts.files import system_prompts
 from cli.connection import CONNECT_SECONDS, configured_target

@@ -28,8 +28,9 @@ from cli.launch import login
 from cli.options import Embedded, OpenRunId
 from cli.reading import STUCK_ATTEMPTS, no_such_run
 from cli.screen.streams import ERR, Safe, ask, at_terminal, say, typed
-from deployment.histories import undoing
-from deployment.histories.undoing import Fault, Undoing
+from deployment.histories import faults, undoing
+from deployment.histories.faults import Fault
+from deployment.histories.undoing import Undoing
 from deployment.settings import Settings
 from orchestrator.contracts import Lost, Undone
 from orchestrator.money.ledger import Amount, Ledger
@@ -97,7 +98,7 @@ async def run(connection: Connection, run_id: str, event: int, *, yes: bool) -> 
 async def _examined(connection: Connection, run_id: str, event: int) -> Stuck:
     """Say what is wrong, and find the point. Stop where there is nothing to free."""
     description, history = await _open(connection, run_id)
-    fault = await undoing.fault_of(history, connection.store)
+    fault = await faults.fault_of(history, connection.store)
     say(_state(run_id, description, history))
     if fault is not None:
         say(f"Why: {fault.why}")
@@ -154,7 +155,7 @@ def _state(run_id: str, description: WorkflowExecutionDescription, history: Work
     failed = _failures(description, history)
     if not failed:
         return f"{run_id} is not stuck: no step of it has failed."
-    why = undoing.last_failure(history.events)
+    why = faults.last_failure(history.events)
     often = f"{failed} time{'s' * (failed != 1)}"
     return f"{run_id}: its next step failed {often}{f'; the first time: {why}' * bool(why)}"
 
@@ -164,7 +165,7 @@ def _failures(description: WorkflowExecutionDescription, history: WorkflowHistor
     something comes in meanwhile.
     """
     tried = description.raw_description.pending_workflow_task.attempt - 1
-    return max(tried, 1 if undoing.last_failure(history.events) else 0)
+    return max(tried, 1 if faults.last_failure(history.events) else 0)
 
 
 def _found(run_id: str, failed: int, fault: Fault | None) -> int:
@@ -187,7 +188,7 @@ def _found(run_id: str, failed: int, fault: Fault | None) -> int:
 
 
 def _by_hand(history: WorkflowHistory, event: int) -> int:
-    known = undoing.points(history.events)
+    known = faults.points(history.events)
     if event not in known:
         listed = ", ".join(str(each) for each in known[-20:])
         raise Stop(f"--event {event}: no WorkflowTaskCompleted event; the latest: {listed}")

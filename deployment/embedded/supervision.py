@@ -4,32 +4,29 @@ starts processes.
 
 from __future__ import annotations
 
-import secrets
-import shutil
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from os import defpath
 from pathlib import Path
 from typing import Literal
 
-from deployment.embedded import database, private, processes, server
+from deployment.embedded import private, processes, server
 from deployment.embedded.identity import code_version, model_environment, worker_environment
-from deployment.embedded.processes import Record
+from deployment.embedded.starting import (
+    first_endpoint,
+    pid_file,
+    record_of,
+    running_pid,
+    with_server,
+)
 from deployment.embedded.state import Endpoint, StateDir, leased
 from deployment.embedded.trouble import EmbeddedError, StateGone, said
 from deployment.settings import HOME, Settings
 
 Caller = Literal["starter", "watcher", "worker"]
-READY_SECONDS = 30.0
 WORKER_STOP_SECONDS = 5.0
 FAILED_STARTS = 3
 """So many workers in a row that never came up are an error, not an accident."""
-ENDING_SECONDS = 2.0
-"""For a server that was killed just now."""
-SPACE_BYTES = 50_000_000
-"""Below this the database would soon fail half-way."""
 
 
 WORKER = (sys.executable, str(HOME / "worker.py"))
@@ -89,8 +86,8 @@ def ensure_up(
                     state.path,
                     "start it with `starter.py up`; open runs then go on",
                 )
-            endpoint = state.endpoint() or _first_endpoint(state)
-            endpoint = _with_server(state, endpoint, programs, lock)
+            endpoint = state.endpoint() or first_endpoint(state)
+            endpoint = with_server(state, endpoint, programs.server, lock)
             if caller != "worker":
                 endpoint = _with_worker(state, endpoint, settings, caller, programs, lock)
             return endpoint
@@ -115,7 +112,7 @@ def down(settings: Settings, tell: Callable[[str], None] = lambda _: None) -> tu
     except EmbeddedError:
         # What runs is known by its own records, too.
         endpoint = None
-    if endpoint is None and not any(_record(state, each) for each in ("server", "worker")):
+    if endpoint is None and not any(record_of(state, each) for each in ("server", "worker")):
         return ()
     with said(state.path):
         state.create()
@@ -128,7 +125,7 @@ def _down(
 ) -> tuple[int, ...]:
     state.hold.unlink(missing_ok=True)
     private.touch(state.stopped)
-    worker = _record(state, "worker")
+    worker = record_of(state, "worker")
     workers = [*((worker,) if worker else ()), *(endpoint.draining if endpoint else ())]
     stopped = []
     for record in dict.fromkeys(workers):
@@ -139,7 +136,7 @@ def _down(
             )
         if processes.stop(record, state.path, WORKER_STOP_SECONDS):
             stopped.append(record.pid)
-    serving = _record(state, "server")
+    serving = record_of(state, "server")
     if serving and processes.alive(serving, state.database):
         tell(f"Stopping server {serving.pid}: it closes its database …")
     if serving and server.stop(state, serving):
@@ -156,32 +153,19 @@ def status(settings: Settings) -> Status:
     return Status(
         state_dir=state.path,
         endpoint=state.endpoint(),
-        server_pid=_running(state, "server"),
-        worker_pid=_running(state, "worker"),
+        server_pid=running_pid(state, "server"),
+        worker_pid=running_pid(state, "worker"),
         version=code_version(),
         held=state.hold.exists(),
         leases=leased(state),
     )
 
 
-def _pid(state: StateDir, name: Literal["server", "worker"]) -> Path:
-    return state.path / f"{name}.pid"
-
-
-def _record(state: StateDir, name: Literal["server", "worker"]) -> Record | None:
-    return processes.recorded(_pid(state, name))
-
-
-def _running(state: StateDir, name: Literal["server", "worker"]) -> int | None:
-    """The pid of the server or worker, if it lives."""
-    mark = state.database if name == "server" else state.path
-    found = processes.running(_pid(state, name), mark)
-    return found.pid if found else None
-
-
 def _healthy(state: StateDir, endpoint: Endpoint) -> bool:
     """Whether both live, and the server is the one that was seen to answer."""
-    return _running(state, "server") == endpoint.server_pid and bool(_running(state, "worker"))
+    return running_pid(state, "server") == endpoint.server_pid and bool(
+        running_pid(state, "worker")
+    )
 
 
 def _stale(endpoint: Endpoint, settings: Settings, caller: Caller) -> bool:
@@ -198,113 +182,6 @@ def _stale(endpoint: Endpoint, settings: Settings, caller: Caller) -> bool:
     )
 
 
-def _first_endpoint(state: StateDir) -> Endpoint:
-    """What a state directory starts with. EmbeddedError when it is not at its start."""
-    pid = _running(state, "server")
-    if pid is not None:
-        raise EmbeddedError(
-            "endpoint.json is missing, and the server that it described still runs",
-            f"{state.path} (pid {pid})",
-            "put it back, or end the server with `starter.py down`: open runs then wait for ever on"
-            " the task queue whose name it held",
-        )
-    return Endpoint(
-        port=0,
-        ui_port=0,
-        http_port=0,
-        metrics_port=0,
-        # Nobody who only knows the project's name can put work on this queue.
-        task_queue=f"holdfast-{secrets.token_hex(4)}",
-        store_url=state.store.as_uri(),
-        salt=secrets.token_hex(16),
-    )
-
-
-def _with_server(state: StateDir, endpoint: Endpoint, programs: Programs, lock: int) -> Endpoint:
-    running = processes.running(_pid(state, "server"), state.database)
-    if running and running.pid == endpoint.server_pid:
-        return endpoint
-    # Its starter was killed before it could see the server answer; the ports are on record.
-    if running and (ready := _await_server(state, endpoint, running)):
-        return ready
-    _refuse_second(state)
-    free = shutil.disk_usage(state.path).free
-    if free < SPACE_BYTES:
-        raise EmbeddedError(
-            "no space left for the state directory",
-            f"{state.path} ({free // 1_000_000} MB free)",
-            f"free at least {SPACE_BYTES // 1_000_000} MB, or set HOLDFAST_STATE_DIR elsewhere",
-        )
-    program = programs.server or server.binary()
-    for keep in (True, False, False):
-        endpoint = server.with_free_ports(endpoint, keep)
-        state.write(endpoint.model_copy(update={"server_pid": 0}))
-        log = state.logs / "server.log"
-        process = processes.spawn(
-            server.command(program, state, endpoint),
-            _pid(state, "server"),
-            log,
-            {"PATH": defpath, "HOME": str(state.path)},
-            lock,
-        )
-        if ready := _await_server(state, endpoint, _record_of(state, process.pid)):
-            return ready
-        # Somebody took a port between our look and the server's; anything else is final.
-        if "address already in use" not in processes.last_line(log):
-            break
-    _refuse_damage(state)
-    raise EmbeddedError(
-        "the Temporal server ends while it starts", processes.last_line(log), f"see {log}"
-    )
-
-
-def _record_of(state: StateDir, pid: int) -> Record | None:
-    record = _record(state, "server")
-    return record if record and record.pid == pid else None
-
-
-def _refuse_second(state: StateDir) -> None:
-    """Two servers on one database destroy it."""
-    users = processes.users_of(state.database, ENDING_SECONDS)
-    if users:
-        raise EmbeddedError(
-            "a server that nothing here has on record uses the database",
-            f"{state.database} (pid {', '.join(map(str, users))})",
-            "end that process first",
-        )
-
-
-def _refuse_damage(state: StateDir) -> None:
-    """A server that does not start on a damaged database says so in its own words, of SQLite."""
-    why = database.trouble(state.database)
-    if why:
-        raise EmbeddedError(
-            "the database of the embedded server is damaged",
-            f"{state.database} {why}",
-            f"move {state.database.name}* away and start again: its runs are lost, unless you have"
-            f" a backup; what the server said is in {state.logs / 'server.log'}",
-        )
-
-
-def _await_server(state: StateDir, endpoint: Endpoint, serving: Record | None) -> Endpoint | None:
-    """The endpoint, on record as answering; None: the process ended."""
-    deadline = time.monotonic() + READY_SECONDS
-    while serving and processes.alive(serving, state.database):
-        if server.answers(endpoint):
-            ready = endpoint.model_copy(update={"server_pid": serving.pid})
-            state.write(ready)
-            return ready
-        if time.monotonic() > deadline:
-            _refuse_damage(state)
-            raise EmbeddedError(
-                "the Temporal server does not answer",
-                f"{endpoint.target.address} after {READY_SECONDS:.0f} s",
-                f"see {state.logs / 'server.log'}, or stop it with `starter.py down`",
-            )
-        time.sleep(0.05)
-    return None
-
-
 def _with_worker(
     state: StateDir,
     endpoint: Endpoint,
@@ -313,7 +190,7 @@ def _with_worker(
     programs: Programs,
     lock: int,
 ) -> Endpoint:
-    running = processes.running(_pid(state, "worker"), state.path)
+    running = processes.running(pid_file(state, "worker"), state.path)
     if running and not _stale(endpoint, settings, caller):
         return endpoint
     log = state.logs / "worker.log"
@@ -327,7 +204,7 @@ def _with_worker(
         failed = _failed_starts(state, endpoint, log)
     process = processes.spawn(
         [*programs.worker, "--embedded", str(state.path)],
-        _pid(state, "worker"),
+        pid_file(state, "worker"),
         log,
         worker_environment(settings),
         lock,

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import worker
-from activities.catalogue import CatalogueError
+from activities.catalogue_files import CatalogueError
 from activities.prompts.files import LONGEST_BYTES, system_prompts
 from cli.commands import doctor
 from deployment.settings import HOME

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from activities.catalogue import Catalogue, PlaybookFile, Role
+from activities.catalogue import Catalogue
+from activities.catalogue_files import PlaybookFile, Role
 from activities.preparation import INPUT_BYTES
 from cli.commands import export
 from cli.connection import Connection

@@ -33,6 +33,7 @@ from deployment.embedded import (
     register_root,
     registered,
     server,
+    starting,
     status,
     supervision,
     up,
@@ -446,7 +447,7 @@ def test_a_worker_that_never_comes_up_is_said_after_three_and_tried_again(
 def test_a_nearly_full_disk_is_said_before_the_server_starts(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervision, "SPACE_BYTES", 1 << 60)
+    monkeypatch.setattr(starting, "SPACE_BYTES", 1 << 60)
     with pytest.raises(EmbeddedError, match="no space left") as refused:
         ensure_up(settings, programs=SLEEPER)
     assert str(settings.state_dir) in str(refused.value)
@@ -460,7 +461,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     if subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("mounting a small file system needs more rights")
     try:
-        monkeypatch.setattr(supervision, "SPACE_BYTES", 0)
+        monkeypatch.setattr(starting, "SPACE_BYTES", 0)
         with (mounted / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError):
             while True:
                 filler.write(b"x" * 4096)

@@ -6,15 +6,26 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+import worker
 from activities.seam import Tool
 from activities.wiring import build
 from deployment.embedded import register_root
 from deployment.embedded.allowed import allowed_roots
 from deployment.settings import HOME, Settings
 from deployment.temporal import Target
+from driving import subtask as subtask_of
+from orchestrator.calls import MODEL_KINDS
+from orchestrator.calls.work import WorkMaterial
+from orchestrator.contracts import LONGEST_CALL_SECONDS, Call, Goal, Limits
+from orchestrator.events import Ask, Flying, Prepare, UseTool
+from orchestrator.money.ledger import Amount
+from orchestrator.rules.schedule import options_of
+from orchestrator.rules.state import State
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -91,3 +102,17 @@ def test_tiers_are_served_by_a_worker_that_has_an_endpoint(endpoint: str, tmp_pa
     assert served.tiers == (("haiku", "sonnet", "opus") if endpoint else ())
     assert {each.__name__ for each in (*served.preparing, *served.free)} == {"prepare", "use_tool"}
     assert {"plan", "work", "synthesize"} <= {each.__name__ for each in served.asking}
+
+
+def test_a_worker_that_drains_waits_for_whatever_the_longest_limits_allow() -> None:
+    limits = Limits(subtask_timeout_seconds=LONGEST_CALL_SECONDS)
+    state = cast(State, SimpleNamespace(goal=Goal(text="g", limits=limits)))
+    material = WorkMaterial(subtask=subtask_of("t1"))
+    most = 2 * max(kind.policy.max_output for kind in MODEL_KINDS)
+    calls = [Call(purpose=each.name, kind=each.name, max_output=most) for each in MODEL_KINDS]
+    # A look at an endpoint hands itself back in time, and depends on how far the run has come.
+    asking = [Ask(call, material, Amount()) for call in calls]
+    moves: list[Flying] = [Prepare(), UseTool("t1", 1, material), *asking]
+    options = [options_of(state, move) for move in moves]
+    longest = max(each["start_to_close_timeout"] for each in options if each)
+    assert longest == worker.GRACE

@@ -23,7 +23,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from activities.asking.replies import recorded
-from activities.catalogue import Catalogue, CatalogueError
+from activities.catalogue import Catalogue
+from activities.catalogue_files import CatalogueError
 from activities.claude.stream import StreamError, Transcript
 from activities.seam import ModelAnswer
 from cli import connection, plans, replayed

@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 from pydantic import BaseModel
 
-from activities.catalogue import FrontMatter, PlaybookFile, PlaybookInput
+from activities.catalogue_files import FrontMatter, PlaybookFile, PlaybookInput
 from deployment.settings import HOME, Settings
 from deployment.temporal import Target
 from orchestrator import contracts

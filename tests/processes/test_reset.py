@@ -22,7 +22,7 @@ from cli.connection import Connection
 from cli.exits import Code, Stop
 from cli.reading import Reader
 from conftest import Handle, Runs, seen
-from deployment.histories import undoing
+from deployment.histories import faults
 from deployment.storage.payloads import stored
 from driving import subtask as subtask_of
 from orchestrator.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone
@@ -296,7 +296,7 @@ async def test_a_run_is_reset_twice_and_each_payment_counts_once(
         await model.asked("t4")
         for _ in range(2):
             await seen(handle, lambda view: settled(view, "t1", "t2", "t3"))
-            first, *_ = undoing.points((await handle.fetch_history()).events)
+            first, *_ = faults.points((await handle.fetch_history()).events)
             assert await reset.run(connection, handle.id, first, yes=True) == Code.COMPLETE
         unheard.set()
         report = await result(runs, handle.id)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from activities.code_review.answer import many
 from activities.code_review.lens import Analyser, Grade, Parsed, Sighting
-from activities.repositories.snapshot import Manifest
+from activities.repositories.manifest import Manifest
 
 FREQUENT = 10
 """Commits that touch a file, from which on it counts as changed often."""

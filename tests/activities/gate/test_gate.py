@@ -39,7 +39,7 @@ from activities.gate.flow import (
     regained,
     understood,
 )
-from activities.gate.lane import SPACING
+from activities.gate.pace import SPACING
 from activities.gate.queue_rates import QueueRate, can_set_rates, read_rate, write_rate
 from activities.gate.rate_gate import RateGate
 from activities.gate.throttles import ShowThrottles

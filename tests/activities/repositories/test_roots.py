@@ -12,7 +12,7 @@ import pytest
 from activities.repositories import git
 from activities.repositories.git import Git, GitFailed
 from activities.repositories.layout import ALTERNATES
-from activities.repositories.snapshot import Manifest, SnapshotFile
+from activities.repositories.manifest import Manifest, SnapshotFile
 from activities.repositories.view import INDEX_BYTES
 from activities.repositories.working_tree import PATH_FOLDERS
 from deployment.folders import NotRegular, read_handle

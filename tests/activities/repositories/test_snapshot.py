@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from activities.repositories.manifest import COMMIT_LIMIT, SnapshotFile
 from activities.repositories.scratch import Snapshot
-from activities.repositories.snapshot import COMMIT_LIMIT, SnapshotFile
 from activities.repositories.working_tree import Comparison, collect
 from deployment.folders import Folder
 from orchestrator.errors import BlobLost

@@ -1,0 +1,68 @@
+"""One call on its way to an answer: what is sent, under which key, and how far it has come."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from temporalio import activity
+
+from activities.asking.heartbeat import Notes
+from activities.asking.keys import key_of
+from activities.asking.past import Past
+from activities.seam import ModelRequest
+from orchestrator.calls.kind import Answer
+from orchestrator.contracts import Call, Contract
+
+MARGIN_SECONDS = 5.0
+"""How much sooner than its start-to-close a call is cut, so that it can still say what it used."""
+
+
+@dataclass
+class Trip:
+    """One call on its way to an answer, for whatever happens to it."""
+
+    key: str
+    call: Call
+    request: ModelRequest
+    past: Past
+    notes: Notes
+    left: bool = False
+    """Whether its first byte may have left and it was not refused."""
+    tokens: int = 0
+    """Of the prompt, as far as its bound had to be known."""
+    earlier: bool = False
+    """Whether the journal knew it before its first attempt: from before the run was reset."""
+
+
+async def byte_bound(request: ModelRequest) -> int:
+    """As many tokens as bytes: no tokenizer that works on bytes makes more of them."""
+    return len((request.system + request.prompt).encode()) + len(json.dumps(request.schema))
+
+
+def call_key(call: Call, material: Contract) -> str:
+    """A run that is reset asks again under the same key, and what it asks is the same also when the
+    findings that it works from were come by at another time.
+    """
+    moments = {"__all__": {"started", "finished", "waited"}}
+    known = material.model_dump_json(exclude={"findings": moments, "dependencies": moments})
+    return key_of(call.model_dump_json() + known, call.run)
+
+
+def request_of(
+    call: Call, answer: type[Answer], system: str, prompt: str, past: Past
+) -> ModelRequest:
+    assert call.model is not None
+    info = activity.info()
+    limit = info.start_to_close_timeout.total_seconds() if info.start_to_close_timeout else 300.0
+    return ModelRequest(
+        model=call.model.id,
+        system=system.strip(),
+        prompt=prompt,
+        schema=answer.model_json_schema(),
+        max_output=call.max_output,
+        effort=call.effort,
+        capabilities=call.capabilities,
+        deadline_seconds=max(limit - MARGIN_SECONDS, 1.0),
+        attempt=1 + past.throttled,
+    )

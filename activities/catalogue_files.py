@@ -1,0 +1,231 @@
+"""A role or a playbook as a file: read, and refused with the file's name and the mistake.
+
+A role is Markdown with front matter (name, description, model, tools, effort, fallback, team,
+fixed_tier) and the system prompt as its body; of a role without a model people read the body, and
+a team has none. Nothing in a file is accepted in silence: what would have no effect makes the file
+unusable.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from activities.assembly import TEMPLATES
+from deployment.folders import read_regular
+from deployment.reading import NotPlain, from_yaml
+from deployment.unread import unread
+from orchestrator.contracts import Effort, InputKind, Plan, PlaybookCard, RoleCard, RoleTier
+
+Inherit = Literal["inherit"]
+ONLY_SHOWN = {"color"}
+"""Of Claude Code's subagent files: how its own screen shows an agent."""
+NEED_A_MODEL = ("effort", "fallback", "team", "fixed_tier")
+NOT_FOR_TEAMS = ("effort", "fixed_tier")
+"""The agents of a team have roles of their own."""
+FILE_BYTES = 1024 * 1024
+"""The largest role or playbook file."""
+FENCE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
+
+
+class CatalogueError(ValueError):
+    """A role, playbook or prompt cannot be used; the message names the file and the mistake."""
+
+
+class FrontMatter(BaseModel):
+    """The head of a role file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    description: str
+    model: RoleTier | Inherit = "inherit"
+    tools: str | list[str] = ""
+    effort: Effort = "medium"
+    fallback: str = ""
+    team: bool = False
+    fixed_tier: bool = False
+
+
+class PlaybookInput(BaseModel):
+    """One input that a playbook takes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: InputKind
+    required: bool = False
+    description: str = ""
+
+
+class PlaybookFile(BaseModel):
+    """`playbook.yaml`, whole."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    description: str
+    title: str = ""
+    guidance: str = ""
+    template: str = "merge"
+    min_confidence: int = Field(0, ge=0, le=100)
+    verify: int = Field(0, ge=0, le=100)
+    """So many of the first remarks by rank a model verifies, in a run with models."""
+    inputs: dict[str, PlaybookInput] = {}
+    plan: Plan | None = None
+
+    @property
+    def words(self) -> str:
+        """The goal of a run that is asked for without words."""
+        return self.plan.goal if self.plan else self.description
+
+    def card(self, plan: Plan | None) -> PlaybookCard:
+        """As the supervisor needs it; `plan` is what this deployment can serve of the ready
+        plan.
+        """
+        return PlaybookCard(
+            name=self.name,
+            description=self.description,
+            title=self.title,
+            guidance=self.guidance,
+            template=self.template,
+            min_confidence=self.min_confidence,
+            verify=self.verify,
+            plan=plan,
+        )
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role file: its card for the supervisor, its system prompt for the worker."""
+
+    card: RoleCard
+    prompt: str
+    playbook: str = ""
+    """Empty: usable by every goal."""
+
+
+def name_of(path: Path) -> str:
+    """The name of a role whose file cannot be used: its front matter's, if that can be read."""
+    try:
+        head = from_yaml(_split(path)[0])
+    except (CatalogueError, NotPlain, OSError):
+        return path.stem
+    name = head.get("name") if isinstance(head, dict) else None
+    return name if isinstance(name, str) and name else path.stem
+
+
+def read_role(path: Path, playbook: str = "") -> Role:
+    head, body = _split(path)
+    try:
+        fields = from_yaml(head)
+        if isinstance(fields, dict):
+            _refuse_without_effect(path, fields)
+            fields = {name: value for name, value in fields.items() if name not in ONLY_SHOWN}
+        front = FrontMatter.model_validate(fields)
+    except (NotPlain, ValidationError) as error:
+        raise CatalogueError(f"{path.name}: front matter: {_mistakes(error)}") from error
+    tier: RoleTier = "sonnet" if front.model == "inherit" else front.model
+    if not body and tier != "none" and not front.team:
+        raise CatalogueError(f"{path.name}: there is no system prompt below the front matter")
+    if body and front.team:
+        raise CatalogueError(
+            f"{path.name}: the text below the front matter: no effect for a role that is a team,"
+            " whose planner is told the instruction of its subtask; remove it"
+        )
+    card = RoleCard(
+        name=front.name,
+        description=front.description,
+        tier=tier,
+        tools=_tools(path, front.tools, tier),
+        effort=front.effort,
+        fallback=front.fallback,
+        team=front.team,
+        fixed_tier=front.fixed_tier,
+        prompt_bytes=len(body.encode()),
+    )
+    return Role(card, body, playbook)
+
+
+def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:
+    """CatalogueError names every field that nothing here would ever read."""
+    none = [str(name) for name in fields if name not in {*FrontMatter.model_fields, *ONLY_SHOWN}]
+    who = "here"
+    if not none and fields.get("model") == "none":
+        none, who = [name for name in NEED_A_MODEL if name in fields], "for a role without a model"
+    elif not none and fields.get("team"):
+        none, who = [name for name in NOT_FOR_TEAMS if name in fields], "for a role that is a team"
+    if none:
+        raise CatalogueError(
+            f"{path.name}: front matter: {', '.join(none)}: no effect {who}; remove it"
+        )
+
+
+def _tools(path: Path, given: str | list[str], tier: RoleTier) -> tuple[str, ...]:
+    """The one tool of a role without a model. CatalogueError when there is not exactly one, or
+    when a role with a model names any: an agent reads and runs nothing yet.
+    """
+    names = [name.strip() for name in (given.split(",") if isinstance(given, str) else given)]
+    tools = [name for name in names if name]
+    if tier != "none" and tools:
+        raise CatalogueError(
+            f"{path.name}: tools: {', '.join(tools)}: agents cannot use tools yet; remove `tools`"
+            " if the role can do without"
+        )
+    if tier == "none" and len(tools) != 1:
+        raise CatalogueError(f"{path.name}: tools: a role without a model is exactly one tool")
+    return tuple(tools)
+
+
+def _split(path: Path) -> tuple[str, str]:
+    parts = FENCE.split(text_of(path, path.name), maxsplit=2)
+    if len(parts) != 3 or parts[0].strip():
+        raise CatalogueError(f"{path.name}: must begin with front matter between two lines of ---")
+    return parts[1], parts[2].strip()
+
+
+def text_of(path: Path, name: str, limit: int = FILE_BYTES) -> str:
+    """A file as text. CatalogueError says by this name why it cannot be read."""
+    try:
+        text = read_regular(path.resolve(strict=True), limit).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise CatalogueError(f"{name}: not UTF-8 text") from None
+    except OSError as error:
+        raise CatalogueError(f"{name}: cannot be read: {error.strerror}") from None
+    return text.replace("\r\n", "\n")
+
+
+def read_playbook(path: Path) -> PlaybookFile:
+    where = f"{path.parent.name}/{path.name}"
+    try:
+        fields = from_yaml(text_of(path, path.name))
+        playbook = PlaybookFile.model_validate(fields)
+    except (NotPlain, ValidationError) as error:
+        raise CatalogueError(f"{where}: {_mistakes(error)}") from error
+    if playbook.name != path.parent.name:
+        raise CatalogueError(f"{where}: name must be the folder's name")
+    wrong = [f"{name}: no effect; remove it" for name in unread(PlaybookFile, fields)]
+    if playbook.template not in TEMPLATES:
+        known = ", ".join(TEMPLATES)
+        wrong.append(f"template: unknown template {playbook.template!r}; known: {known}")
+    if playbook.plan is not None and playbook.guidance:
+        wrong.append("guidance: no effect beside a ready plan, which no planner makes; remove one")
+    given = {"min_confidence", "verify"} & playbook.model_fields_set
+    if given and playbook.template != "review":
+        named = ", ".join(sorted(given))
+        wrong.append(f"{named}: no effect but with `template: review`; remove it")
+    if wrong:
+        raise CatalogueError(f"{where}: {'; '.join(wrong)}")
+    return playbook
+
+
+def _mistakes(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(
+            f"{'.'.join(str(part) for part in mistake['loc'])}: {mistake['msg']}"
+            for mistake in error.errors()
+        )
+    return " ".join(str(error).split())

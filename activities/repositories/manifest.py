@@ -1,0 +1,138 @@
+"""What a snapshot of a repository holds, as it is stored and shown."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from pydantic import Field
+
+from activities.repositories.output import LogEntry
+from orchestrator.contracts import Contract, Unread
+
+COMMIT_LIMIT = 2_000
+"""Commits of history that are looked at."""
+BULK_FILES = 1_000
+"""A commit that touches more files than this is an import; its changes say nothing of the work."""
+CHANGES_LIMIT, CHANGES_LETTERS = 100_000, 4_000_000
+"""Changes of files in all commits together, and characters of their names."""
+AUTHOR_LETTERS = 200
+_EXTENSION = re.compile(r"\.[a-z0-9+]{1,12}\Z")
+
+
+class SnapshotFile(Contract):
+    """A text file of the snapshot; `path` is relative, with slashes."""
+
+    path: str
+    size: int
+    lines: int
+    touched: tuple[tuple[int, int], ...] | None = None
+    """First and last line of each range in scope; None: the whole file."""
+
+
+class Change(Contract):
+    """Lines that one commit added to and deleted from a file."""
+
+    path: str
+    added: int
+    deleted: int
+
+
+class Commit(Contract):
+    """One commit of the history, `time` in seconds since the epoch."""
+
+    id: str
+    time: int
+    author: str
+    changes: tuple[Change, ...] = ()
+
+
+class Manifest(Contract):
+    """What a snapshot holds. Without a base the whole tree is in scope, otherwise what differs
+    from it.
+    """
+
+    archive: str
+    """Digest of the tar archive with the files."""
+    files: tuple[SnapshotFile, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    """The first of them; all are counted below."""
+    unread_why: dict[str, int] = Field(default_factory=dict)
+    unread_endings: dict[str, int] = Field(default_factory=dict)
+    """By the end of the name, as `.py`; empty for what has none or a long one."""
+    head: str = ""
+    base: str = ""
+    commits: tuple[Commit, ...] = ()
+    """Newest first."""
+    commits_cut: bool = False
+    """Whether there are more commits than were looked at."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def unread_in_all(self) -> int:
+        """How many files were not read."""
+        return sum(self.unread_why.values())
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files."""
+        return sum(file.size for file in self.files)
+
+
+Touched = Mapping[bytes, tuple[tuple[int, int], ...]]
+
+
+def bounded(log: Sequence[LogEntry]) -> Iterator[Commit]:
+    """The newest commits whose changes fit: names are long when a stranger wants them to be."""
+    changes = letters = 0
+    for entry in log:
+        commit = _commit(entry)
+        changes += len(commit.changes)
+        letters += sum(len(change.path) for change in commit.changes)
+        if changes > CHANGES_LIMIT or letters > CHANGES_LETTERS:
+            return
+        yield commit
+
+
+def _commit(entry: LogEntry) -> Commit:
+    bulk = len(entry.changes) > BULK_FILES
+    changes = () if bulk else entry.changes
+    return Commit(
+        id=entry.hash,
+        time=entry.time,
+        author=entry.author[:AUTHOR_LETTERS],
+        changes=tuple(
+            Change(path=shown(path), added=added, deleted=deleted)
+            for added, deleted, path in changes
+        ),
+    )
+
+
+def file_of(path: bytes, content: bytes, touched: Touched | None) -> SnapshotFile:
+    lines = content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
+    ranges = None if touched is None else touched[path]
+    return SnapshotFile(path=path.decode(), size=len(content), lines=lines, touched=ranges)
+
+
+def shown(path: bytes) -> str:
+    """A raw path as text that JSON can carry, whatever its bytes."""
+    return path.decode("utf-8", "backslashreplace")
+
+
+def document(manifest: Manifest) -> bytes:
+    return manifest.model_dump_json().encode()
+
+
+def preview(manifest: Manifest) -> str:
+    """A few lines for a planner: counts only, nothing that the repository could have written."""
+    kinds = Counter(PurePosixPath(file.path).suffix.lower() for file in manifest.files)
+    common = [f"{n} {kind}" for kind, n in kinds.most_common() if _EXTENSION.match(kind)][:8]
+    scope = f"what differs from {manifest.base[:12]}" if manifest.base else "the whole tree"
+    more = "more than " if manifest.commits_cut else ""
+    return (
+        f"Git repository, {scope}: {len(manifest.files)} text files, {manifest.size} bytes"
+        f" ({', '.join(common) or 'no known kinds'}), {manifest.unread_in_all} not read,"
+        f" {more}{min(len(manifest.commits), COMMIT_LIMIT)} commits"
+    )
