@@ -65,11 +65,8 @@ async def run(
     _bound(process.pid)
     try:
         async with asyncio.timeout(seconds):
-            _, (stdout, out_cut), (stderr, said_cut), code = await asyncio.gather(
-                _feed(process.stdin, stdin),
-                _drain(process.stdout, output_limit, process.pid),
-                _drain(process.stderr, output_limit, process.pid),
-                process.wait(),
+            (stdout, out_cut), (stderr, said_cut), code = await _spoken(
+                process, stdin, output_limit
             )
     except TimeoutError:
         raise ProgramStopped(f"took longer than {seconds:.0f} s") from None
@@ -95,6 +92,21 @@ def _bound(pid: int) -> None:
 def _kill(group: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
+
+
+async def _spoken(
+    process: asyncio.subprocess.Process, stdin: bytes, limit: int
+) -> tuple[tuple[bytes, bool], tuple[bytes, bool], int]:
+    """What a program writes to both its outputs, each with whether that was too much, and its exit
+    code.
+    """
+    _, out, said, code = await asyncio.gather(
+        _feed(process.stdin, stdin),
+        _drain(process.stdout, limit, process.pid),
+        _drain(process.stderr, limit, process.pid),
+        process.wait(),
+    )
+    return out, said, code
 
 
 async def _feed(stream: asyncio.StreamWriter | None, content: bytes) -> None:
