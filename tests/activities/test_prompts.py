@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import worker
+from activities import wiring
 from activities.catalogue_files import CatalogueError
 from activities.prompts.files import LONGEST_BYTES, system_prompts
 from cli.commands import doctor
@@ -223,7 +224,7 @@ def test_a_prompt_that_cannot_be_used_is_one_line_at_the_start_of_a_worker_and_i
     (check,) = doctor.prompts(home)
     assert (check.mark, check.detail) == ("bad", line)
 
-    monkeypatch.setattr(worker, "system_prompts", lambda: system_prompts(home))
+    monkeypatch.setattr(wiring, "system_prompts", lambda: system_prompts(home))
     monkeypatch.setattr(worker, "_log", lambda *_, **__: None)
     monkeypatch.setenv("HOLDFAST_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("STORE_URL", f"file://{tmp_path}/store")
