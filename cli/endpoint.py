@@ -7,13 +7,13 @@ import socket
 from urllib.parse import urlsplit
 
 from cli.diagnosis import Check, Mark
-from cli.goal import endpoint_of
 from deployment import embedded
 from deployment.address import address_of
 from deployment.embedded.identity import model_environment
 from deployment.known_secrets import KnownSecrets
 from deployment.served import VARIABLES
 from deployment.settings import Settings
+from intake.goals import endpoint_of
 from orchestrator.text import for_terminal
 
 REACH_SECONDS = 3.0

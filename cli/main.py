@@ -34,12 +34,12 @@ from cli.commands import (
     watch,
 )
 from cli.exits import Code, Stop
-from cli.plans import lower
 from cli.screen.streams import say
 from deployment.embedded import EmbeddedError
 from deployment.settings import BadSettings, Settings
 from deployment.storage import PayloadLost
 from deployment.temporal import Unreachable
+from intake.plans import lower
 from orchestrator.errors import BlobLost
 from orchestrator.text import for_terminal
 

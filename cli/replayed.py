@@ -17,10 +17,10 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowHistory
 
 from cli.exits import Stop
-from cli.files import read_text
 from deployment.replay import replay
 from deployment.settings import Settings
 from deployment.storage import BadStore, DirectoryStore, stored
+from intake.files import read_text
 from orchestrator.errors import BlobLost
 from workflows import WORKFLOWS
 

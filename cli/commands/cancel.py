@@ -13,11 +13,11 @@ from cli.connection import Connection, connected
 from cli.exits import Code, Stop
 from cli.follow import progress, watch
 from cli.invocation import to_type
-from cli.launch import login
 from cli.options import Embedded, OpenRunId, SubtaskId
 from cli.reading import no_such_run
 from cli.screen.streams import say
 from deployment.settings import Settings
+from intake.launch import login
 from orchestrator.contracts import Order
 
 

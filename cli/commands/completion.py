@@ -22,12 +22,12 @@ from typer.completion import completion_init  # type: ignore[attr-defined]
 
 from cli.connection import Connection, configured_target
 from cli.exits import Code
-from cli.launch import RUNS
 from cli.reading import Reader
 from cli.screen.streams import put
 from deployment import embedded
 from deployment.settings import HOME, NAME, Settings
 from deployment.temporal import Target, connect
+from intake.launch import RUNS
 from orchestrator.text import PLAIN_ID
 
 SCRIPTS = {

@@ -29,7 +29,6 @@ from cli.diagnosis import Check, Mark
 from cli.endpoint import masked, models, worker_endpoint
 from cli.exits import Code, Stop
 from cli.kept import kept
-from cli.launch import search_attributes_of
 from cli.options import Embedded
 from cli.screen.streams import OUT, Safe
 from deployment import embedded
@@ -39,6 +38,7 @@ from deployment.pollers import Poller, pollers, waiting
 from deployment.served import in_words, queue_of
 from deployment.settings import HOME, Settings
 from deployment.temporal import Target, Unreachable, connect
+from intake.launch import search_attributes_of
 from orchestrator import __version__
 from orchestrator.contracts import Tier
 from orchestrator.views.amounts import seconds

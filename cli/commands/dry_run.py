@@ -9,9 +9,9 @@ from cli.commands import approval, steering
 from cli.connection import Connection
 from cli.exits import Code
 from cli.follow import Lines, watch
-from cli.launch import login
 from cli.screen.preview import preview
 from cli.screen.streams import OUT, Safe, put_json, say
+from intake.launch import login
 from orchestrator.contracts import Order
 from orchestrator.view import RunView
 from orchestrator.views.amounts import at_most

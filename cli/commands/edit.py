@@ -17,7 +17,6 @@ from urllib.parse import quote
 
 import typer
 
-from cli import plans
 from cli.commands import steering
 from cli.connection import Connection, connected
 from cli.exits import Code, Stop
@@ -27,6 +26,7 @@ from cli.screen.streams import ERR, Safe, ask, at_terminal, say, typed
 from cli.screen.waiting import price
 from deployment.embedded import StateDir
 from deployment.settings import Settings
+from intake import plans
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Order, Plan
 from orchestrator.money.preview import predict
 from orchestrator.rules import planning

@@ -13,14 +13,12 @@ from typing import Annotated
 import typer
 
 from activities.catalogue import Catalogue
-from cli import outcome, plans
+from cli import outcome
 from cli.commands.run import approval_when, endpoint_known, say_what_is_sent
 from cli.commands.watch import to_the_end
 from cli.connection import Connection, connected
 from cli.exits import Stop
 from cli.follow import look_at
-from cli.goal import limits_of
-from cli.launch import check_id, goal_of_run, launch
 from cli.options import (
     Approve,
     AsJson,
@@ -35,6 +33,9 @@ from cli.options import (
 )
 from cli.screen.streams import at_terminal, say
 from deployment.settings import Settings
+from intake import plans
+from intake.goals import limits_of
+from intake.launch import check_id, goal_of_run, launch
 from orchestrator.contracts import (
     HARD_SUBTASK_LIMIT,
     Approval,

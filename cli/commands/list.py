@@ -17,10 +17,10 @@ from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
 from cli.connection import Connection, connected
 from cli.exits import Code
 from cli.invocation import STARTER
-from cli.launch import MEMO_DRY, MEMO_TITLE, RUNS
 from cli.options import AsJson, Embedded
 from cli.screen.streams import OUT, put, put_json, say
 from deployment.settings import Settings
+from intake.launch import MEMO_DRY, MEMO_TITLE, RUNS
 from orchestrator.text import for_terminal
 from orchestrator.views.amounts import at_most, seconds
 from orchestrator.views.reporting import (

@@ -7,10 +7,10 @@ import asyncio
 from cli.commands import steering
 from cli.connection import Connection, connected
 from cli.exits import Stop
-from cli.goal import limits_of
 from cli.options import Embedded, OpenRunId, RaisedLimits
 from cli.screen.streams import say
 from deployment.settings import Settings
+from intake.goals import limits_of
 from orchestrator.contracts import Limits, Order
 from orchestrator.rules.steering import CAPS
 from orchestrator.view import RunView

@@ -24,13 +24,13 @@ from temporalio.service import RPCError, RPCStatusCode
 from cli.connection import Connection, connected
 from cli.exits import Code, Stop
 from cli.invocation import STARTER, to_type
-from cli.launch import login
 from cli.options import Embedded, OpenRunId
 from cli.reading import STUCK_ATTEMPTS, no_such_run
 from cli.screen.streams import ERR, Safe, ask, at_terminal, say, typed
 from deployment import undoing
 from deployment.settings import Settings
 from deployment.undoing import Fault, Undoing
+from intake.launch import login
 from orchestrator.contracts import Lost, Undone
 from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.recorded.signals import RESET

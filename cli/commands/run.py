@@ -16,8 +16,6 @@ from cli.commands import dry_run
 from cli.commands.watch import to_the_end
 from cli.connection import Connection, configured_target, connected
 from cli.exits import Stop
-from cli.goal import Asked, approval_of, endpoint_of, goal_of
-from cli.launch import check_id, launch
 from cli.options import (
     Approve,
     AsJson,
@@ -40,6 +38,8 @@ from cli.options import (
 from cli.screen.streams import at_terminal, say, typed
 from deployment.address import address_of
 from deployment.settings import Settings
+from intake.goals import Asked, approval_of, endpoint_of, goal_of
+from intake.launch import check_id, launch
 from orchestrator.contracts import Approval, Goal
 from orchestrator.views.amounts import money
 

@@ -8,9 +8,7 @@ from activities.catalogue import Catalogue
 from cli.commands.run import endpoint_known, say_what_is_sent
 from cli.connection import Connection, configured_target, connected
 from cli.exits import Code
-from cli.goal import Asked, approval_of, goal_of
 from cli.invocation import to_type
-from cli.launch import check_id, launch
 from cli.options import (
     Approve,
     AskPeople,
@@ -27,6 +25,8 @@ from cli.options import (
 )
 from cli.screen.streams import put, say, say_all
 from deployment.settings import Settings
+from intake.goals import Asked, approval_of, goal_of
+from intake.launch import check_id, launch
 from orchestrator.contracts import Approval, Goal
 from orchestrator.views.amounts import money
 

@@ -20,13 +20,13 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from cli.connection import Connection, connected
 from cli.exits import Code, Stop
-from cli.files import read_text
 from cli.invocation import STARTER, to_type
-from cli.launch import login
 from cli.options import Embedded, OpenRunId, SubtaskId, Why
 from cli.reading import Reader, no_such_run
 from cli.screen.streams import say
 from deployment.settings import Settings
+from intake.files import read_text
+from intake.launch import login
 from orchestrator.contracts import Order, Tier
 from orchestrator.rules.state import State
 

@@ -11,11 +11,11 @@ from cli.connection import Connection, connected
 from cli.exits import Code
 from cli.follow import look_at, progress, watch
 from cli.invocation import to_type
-from cli.launch import announce
 from cli.options import AsJson, Embedded, OutFile, RunId, check_out
 from cli.reading import Look
 from cli.screen.streams import ERR, at_terminal, say
 from deployment.settings import Settings
+from intake.launch import announce
 
 
 def command(

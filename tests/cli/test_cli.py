@@ -17,13 +17,13 @@ from cli.commands import doctor
 from cli.connection import Connection, web_ui_of
 from cli.diagnosis import Check
 from cli.exits import Code, Stop
-from cli.goal import Asked, goal_of
-from cli.launch import check_id, new_id
 from cli.main import PROGRAM, app, main, told
 from commanded import refused, script
 from conftest import Runs
 from deployment.embedded import EmbeddedError
 from deployment.settings import FILE_BYTES, HOME, OTHERS, Settings
+from intake.goals import Asked, goal_of
+from intake.launch import check_id, new_id
 from orchestrator.contracts import Goal
 from scripted import plans, subtask
 

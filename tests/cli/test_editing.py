@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from cli import plans
 from cli.commands import (
     edit,
     steering,
@@ -15,6 +14,7 @@ from cli.commands import (
 from cli.connection import Connection
 from cli.exits import Code, Stop
 from conftest import Runs
+from intake import plans
 from orchestrator.contracts import Order
 from scripted import ready, subtask, synthesizes, works
 from steered import report_of, script, waiting

@@ -16,9 +16,9 @@ from cli.commands import (
 )
 from cli.connection import Connection
 from cli.exits import Code, Stop
-from cli.goal import limits_of
 from cli.invocation import STARTER
 from conftest import Runs, seen
+from intake.goals import limits_of
 from orchestrator.contracts import (
     Approval,
     Finding,

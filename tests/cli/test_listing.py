@@ -10,10 +10,10 @@ from rich.cells import cell_len
 
 from cli.commands.list import Listed, lines
 from cli.exits import Stop
-from cli.launch import summary
 from cli.options import check_file, check_out
 from cli.screen import report as pages
 from driving import Drive, subtask
+from intake.launch import summary
 from orchestrator.contracts import Limits, PinnedInput, Report
 from orchestrator.titles import held, title_of
 from orchestrator.views.reporting import MEMO_STATUS, MEMO_WHY, memo

@@ -16,11 +16,11 @@ from hypothesis import strategies
 
 from activities.asking.prices import PriceFileError, read_price_file
 from activities.catalogue import Catalogue
-from cli import plans
 from cli.exits import Stop
-from cli.files import read_text
 from cli.options import check_out
 from deployment.reading import DEPTH, NotPlain, from_json, from_yaml
+from intake import plans
+from intake.files import read_text
 from orchestrator.contracts import Plan
 
 BOMB = "a: &a [x, x]\n" + "".join(

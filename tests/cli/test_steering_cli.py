@@ -24,10 +24,10 @@ from cli.commands import (
 )
 from cli.connection import Connection
 from cli.exits import Code, Stop
-from cli.goal import limits_of
 from cli.invocation import STARTER
-from cli.launch import goal_of_run
 from conftest import Runs
+from intake.goals import limits_of
+from intake.launch import goal_of_run
 from orchestrator.contracts import (
     Approval,
     Goal,

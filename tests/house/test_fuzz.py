@@ -26,7 +26,7 @@ from activities.asking.replies import recorded
 from activities.catalogue import Catalogue, CatalogueError
 from activities.claude.stream import StreamError, Transcript
 from activities.seam import ModelAnswer
-from cli import connection, plans, replayed
+from cli import connection, replayed
 from cli.commands import completion, doctor
 from cli.diagnosis import Check
 from cli.exits import Stop
@@ -35,6 +35,7 @@ from deployment import embedded
 from deployment.embedded import EmbeddedError, StateDir
 from deployment.known_secrets import KnownSecrets
 from deployment.settings import HOME, Settings
+from intake import plans
 
 SECONDS = 10
 """For one input; a busy machine is slow, a hang is for ever."""

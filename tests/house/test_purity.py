@@ -122,7 +122,7 @@ NEVER = {
 """What a room, with those inside it, may not know."""
 ONLY = {
     "anthropic": ("activities/claude/", "tests/"),
-    "cli": ("cli/", "starter.py", "bench/", "tests/"),
+    "cli": ("cli/", "intake/", "starter.py", "bench/", "tests/"),
     "simulator": ("simulator/", "bench/", "tests/"),
 }
 """Who alone may know a module."""

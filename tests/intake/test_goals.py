@@ -14,8 +14,8 @@ from activities.preparation import INPUT_BYTES
 from cli.commands import export
 from cli.connection import Connection
 from cli.exits import Stop
-from cli.goal import Asked, goal_of
 from deployment.settings import Settings
+from intake.goals import Asked, goal_of
 from orchestrator.contracts import Goal, Limits, RoleCard
 from scripted import plans, subtask
 

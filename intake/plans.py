@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from activities.asking.checks import plan_problems
 from cli.exits import Stop
-from cli.files import read_text
 from deployment.reading import NotPlain, from_json, from_yaml
 from deployment.unread import unread
+from intake.files import read_text
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Plan, RoleCard
 from orchestrator.rules import graph
 

@@ -13,11 +13,11 @@ from pydantic import ValidationError
 
 from activities.catalogue import Catalogue, PlaybookFile
 from activities.preparation import INPUT_BYTES
-from cli import plans
 from cli.exits import Stop
-from cli.files import read_text
-from cli.repositories import check_repositories
 from deployment.settings import Settings
+from intake import plans
+from intake.files import read_text
+from intake.repositories import check_repositories
 from orchestrator.contracts import (
     HARD_SUBTASK_LIMIT,
     Approval,

@@ -22,11 +22,11 @@ from activities.catalogue import Catalogue
 from cli.connection import Connection, require_worker
 from cli.exits import Stop
 from cli.invocation import to_type
-from cli.repositories import about, roots_of
 from cli.screen.streams import say
 from deployment.embedded import register_root
 from deployment.embedded.server import SEARCH_ATTRIBUTES
 from deployment.roots import Roots
+from intake.repositories import about, roots_of
 from orchestrator.contracts import Approval, Goal, Tier
 from orchestrator.text import PLAIN_ID, code_span, for_markdown
 from orchestrator.titles import title_of
