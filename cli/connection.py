@@ -16,7 +16,7 @@ from typing import Any
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 
-from cli.exits import Code, Stop
+from cli.exits import Code, Exit
 from cli.invocation import WORKER
 from cli.screen.streams import say
 from deployment.embedded import (
@@ -99,7 +99,7 @@ class Connection:
 
 @asynccontextmanager
 async def connected(settings: Settings, *, embedded: bool) -> AsyncIterator[Connection]:
-    """A connection for the length of a command. Raises Unreachable, EmbeddedError, Stop."""
+    """A connection for the length of a command. Raises Unreachable, EmbeddedError, Exit."""
     target = None if embedded else own_target(settings)
     opening = _own(settings, target) if target else _embedded(settings)
     async with opening as connection:
@@ -169,19 +169,19 @@ def own_target(settings: Settings) -> Target | None:
 
 
 def configured_target(settings: Settings) -> Target:
-    """The server that Temporal's variables or profile name. Stop if they do not fit together."""
+    """The server that Temporal's variables or profile name. Exit if they do not fit together."""
     try:
         config = configured()
     except (RuntimeError, ValueError, OSError) as error:
         why = " ".join(str(error).split())
-        raise Stop(f"Temporal's configuration cannot be read: {why}") from error
+        raise Exit(f"Temporal's configuration cannot be read: {why}") from error
     address = config.get("target_host", LOCAL_ADDRESS)
     return _target(settings, address, config.get("namespace", "default"))
 
 
 def _target(settings: Settings, address: str, namespace: str) -> Target:
     if not settings.store_url:
-        raise Stop(
+        raise Exit(
             f"STORE_URL is not set: with a server of your own ({address}) worker and starter need"
             " one store for big payloads; set STORE_URL=file:///PATH to a folder both can reach,"
             " or pass --embedded"
@@ -189,7 +189,7 @@ def _target(settings: Settings, address: str, namespace: str) -> Target:
     try:
         DirectoryStore.at(settings.store_url)
     except BadStore as error:
-        raise Stop(str(error)) from error
+        raise Exit(str(error)) from error
     return Target(
         address=address,
         namespace=namespace,
@@ -211,7 +211,7 @@ def web_ui_of(address: str) -> str:
 async def require_worker(
     connection: Connection, tiers: Sequence[Tier] = (), wait: float = WORKER_SECONDS
 ) -> None:
-    """Return once a living worker polls the queue; Stop after `wait` seconds without. Says which of
+    """Return once a living worker polls the queue; Exit after `wait` seconds without. Says which of
     the `tiers` that the run may ask nobody serves. The embedded server brings its own worker.
     """
     target = connection.target
@@ -222,7 +222,7 @@ async def require_worker(
     said = False
     while not await _polled(connection.client, target.task_queue):
         if loop.time() >= until:
-            raise Stop(
+            raise Exit(
                 f"no worker polls task queue {target.task_queue!r} at {target.address};"
                 f" nothing was started; start one with: {WORKER}",
                 Code.UNREACHABLE,
@@ -240,14 +240,14 @@ async def _polled(client: Client, queue: str) -> bool:
     return any(each.alive for each in (await pollers(client, [queue]))[queue])
 
 
-def told_by_server(error: RPCError, address: str) -> Stop:
+def told_by_server(error: RPCError, address: str) -> Exit:
     """What a failed request means to a person."""
     if error.status in (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED):
-        return Stop(f"Temporal server at {address} stopped answering: {error}", Code.UNREACHABLE)
+        return Exit(f"Temporal server at {address} stopped answering: {error}", Code.UNREACHABLE)
     if error.status in (RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED):
-        return Stop(
+        return Exit(
             f"Temporal server at {address} refuses this client: {error}; check TEMPORAL_API_KEY and"
             " TEMPORAL_TLS",
             Code.UNREACHABLE,
         )
-    return Stop(f"Temporal server at {address}: {error}", Code.UNREACHABLE)
+    return Exit(f"Temporal server at {address}: {error}", Code.UNREACHABLE)

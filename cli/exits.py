@@ -38,7 +38,7 @@ def code_of(status: ReportStatus) -> Code:
     return _OF_STATUS[status]
 
 
-class Stop(Exception):
+class Exit(Exception):
     """Ends the command with a message for a person and an exit code; never a traceback.
 
     The message says what is wrong, with which thing, and what to do. One line, except where several

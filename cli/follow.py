@@ -100,7 +100,7 @@ def progress() -> Iterator[Progress]:
 
 
 async def follow(connection: Connection, run_id: str, shown: Progress) -> outcome.Ended:
-    """Show a run until it closes; how it ended. Stop if there is no such run."""
+    """Show a run until it closes; how it ended. Exit if there is no such run."""
     return outcome.read(run_id, await watch(connection, run_id, shown, lambda _: False))
 
 
@@ -130,5 +130,5 @@ async def watch(
 
 
 async def look_at(connection: Connection, run_id: str) -> Look:
-    """The state of a run now, as far as the server answers. Stop if there is no such run."""
+    """The state of a run now, as far as the server answers. Exit if there is no such run."""
     return await Reader(connection, run_id).look()

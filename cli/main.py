@@ -33,7 +33,7 @@ from cli.commands import (
     up,
     watch,
 )
-from cli.exits import Code, Stop
+from cli.exits import Code, Exit
 from cli.screen.streams import say
 from deployment.embedded import EmbeddedError
 from deployment.settings import BadSettings, Settings
@@ -125,19 +125,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def check_texts(given: Sequence[str]) -> None:
-    """Stop for a value that is no text: nothing that a run, a file or a screen could carry."""
+    """Exit for a value that is no text: nothing that a run, a file or a screen could carry."""
     for value in given:
         shown = for_terminal(value[:60])
         if any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise Stop(f"'{shown}' is not UTF-8 text; write it in UTF-8")
+            raise Exit(f"'{shown}' is not UTF-8 text; write it in UTF-8")
         if _CONTROL.search(value):
-            raise Stop(f"'{shown}' holds a control character; leave it out")
+            raise Exit(f"'{shown}' holds a control character; leave it out")
 
 
 def told(error: Exception) -> tuple[str, Code]:
     """What an error means to a person, and the exit code it ends the command with."""
     match error:
-        case Stop():
+        case Exit():
             return str(error), error.code
         case typer.TyperException():
             return _usage(error), Code.REFUSED

@@ -21,7 +21,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.gate.queue_rates import read_rate
 from cli.connection import Connection
-from cli.exits import Stop
+from cli.exits import Exit
 from cli.invocation import to_type
 from deployment import served
 from deployment.embedded.supervision import SPACE_BYTES
@@ -85,7 +85,7 @@ class Reader:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def look(self) -> Look:
-        """The run as it stands now, as far as the server answers. Stop if there is none."""
+        """The run as it stands now, as far as the server answers. Exit if there is none."""
         limit = timedelta(seconds=LOOK_SECONDS)
         trouble = (self.connection.trouble,) if self.connection.trouble else ()
         try:
@@ -231,6 +231,6 @@ def full(target: Target) -> str:
     return ""
 
 
-def no_such_run(run_id: str) -> Stop:
+def no_such_run(run_id: str) -> Exit:
     """The refusal of an unknown id."""
-    return Stop(f"no run {run_id!r}; `list` shows the runs there are")
+    return Exit(f"no run {run_id!r}; `list` shows the runs there are")

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from activities.catalogue import Catalogue, PlaybookFile
 from activities.preparation import INPUT_BYTES
-from cli.exits import Stop
+from cli.exits import Exit
 from deployment.settings import Settings
 from intake import plans
 from intake.files import read_text
@@ -57,7 +57,7 @@ class Asked:
 async def goal_of(
     asked: Asked, catalogue: Catalogue, settings: Settings, *, embedded: bool
 ) -> Goal:
-    """The Goal that was asked for. Stop names what is wrong, with which thing, and what to do.
+    """The Goal that was asked for. Exit names what is wrong, with which thing, and what to do.
 
     `embedded` says that the worker will have these settings too, so a missing endpoint is final.
     """
@@ -66,7 +66,7 @@ async def goal_of(
     typed = asked.text.strip() if says_something(asked.text) else ""
     text = typed or _words_of(given, playbook)
     if not text:
-        raise Stop(
+        raise Exit(
             'the goal is empty; say what you want: run "a goal", --playbook NAME, or --plan FILE'
         )
     _check_size("the goal", text)
@@ -79,7 +79,7 @@ async def goal_of(
     folders = [each.name for each in inputs if each.kind == "repository"]
     problem = graph.folder_problem(ready, catalogue.roles_for(asked.playbook), folders)
     if problem:
-        raise Stop(f"--input: {problem}")
+        raise Exit(f"--input: {problem}")
     use_models = asked.models or not _works_without_models(ready, catalogue)
     if use_models and embedded:
         if not settings.has_endpoint:
@@ -123,15 +123,15 @@ def _playbook(name: str, catalogue: Catalogue) -> PlaybookFile | None:
         return None
     why = catalogue.unusable_playbook(name)
     if why:
-        raise Stop(f"playbook {name!r} cannot be used: {why}")
+        raise Exit(f"playbook {name!r} cannot be used: {why}")
     if name not in catalogue.playbooks:
-        raise Stop(f"unknown playbook {name!r}; known: {', '.join(sorted(catalogue.playbooks))}")
+        raise Exit(f"unknown playbook {name!r}; known: {', '.join(sorted(catalogue.playbooks))}")
     playbook = catalogue.playbooks[name]
     unusable = catalogue.unusable_for(name)
     for subtask in playbook.plan.subtasks if playbook.plan else ():
         if subtask.role in unusable:
             needs = f"playbook {name!r}: {subtask.id} needs role {subtask.role!r}"
-            raise Stop(f"{needs}, which cannot be used: {unusable[subtask.role]}")
+            raise Exit(f"{needs}, which cannot be used: {unusable[subtask.role]}")
     return playbook
 
 
@@ -160,7 +160,7 @@ def _check_prices(settings: Settings) -> None:
     try:
         read_price_file(settings.price_file)
     except PriceFileError as error:
-        raise Stop(f"HOLDFAST_PRICE_FILE: {error}") from error
+        raise Exit(f"HOLDFAST_PRICE_FILE: {error}") from error
 
 
 def endpoint_of(settings: Settings) -> str:
@@ -168,14 +168,14 @@ def endpoint_of(settings: Settings) -> str:
     return settings.anthropic_base_url or "https://api.anthropic.com"
 
 
-def no_endpoint(playbook: str) -> Stop:
+def no_endpoint(playbook: str) -> Exit:
     """The refusal, in three lines, of a goal that needs a model where none can be asked."""
     free = (
         f"Without a model: --playbook {playbook} alone, if you leave out --models."
         if playbook
         else "Without a model: make demo, or run --playbook code-review --input repo=PATH."
     )
-    return Stop(
+    return Exit(
         "This goal needs a language model, and no endpoint is configured.\n"
         "Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for another server with the Messages API.\n"
         + free
@@ -200,14 +200,14 @@ def approval_of(text: str, otherwise: Approval) -> Approval:
     try:
         approval = Approval(when="above", dollars=Decimal(text.removeprefix("$")))
     except (InvalidOperation, ValidationError) as error:
-        raise Stop(why) from error
+        raise Exit(why) from error
     if approval.dollars < 0:
-        raise Stop(f"{why}, 0 or more")
+        raise Exit(f"{why}, 0 or more")
     return approval
 
 
 def limits_of(pairs: tuple[str, ...]) -> Limits:
-    """Limits from `name=value` pairs; Stop lists every unknown name and absurd value at once."""
+    """Limits from `name=value` pairs; Exit lists every unknown name and absurd value at once."""
     given: dict[str, str] = {}
     wrong: list[str] = []
     for pair in pairs:
@@ -228,7 +228,7 @@ def limits_of(pairs: tuple[str, ...]) -> Limits:
             for mistake in error.errors()
         ]
     if wrong:
-        raise Stop(f"--limits: {'; '.join(wrong)}")
+        raise Exit(f"--limits: {'; '.join(wrong)}")
     return limits
 
 
@@ -238,11 +238,11 @@ def limits_of(pairs: tuple[str, ...]) -> Limits:
 def _input(pair: str, playbook: PlaybookFile | None) -> GoalInput:
     name, found, value = pair.partition("=")
     if not found or not name or not value:
-        raise Stop(f"--input {pair!r}: write name=PATH, or name={LITERAL}... for literal text")
+        raise Exit(f"--input {pair!r}: write name=PATH, or name={LITERAL}... for literal text")
     declared = playbook.inputs.get(name) if playbook else None
     if playbook and declared is None:
         known = ", ".join(sorted(playbook.inputs)) or "none"
-        raise Stop(f"--input {name}: playbook {playbook.name!r} has no such input; it has: {known}")
+        raise Exit(f"--input {name}: playbook {playbook.name!r} has no such input; it has: {known}")
     if declared and declared.kind == "text":
         text = value.removeprefix(LITERAL)
         return GoalInput(name=name, kind="text", value=_check_size(f"--input {name}", text))
@@ -258,14 +258,14 @@ def _path_input(name: str, value: str, kind: InputKind | None) -> GoalInput:
     except (OSError, ValueError, RuntimeError) as error:
         # ValueError: a NUL in it; RuntimeError: a link that leads to itself, a user there is not.
         hint = "" if kind else f"; for literal text write {name}={LITERAL}..."
-        raise Stop(f"--input {name}: there is no file or folder {value!r}{hint}") from error
+        raise Exit(f"--input {name}: there is no file or folder {value!r}{hint}") from error
     found: InputKind = "repository" if path.is_dir() else "file"
     if kind and kind != found:
-        raise Stop(f"--input {name}: {value!r} is a {_KINDS[found]}, a {_KINDS[kind]} is needed")
+        raise Exit(f"--input {name}: {value!r} is a {_KINDS[found]}, a {_KINDS[kind]} is needed")
     if found == "file" and not path.is_file():
-        raise Stop(f"--input {name}: {value!r} is no regular file; give one")
+        raise Exit(f"--input {name}: {value!r} is no regular file; give one")
     if not os.access(path, os.R_OK):
-        raise Stop(f"--input {name}: {value!r} is not readable; change its permissions")
+        raise Exit(f"--input {name}: {value!r} is not readable; change its permissions")
     if found == "file":
         _check_file(name, path)
     return GoalInput(name=name, kind=found, value=str(path))
@@ -282,7 +282,7 @@ _KINDS: dict[InputKind, str] = {"text": "text", "file": "file", "repository": "f
 def _check_size(what: str, text: str) -> str:
     if len(text.encode("utf-8", "surrogateescape")) > MOST_LITERAL_BYTES:
         limit = MOST_LITERAL_BYTES // 1024
-        raise Stop(f"{what}: more than {limit} KiB of text; put it into a file: --input name=FILE")
+        raise Exit(f"{what}: more than {limit} KiB of text; put it into a file: --input name=FILE")
     return text
 
 
@@ -290,9 +290,9 @@ def _check_inputs(inputs: tuple[GoalInput, ...], playbook: PlaybookFile | None) 
     names = [each.name for each in inputs]
     for name in names:
         if names.count(name) > 1:
-            raise Stop(f"--input {name}: given twice; give each input once")
+            raise Exit(f"--input {name}: given twice; give each input once")
     for name, declared in playbook.inputs.items() if playbook else ():
         if declared.required and name not in names:
             sample = "PATH" if declared.kind != "text" else "TEXT"
             about = f" ({declared.description})" if declared.description else ""
-            raise Stop(f"input {name!r} is missing{about}: give --input {name}={sample}")
+            raise Exit(f"input {name!r} is missing{about}: give --input {name}={sample}")

@@ -20,7 +20,7 @@ from temporalio.service import RPCError
 
 from activities.catalogue import Catalogue
 from cli.connection import Connection, require_worker
-from cli.exits import Stop
+from cli.exits import Exit
 from cli.invocation import to_type
 from cli.screen.streams import say
 from deployment.embedded import register_root
@@ -46,9 +46,9 @@ _RANDOM = string.ascii_lowercase + string.digits
 
 
 def check_id(run_id: str) -> str:
-    """The caller's own id; Stop if it cannot name a run and its files."""
+    """The caller's own id; Exit if it cannot name a run and its files."""
     if run_id and (not PLAIN_ID.fullmatch(run_id) or len(run_id) > 100):
-        raise Stop(
+        raise Exit(
             f"--id {run_id!r}: use up to 100 letters, digits, '.', '_' and '-', the first a letter"
             " or digit"
         )
@@ -63,7 +63,7 @@ def new_id(goal: Goal) -> str:
 
 async def launch(connection: Connection, goal: Goal, run_id: str, *, dry: bool = False) -> str:
     """Start the run, or attach to the one of this id and goal; its id. An empty id: a new random
-    one. `dry`: it is to show its plan alone. Stop if the id belongs to another goal.
+    one. `dry`: it is to show its plan alone. Exit if the id belongs to another goal.
     """
     target = connection.target
     if target.embedded:
@@ -98,7 +98,7 @@ async def launch(connection: Connection, goal: Goal, run_id: str, *, dry: bool =
         )
     except WorkflowAlreadyStartedError as error:
         if not _same(await goal_of_run(connection, chosen), goal):
-            raise Stop(
+            raise Exit(
                 f"--id {chosen!r} is in use by a run with another goal; choose another id,"
                 f" or look at it with: {to_type('show', chosen)}"
             ) from error

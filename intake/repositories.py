@@ -7,7 +7,7 @@ from pathlib import Path
 from activities.code_review.redact import redact
 from activities.repositories import git
 from activities.repositories.git import GitFailed
-from cli.exits import Stop
+from cli.exits import Exit
 from deployment.embedded import registered
 from deployment.roots import Roots, roots_at
 from deployment.settings import Settings
@@ -50,7 +50,7 @@ async def check_repositories(
     inputs: tuple[GoalInput, ...], settings: Settings, *, embedded: bool
 ) -> None:
     """Return if every repository is one, has the revision asked for, and leads to nothing that its
-    worker may not read; else Stop.
+    worker may not read; else Exit.
     """
     roots = roots_of(inputs, settings, embedded=embedded)
     revisions = [each for each in inputs if each.name == REVISION and each.kind == "text"]
@@ -62,7 +62,7 @@ async def check_repositories(
                 for revision in revisions:
                     await repository.commit(revision.value)
         except BadGoal as error:
-            raise Stop(f"--input {each.name}: {error.message}") from error
+            raise Exit(f"--input {each.name}: {error.message}") from error
 
 
 def roots_of(inputs: tuple[GoalInput, ...], settings: Settings, *, embedded: bool) -> Roots:

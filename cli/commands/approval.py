@@ -9,7 +9,7 @@ import asyncio
 
 from cli.commands import edit, steering
 from cli.connection import Connection
-from cli.exits import Stop
+from cli.exits import Exit
 from cli.reading import Reader
 from cli.screen.preview import told
 from cli.screen.streams import ask, say, typed
@@ -51,7 +51,7 @@ async def decide(connection: Connection, run_id: str) -> bool:
                     await edit.run(connection, run_id, None)
                 case "f" | "full":
                     await _tell_in_full(Reader(connection, run_id))
-        except Stop as stop:
+        except Exit as stop:
             say(str(stop), "red")
         if not await _undecided(Reader(connection, run_id)):
             return True

@@ -10,7 +10,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from cli import outcome
 from cli.commands import steering
 from cli.connection import Connection, connected
-from cli.exits import Code, Stop
+from cli.exits import Code, Exit
 from cli.follow import progress, watch
 from cli.invocation import to_type
 from cli.options import Embedded, OpenRunId, SubtaskId
@@ -35,7 +35,7 @@ async def _connected_run(settings: Settings, run_id: str, subtask: str, embedded
 
 
 async def run(connection: Connection, run_id: str) -> int:
-    """0 when the run is closed, whether it was cancelled or had already ended. Stop when it is
+    """0 when the run is closed, whether it was cancelled or had already ended. Exit when it is
     stuck: the cancel holds, and is carried out once the run is free.
     """
     handle = connection.handle(run_id)
@@ -53,7 +53,7 @@ async def run(connection: Connection, run_id: str) -> int:
     with progress() as shown:
         look = await watch(connection, run_id, shown, lambda _: False, while_stuck=False)
     if not look.closed:
-        raise Stop(f"The cancel of {run_id} waits until it is free: {look.stuck}", Code.FAILED)
+        raise Exit(f"The cancel of {run_id} waits until it is free: {look.stuck}", Code.FAILED)
     ended = outcome.read(run_id, look)
     if ended.code is Code.CANCELLED:
         say(f"Cancelled. What it had found: {to_type('show', run_id)}")

@@ -27,7 +27,7 @@ from activities.prompts.files import system_prompts
 from cli.connection import CONNECT_SECONDS, configured_target
 from cli.diagnosis import Check, Mark
 from cli.endpoint import masked, models, worker_endpoint
-from cli.exits import Code, Stop
+from cli.exits import Code, Exit
 from cli.kept import kept
 from cli.options import Embedded
 from cli.screen.streams import OUT, Safe
@@ -116,7 +116,7 @@ async def server(settings: Settings, only_embedded: bool) -> AsyncIterator[Check
             binary()
             yield Check("server", "embedded", "ok", "not running; the first command starts it")
             return
-    except Stop as stop:
+    except Exit as stop:
         yield Check("server", "own", "bad", str(stop))
         return
     except embedded.EmbeddedError as error:

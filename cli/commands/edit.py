@@ -19,7 +19,7 @@ import typer
 
 from cli.commands import steering
 from cli.connection import Connection, connected
-from cli.exits import Code, Stop
+from cli.exits import Code, Exit
 from cli.options import Embedded, OpenRunId
 from cli.screen.preview import preview
 from cli.screen.streams import ERR, Safe, ask, at_terminal, say, typed
@@ -56,7 +56,7 @@ class Waiting:
         return self.state.run_id
 
     def checked(self, plan: Plan, where: str) -> Plan:
-        """The same plan; Stop, naming `where`, lists everything that is wrong with it."""
+        """The same plan; Exit, naming `where`, lists everything that is wrong with it."""
         names = [each.name for each in self.state.brief.inputs]
         wrong = plans.problems(plan, self.state.brief.roles, names, HARD_SUBTASK_LIMIT)
         if wrong:
@@ -93,7 +93,7 @@ async def _connected_run(
 
 
 async def run(connection: Connection, run_id: str, file: Path | None, *, yes: bool = False) -> int:
-    """Show what a changed plan changes and costs, and send it when the person says so. Stop lists
+    """Show what a changed plan changes and costs, and send it when the person says so. Exit lists
     every mistake in it; unchanged, nothing is sent. What was typed stays in its file until the run
     has taken it.
     """
@@ -105,9 +105,9 @@ async def run(connection: Connection, run_id: str, file: Path | None, *, yes: bo
             say(f"{run_id}: the plan is unchanged; nothing was sent.")
         else:
             await steering.run(connection, run_id, "edit", Order(plan=changed))
-    except Stop as stop:
+    except Exit as stop:
         kept = "" if file else f"\nYour text is in {text}; the next edit of {run_id} opens it again"
-        raise Stop(f"{stop}{kept}", stop.code) from stop
+        raise Exit(f"{stop}{kept}", stop.code) from stop
     if not file:
         # With whatever the editor has left beside it.
         shutil.rmtree(text.parent, ignore_errors=True)
@@ -117,12 +117,12 @@ async def run(connection: Connection, run_id: str, file: Path | None, *, yes: bo
 async def _waiting(connection: Connection, run_id: str) -> Waiting:
     state = await steering.state_of(connection, run_id)
     if state.phase != "approval" or state.plan is None:
-        raise Stop(f"{run_id}: no plan waits for approval")
+        raise Exit(f"{run_id}: no plan waits for approval")
     return Waiting(state, state.plan)
 
 
 async def _decided(waiting: Waiting, text: Path, *, given: bool, yes: bool) -> Plan | None:
-    """The changed plan that the person wants to run; None: it is not changed. Stop when they do
+    """The changed plan that the person wants to run; None: it is not changed. Exit when they do
     not want it, or nobody can be asked.
     """
     where = f"--plan {text}" if given else "the plan"
@@ -131,9 +131,9 @@ async def _decided(waiting: Waiting, text: Path, *, given: bool, yes: bool) -> P
             await asyncio.to_thread(_open_editor, text)
         try:
             plan = waiting.checked(plans.read(text, "--plan" if given else "the plan in"), where)
-        except Stop as mistakes:
+        except Exit as mistakes:
             if given or not await _again(mistakes):
-                raise Stop(f"{mistakes}\nNothing was sent", mistakes.code) from mistakes
+                raise Exit(f"{mistakes}\nNothing was sent", mistakes.code) from mistakes
             continue
         if plan == waiting.plan:
             return None
@@ -142,7 +142,7 @@ async def _decided(waiting: Waiting, text: Path, *, given: bool, yes: bool) -> P
         if said == "yes":
             return plan
         if said == "no":
-            raise Stop(f"{waiting.run_id}: nothing was sent; its plan waits as it was")
+            raise Exit(f"{waiting.run_id}: nothing was sent; its plan waits as it was")
 
 
 def _show(waiting: Waiting, plan: Plan) -> None:
@@ -159,9 +159,9 @@ def _show(waiting: Waiting, plan: Plan) -> None:
 
 
 async def _asked(run_id: str, *, given: bool) -> Said:
-    """Whether the changed plan is to run. Stop when nobody can be asked."""
+    """Whether the changed plan is to run. Exit when nobody can be asked."""
     if not at_terminal():
-        raise Stop(f"{run_id}: nothing was sent; to run the changed plan, say --yes")
+        raise Exit(f"{run_id}: nothing was sent; to run the changed plan, say --yes")
     while True:
         ask(QUESTION.replace(" [e]dit it again,", "") if given else QUESTION)
         try:
@@ -194,7 +194,7 @@ def _opened(connection: Connection, waiting: Waiting) -> Path:
     return file
 
 
-async def _again(mistakes: Stop) -> bool:
+async def _again(mistakes: Exit) -> bool:
     """Whether the person wants to correct them; nobody can be asked: no."""
     if not at_terminal():
         return False
@@ -212,8 +212,8 @@ def _open_editor(file: Path) -> None:
     try:
         ended = subprocess.run([*shlex.split(chosen), str(file)], check=False)
     except (OSError, ValueError) as error:
-        raise Stop(
+        raise Exit(
             f"the editor {chosen!r} cannot be started: {error}; set EDITOR, or give --plan FILE"
         ) from error
     if ended.returncode:
-        raise Stop(f"the editor {chosen!r} ended with {ended.returncode}; nothing was sent")
+        raise Exit(f"the editor {chosen!r} ended with {ended.returncode}; nothing was sent")

@@ -10,7 +10,7 @@ import typer
 from temporalio.service import RPCError, RPCStatusCode
 
 from cli.connection import Connection, connected
-from cli.exits import Code, Stop
+from cli.exits import Code, Exit
 from cli.options import Embedded, RunId, check_file
 from cli.reading import no_such_run
 from cli.screen.report import write_whole
@@ -51,6 +51,6 @@ async def run(connection: Connection, run_id: str, out: Path | None) -> int:
         # Whoever shows the file in a terminal gets what others wrote as harmless as above.
         write_whole(out, for_json(text))
     except OSError as error:
-        raise Stop(f"{out} could not be written: {error.strerror}", Code.FAILED) from error
+        raise Exit(f"{out} could not be written: {error.strerror}", Code.FAILED) from error
     say(f"History: {out}")
     return Code.COMPLETE

@@ -17,7 +17,7 @@ from cli import outcome
 from cli.commands.run import approval_when, endpoint_known, say_what_is_sent
 from cli.commands.watch import to_the_end
 from cli.connection import Connection, connected
-from cli.exits import Stop
+from cli.exits import Exit
 from cli.follow import look_at
 from cli.options import (
     Approve,
@@ -101,7 +101,7 @@ def command(
     """
     change = Change(subtask, instruction, tier, role)
     if not subtask and change != Change():
-        raise Stop("--instruction, --tier and --role change a subtask: name it after the run's id")
+        raise Exit("--instruction, --tier and --role change a subtask: name it after the run's id")
     arguments = Arguments(
         check_id(new_id),
         approval_when(approval, yes=yes, terminal=at_terminal()),
@@ -138,14 +138,14 @@ async def run(connection: Connection, run_id: str, change: Change, arguments: Ar
 
 
 async def _finished(connection: Connection, run_id: str) -> tuple[Goal, Report]:
-    """The goal and the report of a closed run; Stop where there is none to fork."""
+    """The goal and the report of a closed run; Exit where there is none to fork."""
     look = await look_at(connection, run_id)
     if not look.closed:
-        raise Stop(f"run {run_id} is not over; steer it instead, or cancel it first")
+        raise Exit(f"run {run_id} is not over; steer it instead, or cancel it first")
     ended = outcome.read(run_id, look)
     goal = await goal_of_run(connection, run_id)
     if ended.report is None or ended.report.plan is None or goal is None:
-        raise Stop(f"run {run_id} has no plan to fork; {ended.reason or 'start it anew'}")
+        raise Exit(f"run {run_id} has no plan to fork; {ended.reason or 'start it anew'}")
     return goal, ended.report
 
 
@@ -155,7 +155,7 @@ async def _finished(connection: Connection, run_id: str) -> tuple[Goal, Report]:
 def forked(goal: Goal, report: Report, change: Change) -> Goal:
     """The same goal with the changed plan and the findings that the change leaves standing.
 
-    Stop lists every mistake in the changed plan.
+    Exit lists every mistake in the changed plan.
     """
     plan = _changed(_kept_plan(report), change)
     names = [each.name for each in goal.inputs]
@@ -192,7 +192,7 @@ def _kept_plan(report: Report) -> Plan:
 def _changed(plan: Plan, change: Change) -> Plan:
     known = [each.id for each in plan.subtasks]
     if change.subtask_id and change.subtask_id not in known:
-        raise Stop(f"there is no subtask {change.subtask_id!r}; known: {', '.join(known)}")
+        raise Exit(f"there is no subtask {change.subtask_id!r}; known: {', '.join(known)}")
     subtasks = tuple(
         change.applied(each) if each.id == change.subtask_id else each for each in plan.subtasks
     )

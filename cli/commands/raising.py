@@ -6,7 +6,7 @@ import asyncio
 
 from cli.commands import steering
 from cli.connection import Connection, connected
-from cli.exits import Stop
+from cli.exits import Exit
 from cli.options import Embedded, OpenRunId, RaisedLimits
 from cli.screen.streams import say
 from deployment.settings import Settings
@@ -23,7 +23,7 @@ def command(run_id: OpenRunId, limits: RaisedLimits, embedded: Embedded = False)
     given = limits_of(tuple(limits))
     fixed = sorted(given.model_fields_set - set(CAPS))
     if fixed:
-        raise Stop(f"--limits: {', '.join(fixed)} cannot be raised; {', '.join(CAPS)} can")
+        raise Exit(f"--limits: {', '.join(fixed)} cannot be raised; {', '.join(CAPS)} can")
     return asyncio.run(_connected_run(Settings(), run_id, given, embedded))
 
 

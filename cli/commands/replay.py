@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from activities.process import ProgramStopped
 from activities.process import run as run_program
-from cli.exits import Code, Stop
+from cli.exits import Code, Exit
 from cli.replayed import Verdict
 from cli.screen.streams import say
 from deployment.settings import HOME
@@ -37,14 +37,14 @@ def command(
 
 
 async def run(files: list[Path], seconds: float = SECONDS) -> int:
-    """Replay each history; 1 if any differs or does not end. Stop for what is no history."""
+    """Replay each history; 1 if any differs or does not end. Exit for what is no history."""
     code = Code.COMPLETE
     for file in files:
         if not file.exists():
-            raise Stop(f"there is no file {str(file)!r}; `export ID --out FILE` writes one")
+            raise Exit(f"there is no file {str(file)!r}; `export ID --out FILE` writes one")
         verdict = await judged(file, seconds)
         if verdict.refused:
-            raise Stop(verdict.refused)
+            raise Exit(verdict.refused)
         if verdict.problems:
             code = Code.FAILED
             count = len(verdict.problems)

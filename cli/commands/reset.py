@@ -22,7 +22,7 @@ from temporalio.client import (
 from temporalio.service import RPCError, RPCStatusCode
 
 from cli.connection import Connection, connected
-from cli.exits import Code, Stop
+from cli.exits import Code, Exit
 from cli.invocation import STARTER, to_type
 from cli.options import Embedded, OpenRunId
 from cli.reading import STUCK_ATTEMPTS, no_such_run
@@ -95,7 +95,7 @@ async def run(connection: Connection, run_id: str, event: int, *, yes: bool) -> 
 
 
 async def _examined(connection: Connection, run_id: str, event: int) -> Stuck:
-    """Say what is wrong, and find the point. Stop where there is nothing to free."""
+    """Say what is wrong, and find the point. Exit where there is nothing to free."""
     description, history = await _open(connection, run_id)
     fault = await undoing.fault_of(history, connection.store)
     say(_state(run_id, description, history))
@@ -111,10 +111,10 @@ async def _examined(connection: Connection, run_id: str, event: int) -> Stuck:
 
 
 async def _again(connection: Connection, stuck: Stuck) -> Stuck:
-    """The same, as it stands now. Stop if the run has closed, or somebody else has reset it."""
+    """The same, as it stands now. Exit if the run has closed, or somebody else has reset it."""
     description, history = await _open(connection, stuck.run_id)
     if description.run_id != stuck.execution:
-        raise Stop(f"{stuck.run_id}: somebody else has reset it meanwhile")
+        raise Exit(f"{stuck.run_id}: somebody else has reset it meanwhile")
     undone = await _undone(connection, description, history, stuck.point)
     return replace(stuck, history=history, undone=undone)
 
@@ -139,10 +139,10 @@ async def _open(
             raise no_such_run(run_id) from error
         raise
     if description.status is not WorkflowExecutionStatus.RUNNING:
-        raise Stop(f"run {run_id} is over; a new run goes on from it: {to_type('fork', run_id)}")
+        raise Exit(f"run {run_id} is over; a new run goes on from it: {to_type('fork', run_id)}")
     teams = [each.workflow_id for each in description.raw_description.pending_children]
     if teams:
-        raise Stop(
+        raise Exit(
             f"{run_id}: its team {teams[0]} is at work, and a reset would start another of that"
             f" name; end it first: {to_type('cancel', teams[0])}"
         )
@@ -169,17 +169,17 @@ def _failures(description: WorkflowExecutionDescription, history: WorkflowHistor
 
 def _found(run_id: str, failed: int, fault: Fault | None) -> int:
     if fault is None and failed < STUCK_ATTEMPTS:
-        raise Stop(f"{run_id}: nothing to free; today's code follows its history")
+        raise Exit(f"{run_id}: nothing to free; today's code follows its history")
     if fault is None:
-        raise Stop(
+        raise Exit(
             f"{run_id}: today's code follows all that is recorded, so a reset would not help:"
             " its next step fails until a worker with a fixed version takes it;"
             f" going back by hand all the same: {to_type('reset', run_id)} --event N"
         )
     if not fault.point:
-        raise Stop(f"{run_id}: no workflow task was completed before that; start the run anew")
+        raise Exit(f"{run_id}: no workflow task was completed before that; start the run anew")
     if not failed:
-        raise Stop(
+        raise Exit(
             f"{run_id}: not stuck yet, but whoever takes it over will be; free it with:"
             f" {to_type('reset', run_id)} --event {fault.point}"
         )
@@ -190,7 +190,7 @@ def _by_hand(history: WorkflowHistory, event: int) -> int:
     known = undoing.points(history.events)
     if event not in known:
         listed = ", ".join(str(each) for each in known[-20:])
-        raise Stop(f"--event {event}: no WorkflowTaskCompleted event; the latest: {listed}")
+        raise Exit(f"--event {event}: no WorkflowTaskCompleted event; the latest: {listed}")
     return event
 
 
@@ -293,7 +293,7 @@ async def _reset(connection: Connection, stuck: Stuck) -> None:
             await handle.signal(RESET, withdrawn, rpc_timeout=limit)
             raise
     except RPCError as error:
-        raise Stop(f"{stuck.run_id}: not reset: {error.message}", Code.FAILED) from error
+        raise Exit(f"{stuck.run_id}: not reset: {error.message}", Code.FAILED) from error
     if undoing.CANCEL in undoing.orders_after(stuck.history.events, stuck.point):
         # The server tells the execution that goes on of Signals and Updates, of this it does not.
         await connection.handle(stuck.run_id).cancel()

@@ -15,7 +15,7 @@ from activities.catalogue import Catalogue
 from cli.commands import dry_run
 from cli.commands.watch import to_the_end
 from cli.connection import Connection, configured_target, connected
-from cli.exits import Stop
+from cli.exits import Exit
 from cli.options import (
     Approve,
     AsJson,
@@ -97,7 +97,7 @@ def command(
         when, ask_people, wait_for_raise,
     )  # fmt: skip
     if dry and run_id:
-        raise Stop("--dry-run starts and closes a run of its own; leave out --id")
+        raise Exit("--dry-run starts and closes a run of its own; leave out --id")
     arguments = Arguments(check_id(run_id), as_json, check_out(out), stay, dry, full)
     ours = embedded or not settings.uses_own_server
     if not ours:
@@ -111,7 +111,7 @@ def command(
 def approval_when(text: str, *, yes: bool, terminal: bool) -> Approval:
     """When the plan is shown first: as was said; else above $0.50 if somebody can answer."""
     if yes and text:
-        raise Stop("give either --yes or --approval")
+        raise Exit("give either --yes or --approval")
     return approval_of(text, ASK_ABOVE if terminal and not yes else Approval())
 
 

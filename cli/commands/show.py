@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cli import outcome
 from cli.connection import Connection, connected
-from cli.exits import Code, Stop
+from cli.exits import Code, Exit
 from cli.options import AsJson, Embedded, Full, OutFile, RunId, SubtaskId, check_out
 from cli.reading import Reader
 from cli.screen.board import board
@@ -30,7 +30,7 @@ def command(
     one found.
     """
     if subtask and out is not None:
-        raise Stop("--out writes the report of a run; leave out the subtask, or --out")
+        raise Exit("--out writes the report of a run; leave out the subtask, or --out")
     return asyncio.run(
         _connected_run(Settings(), run_id, subtask, as_json, check_out(out), full, embedded)
     )
@@ -52,19 +52,19 @@ async def _connected_run(
 
 
 async def run_finding(connection: Connection, run_id: str, subtask: str, as_json: bool) -> int:
-    """What a subtask found, or why it did not; 0 also for a failed one. Stop where there is none
+    """What a subtask found, or why it did not; 0 also for a failed one. Exit where there is none
     yet.
     """
     look = await Reader(connection, run_id).look()
     if look.state is None:
-        raise Stop(f"{run_id}: {'; '.join(look.notes) or 'it has not begun'}", Code.UNREACHABLE)
+        raise Exit(f"{run_id}: {'; '.join(look.notes) or 'it has not begun'}", Code.UNREACHABLE)
     known = look.state.work
     if subtask not in known:
         names = ", ".join(known) or "none yet"
-        raise Stop(f"there is no subtask {subtask!r} in {run_id}; known: {names}")
+        raise Exit(f"there is no subtask {subtask!r} in {run_id}; known: {names}")
     finding = known[subtask].finding
     if finding is None:
-        raise Stop(f"{subtask} of {run_id} has not ended; `show {run_id}` says where it stands")
+        raise Exit(f"{subtask} of {run_id} has not ended; `show {run_id}` says where it stands")
     show_finding(look.report or report(look.state), finding, as_json=as_json)
     return Code.COMPLETE
 

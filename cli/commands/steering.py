@@ -19,7 +19,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from cli.connection import Connection, connected
-from cli.exits import Code, Stop
+from cli.exits import Code, Exit
 from cli.invocation import STARTER, to_type
 from cli.options import Embedded, OpenRunId, SubtaskId, Why
 from cli.reading import Reader, no_such_run
@@ -85,7 +85,7 @@ def supply(
 ) -> Order:
     """Give a subtask's finding by hand; nobody is asked and nothing is paid for it."""
     if bool(text) == bool(file):
-        raise Stop("give the finding either as TEXT or by --file FILE")
+        raise Exit("give the finding either as TEXT or by --file FILE")
     return Order(subtask_id=subtask, text=_text_of(file) if file else text)
 
 
@@ -140,7 +140,7 @@ async def _connected(run_id: str, update: str, order: Order, embedded: bool) -> 
 
 
 async def run(connection: Connection, run_id: str, update: str, order: Order) -> int:
-    """Tell the run and say what came of it. Stop with the reason if it was refused."""
+    """Tell the run and say what came of it. Exit with the reason if it was refused."""
     say(f"{run_id}: {await tell(connection, run_id, update, order)}", "green")
     return Code.COMPLETE
 
@@ -149,7 +149,7 @@ async def run(connection: Connection, run_id: str, update: str, order: Order) ->
 
 
 async def tell(connection: Connection, run_id: str, update: str, order: Order) -> str:
-    """What came of a command. Stop if the run refuses it, is closed, unknown or does not answer."""
+    """What came of a command. Exit if the run refuses it, is closed, unknown or does not answer."""
     order = order.model_copy(update={"by": login()})
     handle = connection.handle(run_id)
     asking = asyncio.ensure_future(_asked(handle, update, order))
@@ -160,7 +160,7 @@ async def tell(connection: Connection, run_id: str, update: str, order: Order) -
             say(f"Waiting for {run_id} to answer …", "dim")
             done = await _answered(connection, run_id, asking)
         if not done:
-            raise Stop(
+            raise Exit(
                 f"{run_id}: no answer within {ANSWER_SECONDS:.0f} s;"
                 f" {STARTER} doctor says whether a worker runs",
                 Code.UNREACHABLE,
@@ -169,7 +169,7 @@ async def tell(connection: Connection, run_id: str, update: str, order: Order) -
         return said
     except WorkflowUpdateFailedError as error:
         why = error.cause.message if isinstance(error.cause, ApplicationError) else error.cause
-        raise Stop(f"{run_id}: refused: {why}") from error
+        raise Exit(f"{run_id}: refused: {why}") from error
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
@@ -180,13 +180,13 @@ async def tell(connection: Connection, run_id: str, update: str, order: Order) -
 
 
 async def _answered(connection: Connection, run_id: str, asking: asyncio.Future[str]) -> bool:
-    """Whether a run answers in time. Stop as soon as it is known that it cannot."""
+    """Whether a run answers in time. Exit as soon as it is known that it cannot."""
     reader = Reader(connection, run_id)
     until = asyncio.get_running_loop().time() + ANSWER_SECONDS
     while not asking.done() and asyncio.get_running_loop().time() < until:
         stuck = (await reader.look()).stuck
         if stuck:
-            raise Stop(f"{run_id}: {stuck}", Code.FAILED)
+            raise Exit(f"{run_id}: {stuck}", Code.FAILED)
         await asyncio.wait({asking}, timeout=PATIENCE_SECONDS)
     return asking.done()
 
@@ -204,7 +204,7 @@ async def _asked(handle: WorkflowHandle[Any, Any], update: str, order: Order) ->
 
 
 async def state_of(connection: Connection, run_id: str) -> State:
-    """How an open run stands now. Stop if it is closed, unknown, or has not begun in time."""
+    """How an open run stands now. Exit if it is closed, unknown, or has not begun in time."""
     loop = asyncio.get_running_loop()
     until = loop.time() + ANSWER_SECONDS
     reader = Reader(connection, run_id)
@@ -216,21 +216,21 @@ async def state_of(connection: Connection, run_id: str) -> State:
         if look.state:
             return look.state
         if loop.time() > until:
-            raise Stop(f"{run_id}: {'; '.join(look.notes)}", Code.UNREACHABLE)
+            raise Exit(f"{run_id}: {'; '.join(look.notes)}", Code.UNREACHABLE)
         if not said:
             said = True
             say(f"Waiting for {run_id} to answer …", "dim")
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def _gone(connection: Connection, run_id: str) -> Stop:
+async def _gone(connection: Connection, run_id: str) -> Exit:
     """A run that takes no commands is either closed or was never there."""
     try:
         await connection.handle(run_id).describe()
     except RPCError as error:
-        return no_such_run(run_id) if error.status is RPCStatusCode.NOT_FOUND else Stop(str(error))
+        return no_such_run(run_id) if error.status is RPCStatusCode.NOT_FOUND else Exit(str(error))
     return _over(run_id)
 
 
-def _over(run_id: str) -> Stop:
-    return Stop(f"run {run_id} is over; its report: {to_type('show', run_id)}")
+def _over(run_id: str) -> Exit:
+    return Exit(f"run {run_id} is over; its report: {to_type('show', run_id)}")

@@ -16,7 +16,7 @@ from activities.catalogue import Catalogue
 from cli.commands import doctor
 from cli.connection import Connection, web_ui_of
 from cli.diagnosis import Check
-from cli.exits import Code, Stop
+from cli.exits import Code, Exit
 from cli.main import PROGRAM, app, main, told
 from commanded import refused, script
 from conftest import Runs
@@ -343,7 +343,7 @@ def test_the_web_ui_of_a_known_kind_of_server_is_known(address: str, web_ui: str
 @pytest.mark.parametrize(
     ("error", "fragment", "code"),
     [
-        (Stop("no worker", Code.UNREACHABLE), "no worker", Code.UNREACHABLE),
+        (Exit("no worker", Code.UNREACHABLE), "no worker", Code.UNREACHABLE),
         (EmbeddedError("a", "b", "c"), "a: b; c", Code.UNREACHABLE),
         (
             OSError(28, "No space left on device", "/x"),

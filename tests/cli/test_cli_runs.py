@@ -14,7 +14,7 @@ from cli import follow
 from cli.commands import cancel, export, replay, run, show, start, watch
 from cli.commands import list as list_command
 from cli.connection import Connection, require_worker
-from cli.exits import Code, Stop
+from cli.exits import Code, Exit
 from commanded import script
 from conftest import Runs
 from orchestrator.contracts import Goal, Limits, Report
@@ -64,7 +64,7 @@ async def test_the_same_id_and_goal_attaches_and_another_goal_is_refused(
             assert await run.run(connection, GOAL, arguments("cli-same")) == Code.COMPLETE
         assert model.heard.count("plan") == 1
         other = GOAL.model_copy(update={"limits": Limits(subtasks=3)})
-        with pytest.raises(Stop, match="'cli-same' is in use") as refusal:
+        with pytest.raises(Exit, match="'cli-same' is in use") as refusal:
             await start.run(connection, other, "cli-same")
     assert refusal.value.code == Code.REFUSED
     assert "attached" in capsys.readouterr().err
@@ -166,7 +166,7 @@ async def test_an_unknown_run_is_refused_by_every_command_that_takes_an_id(
         cancel.run(connection, "nobody"),
         export.run(connection, "nobody", None),
     ):
-        with pytest.raises(Stop, match="no run 'nobody'") as refusal:
+        with pytest.raises(Exit, match="no run 'nobody'") as refusal:
             await asked
         assert refusal.value.code == Code.REFUSED
 
@@ -197,7 +197,7 @@ async def test_a_watcher_waits_for_the_first_worker_and_through_the_death_of_ano
 
 @pytest.mark.anyio
 async def test_nothing_starts_on_a_queue_that_nobody_polls(connection: Connection) -> None:
-    with pytest.raises(Stop, match="no worker polls task queue") as refusal:
+    with pytest.raises(Exit, match="no worker polls task queue") as refusal:
         await require_worker(connection, wait=0.0)
     assert refusal.value.code == Code.UNREACHABLE
 

@@ -15,7 +15,7 @@ from cli.commands import (
     watch,
 )
 from cli.connection import Connection
-from cli.exits import Code, Stop
+from cli.exits import Code, Exit
 from cli.invocation import STARTER
 from conftest import Runs, seen
 from intake.goals import limits_of
@@ -124,13 +124,13 @@ async def test_only_what_is_over_can_be_forked_and_only_in_what_it_has(
 ) -> None:
     async with runs.worker(script()):
         await waiting(runs, connection, "cli-unforked")
-        with pytest.raises(Stop, match="is not over"):
+        with pytest.raises(Exit, match="is not over"):
             await fork.run(connection, "cli-unforked", fork.Change(), arguments("x"))
         await steering.tell(connection, "cli-unforked", "approve", Order())
         await report_of(connection, "cli-unforked")
-        with pytest.raises(Stop, match="no subtask 't9'; known: t1, t2"):
+        with pytest.raises(Exit, match="no subtask 't9'; known: t1, t2"):
             await fork.run(connection, "cli-unforked", fork.Change("t9"), arguments("x"))
-        with pytest.raises(Stop, match="unknown role 'wizard'"):
+        with pytest.raises(Exit, match="unknown role 'wizard'"):
             change = fork.Change("t1", role="wizard")
             await fork.run(connection, "cli-unforked", change, arguments("x"))
 

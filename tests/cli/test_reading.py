@@ -16,7 +16,7 @@ from hypothesis import strategies
 
 from activities.asking.prices import PriceFileError, read_price_file
 from activities.catalogue import Catalogue
-from cli.exits import Stop
+from cli.exits import Exit
 from cli.options import check_out
 from deployment.reading import DEPTH, NotPlain, from_json, from_yaml
 from intake import plans
@@ -152,7 +152,7 @@ def odd_files(folder: Path) -> dict[str, str]:
 def test_a_file_that_is_none_is_refused_in_one_line_and_never_waited_for(tmp_path: Path) -> None:
     for path, why in odd_files(tmp_path).items():
         for read in (lambda path: read_text(path, "--file"), plans.read):
-            with pytest.raises(Stop) as refused:
+            with pytest.raises(Exit) as refused:
                 read(Path(path))
             assert why in str(refused.value) and "\n" not in str(refused.value), path
 
@@ -184,5 +184,5 @@ def test_a_plan_may_be_as_deep_as_any_plan_is(tmp_path: Path) -> None:
 def test_a_report_replaces_no_device(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (Path("/dev/null"), tmp_path / "pipe"):
-        with pytest.raises(Stop, match="is no regular file"):
+        with pytest.raises(Exit, match="is no regular file"):
             check_out(path)

@@ -23,7 +23,7 @@ from cli.commands import (
     watch,
 )
 from cli.connection import Connection
-from cli.exits import Code, Stop
+from cli.exits import Code, Exit
 from cli.invocation import STARTER
 from conftest import Runs
 from intake.goals import limits_of
@@ -85,7 +85,7 @@ async def test_what_makes_no_sense_is_refused_with_the_reason_in_one_line(
         await waiting(runs, connection, "cli-nonsense")
 
         async def refusal(run_id: str, update: str, **fields: object) -> str:
-            with pytest.raises(Stop) as refused:
+            with pytest.raises(Exit) as refused:
                 await steering.tell(connection, run_id, update, Order.model_validate(fields))
             assert refused.value.code == Code.REFUSED
             return str(refused.value)
@@ -222,7 +222,7 @@ async def test_raising_one_cap_keeps_what_was_raised_before(
         await waiting(runs, connection, "cli-raise", goal)
         await raising.run(connection, "cli-raise", limits_of(("dollars=3",)))
         await raising.run(connection, "cli-raise", limits_of(("tokens=6000000",)))
-        with pytest.raises(Stop, match="dollars: below the present cap"):
+        with pytest.raises(Exit, match="dollars: below the present cap"):
             await raising.run(connection, "cli-raise", limits_of(("dollars=2.50",)))
         await raising.run(connection, "cli-raise", limits_of(("model_calls=10",)))
         assert "At most $3.00 and 10 model calls now." in capsys.readouterr().err

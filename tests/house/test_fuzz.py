@@ -29,7 +29,7 @@ from activities.seam import ModelAnswer
 from cli import connection, replayed
 from cli.commands import completion, doctor
 from cli.diagnosis import Check
-from cli.exits import Stop
+from cli.exits import Exit
 from cli.main import app, main, told
 from deployment import embedded
 from deployment.embedded import EmbeddedError, StateDir
@@ -394,4 +394,4 @@ def test_whatever_an_endpoint_sends_is_an_answer_or_an_error(lines: list[str], w
 
 
 def test_a_refusal_of_ours_is_told_as_it_is() -> None:
-    assert told(Stop("no")) == ("no", 2)
+    assert told(Exit("no")) == ("no", 2)
