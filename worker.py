@@ -47,12 +47,13 @@ from deployment.daily import keep_clean
 from deployment.embedded import EmbeddedError, StateDir, attendance, registered
 from deployment.embedded.trouble import said
 from deployment.known_secrets import KnownSecrets
+from deployment.own_server import configured_target
 from deployment.roots import Roots, roots_at
 from deployment.served import Lookout
 from deployment.settings import Settings
 from deployment.storage import DirectoryStore
 from deployment.telemetry import LogContext, configure_logging, runtime
-from deployment.temporal import Target, Unreachable, configured, connect
+from deployment.temporal import Target, Unreachable, connect
 from orchestrator import __version__
 from orchestrator.contracts import LONGEST_CALL_SECONDS, Capabilities, Tier
 from workflows import WORKFLOWS
@@ -322,24 +323,6 @@ def embedded_target(settings: Settings) -> Target:
     return endpoint.target
 
 
-def own_target(settings: Settings) -> Target:
-    """The server that Temporal's variables or profile name. ValueError without a store."""
-    config = configured()
-    address = config.get("target_host", "localhost:7233")
-    if not settings.store_url:
-        raise ValueError(
-            f"STORE_URL is not set: with a server of your own ({address}) worker and starter need "
-            "one store for big payloads; set STORE_URL=file:///PATH to a folder both can reach"
-        )
-    return Target(
-        address=address,
-        namespace=config.get("namespace", "default"),
-        task_queue=settings.task_queue,
-        store_url=settings.store_url,
-        embedded=False,
-    )
-
-
 def main(
     arguments: list[str] | None = None,
     make_tools: MakeTools = shipped_tools,
@@ -351,7 +334,7 @@ def main(
     place: Path | None = parser.parse_args(arguments).embedded
     try:
         settings = Settings(state_dir=place) if place else Settings()
-        target = embedded_target(settings) if place else own_target(settings)
+        target = embedded_target(settings) if place else configured_target(settings)
         _log(settings, embedded=target.embedded)
         served = build(settings, target, make_tools, make_journal)
     # Temporal's profiles fail with RuntimeError.

@@ -13,12 +13,16 @@ from deployment.embedded.identity import model_environment
 from deployment.known_secrets import KnownSecrets
 from deployment.served import VARIABLES
 from deployment.settings import Settings
-from intake.goals import endpoint_of
 from orchestrator.text import for_terminal
 
 REACH_SECONDS = 3.0
 HEAL = f"set {VARIABLES} here and run: starter.py up"
 _KEY_REMEDY = "set ANTHROPIC_API_KEY to a key of this endpoint; workers read it at their start"
+
+
+def endpoint_of(settings: Settings) -> str:
+    """The address of the models that an embedded worker asks."""
+    return settings.anthropic_base_url or "https://api.anthropic.com"
 
 
 async def models(settings: Settings) -> list[Check]:

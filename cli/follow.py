@@ -16,10 +16,10 @@ from rich.live import Live
 from rich.text import Text
 
 from cli import outcome
-from cli.connection import Connection
 from cli.reading import Look, Reader
 from cli.screen.board import board, changes
 from cli.screen.streams import ERR, say_all
+from intake.connection import Connection
 from orchestrator.view import RunView
 
 POLL_SECONDS = 0.4

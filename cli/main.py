@@ -33,13 +33,14 @@ from cli.commands import (
     up,
     watch,
 )
-from cli.exits import Code, Exit
+from cli.exits import Code, Exit, exit_of
 from cli.screen.streams import say
 from deployment.embedded import EmbeddedError
 from deployment.settings import BadSettings, Settings
 from deployment.storage import PayloadLost
 from deployment.temporal import Unreachable
 from intake.plans import lower
+from intake.refusal import Refused
 from orchestrator.errors import BlobLost
 from orchestrator.text import for_terminal
 
@@ -139,6 +140,8 @@ def told(error: Exception) -> tuple[str, Code]:
     match error:
         case Exit():
             return str(error), error.code
+        case Refused():
+            return told(exit_of(error))
         case typer.TyperException():
             return _usage(error), Code.REFUSED
         case ValidationError() if error.title == Settings.__name__:

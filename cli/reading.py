@@ -20,13 +20,13 @@ from temporalio.client import WorkflowExecutionDescription, WorkflowExecutionSta
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.gate.queue_rates import read_rate
-from cli.connection import Connection
 from cli.exits import Exit
 from cli.invocation import to_type
 from deployment import served
 from deployment.embedded.supervision import SPACE_BYTES
 from deployment.storage import DirectoryStore
 from deployment.temporal import Target
+from intake.connection import Connection
 from orchestrator.contracts import Report
 from orchestrator.recorded.history import Fold, Unreadable
 from orchestrator.rules.state import State

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cli.exits import Exit
 from deployment.folders import Unreadable, read_named
+from intake.refusal import Refused
 
 TEXT_BYTES = 4 * 1024 * 1024
 
 
 def read_text(path: Path, what: str, limit: int = TEXT_BYTES) -> str:
-    """The text of a regular file. Exit says, beginning with `what`, why it is not read."""
+    """The text of a regular file. Refused says, beginning with `what`, why it is not read."""
     try:
         return read_named(path, limit)
     except Unreadable as error:
-        raise Exit(f"{what}: {error}") from error
+        raise Refused(f"{what}: {error}") from error

@@ -8,6 +8,7 @@ import getpass
 import secrets
 import string
 import uuid
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
@@ -19,13 +20,11 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
 from activities.catalogue import Catalogue
-from cli.connection import Connection, require_worker
-from cli.exits import Exit
-from cli.invocation import to_type
-from cli.screen.streams import say
 from deployment.embedded import register_root
 from deployment.embedded.server import SEARCH_ATTRIBUTES
 from deployment.roots import Roots
+from intake.connection import Connection, Tell, require_worker
+from intake.refusal import Refused
 from intake.repositories import about, roots_of
 from orchestrator.contracts import Approval, Goal, Tier
 from orchestrator.text import PLAIN_ID, code_span, for_markdown
@@ -46,9 +45,9 @@ _RANDOM = string.ascii_lowercase + string.digits
 
 
 def check_id(run_id: str) -> str:
-    """The caller's own id; Exit if it cannot name a run and its files."""
+    """The caller's own id; Refused if it cannot name a run and its files."""
     if run_id and (not PLAIN_ID.fullmatch(run_id) or len(run_id) > 100):
-        raise Exit(
+        raise Refused(
             f"--id {run_id!r}: use up to 100 letters, digits, '.', '_' and '-', the first a letter"
             " or digit"
         )
@@ -61,9 +60,20 @@ def new_id(goal: Goal) -> str:
     return f"{goal.playbook or 'goal'}-{datetime.now(UTC):%m%d}-{suffix}"
 
 
-async def launch(connection: Connection, goal: Goal, run_id: str, *, dry: bool = False) -> str:
-    """Start the run, or attach to the one of this id and goal; its id. An empty id: a new random
-    one. `dry`: it is to show its plan alone. Exit if the id belongs to another goal.
+@dataclass(frozen=True)
+class Launched:
+    """A run that was started, or one of the same id and goal that there was before."""
+
+    run_id: str
+    attached: bool = False
+
+
+async def launch(
+    connection: Connection, goal: Goal, run_id: str, tell: Tell, *, dry: bool = False
+) -> Launched:
+    """Start the run, or attach to the one of this id and goal. An empty id: a new random one.
+    `dry`: it is to show its plan alone. Refused if the id belongs to another goal, or nobody would
+    work on it.
     """
     target = connection.target
     if target.embedded:
@@ -71,7 +81,7 @@ async def launch(connection: Connection, goal: Goal, run_id: str, *, dry: bool =
         # The worker may be older than this shell's settings.
         for path in (*named, *connection.settings.allowed_roots):
             register_root(connection.settings, path)
-    await require_worker(connection, get_args(Tier) if goal.use_models else ())
+    await require_worker(connection, tell, get_args(Tier) if goal.use_models else ())
     goal = goal.model_copy(
         update={
             # Random: a worker finds it in no other store, whatever was written there before.
@@ -98,15 +108,13 @@ async def launch(connection: Connection, goal: Goal, run_id: str, *, dry: bool =
         )
     except WorkflowAlreadyStartedError as error:
         if not _same(await goal_of_run(connection, chosen), goal):
-            raise Exit(
-                f"--id {chosen!r} is in use by a run with another goal; choose another id,"
-                f" or look at it with: {to_type('show', chosen)}"
+            raise Refused(
+                f"--id {chosen!r} is in use by a run with another goal; choose another id",
+                "taken",
+                chosen,
             ) from error
-        announce(connection, chosen)
-        say("A run of this id and goal exists already; attached to it.", "dim")
-        return chosen
-    announce(connection, chosen)
-    return chosen
+        return Launched(chosen, attached=True)
+    return Launched(chosen)
 
 
 def login() -> str:
@@ -115,14 +123,6 @@ def login() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return ""
-
-
-def announce(connection: Connection, run_id: str) -> None:
-    """The first lines of a run: its id, and where to watch it in a browser."""
-    say(f"Run: {run_id}", "bold")
-    link = connection.link(run_id)
-    if link:
-        say(f"Web UI: {link}")
 
 
 async def title_before(goal: Goal, roots: Roots) -> str:

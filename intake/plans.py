@@ -11,10 +11,10 @@ import yaml
 from pydantic import ValidationError
 
 from activities.asking.checks import plan_problems
-from cli.exits import Exit
 from deployment.reading import NotPlain, from_json, from_yaml
 from deployment.unread import unread
 from intake.files import read_text
+from intake.refusal import Refused
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Plan, RoleCard
 from orchestrator.rules import graph
 
@@ -26,7 +26,7 @@ PLAN_BYTES = 512 * 1024
 
 
 def read(path: Path, option: str = "--plan") -> Plan:
-    """The plan in a file: YAML if its name says so, else JSON. Exit lists every mistake of its
+    """The plan in a file: YAML if its name says so, else JSON. Refused lists every mistake of its
     shape.
     """
     text = read_text(path, option, PLAN_BYTES)
@@ -34,13 +34,13 @@ def read(path: Path, option: str = "--plan") -> Plan:
 
 
 def parse(text: str, where: str, *, as_yaml: bool) -> Plan:
-    """The plan in a text; Exit, naming `where`, lists every mistake of its shape."""
+    """The plan in a text; Refused, naming `where`, lists every mistake of its shape."""
     try:
         given = from_yaml(text) if as_yaml else from_json(text)
         _check_count(given, where)
         plan = Plan.model_validate(given)
     except NotPlain as error:
-        raise Exit(f"{where}: {error}") from error
+        raise Refused(f"{where}: {error}") from error
     except ValidationError as error:
         mistakes = [_mistake(each["loc"], each["msg"]) for each in error.errors()]
         raise invalid(where, mistakes) from error
@@ -51,7 +51,7 @@ def parse(text: str, where: str, *, as_yaml: bool) -> Plan:
 
 
 def _check_count(given: object, where: str) -> None:
-    """Exit for more subtasks than any run can have, before each of them is looked at."""
+    """Refused for more subtasks than any run can have, before each of them is looked at."""
     subtasks = given.get("subtasks") if isinstance(given, Mapping) else None
     if isinstance(subtasks, list) and len(subtasks) > HARD_SUBTASK_LIMIT:
         count = f"{len(subtasks)} are planned, the limit is {HARD_SUBTASK_LIMIT}"
@@ -69,16 +69,16 @@ def problems(
     return (*graph.problems(plan, roles, inputs, most, unusable=unusable), *plan_problems(plan))
 
 
-def invalid(where: str, mistakes: Sequence[str]) -> Exit:
+def invalid(where: str, mistakes: Sequence[str]) -> Refused:
     """The refusal of a plan with its mistakes: all that a person corrects at a time, and how many
     there are.
     """
     if len(mistakes) == 1:
-        return Exit(f"{where}: {mistakes[0]}")
+        return Refused(f"{where}: {mistakes[0]}")
     lines = [f"{where}: {len(mistakes)} mistakes", *(f"  {each}" for each in mistakes[:MOST_SHOWN])]
     if len(mistakes) > MOST_SHOWN:
         lines.append(f"  … and {len(mistakes) - MOST_SHOWN} more")
-    return Exit("\n".join(lines))
+    return Refused("\n".join(lines))
 
 
 def as_yaml(plan: Plan) -> str:

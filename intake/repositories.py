@@ -7,10 +7,10 @@ from pathlib import Path
 from activities.code_review.redact import redact
 from activities.repositories import git
 from activities.repositories.git import GitFailed
-from cli.exits import Exit
 from deployment.embedded import registered
 from deployment.roots import Roots, roots_at
 from deployment.settings import Settings
+from intake.refusal import Refused
 from orchestrator.contracts import GoalInput, PinnedInput
 from orchestrator.errors import BadGoal
 from orchestrator.text import for_terminal
@@ -50,7 +50,7 @@ async def check_repositories(
     inputs: tuple[GoalInput, ...], settings: Settings, *, embedded: bool
 ) -> None:
     """Return if every repository is one, has the revision asked for, and leads to nothing that its
-    worker may not read; else Exit.
+    worker may not read; else Refused.
     """
     roots = roots_of(inputs, settings, embedded=embedded)
     revisions = [each for each in inputs if each.name == REVISION and each.kind == "text"]
@@ -62,7 +62,7 @@ async def check_repositories(
                 for revision in revisions:
                     await repository.commit(revision.value)
         except BadGoal as error:
-            raise Exit(f"--input {each.name}: {error.message}") from error
+            raise Refused(f"--input {each.name}: {error.message}") from error
 
 
 def roots_of(inputs: tuple[GoalInput, ...], settings: Settings, *, embedded: bool) -> Roots:

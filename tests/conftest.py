@@ -40,13 +40,13 @@ from activities.repositories.scratch import Snapshots
 from activities.seam import Model, Tool
 from activities.use_tool import Tools
 from bench.clients import outcome
-from cli.connection import Connection
 from deployment.replay import played
 from deployment.roots import Root
 from deployment.settings import Settings
 from deployment.storage import DirectoryStore
 from deployment.telemetry import runtime
 from deployment.temporal import Target, plugin
+from intake.connection import Connection
 from orchestrator.contracts import Capabilities, Goal, PinnedInput, Report
 from orchestrator.recorded.history import Fold
 from orchestrator.rules.state import State

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 
 from cli.commands import edit, steering
-from cli.connection import Connection
 from cli.exits import Exit
 from cli.reading import Reader
 from cli.screen.preview import told
 from cli.screen.streams import ask, say, typed
+from intake.connection import Connection
 from orchestrator.contracts import Order
 from orchestrator.view import RunView
 
@@ -51,8 +51,8 @@ async def decide(connection: Connection, run_id: str) -> bool:
                     await edit.run(connection, run_id, None)
                 case "f" | "full":
                     await _tell_in_full(Reader(connection, run_id))
-        except Exit as stop:
-            say(str(stop), "red")
+        except Exit as ended:
+            say(str(ended), "red")
         if not await _undecided(Reader(connection, run_id)):
             return True
 

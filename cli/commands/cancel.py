@@ -9,7 +9,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from cli import outcome
 from cli.commands import steering
-from cli.connection import Connection, connected
+from cli.connection import connected
 from cli.exits import Code, Exit
 from cli.follow import progress, watch
 from cli.invocation import to_type
@@ -17,6 +17,7 @@ from cli.options import Embedded, OpenRunId, SubtaskId
 from cli.reading import no_such_run
 from cli.screen.streams import say
 from deployment.settings import Settings
+from intake.connection import Connection
 from intake.launch import login
 from orchestrator.contracts import Order
 

@@ -20,13 +20,14 @@ from typing import Annotated, Literal
 import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]
 
-from cli.connection import Connection, configured_target
+from cli.connection import configured_target
 from cli.exits import Code
 from cli.reading import Reader
 from cli.screen.streams import put
 from deployment import embedded
 from deployment.settings import HOME, NAME, Settings
 from deployment.temporal import Target, connect
+from intake.connection import Connection
 from intake.launch import RUNS
 from orchestrator.text import PLAIN_ID
 

@@ -27,7 +27,7 @@ from activities.prompts.files import system_prompts
 from cli.connection import CONNECT_SECONDS, configured_target
 from cli.diagnosis import Check, Mark
 from cli.endpoint import masked, models, worker_endpoint
-from cli.exits import Code, Exit
+from cli.exits import Code
 from cli.kept import kept
 from cli.options import Embedded
 from cli.screen.streams import OUT, Safe
@@ -36,7 +36,7 @@ from deployment.address import address_of
 from deployment.embedded.server import SEARCH_ATTRIBUTES, binary
 from deployment.pollers import Poller, pollers, waiting
 from deployment.served import in_words, queue_of
-from deployment.settings import HOME, Settings
+from deployment.settings import HOME, BadSettings, Settings
 from deployment.temporal import Target, Unreachable, connect
 from intake.launch import search_attributes_of
 from orchestrator import __version__
@@ -116,8 +116,8 @@ async def server(settings: Settings, only_embedded: bool) -> AsyncIterator[Check
             binary()
             yield Check("server", "embedded", "ok", "not running; the first command starts it")
             return
-    except Exit as stop:
-        yield Check("server", "own", "bad", str(stop))
+    except BadSettings as error:
+        yield Check("server", "own", "bad", str(error))
         return
     except embedded.EmbeddedError as error:
         yield Check("server", "embedded", "bad", str(error))

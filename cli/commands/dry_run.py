@@ -6,11 +6,11 @@ import asyncio
 
 from cli import outcome
 from cli.commands import approval, steering
-from cli.connection import Connection
 from cli.exits import Code
 from cli.follow import Lines, watch
 from cli.screen.preview import preview
 from cli.screen.streams import OUT, Safe, put_json, say
+from intake.connection import Connection
 from intake.launch import login
 from orchestrator.contracts import Order
 from orchestrator.view import RunView

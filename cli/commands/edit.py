@@ -18,7 +18,7 @@ from urllib.parse import quote
 import typer
 
 from cli.commands import steering
-from cli.connection import Connection, connected
+from cli.connection import connected
 from cli.exits import Code, Exit
 from cli.options import Embedded, OpenRunId
 from cli.screen.preview import preview
@@ -27,6 +27,8 @@ from cli.screen.waiting import price
 from deployment.embedded import StateDir
 from deployment.settings import Settings
 from intake import plans
+from intake.connection import Connection
+from intake.refusal import Refused
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Order, Plan
 from orchestrator.money.preview import predict
 from orchestrator.rules import planning
@@ -56,7 +58,7 @@ class Waiting:
         return self.state.run_id
 
     def checked(self, plan: Plan, where: str) -> Plan:
-        """The same plan; Exit, naming `where`, lists everything that is wrong with it."""
+        """The same plan; Refused, naming `where`, lists everything that is wrong with it."""
         names = [each.name for each in self.state.brief.inputs]
         wrong = plans.problems(plan, self.state.brief.roles, names, HARD_SUBTASK_LIMIT)
         if wrong:
@@ -105,9 +107,9 @@ async def run(connection: Connection, run_id: str, file: Path | None, *, yes: bo
             say(f"{run_id}: the plan is unchanged; nothing was sent.")
         else:
             await steering.run(connection, run_id, "edit", Order(plan=changed))
-    except Exit as stop:
+    except Exit as ended:
         kept = "" if file else f"\nYour text is in {text}; the next edit of {run_id} opens it again"
-        raise Exit(f"{stop}{kept}", stop.code) from stop
+        raise Exit(f"{ended}{kept}", ended.code) from ended
     if not file:
         # With whatever the editor has left beside it.
         shutil.rmtree(text.parent, ignore_errors=True)
@@ -131,9 +133,9 @@ async def _decided(waiting: Waiting, text: Path, *, given: bool, yes: bool) -> P
             await asyncio.to_thread(_open_editor, text)
         try:
             plan = waiting.checked(plans.read(text, "--plan" if given else "the plan in"), where)
-        except Exit as mistakes:
+        except Refused as mistakes:
             if given or not await _again(mistakes):
-                raise Exit(f"{mistakes}\nNothing was sent", mistakes.code) from mistakes
+                raise Exit(f"{mistakes}\nNothing was sent") from mistakes
             continue
         if plan == waiting.plan:
             return None
@@ -194,7 +196,7 @@ def _opened(connection: Connection, waiting: Waiting) -> Path:
     return file
 
 
-async def _again(mistakes: Exit) -> bool:
+async def _again(mistakes: Refused) -> bool:
     """Whether the person wants to correct them; nobody can be asked: no."""
     if not at_terminal():
         return False

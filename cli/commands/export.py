@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from temporalio.service import RPCError, RPCStatusCode
 
-from cli.connection import Connection, connected
+from cli.connection import connected
 from cli.exits import Code, Exit
 from cli.options import Embedded, RunId, check_file
 from cli.reading import no_such_run
@@ -17,6 +17,7 @@ from cli.screen.report import write_whole
 from cli.screen.streams import put_json, say
 from deployment.replay import export
 from deployment.settings import Settings
+from intake.connection import Connection
 from orchestrator.text import for_json
 
 

@@ -14,9 +14,8 @@ import typer
 
 from activities.catalogue import Catalogue
 from cli import outcome
-from cli.commands.run import approval_when, endpoint_known, say_what_is_sent
 from cli.commands.watch import to_the_end
-from cli.connection import Connection, connected
+from cli.connection import connected
 from cli.exits import Exit
 from cli.follow import look_at
 from cli.options import (
@@ -32,10 +31,12 @@ from cli.options import (
     check_out,
 )
 from cli.screen.streams import at_terminal, say
+from cli.starting import approval_when, endpoint_known, say_what_is_sent, started
 from deployment.settings import Settings
 from intake import plans
+from intake.connection import Connection
 from intake.goals import limits_of
-from intake.launch import check_id, goal_of_run, launch
+from intake.launch import check_id, goal_of_run
 from orchestrator.contracts import (
     HARD_SUBTASK_LIMIT,
     Approval,
@@ -131,8 +132,9 @@ async def run(connection: Connection, run_id: str, change: Change, arguments: Ar
             "requester": "",
         }
     )
-    say_what_is_sent(wanted, endpoint_known(connection))
-    fresh = await launch(connection, wanted, arguments.run_id)
+    where = endpoint_known(connection.settings, embedded=connection.target.embedded)
+    say_what_is_sent(wanted, where)
+    fresh = await started(connection, wanted, arguments.run_id)
     say(f"A fork of {run_id}. {_told(wanted)}")
     return await to_the_end(connection, fresh, as_json=arguments.as_json, out=arguments.out)
 
@@ -155,7 +157,7 @@ async def _finished(connection: Connection, run_id: str) -> tuple[Goal, Report]:
 def forked(goal: Goal, report: Report, change: Change) -> Goal:
     """The same goal with the changed plan and the findings that the change leaves standing.
 
-    Exit lists every mistake in the changed plan.
+    Refused lists every mistake in the changed plan.
     """
     plan = _changed(_kept_plan(report), change)
     names = [each.name for each in goal.inputs]

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from rich.text import Text
 from temporalio.client import WorkflowExecution
 
-from cli.connection import Connection, connected
+from cli.connection import connected
 from cli.exits import Code
 from cli.options import AsJson, Embedded
 from cli.reading import Reader
 from cli.screen.streams import OUT, put_json, say
 from cli.screen.waiting import Reminder, reminders
 from deployment.settings import Settings
+from intake.connection import Connection
 from intake.launch import RUNS, search_attributes_of
 from orchestrator.text import for_terminal
 

@@ -14,12 +14,13 @@ import typer
 from rich.cells import cell_len, set_cell_size
 from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
 
-from cli.connection import Connection, connected
+from cli.connection import connected
 from cli.exits import Code
 from cli.invocation import STARTER
 from cli.options import AsJson, Embedded
 from cli.screen.streams import OUT, put, put_json, say
 from deployment.settings import Settings
+from intake.connection import Connection
 from intake.launch import MEMO_DRY, MEMO_TITLE, RUNS
 from orchestrator.text import for_terminal
 from orchestrator.views.amounts import at_most, seconds

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from cli.commands import steering
-from cli.connection import Connection, connected
+from cli.connection import connected
 from cli.exits import Exit
 from cli.options import Embedded, OpenRunId, RaisedLimits
 from cli.screen.streams import say
 from deployment.settings import Settings
+from intake.connection import Connection
 from intake.goals import limits_of
 from orchestrator.contracts import Limits, Order
 from orchestrator.rules.steering import CAPS

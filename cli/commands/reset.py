@@ -21,7 +21,7 @@ from temporalio.client import (
 )
 from temporalio.service import RPCError, RPCStatusCode
 
-from cli.connection import Connection, connected
+from cli.connection import connected
 from cli.exits import Code, Exit
 from cli.invocation import STARTER, to_type
 from cli.options import Embedded, OpenRunId
@@ -30,6 +30,7 @@ from cli.screen.streams import ERR, Safe, ask, at_terminal, say, typed
 from deployment import undoing
 from deployment.settings import Settings
 from deployment.undoing import Fault, Undoing
+from intake.connection import Connection
 from intake.launch import login
 from orchestrator.contracts import Lost, Undone
 from orchestrator.money.ledger import Amount, Ledger

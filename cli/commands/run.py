@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,7 @@ import typer
 from activities.catalogue import Catalogue
 from cli.commands import dry_run
 from cli.commands.watch import to_the_end
-from cli.connection import Connection, configured_target, connected
+from cli.connection import configured_target, connected
 from cli.exits import Exit
 from cli.options import (
     Approve,
@@ -36,15 +35,12 @@ from cli.options import (
     check_out,
 )
 from cli.screen.streams import at_terminal, say, typed
-from deployment.address import address_of
+from cli.starting import approval_when, endpoint_known, say_what_is_sent, started
 from deployment.settings import Settings
-from intake.goals import Asked, approval_of, endpoint_of, goal_of
-from intake.launch import check_id, launch
+from intake.connection import Connection
+from intake.goals import Wish, goal_of
+from intake.launch import check_id
 from orchestrator.contracts import Approval, Goal
-from orchestrator.views.amounts import money
-
-ASK_ABOVE = Approval(when="above", dollars=Decimal("0.50"))
-"""In a terminal; elsewhere nobody could answer."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,7 @@ def command(
     when = approval_when(approval, yes=yes, terminal=at_terminal())
     if dry:
         when = Approval(when="always")
-    asked = Asked(
+    wish = Wish(
         goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced,
         when, ask_people, wait_for_raise,
     )  # fmt: skip
@@ -102,36 +98,9 @@ def command(
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)
-    wanted = asyncio.run(goal_of(asked, Catalogue.load(), settings, embedded=ours))
-    where = address_of(endpoint_of(settings)) if ours else "the worker's endpoint"
-    say_what_is_sent(wanted, where)
+    wanted = asyncio.run(goal_of(wish, Catalogue.load(), settings, embedded=ours))
+    say_what_is_sent(wanted, endpoint_known(settings, embedded=ours))
     return asyncio.run(_connected_run(settings, wanted, arguments, embedded))
-
-
-def approval_when(text: str, *, yes: bool, terminal: bool) -> Approval:
-    """When the plan is shown first: as was said; else above $0.50 if somebody can answer."""
-    if yes and text:
-        raise Exit("give either --yes or --approval")
-    return approval_of(text, ASK_ABOVE if terminal and not yes else Approval())
-
-
-def endpoint_known(connection: Connection) -> str:
-    """Where the models of a run are, as far as this shell knows."""
-    if connection.target.embedded:
-        return endpoint_of(connection.settings)
-    return "the worker's endpoint"
-
-
-def say_what_is_sent(goal: Goal, endpoint: str) -> None:
-    """What a run that asks models may spend and send; nothing for one that does not."""
-    if not goal.use_models:
-        return
-    sent = ", ".join(
-        each.name if each.kind == "text" else f"{each.name} ({each.value})" for each in goal.inputs
-    )
-    most = money(goal.limits.dollars)
-    say(f"Models at {endpoint} are asked; at most {most} is spent.")
-    say(f"Sent there: the goal{', and what they need of your inputs: ' + sent if sent else ''}.")
 
 
 async def _connected_run(
@@ -143,7 +112,7 @@ async def _connected_run(
 
 async def run(connection: Connection, goal: Goal, arguments: Arguments) -> int:
     """Start and follow to the end; the exit code of what came out."""
-    run_id = await launch(connection, goal, arguments.run_id, dry=arguments.dry)
+    run_id = await started(connection, goal, arguments.run_id, dry=arguments.dry)
     if arguments.dry:
         return await dry_run.finish(
             connection, run_id, as_json=arguments.as_json, full=arguments.full

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cli import outcome
-from cli.connection import Connection, connected
+from cli.connection import connected
 from cli.exits import Code, Exit
 from cli.options import AsJson, Embedded, Full, OutFile, RunId, SubtaskId, check_out
 from cli.reading import Reader
@@ -15,6 +15,7 @@ from cli.screen.board import board
 from cli.screen.report import show_finding
 from cli.screen.streams import OUT, put_json, say, say_all
 from deployment.settings import Settings
+from intake.connection import Connection
 from orchestrator.views.reporting import report
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from activities.catalogue import Catalogue
-from cli.commands.run import endpoint_known, say_what_is_sent
-from cli.connection import Connection, configured_target, connected
+from cli.connection import configured_target, connected
 from cli.exits import Code
 from cli.invocation import to_type
 from cli.options import (
@@ -24,9 +23,11 @@ from cli.options import (
     WaitForRaise,
 )
 from cli.screen.streams import put, say, say_all
+from cli.starting import endpoint_known, say_what_is_sent, started
 from deployment.settings import Settings
-from intake.goals import Asked, approval_of, goal_of
-from intake.launch import check_id, launch
+from intake.connection import Connection
+from intake.goals import Wish, approval_of, goal_of
+from intake.launch import check_id
 from orchestrator.contracts import Approval, Goal
 from orchestrator.views.amounts import money
 
@@ -48,14 +49,14 @@ def command(
     """Start a run and print its id on stdout; the run finishes by itself."""
     settings = Settings()
     when = approval_of(approval, Approval())
-    asked = Asked(
+    wish = Wish(
         goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced,
         when, ask_people, wait_for_raise,
     )  # fmt: skip
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)
-    wanted = asyncio.run(goal_of(asked, Catalogue.load(), settings, embedded=ours))
+    wanted = asyncio.run(goal_of(wish, Catalogue.load(), settings, embedded=ours))
     return asyncio.run(_connected_run(settings, wanted, check_id(run_id), embedded))
 
 
@@ -66,11 +67,12 @@ async def _connected_run(settings: Settings, goal: Goal, run_id: str, embedded: 
 
 async def run(connection: Connection, goal: Goal, run_id: str) -> int:
     """Start and return; the id alone on stdout, for scripts."""
-    say_what_is_sent(goal, endpoint_known(connection))
-    started = await launch(connection, goal, run_id)
-    put(started)
-    say_all(_waits(goal, started))
-    say(f"Watch it with: {to_type('watch', started)}", "dim")
+    where = endpoint_known(connection.settings, embedded=connection.target.embedded)
+    say_what_is_sent(goal, where)
+    fresh = await started(connection, goal, run_id)
+    put(fresh)
+    say_all(_waits(goal, fresh))
+    say(f"Watch it with: {to_type('watch', fresh)}", "dim")
     return Code.COMPLETE
 
 

@@ -18,13 +18,14 @@ from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from cli.connection import Connection, connected
+from cli.connection import connected
 from cli.exits import Code, Exit
 from cli.invocation import STARTER, to_type
 from cli.options import Embedded, OpenRunId, SubtaskId, Why
 from cli.reading import Reader, no_such_run
 from cli.screen.streams import say
 from deployment.settings import Settings
+from intake.connection import Connection
 from intake.files import read_text
 from intake.launch import login
 from orchestrator.contracts import Order, Tier

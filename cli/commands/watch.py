@@ -7,15 +7,16 @@ from pathlib import Path
 
 from cli import outcome
 from cli.commands import approval
-from cli.connection import Connection, connected
+from cli.connection import connected
 from cli.exits import Code
 from cli.follow import look_at, progress, watch
 from cli.invocation import to_type
 from cli.options import AsJson, Embedded, OutFile, RunId, check_out
 from cli.reading import Look
 from cli.screen.streams import ERR, at_terminal, say
+from cli.starting import announce
 from deployment.settings import Settings
-from intake.launch import announce
+from intake.connection import Connection
 
 
 def command(

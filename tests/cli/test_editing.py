@@ -11,10 +11,11 @@ from cli.commands import (
     edit,
     steering,
 )
-from cli.connection import Connection
 from cli.exits import Code, Exit
 from conftest import Runs
 from intake import plans
+from intake.connection import Connection
+from intake.refusal import Refused
 from orchestrator.contracts import Order
 from scripted import ready, subtask, synthesizes, works
 from steered import report_of, script, waiting
@@ -140,5 +141,5 @@ def test_a_plan_survives_being_written_and_read_as_yaml(tmp_path: Path) -> None:
     file.write_text(plans.as_yaml(plan))
     assert plans.read(file) == plan
     file.write_text("subtasks: [")
-    with pytest.raises(Exit, match="not YAML: line 1"):
+    with pytest.raises(Refused, match="not YAML: line 1"):
         plans.read(file)

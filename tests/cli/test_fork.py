@@ -14,11 +14,12 @@ from cli.commands import (
     steering,
     watch,
 )
-from cli.connection import Connection
 from cli.exits import Code, Exit
 from cli.invocation import STARTER
 from conftest import Runs, seen
+from intake.connection import Connection
 from intake.goals import limits_of
+from intake.refusal import Refused
 from orchestrator.contracts import (
     Approval,
     Finding,
@@ -130,7 +131,7 @@ async def test_only_what_is_over_can_be_forked_and_only_in_what_it_has(
         await report_of(connection, "cli-unforked")
         with pytest.raises(Exit, match="no subtask 't9'; known: t1, t2"):
             await fork.run(connection, "cli-unforked", fork.Change("t9"), arguments("x"))
-        with pytest.raises(Exit, match="unknown role 'wizard'"):
+        with pytest.raises(Refused, match="unknown role 'wizard'"):
             change = fork.Change("t1", role="wizard")
             await fork.run(connection, "cli-unforked", change, arguments("x"))
 

@@ -21,6 +21,7 @@ from cli.options import check_out
 from deployment.reading import DEPTH, NotPlain, from_json, from_yaml
 from intake import plans
 from intake.files import read_text
+from intake.refusal import Refused
 from orchestrator.contracts import Plan
 
 BOMB = "a: &a [x, x]\n" + "".join(
@@ -152,7 +153,7 @@ def odd_files(folder: Path) -> dict[str, str]:
 def test_a_file_that_is_none_is_refused_in_one_line_and_never_waited_for(tmp_path: Path) -> None:
     for path, why in odd_files(tmp_path).items():
         for read in (lambda path: read_text(path, "--file"), plans.read):
-            with pytest.raises(Exit) as refused:
+            with pytest.raises(Refused) as refused:
                 read(Path(path))
             assert why in str(refused.value) and "\n" not in str(refused.value), path
 

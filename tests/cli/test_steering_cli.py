@@ -22,10 +22,11 @@ from cli.commands import (
     steering,
     watch,
 )
-from cli.connection import Connection
 from cli.exits import Code, Exit
 from cli.invocation import STARTER
+from cli.starting import approval_when
 from conftest import Runs
+from intake.connection import Connection
 from intake.goals import limits_of
 from intake.launch import goal_of_run
 from orchestrator.contracts import (
@@ -267,7 +268,7 @@ async def test_a_dry_run_shows_the_price_pays_the_planning_alone_and_leaves_noth
 def test_a_dear_plan_is_asked_about_where_somebody_can_answer_unless_told_otherwise(
     text: str, yes: bool, terminal: bool, expected: Approval
 ) -> None:
-    assert run.approval_when(text, yes=yes, terminal=terminal) == expected
+    assert approval_when(text, yes=yes, terminal=terminal) == expected
 
 
 async def test_completion_knows_runs_and_their_subtasks(

@@ -12,10 +12,10 @@ import pytest
 from activities.catalogue import Catalogue, PlaybookFile, Role
 from activities.preparation import INPUT_BYTES
 from cli.commands import export
-from cli.connection import Connection
-from cli.exits import Exit
 from deployment.settings import Settings
-from intake.goals import Asked, goal_of
+from intake.connection import Connection
+from intake.goals import Wish, goal_of
+from intake.refusal import Refused
 from orchestrator.contracts import Goal, Limits, RoleCard
 from scripted import plans, subtask
 
@@ -52,7 +52,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def asked(*inputs: str, **more: object) -> Goal:
-    wish = Asked(playbook="review", inputs=inputs, **more)  # type: ignore[arg-type]
+    wish = Wish(playbook="review", inputs=inputs, **more)  # type: ignore[arg-type]
     return asyncio.run(goal_of(wish, REVIEW, Settings(), embedded=True))
 
 
@@ -81,7 +81,7 @@ def test_a_playbook_needs_no_words_and_no_model_and_declares_its_inputs(reposito
 def test_an_input_that_does_not_fit_its_playbook_is_refused(
     inputs: tuple[str, ...], fragments: list[str]
 ) -> None:
-    with pytest.raises(Exit) as refusal:
+    with pytest.raises(Refused) as refusal:
         asked(*inputs)
     for fragment in fragments:
         assert fragment in str(refusal.value)
@@ -91,7 +91,7 @@ def test_an_input_that_does_not_fit_its_playbook_is_refused(
 def test_a_playbook_asks_models_only_when_told_to_and_only_with_an_endpoint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(Exit, match="leave out --models"):
+    with pytest.raises(Refused, match="leave out --models"):
         asked("repo=code", models=True)
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
     assert asked("repo=code", models=True).use_models is True
@@ -99,7 +99,7 @@ def test_a_playbook_asks_models_only_when_told_to_and_only_with_an_endpoint(
 
 def test_files_text_and_limits_of_a_free_form_goal_are_taken_as_given(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("Ship on Friday")
-    wish = Asked(
+    wish = Wish(
         text="Summarise",
         inputs=("notes=notes.md", "tone=text:dry = short"),
         limits=("dollars=0.25", "deadline_seconds=60"),
@@ -116,8 +116,8 @@ def test_files_text_and_limits_of_a_free_form_goal_are_taken_as_given(tmp_path: 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * (INPUT_BYTES + 1)])
 def test_a_file_that_no_run_could_read_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(content)
-    wish = Asked(text="Summarise", inputs=("notes=data",))
-    with pytest.raises(Exit, match="--input notes"):
+    wish = Wish(text="Summarise", inputs=("notes=data",))
+    with pytest.raises(Refused, match="--input notes"):
         asyncio.run(goal_of(wish, Catalogue(), Settings(), embedded=False))
 
 

@@ -18,13 +18,13 @@ from temporalio.exceptions import CancelledError
 from activities.asking.journal import FileJournal
 from bench.clients import outcome
 from cli.commands import cancel, reset, show, steering
-from cli.connection import Connection
 from cli.exits import Code, Exit
 from cli.reading import Reader
 from conftest import Handle, Runs, seen
 from deployment import undoing
 from deployment.storage import stored
 from driving import subtask as subtask_of
+from intake.connection import Connection
 from orchestrator.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone
 from orchestrator.events import Ask, Move, WasReset
 from orchestrator.rules import moves

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bench.clients import outcome
 from cli.commands import start
-from cli.connection import Connection
 from conftest import Runs, seen
+from intake.connection import Connection
 from orchestrator.contracts import (
     Approval,
     Goal,
