@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -48,6 +49,18 @@ first.
 
 OTHERWISE = ", or pass --embedded"
 """What a command can do without a server of one's own."""
+
+
+def with_connection(
+    settings: Settings, embedded: bool, do: Callable[[Connection], Coroutine[Any, Any, int]]
+) -> int:
+    """Do what a command does, with a connection for its length; its exit code."""
+
+    async def done() -> int:
+        async with connected(settings, embedded=embedded) as connection:
+            return await do(connection)
+
+    return asyncio.run(done())
 
 
 @asynccontextmanager

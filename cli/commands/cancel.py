@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
 from cli import outcome
 from cli.commands import steering
-from cli.connection import connected
+from cli.connection import with_connection
 from cli.exits import Code, Exit
 from cli.follow import progress, watch
 from cli.invocation import to_type
@@ -24,15 +22,16 @@ from orchestrator.contracts import Order
 
 def command(run_id: OpenRunId, subtask: SubtaskId = "", embedded: Embedded = False) -> int:
     """End a run early, or one subtask of it; returns when every call in flight has settled."""
-    return asyncio.run(_connected_run(Settings(), run_id, subtask, embedded))
-
-
-async def _connected_run(settings: Settings, run_id: str, subtask: str, embedded: bool) -> int:
-    async with connected(settings, embedded=embedded) as connection:
-        if subtask:
-            order = Order(subtask_id=subtask)
-            return await steering.run(connection, run_id, "cancel_subtask", order)
-        return await run(connection, run_id)
+    order = Order(subtask_id=subtask)
+    return with_connection(
+        Settings(),
+        embedded,
+        lambda connection: (
+            steering.run(connection, run_id, "cancel_subtask", order)
+            if subtask
+            else run(connection, run_id)
+        ),
+    )
 
 
 async def run(connection: Connection, run_id: str) -> int:

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import typer
 
 from cli.commands import steering
-from cli.connection import connected
+from cli.connection import with_connection
 from cli.exits import Code, Exit
 from cli.options import Embedded, OpenRunId
 from cli.screen.preview import preview
@@ -84,14 +84,9 @@ def command(
     embedded: Embedded = False,
 ) -> int:
     """Change the plan that a run waits with: see the difference and the new price, then run it."""
-    return asyncio.run(_connected_run(Settings(), run_id, plan, yes, embedded))
-
-
-async def _connected_run(
-    settings: Settings, run_id: str, file: Path | None, yes: bool, embedded: bool
-) -> int:
-    async with connected(settings, embedded=embedded) as connection:
-        return await run(connection, run_id, file, yes=yes)
+    return with_connection(
+        Settings(), embedded, lambda connection: run(connection, run_id, plan, yes=yes)
+    )
 
 
 async def run(connection: Connection, run_id: str, file: Path | None, *, yes: bool = False) -> int:

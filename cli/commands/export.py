@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from temporalio.service import RPCError, RPCStatusCode
 
-from cli.connection import connected
+from cli.connection import with_connection
 from cli.exits import Code, Exit
 from cli.options import Embedded, RunId, check_file
 from cli.reading import no_such_run
@@ -29,12 +28,8 @@ def command(
     embedded: Embedded = False,
 ) -> int:
     """Write a run's history with every payload inside, for `replay` and for bug reports."""
-    return asyncio.run(_connected_run(Settings(), run_id, check_file(out), embedded))
-
-
-async def _connected_run(settings: Settings, run_id: str, out: Path | None, embedded: bool) -> int:
-    async with connected(settings, embedded=embedded) as connection:
-        return await run(connection, run_id, out)
+    path = check_file(out)
+    return with_connection(Settings(), embedded, lambda connection: run(connection, run_id, path))
 
 
 async def run(connection: Connection, run_id: str, out: Path | None) -> int:

@@ -4,7 +4,6 @@ taken over and paid nothing.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ import typer
 from activities.catalogue import Catalogue
 from cli import outcome
 from cli.commands.watch import to_the_end
-from cli.connection import connected
+from cli.connection import with_connection
 from cli.exits import Exit
 from cli.follow import look_at
 from cli.options import (
@@ -110,14 +109,9 @@ def command(
         as_json,
         check_out(out),
     )
-    return asyncio.run(_connected_run(Settings(), run_id, change, arguments, embedded))
-
-
-async def _connected_run(
-    settings: Settings, run_id: str, change: Change, arguments: Arguments, embedded: bool
-) -> int:
-    async with connected(settings, embedded=embedded) as connection:
-        return await run(connection, run_id, change, arguments)
+    return with_connection(
+        Settings(), embedded, lambda connection: run(connection, run_id, change, arguments)
+    )
 
 
 async def run(connection: Connection, run_id: str, change: Change, arguments: Arguments) -> int:

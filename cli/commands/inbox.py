@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rich.text import Text
 from temporalio.client import WorkflowExecution
 
-from cli.connection import connected
+from cli.connection import with_connection
 from cli.exits import Code
 from cli.options import AsJson, Embedded
 from cli.reading import Reader
@@ -37,12 +37,7 @@ class Asking:
 
 def command(as_json: AsJson = False, embedded: Embedded = False) -> int:
     """List the runs that wait for a person: what each asks, and the command that answers it."""
-    return asyncio.run(_connected_run(Settings(), as_json, embedded))
-
-
-async def _connected_run(settings: Settings, as_json: bool, embedded: bool) -> int:
-    async with connected(settings, embedded=embedded) as connection:
-        return await run(connection, as_json)
+    return with_connection(Settings(), embedded, lambda connection: run(connection, as_json))
 
 
 async def run(connection: Connection, as_json: bool) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +13,7 @@ import typer
 from rich.cells import cell_len, set_cell_size
 from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
 
-from cli.connection import connected
+from cli.connection import with_connection
 from cli.exits import Code
 from cli.invocation import STARTER
 from cli.options import AsJson, Embedded
@@ -64,12 +63,7 @@ def command(
     embedded: Embedded = False,
 ) -> int:
     """List the runs, newest first."""
-    return asyncio.run(_connected_run(Settings(), most, as_json, embedded))
-
-
-async def _connected_run(settings: Settings, most: int, as_json: bool, embedded: bool) -> int:
-    async with connected(settings, embedded=embedded) as connection:
-        return await run(connection, most, as_json)
+    return with_connection(Settings(), embedded, lambda connection: run(connection, most, as_json))
 
 
 async def run(connection: Connection, most: int, as_json: bool) -> int:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from cli.commands import steering
-from cli.connection import connected
+from cli.connection import with_connection
 from cli.exits import Exit
 from cli.options import Embedded, OpenRunId, RaisedLimits
 from cli.screen.streams import say
@@ -25,12 +23,7 @@ def command(run_id: OpenRunId, limits: RaisedLimits, embedded: Embedded = False)
     fixed = sorted(given.model_fields_set - set(CAPS))
     if fixed:
         raise Exit(f"--limits: {', '.join(fixed)} cannot be raised; {', '.join(CAPS)} can")
-    return asyncio.run(_connected_run(Settings(), run_id, given, embedded))
-
-
-async def _connected_run(settings: Settings, run_id: str, given: Limits, embedded: bool) -> int:
-    async with connected(settings, embedded=embedded) as connection:
-        return await run(connection, run_id, given)
+    return with_connection(Settings(), embedded, lambda connection: run(connection, run_id, given))
 
 
 async def run(connection: Connection, run_id: str, given: Limits) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -21,7 +20,7 @@ from temporalio.client import (
 )
 from temporalio.service import RPCError, RPCStatusCode
 
-from cli.connection import connected
+from cli.connection import with_connection
 from cli.exits import Code, Exit
 from cli.invocation import STARTER, to_type
 from cli.options import Embedded, OpenRunId
@@ -70,14 +69,9 @@ def command(
 
     Shows why, what would be asked again and what that had cost, and asks before it does it.
     """
-    return asyncio.run(_connected_run(Settings(), run_id, event, yes, embedded))
-
-
-async def _connected_run(
-    settings: Settings, run_id: str, event: int, yes: bool, embedded: bool
-) -> int:
-    async with connected(settings, embedded=embedded) as connection:
-        return await run(connection, run_id, event, yes=yes)
+    return with_connection(
+        Settings(), embedded, lambda connection: run(connection, run_id, event, yes=yes)
+    )
 
 
 async def run(connection: Connection, run_id: str, event: int, *, yes: bool) -> int:

@@ -13,7 +13,7 @@ import typer
 from activities.catalogue import Catalogue
 from cli.commands import dry_run
 from cli.commands.watch import to_the_end
-from cli.connection import configured_target, connected
+from cli.connection import configured_target, with_connection
 from cli.exits import Exit
 from cli.options import (
     Approve,
@@ -100,14 +100,9 @@ def command(
         configured_target(settings)
     wanted = asyncio.run(goal_of(wish, Catalogue.load(), settings, embedded=ours))
     say_what_is_sent(wanted, endpoint_known(settings, embedded=ours))
-    return asyncio.run(_connected_run(settings, wanted, arguments, embedded))
-
-
-async def _connected_run(
-    settings: Settings, goal: Goal, arguments: Arguments, embedded: bool
-) -> int:
-    async with connected(settings, embedded=embedded) as connection:
-        return await run(connection, goal, arguments)
+    return with_connection(
+        settings, embedded, lambda connection: run(connection, wanted, arguments)
+    )
 
 
 async def run(connection: Connection, goal: Goal, arguments: Arguments) -> int:

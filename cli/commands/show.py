@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cli import outcome
-from cli.connection import connected
+from cli.connection import with_connection
 from cli.exits import Code, Exit
 from cli.options import AsJson, Embedded, Full, OutFile, RunId, SubtaskId, check_out
 from cli.reading import Reader
@@ -32,24 +31,16 @@ def command(
     """
     if subtask and out is not None:
         raise Exit("--out writes the report of a run; leave out the subtask, or --out")
-    return asyncio.run(
-        _connected_run(Settings(), run_id, subtask, as_json, check_out(out), full, embedded)
+    path = check_out(out)
+    return with_connection(
+        Settings(),
+        embedded,
+        lambda connection: (
+            run_finding(connection, run_id, subtask, as_json)
+            if subtask
+            else run(connection, run_id, as_json, path, full=full)
+        ),
     )
-
-
-async def _connected_run(
-    settings: Settings,
-    run_id: str,
-    subtask: str,
-    as_json: bool,
-    out: Path | None,
-    full: bool,
-    embedded: bool,
-) -> int:
-    async with connected(settings, embedded=embedded) as connection:
-        if subtask:
-            return await run_finding(connection, run_id, subtask, as_json)
-        return await run(connection, run_id, as_json, out, full=full)
 
 
 async def run_finding(connection: Connection, run_id: str, subtask: str, as_json: bool) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from activities.catalogue import Catalogue
-from cli.connection import configured_target, connected
+from cli.connection import configured_target, with_connection
 from cli.exits import Code
 from cli.invocation import to_type
 from cli.options import (
@@ -57,12 +57,8 @@ def command(
     if not ours:
         configured_target(settings)
     wanted = asyncio.run(goal_of(wish, Catalogue.load(), settings, embedded=ours))
-    return asyncio.run(_connected_run(settings, wanted, check_id(run_id), embedded))
-
-
-async def _connected_run(settings: Settings, goal: Goal, run_id: str, embedded: bool) -> int:
-    async with connected(settings, embedded=embedded) as connection:
-        return await run(connection, goal, run_id)
+    known = check_id(run_id)
+    return with_connection(settings, embedded, lambda connection: run(connection, wanted, known))
 
 
 async def run(connection: Connection, goal: Goal, run_id: str) -> int:

@@ -18,7 +18,7 @@ from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from cli.connection import connected
+from cli.connection import with_connection
 from cli.exits import Code, Exit
 from cli.invocation import STARTER, to_type
 from cli.options import Embedded, OpenRunId, SubtaskId, Why
@@ -126,18 +126,16 @@ def command_of(row: Callable[..., Order]) -> Callable[..., int]:
     ]
 
     def command(run_id: str, embedded: bool, **options: Any) -> int:
-        return asyncio.run(_connected(run_id, row.__name__, row(**options), embedded))
+        order = row(**options)
+        return with_connection(
+            Settings(), embedded, lambda connection: run(connection, run_id, row.__name__, order)
+        )
 
     command.__doc__ = row.__doc__
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     # typer reads a command's options from its signature.
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return command
-
-
-async def _connected(run_id: str, update: str, order: Order, embedded: bool) -> int:
-    async with connected(Settings(), embedded=embedded) as connection:
-        return await run(connection, run_id, update, order)
 
 
 async def run(connection: Connection, run_id: str, update: str, order: Order) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cli import outcome
 from cli.commands import approval
-from cli.connection import connected
+from cli.connection import with_connection
 from cli.exits import Code
 from cli.follow import look_at, progress, watch
 from cli.invocation import to_type
@@ -23,14 +23,10 @@ def command(
     run_id: RunId, as_json: AsJson = False, out: OutFile = None, embedded: Embedded = False
 ) -> int:
     """Follow a run to its end and print its report; a plan that waits can be approved here."""
-    return asyncio.run(_connected_run(Settings(), run_id, as_json, check_out(out), embedded))
-
-
-async def _connected_run(
-    settings: Settings, run_id: str, as_json: bool, out: Path | None, embedded: bool
-) -> int:
-    async with connected(settings, embedded=embedded) as connection:
-        return await run(connection, run_id, as_json, out)
+    path = check_out(out)
+    return with_connection(
+        Settings(), embedded, lambda connection: run(connection, run_id, as_json, path)
+    )
 
 
 async def run(connection: Connection, run_id: str, as_json: bool, out: Path | None) -> int:
