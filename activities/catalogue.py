@@ -22,6 +22,7 @@ from deployment.reading import NotPlain, from_yaml
 from deployment.settings import HOME
 from deployment.unread import unread
 from orchestrator.contracts import Effort, InputKind, Plan, PlaybookCard, RoleCard, RoleTier
+from orchestrator.mistakes import mistakes
 
 Inherit = Literal["inherit"]
 ONLY_SHOWN = {"color"}
@@ -309,8 +310,5 @@ def _read_playbook(path: Path) -> PlaybookFile:
 
 def _mistakes(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        return "; ".join(
-            f"{'.'.join(str(part) for part in mistake['loc'])}: {mistake['msg']}"
-            for mistake in error.errors()
-        )
+        return "; ".join(mistakes(error))
     return " ".join(str(error).split())

@@ -39,9 +39,9 @@ from deployment.embedded import EmbeddedError
 from deployment.settings import BadSettings, Settings
 from deployment.storage import PayloadLost
 from deployment.temporal import Unreachable
-from intake.plans import lower
 from intake.refusal import Refused
 from orchestrator.errors import BlobLost
+from orchestrator.mistakes import as_rest
 from orchestrator.text import for_terminal
 
 PROGRAM = "starter.py"
@@ -171,5 +171,5 @@ def _settings(error: ValidationError) -> str:
     for mistake in error.errors(include_input=False):
         name = str(mistake["loc"][0])
         variable = Settings.variable(name) if name in Settings.model_fields else name
-        wrong.append(f"{variable}: {lower(mistake['msg'].removeprefix('Value error, '))}")
+        wrong.append(f"{variable}: {as_rest(mistake['msg'].removeprefix('Value error, '))}")
     return f"settings: {'; '.join(wrong)}; correct the environment or .env"

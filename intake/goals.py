@@ -25,6 +25,7 @@ from orchestrator.contracts import (
     Limits,
     Plan,
 )
+from orchestrator.mistakes import as_rest
 from orchestrator.rules import graph
 from orchestrator.text import says_something
 
@@ -208,7 +209,7 @@ def limits_of(pairs: tuple[str, ...]) -> Limits:
         limits = Limits.model_validate(given)
     except ValidationError as error:
         wrong += [
-            f"{mistake['loc'][0]}={given[str(mistake['loc'][0])]}: {plans.lower(mistake['msg'])}"
+            f"{mistake['loc'][0]}={given[str(mistake['loc'][0])]}: {as_rest(mistake['msg'])}"
             for mistake in error.errors()
         ]
     if wrong:

@@ -16,6 +16,7 @@ from deployment.unread import unread
 from intake.files import read_text
 from intake.refusal import Refused
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Plan, RoleCard
+from orchestrator.mistakes import as_rest
 from orchestrator.rules import graph
 
 MOST_SHOWN = 100
@@ -105,9 +106,4 @@ _Readable.add_representer(str, _text)
 
 def _mistake(place: tuple[int | str, ...], message: str) -> str:
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-    return f"{path.lstrip('.') or 'the plan'}: {lower(message)}"
-
-
-def lower(message: str) -> str:
-    """A message of pydantic's as the rest of a sentence."""
-    return message[:1].lower() + message[1:]
+    return f"{path.lstrip('.') or 'the plan'}: {as_rest(message)}"

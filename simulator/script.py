@@ -28,6 +28,8 @@ from pydantic import (
     model_validator,
 )
 
+from orchestrator.mistakes import mistakes
+
 CALLS = {
     "subtasks": "plan",
     "changes": "replan",
@@ -159,8 +161,5 @@ def read_script(path: Path) -> Script:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ScriptError(f"script {str(path)!r} cannot be read: {error}") from error
     except ValidationError as error:
-        places = "; ".join(
-            f"{'.'.join(str(part) for part in mistake['loc']) or 'script'}: {mistake['msg']}"
-            for mistake in error.errors()
-        )
-        raise ScriptError(f"script {str(path)!r}: {places}") from error
+        wrong = "; ".join(mistakes(error, "script"))
+        raise ScriptError(f"script {str(path)!r}: {wrong}") from error
