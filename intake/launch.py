@@ -27,7 +27,7 @@ from intake.connection import Connection, Tell, require_worker
 from intake.refusal import Refused
 from intake.repositories import about, roots_of
 from orchestrator.contracts import Approval, Goal, Tier
-from orchestrator.text import PLAIN_ID, code_span, for_markdown
+from orchestrator.text import PLAIN_ID, code_span, for_markdown, inline
 from orchestrator.titles import title_of
 from orchestrator.views.amounts import money, seconds
 
@@ -144,10 +144,10 @@ def summary(title: str) -> str:
 
 def details(goal: Goal) -> str:
     """What the run was asked, as Markdown for the Web UI; literal inputs by size alone."""
-    lines = [f"**Goal.** {_inline(goal.text)}", ""]
+    lines = [f"**Goal.** {inline(goal.text)}", ""]
     for each in goal.inputs:
         shown = f"{len(each.value)} characters" if each.kind == "text" else code_span(each.value)
-        lines.append(f"- input **{_inline(each.name)}** ({each.kind}): {shown}")
+        lines.append(f"- input **{inline(each.name)}** ({each.kind}): {shown}")
     limits = goal.limits
     lines.append(
         f"- at most {for_markdown(money(limits.dollars))}, {limits.model_calls} model calls,"
@@ -156,10 +156,6 @@ def details(goal: Goal) -> str:
         else "- no model is asked"
     )
     return "\n".join(lines)
-
-
-def _inline(text: str) -> str:
-    return for_markdown(" ".join(text.split()))
 
 
 async def search_attributes_of(client: Client, namespace: str) -> tuple[str, ...]:

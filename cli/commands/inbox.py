@@ -19,7 +19,7 @@ from cli.screen.waiting import Reminder, reminders
 from deployment.settings import Settings
 from intake.connection import Connection
 from intake.launch import RUNS, search_attributes_of
-from orchestrator.text import for_terminal
+from orchestrator.text import one_line
 
 WAITING = "HoldfastWaiting"
 AT_ONCE = 10
@@ -84,11 +84,7 @@ def _show(asking: list[Asking]) -> None:
     if not asking:
         say("No run waits for a person.")
     for each in asking:
-        OUT.print(Text.assemble((_line(each.run_id), "bold"), f"  {_line(each.goal)}"))
+        OUT.print(Text.assemble((one_line(each.run_id), "bold"), f"  {one_line(each.goal)}"))
         for reminder in each.reminders:
-            OUT.print(Text(f"  ? {_line(reminder.text)}", style="yellow"), soft_wrap=True)
-            OUT.print(Text(f"    {_line(reminder.remedy)}", style="dim"), soft_wrap=True)
-
-
-def _line(text: str) -> str:
-    return for_terminal(" ".join(text.split()))
+            OUT.print(Text(f"  ? {one_line(reminder.text)}", style="yellow"), soft_wrap=True)
+            OUT.print(Text(f"    {one_line(reminder.remedy)}", style="dim"), soft_wrap=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from orchestrator.contracts import Finding, Remark, Report, Subtask
 from orchestrator.harmless import quoted
-from orchestrator.text import code_span, for_json, for_markdown
+from orchestrator.text import code_span, for_json, inline
 from orchestrator.views.amounts import at_most, seconds
 
 MOST_SOURCE_CHARACTERS = 1_000
@@ -28,10 +28,10 @@ def section(report: Report, finding: Finding) -> str:
     report's answer word for word is not said twice.
     """
     subtask = subtask_of(report, finding.subtask_id)
-    heading = f"### {_inline(finding.subtask_id)} · {_inline(subtask.title)}"
+    heading = f"### {inline(finding.subtask_id)} · {inline(subtask.title)}"
     parts = [heading, facts(finding, subtask)]
     said = any(gap.subtask_id == finding.subtask_id for gap in report.gaps)
-    why = [] if said or not finding.why else [_inline(finding.why)]
+    why = [] if said or not finding.why else [inline(finding.why)]
     listed = [*why, *tries(finding), *_sources(finding)]
     parts += ["\n".join(f"- {line}" for line in listed)] if listed else []
     text = _text(finding)
@@ -65,11 +65,11 @@ def subtask_of(report: Report, subtask_id: str) -> Subtask:
 
 def facts(finding: Finding, subtask: Subtask) -> str:
     """Status, role, model, confidence, price and time in a line."""
-    parts = [f"**{finding.status}**", _inline(who(finding, subtask))]
+    parts = [f"**{finding.status}**", inline(who(finding, subtask))]
     if finding.reused_from:
         parts.append(f"taken over from run {code_span(finding.reused_from)}")
     if finding.model:
-        parts.append(_inline(finding.model))
+        parts.append(inline(finding.model))
         # What a tool says of itself is how much it could read: its text says that in numbers. And
         # of what was never finished nobody said how sure it is.
         if finding.status == "complete":
@@ -110,20 +110,20 @@ def tries(finding: Finding) -> Iterator[str]:
     """Each try with its verdict and the reason, and each call without an answer with its price."""
     for each in finding.tries:
         tier = "" if each.tier == "none" else f" on {each.tier}"
-        why = f": {_inline(each.why)}" if each.why else ""
+        why = f": {inline(each.why)}" if each.why else ""
         known = each.dollars is not None and not finding.reused_from
         cost = f", {at_most(each.dollars, each.assumed)}" if known else ""
-        by = f" by {_inline(each.role)}, the fallback," if each.role else ""
-        yield f"try {each.number}{by}{tier}, {_inline(each.verdict.replace('_', ' '))}{cost}{why}"
+        by = f" by {inline(each.role)}, the fallback," if each.role else ""
+        yield f"try {each.number}{by}{tier}, {inline(each.verdict.replace('_', ' '))}{cost}{why}"
     for call in finding.unanswered:
         cost = "cost nothing" if call.dollars == 0 else at_most(call.dollars, call.assumed)
-        yield f"call {_inline(call.id)} on {call.tier}, no answer, {cost}: {_inline(call.why)}"
+        yield f"call {inline(call.id)} on {call.tier}, no answer, {cost}: {inline(call.why)}"
 
 
 def _sources(finding: Finding) -> Iterator[str]:
     for source in finding.sources:
         cut = "…" * (len(source) > MOST_SOURCE_CHARACTERS)
-        yield f"source: {_inline(source[:MOST_SOURCE_CHARACTERS])}{cut}"
+        yield f"source: {inline(source[:MOST_SOURCE_CHARACTERS])}{cut}"
 
 
 def _text(finding: Finding) -> str:
@@ -134,10 +134,6 @@ def _text(finding: Finding) -> str:
 def _remark(remark: Remark) -> str:
     place = f"{remark.file}:{remark.line}" if remark.line else remark.file or "the repository"
     return (
-        f"**{remark.severity}** {code_span(place)} {_inline(remark.message)}"
+        f"**{remark.severity}** {code_span(place)} {inline(remark.message)}"
         f" ({code_span(remark.rule or remark.lens)}, {remark.confidence} %)"
     )
-
-
-def _inline(text: str) -> str:
-    return for_markdown(" ".join(text.split()))

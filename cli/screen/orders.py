@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from orchestrator.contracts import Given, Order, Plan, Subtask
-from orchestrator.text import for_markdown
+from orchestrator.text import inline
 from orchestrator.views.amounts import money
 
 PAST = {
@@ -26,13 +26,13 @@ def lines(orders: tuple[Given, ...]) -> Iterator[str]:
     """Each order in a line, as Markdown, with the text that came with it in full."""
     for given in orders:
         order = given.order
-        who = _inline(order.by) or "somebody"
-        what = PAST.get(given.command, _inline(given.command))
-        subject = f" {_inline(order.subtask_id)}" if order.subtask_id else ""
+        who = inline(order.by) or "somebody"
+        what = PAST.get(given.command, inline(given.command))
+        subject = f" {inline(order.subtask_id)}" if order.subtask_id else ""
         line = f"{given.at:%Y-%m-%d %H:%M:%S} UTC, **{who}** {what}{subject}"
         details = [*_details(given)]
         line += f": {'; '.join(details)}" if details else ""
-        yield f"{line}. Refused: {_inline(given.refused)}" if given.refused else line
+        yield f"{line}. Refused: {inline(given.refused)}" if given.refused else line
 
 
 def _details(given: Given) -> Iterator[str]:
@@ -42,9 +42,9 @@ def _details(given: Given) -> Iterator[str]:
     if order.text and given.command == "supply" and not given.refused:
         yield "the words are its finding"
     elif order.text:
-        yield f"“{_inline(order.text)}”"
+        yield f"“{inline(order.text)}”"
     if order.limits is not None:
-        yield _inline(_caps(order))
+        yield inline(_caps(order))
     if order.plan is not None:
         yield from _changes(given.before, order.plan)
 
@@ -63,15 +63,15 @@ def _changes(before: Plan | None, after: Plan) -> Iterator[str]:
     new = {each.id: each for each in after.subtasks}
     for name in ("goal", "strategy", "synthesis_instruction"):
         if getattr(before, name) != getattr(after, name):
-            yield f"{name}: “{_inline(str(getattr(after, name)))}”"
+            yield f"{name}: “{inline(str(getattr(after, name)))}”"
     for key, subtask in new.items():
         if key not in old:
-            yield f"added {_inline(key)} (“{_inline(subtask.title)}”)"
+            yield f"added {inline(key)} (“{inline(subtask.title)}”)"
         elif subtask != old[key]:
-            yield f"changed {_inline(key)} ({', '.join(_fields(old[key], subtask))})"
+            yield f"changed {inline(key)} ({', '.join(_fields(old[key], subtask))})"
     gone = [key for key in old if key not in new]
     if gone:
-        yield f"took out {', '.join(map(_inline, gone))}"
+        yield f"took out {', '.join(map(inline, gone))}"
 
 
 def _fields(before: Subtask, after: Subtask) -> Iterator[str]:
@@ -81,9 +81,9 @@ def _fields(before: Subtask, after: Subtask) -> Iterator[str]:
         if old == new:
             continue
         if name in ("tier", "role"):
-            yield f"{name} {_inline(old or OF_ROLE)} → {_inline(new or OF_ROLE)}"
+            yield f"{name} {inline(old or OF_ROLE)} → {inline(new or OF_ROLE)}"
         else:
-            yield f"{name} “{_inline(_words(new))}”"
+            yield f"{name} “{inline(_words(new))}”"
 
 
 def _words(value: object) -> str:
@@ -93,7 +93,3 @@ def _words(value: object) -> str:
             for each in value
         )
     return str(value)
-
-
-def _inline(text: str) -> str:
-    return for_markdown(" ".join(text.split()))

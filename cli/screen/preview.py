@@ -13,7 +13,7 @@ from rich.tree import Tree
 
 from cli.screen.waiting import price
 from orchestrator.contracts import Money, Plan
-from orchestrator.text import for_terminal
+from orchestrator.text import for_terminal, one_line
 from orchestrator.view import Preview, PreviewRow
 from orchestrator.views.amounts import money, seconds
 
@@ -52,8 +52,8 @@ def totals(plan: Preview, cap: Money) -> list[str]:
             lines.append(f"{what}, for up to {exact(row.high)}")
     if plan.asks:
         lines.append("In no row: a subtask tried again, a changed plan, a revised answer.")
-        sent = ", ".join(map(_line, plan.leaves))
-        where = f" at {_line(plan.endpoint)}" if plan.endpoint else ""
+        sent = ", ".join(map(one_line, plan.leaves))
+        where = f" at {one_line(plan.endpoint)}" if plan.endpoint else ""
         lines.append(f"Sent to the models{where}: {sent}")
     elif any(row.paid for row in plan.rows):
         lines.append("No model is asked any more.")
@@ -71,7 +71,7 @@ def told(plan: Plan) -> list[tuple[str, str]]:
     """All that a plan says beyond its table: lines with their styles."""
     lines: list[tuple[str, str]] = []
     for each in plan.subtasks:
-        lines.append((f"{each.id} {_line(each.title)}", "bold"))
+        lines.append((f"{each.id} {one_line(each.title)}", "bold"))
         lines += _paragraph("", each.instruction)
         lines += _paragraph("inputs: ", ", ".join(each.inputs))
         lines += _paragraph("must meet: ", each.acceptance_criteria)
@@ -141,7 +141,7 @@ def _table(plan: Preview, *, wide: bool) -> Table:
         table.add_column(column.title, no_wrap=True, overflow="ellipsis", **column.options)
     for row in plan.rows:
         style = "dim" if row.reused or row.paid else ""
-        table.add_row(*(Text(_line(each.cell(row)), style=style) for each in columns))
+        table.add_row(*(Text(one_line(each.cell(row)), style=style) for each in columns))
     if priced:
         whole = {"low": plan.low, "expected": plan.expected, "high": plan.high}
         cells = [exact(whole[each.title]) if each.priced else "" for each in columns]
@@ -227,7 +227,7 @@ def _node(row: PreviewRow, others: list[str], critical: tuple[str, ...]) -> Text
     on_path = len(critical) > 1 and row.id in critical
     node = Text(no_wrap=True, overflow="ellipsis")
     node.append(f"{row.id} ", style=CRITICAL if on_path else "bold")
-    node.append(_line(row.title), style="dim" if row.reused else "")
+    node.append(one_line(row.title), style="dim" if row.reused else "")
     if others:
         node.append(f"  + {_some(others)}", style="dim")
     return node
@@ -236,7 +236,3 @@ def _node(row: PreviewRow, others: list[str], critical: tuple[str, ...]) -> Text
 def _some(ids: list[str], most: int = 6) -> str:
     shown = ", ".join(ids[:most])
     return f"{shown} and {len(ids) - most} more" if len(ids) > most else shown
-
-
-def _line(text: str) -> str:
-    return for_terminal(" ".join(text.split()))

@@ -15,7 +15,7 @@ from cli.screen import findings, orders
 from cli.screen.streams import OUT, Safe, put, put_json, say
 from orchestrator.contracts import Finding, Report
 from orchestrator.harmless import harmless
-from orchestrator.text import code_span, for_json, for_markdown, sentence
+from orchestrator.text import code_span, for_json, inline, sentence
 from orchestrator.views.amounts import calls, money, seconds
 
 NAME_LETTERS = 200
@@ -36,15 +36,15 @@ def as_markdown(report: Report, *, subtasks: bool = True, whole: bool = True) ->
     """The report, honest parts included. `subtasks` False leaves out their table, for a terminal
     that has just shown it; `whole` False the findings one by one, which `show ID SUBTASK` has.
     """
-    parts = [f"# {_inline(report.title or report.goal)}", _summary(report)]
+    parts = [f"# {inline(report.title or report.goal)}", _summary(report)]
     if report.answer.strip():
         parts.append(harmless(report.answer.strip()))
     parts += _listed("Gaps", _gaps(report))
-    parts += _listed("Conflicts", map(_inline, report.conflicts))
-    parts += _listed("Not supported by any finding", map(_inline, report.flags))
-    not_run = (f"**{_inline(each.what)}**: {_inline(each.why)}" for each in report.not_run)
+    parts += _listed("Conflicts", map(inline, report.conflicts))
+    parts += _listed("Not supported by any finding", map(inline, report.flags))
+    not_run = (f"**{inline(each.what)}**: {inline(each.why)}" for each in report.not_run)
     parts += _listed("Not run", not_run)
-    parts += _listed("Notes", map(_inline, report.notes))
+    parts += _listed("Notes", map(inline, report.notes))
     if subtasks and (report.findings or report.plan):
         parts += ["## Subtasks", _table(report)]
     if not whole:
@@ -88,7 +88,7 @@ def _how_many(report: Report, complete: int) -> str:
 def _inputs(report: Report) -> Iterator[str]:
     """What the run read: every input, a repository with its commit, base and what is not in it."""
     for each in report.inputs:
-        parts = [f"**{_inline(each.name)}**, {each.kind}"]
+        parts = [f"**{inline(each.name)}**, {each.kind}"]
         if each.path:
             parts.append(code_span(each.path))
         if each.kind != "repository":
@@ -117,11 +117,11 @@ def _uncommitted(changed: int | None) -> str:
 
 def _gaps(report: Report) -> Iterator[str]:
     for gap in report.gaps:
-        which = f" ({_inline(gap.subtask_id)})" if gap.subtask_id else ""
-        line = f"**{_inline(gap.title)}**{which} {gap.status}: {_inline(gap.why)}"
+        which = f" ({inline(gap.subtask_id)})" if gap.subtask_id else ""
+        line = f"**{inline(gap.title)}**{which} {gap.status}: {inline(gap.why)}"
         if gap.took_down:
             line = (
-                f"{sentence(line)} Skipped because of it: {', '.join(map(_inline, gap.took_down))}"
+                f"{sentence(line)} Skipped because of it: {', '.join(map(inline, gap.took_down))}"
             )
         yield line
 
@@ -129,7 +129,7 @@ def _gaps(report: Report) -> Iterator[str]:
 def _table(report: Report) -> str:
     """The subtasks; columns that say nothing of this run are left out."""
     rows = [_cells(report, finding) for finding in report.findings] or [
-        (_inline(each.id), _inline(each.title), _inline(each.role), "", "", "not run", "", "")
+        (inline(each.id), inline(each.title), inline(each.role), "", "", "not run", "", "")
         for each in (report.plan.subtasks if report.plan else ())
     ]
     said = [any(row[place] for row in rows) for place in range(len(COLUMNS))]
@@ -155,10 +155,10 @@ def _cells(report: Report, finding: Finding) -> tuple[str, ...]:
     subtask = findings.subtask_of(report, finding.subtask_id)
     reused = bool(finding.reused_from)
     return (
-        _inline(finding.subtask_id),
-        _inline(subtask.title),
-        _inline(findings.who(finding, subtask)),
-        _inline(finding.model),
+        inline(finding.subtask_id),
+        inline(subtask.title),
+        inline(findings.who(finding, subtask)),
+        inline(finding.model),
         findings.tried(finding),
         "reused" if reused else finding.status,
         "" if reused else f"{findings.duration(finding):.1f}",
@@ -173,7 +173,7 @@ def _tries(report: Report) -> Iterator[str]:
     for finding in report.findings:
         told = [*findings.tries(finding)]
         if (len(told) > 1 or finding.unanswered) and not finding.reused_from:
-            yield f"**{_inline(finding.subtask_id)}**: {'; '.join(told)}"
+            yield f"**{inline(finding.subtask_id)}**: {'; '.join(told)}"
 
 
 def _revisions(report: Report) -> Iterator[str]:
@@ -182,8 +182,8 @@ def _revisions(report: Report) -> Iterator[str]:
             ("added", revision.added), ("replaced", revision.replaced),
             ("dropped", revision.dropped),
         )  # fmt: skip
-        told = "; ".join(f"{what} {', '.join(map(_inline, ids))}" for what, ids in changed if ids)
-        yield f"**{revision.number}**, {_inline(revision.why)}: {told or 'nothing changed'}"
+        told = "; ".join(f"{what} {', '.join(map(inline, ids))}" for what, ids in changed if ids)
+        yield f"**{revision.number}**, {inline(revision.why)}: {told or 'nothing changed'}"
 
 
 def _price_and_time(report: Report) -> Iterator[str]:
@@ -261,10 +261,6 @@ def _against_estimate(report: Report) -> str:
 def _listed(title: str, items: Iterator[str] | map[str]) -> list[str]:
     lines = [f"- {item}" for item in items]
     return [f"## {title}", "\n".join(lines)] if lines else []
-
-
-def _inline(text: str) -> str:
-    return for_markdown(" ".join(text.split()))
 
 
 def show(report: Report, *, as_json: bool, subtasks: bool) -> None:
