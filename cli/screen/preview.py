@@ -13,6 +13,7 @@ from rich.tree import Tree
 
 from cli.screen.waiting import price
 from orchestrator.contracts import Money, Plan
+from orchestrator.rules.graph import finishes
 from orchestrator.text import for_terminal, one_line
 from orchestrator.view import Preview, PreviewRow
 from orchestrator.views.amounts import money, seconds
@@ -155,7 +156,9 @@ def _table(plan: Preview, *, wide: bool) -> Table:
 
 def _graph(plan: Preview, width: int) -> RenderableType:
     """The plan as a tree, or in layers where its chains are too long for the screen."""
-    late = _finishes(plan)
+    # A reused finding takes no time, and still stands before what needs it.
+    taken = {row.id: max(row.seconds, 0.001) for row in plan.subtasks}
+    late = finishes(plan.subtasks, taken)
     deepest = max(_depths(plan, late).values())
     room = width - deepest * INDENT
     return _tree(plan, late) if room >= TITLE_WIDTH else _layers(plan, late)
@@ -202,25 +205,6 @@ def _depths(plan: Preview, late: dict[str, float]) -> dict[str, int]:
 def _latest(plan: Preview, edges: list[str], late: dict[str, float]) -> str:
     """The dependency that ends last; of several, the one on the critical path."""
     return max(edges, key=lambda edge: (late[edge], edge in plan.critical_path), default="")
-
-
-def _finishes(plan: Preview) -> dict[str, float]:
-    """Seconds until each subtask has ended if none had to wait for a free slot; in an order in
-    which every dependency ends before what needs it.
-    """
-    rows = plan.subtasks
-    seconds_of = {row.id: row.seconds for row in rows}
-    needs = {row.id: [edge for edge in row.depends_on if edge in seconds_of] for row in rows}
-    late: dict[str, float] = {}
-    while len(late) < len(needs):
-        ready = [id for id in needs if id not in late and all(edge in late for edge in needs[id])]
-        if not ready:
-            break
-        for id in ready:
-            # A reused finding takes no time, and still stands before what needs it.
-            own = max(seconds_of[id], 0.001)
-            late[id] = own + max((late[edge] for edge in needs[id]), default=0.0)
-    return late
 
 
 def _node(row: PreviewRow, others: list[str], critical: tuple[str, ...]) -> Text:

@@ -37,7 +37,7 @@ def predict(state: State) -> Preview:
         low=_total([row.low for row in rows]),
         expected=_total([row.expected for row in rows]),
         high=_total([row.high for row in rows]),
-        critical_path=longest_chain(subtasks, seconds),
+        critical_path=graph.longest_chain(subtasks, seconds),
         makespan=round(makespan(subtasks, seconds, state.goal.limits.concurrency), 1),
         leaves=_leaves(state) if any(row.asks for row in rows) else (),
         endpoint=state.brief.endpoint,
@@ -273,23 +273,6 @@ def _leaves(state: State) -> tuple[str, ...]:
         return (f"the code around remarks on {code.name}",)
     inputs = [each for each in state.brief.inputs if each.name in named]
     return ("the goal", "the findings", *(f"{each.name} ({each.size} bytes)" for each in inputs))
-
-
-def longest_chain(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> tuple[str, ...]:
-    """The ids along the critical path, first to last."""
-    finish: dict[str, float] = {}
-    before: dict[str, str] = {}
-    below = graph.chain_below(subtasks)
-    for subtask in sorted(subtasks, key=lambda each: -below[each.id]):
-        latest = max(subtask.depends_on, key=lambda edge: finish.get(edge, 0.0), default="")
-        before[subtask.id] = latest
-        finish[subtask.id] = finish.get(latest, 0.0) + seconds.get(subtask.id, 0.0)
-    chain: list[str] = []
-    step = max(finish, key=lambda each: finish[each], default="")
-    while step:
-        chain.append(step)
-        step = before[step]
-    return tuple(reversed(chain))
 
 
 def makespan(subtasks: Sequence[Subtask], seconds: Mapping[str, float], concurrency: int) -> float:
