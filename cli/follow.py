@@ -30,7 +30,7 @@ SETTLE_SECONDS = 0.05
 FRAMES_PER_SECOND = 5
 
 
-class Progress(Protocol):
+class Display(Protocol):
     """Where a watched run is shown."""
 
     def update(self, view: RunView | None, notes: tuple[str, ...]) -> None:
@@ -76,7 +76,7 @@ class Lines:
 
 
 @contextmanager
-def progress() -> Iterator[Progress]:
+def display() -> Iterator[Display]:
     """A live board in a terminal, which stays on screen in its last state; plain lines
     elsewhere.
     """
@@ -99,7 +99,7 @@ def progress() -> Iterator[Progress]:
             ERR.print()
 
 
-async def follow(connection: Connection, run_id: str, shown: Progress) -> outcome.Ended:
+async def follow(connection: Connection, run_id: str, shown: Display) -> outcome.Ended:
     """Show a run until it closes; how it ended. Exit if there is no such run."""
     return outcome.read(run_id, await watch(connection, run_id, shown, lambda _: False))
 
@@ -107,7 +107,7 @@ async def follow(connection: Connection, run_id: str, shown: Progress) -> outcom
 async def watch(
     connection: Connection,
     run_id: str,
-    shown: Progress,
+    shown: Display,
     until: Callable[[RunView], bool],
     *,
     while_stuck: bool = True,

@@ -9,7 +9,7 @@ from cli import outcome
 from cli.commands import steering
 from cli.connection import with_connection
 from cli.exits import Code, Exit
-from cli.follow import progress, watch
+from cli.follow import display, watch
 from cli.invocation import to_type
 from cli.options import Embedded, OpenRunId, SubtaskId
 from cli.reading import no_such_run
@@ -50,7 +50,7 @@ async def run(connection: Connection, run_id: str) -> int:
             raise no_such_run(run_id) from error
         raise
     say(f"Cancelling {run_id}; calls in flight settle first.")
-    with progress() as shown:
+    with display() as shown:
         look = await watch(connection, run_id, shown, lambda _: False, while_stuck=False)
     if not look.closed:
         raise Exit(f"The cancel of {run_id} waits until it is free: {look.stuck}", Code.FAILED)

@@ -25,7 +25,7 @@ from activities.catalogue import Catalogue, CatalogueError
 from activities.gate.queue_rates import can_set_rates, read_rate
 from activities.prompts.files import system_prompts
 from cli.connection import CONNECT_SECONDS, configured_target
-from cli.diagnosis import Check, Mark
+from cli.diagnosis import Checkup, Mark
 from cli.endpoint import masked, models, worker_endpoint
 from cli.exits import Code
 from cli.kept import kept
@@ -84,11 +84,11 @@ async def run(settings: Settings, only_embedded: bool) -> int:
     return Code.FAILED if bad else Code.COMPLETE
 
 
-async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Check]:
+async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Checkup]:
     on = f"{__version__} on Python {platform.python_version()}"
-    yield Check("project", "version", "ok", on)
+    yield Checkup("project", "version", "ok", on)
     for each in await asyncio.to_thread(kept, settings):
-        yield Check("project", *each)
+        yield Checkup("project", *each)
     async for check in server(settings, only_embedded):
         yield check
     for check in await models(settings):
@@ -104,7 +104,7 @@ async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Chec
 # ---------------------------------------------------------------- server
 
 
-async def server(settings: Settings, only_embedded: bool) -> AsyncIterator[Check]:
+async def server(settings: Settings, only_embedded: bool) -> AsyncIterator[Checkup]:
     """The server that commands would use, and who polls its queues."""
     try:
         if settings.uses_own_server and not only_embedded:
@@ -114,42 +114,42 @@ async def server(settings: Settings, only_embedded: bool) -> AsyncIterator[Check
         status = embedded.status(settings)
         if status.endpoint is None or status.server_pid is None:
             binary()
-            yield Check("server", "embedded", "ok", "not running; the first command starts it")
+            yield Checkup("server", "embedded", "ok", "not running; the first command starts it")
             return
     except BadSettings as error:
-        yield Check("server", "own", "bad", str(error))
+        yield Checkup("server", "own", "bad", str(error))
         return
     except embedded.EmbeddedError as error:
-        yield Check("server", "embedded", "bad", str(error))
+        yield Checkup("server", "embedded", "bad", str(error))
         return
     held = ", held up" if status.held else ""
     worker = f"pid {status.worker_pid}" if status.worker_pid else "not running"
-    yield Check("server", "processes", "ok", f"pid {status.server_pid}, worker {worker}{held}")
+    yield Checkup("server", "processes", "ok", f"pid {status.server_pid}, worker {worker}{held}")
     async for check in _reached(status.endpoint.target, "embedded"):
         yield check
 
 
-async def _reached(target: Target, name: str) -> AsyncIterator[Check]:
+async def _reached(target: Target, name: str) -> AsyncIterator[Checkup]:
     try:
         client = await connect(target, CONNECT_SECONDS)
         info = await client.workflow_service.get_system_info(GetSystemInfoRequest())
         where = f"{target.address}, namespace {target.namespace}, Temporal {info.server_version}"
-        yield Check("server", name, "ok", where)
-        yield Check("server", "Web UI", "ok" if target.ui_url else "note", _ui(target))
-        yield Check("server", "store", "ok", target.store_url)
+        yield Checkup("server", name, "ok", where)
+        yield Checkup("server", "Web UI", "ok" if target.ui_url else "note", _ui(target))
+        yield Checkup("server", "store", "ok", target.store_url)
         yield await _attributes(client, target)
         for ask in (polled, rates):
             for check in await ask(client, target):
                 yield check
     except (Unreachable, RPCError) as error:
-        yield Check("server", name, "bad", str(error))
+        yield Checkup("server", name, "bad", str(error))
 
 
 def _ui(target: Target) -> str:
     return target.ui_url or "unknown; set HOLDFAST_WEB_UI for links"
 
 
-async def polled(client: Client, target: Target) -> list[Check]:
+async def polled(client: Client, target: Target) -> list[Checkup]:
     """Who lives of those that poll each queue, and the tiers that nobody serves, with the cure."""
     queues = {tier: queue_of(target.task_queue, tier) for tier in get_args(Tier)}
     found = await pollers(client, (target.task_queue, *queues.values()))
@@ -161,13 +161,13 @@ async def polled(client: Client, target: Target) -> list[Check]:
         calls = sum([await waiting(client, queues[tier]) for tier in lacking])
         # Without models nobody needs to serve them; a call that waits for one needs it now.
         line = f"{calls} call{'s wait' if calls != 1 else ' waits'}: {line}" if calls else line
-        checks.append(Check("workers", "tiers", "bad" if calls else "note", line))
+        checks.append(Checkup("workers", "tiers", "bad" if calls else "note", line))
     elif not lacking:
-        checks.append(Check("workers", "tiers", "ok", f"served: {', '.join(queues)}"))
+        checks.append(Checkup("workers", "tiers", "ok", f"served: {', '.join(queues)}"))
     return checks
 
 
-def _queue(target: Target, queue: str, found: tuple[Poller, ...]) -> Check:
+def _queue(target: Target, queue: str, found: tuple[Poller, ...]) -> Checkup:
     """A queue that nobody serves stops every run if it is the workflows', else those that ask for
     the tier.
     """
@@ -181,74 +181,74 @@ def _queue(target: Target, queue: str, found: tuple[Poller, ...]) -> Check:
     if alive:
         # Every worker asks the main queue: there the dead are told once.
         told = (f"polled by {alive}", gone if own else "")
-        return Check("workers", queue, "ok", "; ".join(filter(None, told)))
+        return Checkup("workers", queue, "ok", "; ".join(filter(None, told)))
     remedy = in_words(queue, (), embedded=target.embedded, any_worker=False) if own else ""
     detail = "; ".join(filter(None, ("nobody polls it", gone, remedy)))
-    return Check("workers", queue, "bad" if own and not target.embedded else "note", detail)
+    return Checkup("workers", queue, "bad" if own and not target.embedded else "note", detail)
 
 
-async def rates(client: Client, target: Target) -> list[Check]:
+async def rates(client: Client, target: Target) -> list[Checkup]:
     """How fast each tier may go, and whether the server can slow one for all workers together."""
     checks = []
     for tier in get_args(Tier):
         found = await read_rate(client, f"{target.task_queue}-{tier}")
         mark: Mark = "ok" if found.rate is None else "note"
         detail = found.plainly(tier, time.time())
-        checks.append(Check("workers", f"{tier} rate", mark, detail))
+        checks.append(Checkup("workers", f"{tier} rate", mark, detail))
     if not await can_set_rates(client, f"{target.task_queue}-haiku"):
         missing = "the server keeps no rates: after a throttle each worker slows by itself"
-        checks.append(Check("workers", "rate gate", "note", missing))
+        checks.append(Checkup("workers", "rate gate", "note", missing))
     return checks
 
 
-async def _attributes(client: Client, target: Target) -> Check:
+async def _attributes(client: Client, target: Target) -> Checkup:
     has = await search_attributes_of(client, target.namespace)
     missing = [name for name in SEARCH_ATTRIBUTES if name not in has]
     if not missing:
-        return Check("server", "search attributes", "ok", "all there")
-    return Check("server", "search attributes", "note", f"runs go without {', '.join(missing)}")
+        return Checkup("server", "search attributes", "ok", "all there")
+    return Checkup("server", "search attributes", "note", f"runs go without {', '.join(missing)}")
 
 
 # ---------------------------------------------------------------- tools
 
 
-def tool(name: str) -> Check:
+def tool(name: str) -> Checkup:
     """Whether a program that lenses or the embedded server run is there, and its version."""
     beside = Path(sys.executable).parent / name
     found = str(beside) if beside.exists() else shutil.which(name)
     if found is None:
-        return Check("tools", name, "bad", "not found; run make setup, or install it")
+        return Checkup("tools", name, "bad", "not found; run make setup, or install it")
     try:
         answer = subprocess.run(
             [found, "--version"], capture_output=True, text=True, timeout=TOOL_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Check("tools", name, "bad", f"{found}: {error}")
+        return Checkup("tools", name, "bad", f"{found}: {error}")
     version = _VERSION.search(answer.stdout + answer.stderr)
-    return Check("tools", name, "ok", f"{version[0] if version else 'unknown version'} ({found})")
+    return Checkup("tools", name, "ok", f"{version[0] if version else 'unknown version'} ({found})")
 
 
-def unusable(catalogue: Catalogue) -> list[Check]:
+def unusable(catalogue: Catalogue) -> list[Checkup]:
     """Role and playbook files that no run can use; runs that do not need them go on."""
     roles = [(f"role {each.name}", each.why) for each in catalogue.unusable_roles]
     roles += [(f"playbook {each.name}", each.why) for each in catalogue.unusable_playbooks]
     # Of one name that is defined twice each file says the same.
-    return [Check("files", name, "note", why) for name, why in dict.fromkeys(roles)]
+    return [Checkup("files", name, "note", why) for name, why in dict.fromkeys(roles)]
 
 
-def prompts(home: Path = HOME) -> list[Check]:
+def prompts(home: Path = HOME) -> list[Checkup]:
     """What is wrong with the system prompts, without which no worker starts."""
     try:
         system_prompts(home)
     except CatalogueError as error:
-        return [Check("files", "prompts", "bad", str(error))]
+        return [Checkup("files", "prompts", "bad", str(error))]
     return []
 
 
 # ---------------------------------------------------------------- settings
 
 
-def origins(settings: Settings) -> list[Check]:
+def origins(settings: Settings) -> list[Checkup]:
     """Every setting with its value, secrets masked, and where it came from."""
     environment = {*EnvSettingsSource(Settings)()}
     file = {*DotEnvSettingsSource(Settings)()}
@@ -261,15 +261,15 @@ def origins(settings: Settings) -> list[Check]:
         shown = masked(secret()) if secret else str(value if value not in (None, "", ()) else "-")
         shown = address_of(shown) if "://" in shown or "@" in shown else shown
         detail = f"{shown}  ({origin})"
-        checks.append(Check("settings", Settings.variable(name), "fact", detail))
+        checks.append(Checkup("settings", Settings.variable(name), "fact", detail))
     for variable in _TEMPORAL_VARIABLES:
         if value := os.environ.get(variable):
             shown = masked(value) if variable.endswith("KEY") else value
-            checks.append(Check("settings", variable, "fact", f"{shown}  (environment)"))
+            checks.append(Checkup("settings", variable, "fact", f"{shown}  (environment)"))
     return checks
 
 
-def _line(check: Check, *, first: bool) -> Table:
+def _line(check: Checkup, *, first: bool) -> Table:
     """One check as a row of its own: what comes after it is not known yet. `first` of its
     section.
     """

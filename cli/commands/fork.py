@@ -51,7 +51,7 @@ from orchestrator.rules import graph
 
 
 @dataclass(frozen=True)
-class Change:
+class ForkChange:
     """What is to be different. No subtask: only what the run did not finish is done again."""
 
     subtask_id: str = ""
@@ -66,7 +66,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Arguments:
+class ForkOptions:
     """What `fork` does around the change itself."""
 
     run_id: str
@@ -99,10 +99,10 @@ def command(
     The subtask and what depends on it are done again, and so is what had not been finished. Without
     a subtask, only the latter.
     """
-    change = Change(subtask, instruction, tier, role)
-    if not subtask and change != Change():
+    change = ForkChange(subtask, instruction, tier, role)
+    if not subtask and change != ForkChange():
         raise Exit("--instruction, --tier and --role change a subtask: name it after the run's id")
-    arguments = Arguments(
+    options = ForkOptions(
         check_id(new_id),
         approval_when(approval, yes=yes, terminal=at_terminal()),
         limits_of(tuple(limits or ())),
@@ -110,27 +110,27 @@ def command(
         check_out(out),
     )
     return with_connection(
-        Settings(), embedded, lambda connection: run(connection, run_id, change, arguments)
+        Settings(), embedded, lambda connection: run(connection, run_id, change, options)
     )
 
 
-async def run(connection: Connection, run_id: str, change: Change, arguments: Arguments) -> int:
+async def run(connection: Connection, run_id: str, change: ForkChange, options: ForkOptions) -> int:
     """Start the fork and follow it to its end; the exit code of what came out."""
     goal, report = await _finished(connection, run_id)
     wanted = forked(goal, report, change)
-    named = {name: getattr(arguments.limits, name) for name in arguments.limits.model_fields_set}
+    named = {name: getattr(options.limits, name) for name in options.limits.model_fields_set}
     wanted = wanted.model_copy(
         update={
             "limits": goal.limits.model_copy(update=named),
-            "approval": arguments.approval,
+            "approval": options.approval,
             "requester": "",
         }
     )
     where = endpoint_known(connection.settings, embedded=connection.target.embedded)
     say_what_is_sent(wanted, where)
-    fresh = await started(connection, wanted, arguments.run_id)
+    fresh = await started(connection, wanted, options.run_id)
     say(f"A fork of {run_id}. {_told(wanted)}")
-    return await to_the_end(connection, fresh, as_json=arguments.as_json, out=arguments.out)
+    return await to_the_end(connection, fresh, as_json=options.as_json, out=options.out)
 
 
 async def _finished(connection: Connection, run_id: str) -> tuple[Goal, Report]:
@@ -148,7 +148,7 @@ async def _finished(connection: Connection, run_id: str) -> tuple[Goal, Report]:
 # ---------------------------------------------------------------- the Goal of a fork
 
 
-def forked(goal: Goal, report: Report, change: Change) -> Goal:
+def forked(goal: Goal, report: Report, change: ForkChange) -> Goal:
     """The same goal with the changed plan and the findings that the change leaves standing.
 
     Refused lists every mistake in the changed plan.
@@ -185,7 +185,7 @@ def _kept_plan(report: Report) -> Plan:
     )
 
 
-def _changed(plan: Plan, change: Change) -> Plan:
+def _changed(plan: Plan, change: ForkChange) -> Plan:
     known = [each.id for each in plan.subtasks]
     if change.subtask_id and change.subtask_id not in known:
         raise Exit(f"there is no subtask {change.subtask_id!r}; known: {', '.join(known)}")

@@ -20,14 +20,14 @@ from deployment.settings import Settings
 from intake.connection import Connection
 from intake.launch import RUNS, search_attributes_of
 from orchestrator.text import one_line
+from orchestrator.views.reporting import WAITING
 
-WAITING = "HoldfastWaiting"
 AT_ONCE = 10
 """Runs that are read together."""
 
 
 @dataclass(frozen=True)
-class Asking:
+class WaitingRun:
     """A run that waits for a person."""
 
     run_id: str
@@ -59,8 +59,8 @@ async def _candidates(connection: Connection) -> AsyncIterator[WorkflowExecution
     """
     query = f"{RUNS} AND ExecutionStatus = 'Running'"
     namespace = connection.target.namespace
-    if WAITING in await search_attributes_of(connection.client, namespace):
-        query += f" AND ({WAITING} = true OR {WAITING} IS NULL)"
+    if WAITING.name in await search_attributes_of(connection.client, namespace):
+        query += f" AND ({WAITING.name} = true OR {WAITING.name} IS NULL)"
     async for each in connection.client.list_workflows(query):
         if each.parent_id is None:
             yield each
@@ -68,19 +68,19 @@ async def _candidates(connection: Connection) -> AsyncIterator[WorkflowExecution
 
 async def _asking(
     connection: Connection, run: WorkflowExecution, turn: asyncio.Semaphore
-) -> Asking | None:
+) -> WaitingRun | None:
     """What a run asks, which may be nothing; None when it has not begun."""
     async with turn:
         view = (await Reader(connection, run.id).look()).view
-    return Asking(run.id, view.title, reminders(view)) if view else None
+    return WaitingRun(run.id, view.title, reminders(view)) if view else None
 
 
-def _as_data(asking: Asking) -> dict[str, object]:
+def _as_data(asking: WaitingRun) -> dict[str, object]:
     waiting = [{"question": each.text, "command": each.command} for each in asking.reminders]
     return {"id": asking.run_id, "goal": asking.goal, "waiting": waiting}
 
 
-def _show(asking: list[Asking]) -> None:
+def _show(asking: list[WaitingRun]) -> None:
     if not asking:
         say("No run waits for a person.")
     for each in asking:

@@ -44,7 +44,7 @@ from orchestrator.contracts import Approval, Goal
 
 
 @dataclass(frozen=True)
-class Arguments:
+class RunOptions:
     """What `run` does around the goal itself."""
 
     run_id: str
@@ -94,26 +94,22 @@ def command(
     )  # fmt: skip
     if dry and run_id:
         raise Exit("--dry-run starts and closes a run of its own; leave out --id")
-    arguments = Arguments(check_id(run_id), as_json, check_out(out), stay, dry, full)
+    options = RunOptions(check_id(run_id), as_json, check_out(out), stay, dry, full)
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)
     wanted = asyncio.run(goal_of(wish, Catalogue.load(), settings, embedded=ours))
     say_what_is_sent(wanted, endpoint_known(settings, embedded=ours))
-    return with_connection(
-        settings, embedded, lambda connection: run(connection, wanted, arguments)
-    )
+    return with_connection(settings, embedded, lambda connection: run(connection, wanted, options))
 
 
-async def run(connection: Connection, goal: Goal, arguments: Arguments) -> int:
+async def run(connection: Connection, goal: Goal, options: RunOptions) -> int:
     """Start and follow to the end; the exit code of what came out."""
-    run_id = await started(connection, goal, arguments.run_id, dry=arguments.dry)
-    if arguments.dry:
-        return await dry_run.finish(
-            connection, run_id, as_json=arguments.as_json, full=arguments.full
-        )
-    code = await to_the_end(connection, run_id, as_json=arguments.as_json, out=arguments.out)
-    if arguments.stay and connection.target.embedded:
+    run_id = await started(connection, goal, options.run_id, dry=options.dry)
+    if options.dry:
+        return await dry_run.finish(connection, run_id, as_json=options.as_json, full=options.full)
+    code = await to_the_end(connection, run_id, as_json=options.as_json, out=options.out)
+    if options.stay and connection.target.embedded:
         await stay_up(connection)
     return code
 

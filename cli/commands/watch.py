@@ -9,7 +9,7 @@ from cli import outcome
 from cli.commands import approval
 from cli.connection import with_connection
 from cli.exits import Code
-from cli.follow import look_at, progress, watch
+from cli.follow import display, look_at, watch
 from cli.invocation import to_type
 from cli.options import AsJson, Embedded, OutFile, RunId, check_out
 from cli.reading import Look
@@ -56,7 +56,7 @@ async def _closed(connection: Connection, run_id: str) -> Look:
     """The last look at a run. A person at the terminal is asked about a plan that waits."""
     asking = at_terminal()
     while True:
-        with progress() as shown:
+        with display() as shown:
             look = await watch(
                 connection, run_id, shown, approval.wanted if asking else lambda _: False
             )

@@ -14,7 +14,7 @@ import pytest
 import worker
 from activities.catalogue import Catalogue
 from cli.commands import doctor
-from cli.diagnosis import Check
+from cli.diagnosis import Checkup
 from cli.exits import Code, Exit
 from cli.invocation import WORKER, to_type
 from cli.main import PROGRAM, app, main, told
@@ -412,9 +412,9 @@ async def test_doctor_says_what_it_knows_while_it_still_waits_for_an_endpoint(
 ) -> None:
     asked: list[str] = []
 
-    async def silent(_: Settings) -> list[Check]:
+    async def silent(_: Settings) -> list[Checkup]:
         asked.append(capsys.readouterr().out)
-        return [Check("models", "endpoint", "bad", "said nothing")]
+        return [Checkup("models", "endpoint", "bad", "said nothing")]
 
     monkeypatch.setattr(doctor, "models", silent)
     await doctor.run(Settings(), True)

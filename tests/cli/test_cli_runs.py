@@ -31,8 +31,8 @@ pytestmark = pytest.mark.usefixtures("bare_environment")
 GOAL = Goal(text="Compare three engines", use_models=True)
 
 
-def arguments(run_id: str, **more: object) -> run.Arguments:
-    return run.Arguments(run_id, **{"as_json": True, "out": None, "stay": False, **more})  # type: ignore[arg-type]
+def arguments(run_id: str, **more: object) -> run.RunOptions:
+    return run.RunOptions(run_id, **{"as_json": True, "out": None, "stay": False, **more})  # type: ignore[arg-type]
 
 
 @pytest.mark.anyio

@@ -237,7 +237,7 @@ async def test_a_dry_run_shows_the_price_pays_the_planning_alone_and_leaves_noth
     runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = script()
-    dry = run.Arguments("cli-dry", as_json=True, out=None, stay=False, dry=True)
+    dry = run.RunOptions("cli-dry", as_json=True, out=None, stay=False, dry=True)
     async with runs.worker(model):
         with runs.env.with_time_skipping_disabled():
             assert await run.run(connection, GOAL, dry) == Code.COMPLETE

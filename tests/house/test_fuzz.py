@@ -28,7 +28,7 @@ from activities.claude.stream import StreamError, Transcript
 from activities.seam import ModelAnswer
 from cli import connection, replayed
 from cli.commands import completion, doctor
-from cli.diagnosis import Check
+from cli.diagnosis import Checkup
 from cli.exits import Exit
 from cli.main import app, main, told
 from deployment import embedded
@@ -93,7 +93,7 @@ def nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(completion, "connect", unconnected)
     monkeypatch.setattr(connection, "probe_local", lambda *_: None)
     # It asks each tool for its version.
-    monkeypatch.setattr(doctor, "tool", lambda name: Check("tools", name, "note", "not asked"))
+    monkeypatch.setattr(doctor, "tool", lambda name: Checkup("tools", name, "note", "not asked"))
     monkeypatch.setattr(subprocess, "Popen", _no_process)
     monkeypatch.setattr(asyncio, "create_subprocess_exec", _no_process)
     return tmp_path
