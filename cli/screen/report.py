@@ -11,11 +11,11 @@ from pathlib import Path
 from rich.console import RenderableType
 
 from cli.invocation import to_type
-from cli.screen import findings, orders
 from cli.screen.streams import OUT, Safe, put, put_json, say
 from orchestrator.contracts import Finding, Report
 from orchestrator.harmless import harmless
 from orchestrator.text import code_span, for_json, inline, sentence
+from orchestrator.views import findings, orders
 from orchestrator.views.amounts import calls, money, seconds
 
 NAME_LETTERS = 200

@@ -14,7 +14,6 @@ from markdown_it import MarkdownIt
 from rich.markdown import Markdown
 
 from cli.invocation import STARTER, to_type
-from cli.screen import findings
 from cli.screen import report as pages
 from cli.screen.board import board
 from cli.screen.streams import Safe
@@ -37,6 +36,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.harmless import quoted
 from orchestrator.text import for_markdown
+from orchestrator.views import findings
 from orchestrator.views.board import board as details
 
 MARKUP = (
