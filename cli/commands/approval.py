@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 
-from cli.commands import edit, steering
+from cli import orders
+from cli.commands import edit
 from cli.exits import Exit
 from cli.reading import Reader
 from cli.screen.preview import told
@@ -42,10 +43,10 @@ async def decide(connection: Connection, run_id: str) -> bool:
                     say("\nDecided elsewhere.")
                     return True
                 case "y" | "yes":
-                    await steering.run(connection, run_id, "approve", Order())
+                    await orders.run(connection, run_id, "approve", Order())
                     return True
                 case "n" | "no":
-                    await steering.run(connection, run_id, "reject", Order())
+                    await orders.run(connection, run_id, "reject", Order())
                     return True
                 case "e" | "edit":
                     await edit.run(connection, run_id, None)
@@ -63,7 +64,7 @@ async def _unless_decided(connection: Connection, run_id: str) -> str | None:
     reader = Reader(connection, run_id)
     try:
         while not typing.done():
-            await asyncio.wait({typing}, timeout=steering.POLL_SECONDS)
+            await asyncio.wait({typing}, timeout=orders.POLL_SECONDS)
             if not typing.done() and not await _undecided(reader):
                 return None
         return typing.result()

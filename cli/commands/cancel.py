@@ -5,8 +5,7 @@ from __future__ import annotations
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from cli import outcome
-from cli.commands import steering
+from cli import orders, outcome
 from cli.connection import with_connection
 from cli.exits import Code, Exit
 from cli.follow import display, watch
@@ -27,7 +26,7 @@ def command(run_id: OpenRunId, subtask: SubtaskId = "", embedded: Embedded = Fal
         Settings(),
         embedded,
         lambda connection: (
-            steering.run(connection, run_id, "cancel_subtask", order)
+            orders.run(connection, run_id, "cancel_subtask", order)
             if subtask
             else run(connection, run_id)
         ),

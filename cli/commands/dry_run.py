@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from cli import outcome
-from cli.commands import approval, steering
+from cli import orders, outcome
+from cli.commands import approval
 from cli.exits import Code
 from cli.follow import Lines, watch
 from cli.screen.preview import preview
@@ -31,7 +31,7 @@ async def finish(connection: Connection, run_id: str, *, as_json: bool, full: bo
         ended = outcome.read(run_id, look)
         return outcome.tell(connection, run_id, ended, as_json=as_json, out=None, subtasks=True)
     _show(view, as_json=as_json, full=full)
-    await steering.tell(connection, run_id, "reject", Order(text="it was a dry run"))
+    await orders.tell(connection, run_id, "reject", Order(text="it was a dry run"))
     say(_paid(view))
     return Code.COMPLETE
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import typer
 
-from cli.commands import steering
+from cli import orders
 from cli.connection import with_connection
 from cli.exits import Code, Exit
 from cli.options import Embedded, OpenRunId
@@ -101,7 +101,7 @@ async def run(connection: Connection, run_id: str, file: Path | None, *, yes: bo
         if changed is None:
             say(f"{run_id}: the plan is unchanged; nothing was sent.")
         else:
-            await steering.run(connection, run_id, "edit", Order(plan=changed))
+            await orders.run(connection, run_id, "edit", Order(plan=changed))
     except Exit as ended:
         kept = "" if file else f"\nYour text is in {text}; the next edit of {run_id} opens it again"
         raise Exit(f"{ended}{kept}", ended.code) from ended
@@ -112,7 +112,7 @@ async def run(connection: Connection, run_id: str, file: Path | None, *, yes: bo
 
 
 async def _waiting(connection: Connection, run_id: str) -> Waiting:
-    state = await steering.state_of(connection, run_id)
+    state = await orders.state_of(connection, run_id)
     if state.phase != "approval" or state.plan is None:
         raise Exit(f"{run_id}: no plan waits for approval")
     return Waiting(state, state.plan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.commands import steering
+from cli import orders
 from cli.connection import with_connection
 from cli.exits import Exit
 from cli.options import Embedded, OpenRunId, RaisedLimits
@@ -28,10 +28,10 @@ def command(run_id: OpenRunId, limits: RaisedLimits, embedded: Embedded = False)
 
 async def run(connection: Connection, run_id: str, given: Limits) -> int:
     """Raise what was given; what was not stays as it is now."""
-    present = _caps(run_view(await steering.state_of(connection, run_id)))
+    present = _caps(run_view(await orders.state_of(connection, run_id)))
     named = {name: getattr(given, name) for name in given.model_fields_set}
     wanted = present.model_copy(update=named)
-    code = await steering.run(connection, run_id, "raise_cap", Order(limits=wanted))
+    code = await orders.run(connection, run_id, "raise_cap", Order(limits=wanted))
     say(f"At most {money(wanted.dollars)} and {wanted.model_calls} model calls now.")
     return code
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cli import orders
 from cli.commands import (
     edit,
-    steering,
 )
 from cli.exits import Code, Exit
 from conftest import Runs
@@ -73,7 +73,7 @@ async def test_the_editor_gets_the_plan_and_what_is_unchanged_is_not_sent(
         assert await edit.run(connection, run_id, None, yes=True) == Code.COMPLETE
         assert list((connection.settings.state_dir / "edits").iterdir()) == []
         if not change:
-            await steering.tell(connection, run_id, "reject", Order())
+            await orders.tell(connection, run_id, "reject", Order())
         report = await report_of(connection, run_id)
     assert report.status == status
     assert any("was edited by" in note for note in report.notes) == bool(change)
@@ -94,7 +94,7 @@ async def test_an_editor_that_leaves_a_broken_plan_sends_nothing_and_keeps_the_t
         with pytest.raises(Exit, match="say --yes"):
             await edit.run(connection, "cli-broken", None)
         assert "role: writer" in kept.read_text()
-        await steering.tell(connection, "cli-broken", "reject", Order())
+        await orders.tell(connection, "cli-broken", "reject", Order())
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ async def test_a_changed_plan_is_shown_with_its_price_and_asked_about_before_it_
             with pytest.raises(Exit, match="nothing was sent; its plan waits as it was"):
                 await edit.run(connection, run_id, None)
             assert (connection.settings.state_dir / "edits" / f"of-{run_id}" / "plan.yaml").exists()
-            await steering.tell(connection, run_id, "reject", Order())
+            await orders.tell(connection, run_id, "reject", Order())
         said = capsys.readouterr().err
         report = await report_of(connection, run_id)
     assert said.count("+  role: writer") == (4 if sent else 2)

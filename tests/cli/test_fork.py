@@ -7,11 +7,11 @@ import shlex
 
 import pytest
 
+from cli import orders
 from cli.commands import (
     cancel,
     fork,
     start,
-    steering,
     watch,
 )
 from cli.exits import Code, Exit
@@ -127,7 +127,7 @@ async def test_only_what_is_over_can_be_forked_and_only_in_what_it_has(
         await waiting(runs, connection, "cli-unforked")
         with pytest.raises(Exit, match="is not over"):
             await fork.run(connection, "cli-unforked", fork.ForkChange(), arguments("x"))
-        await steering.tell(connection, "cli-unforked", "approve", Order())
+        await orders.tell(connection, "cli-unforked", "approve", Order())
         await report_of(connection, "cli-unforked")
         with pytest.raises(Exit, match="no subtask 't9'; known: t1, t2"):
             await fork.run(connection, "cli-unforked", fork.ForkChange("t9"), arguments("x"))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from cli import orders
 from cli.commands import (
     approval,
     completion,
@@ -74,7 +75,7 @@ async def test_a_plan_is_approved_from_elsewhere_with_the_command_that_the_run_n
             await asyncio.sleep(0.05)
             said += capsys.readouterr().err
         assert "the plan waits for approval: 2 subtasks, $" in said
-        assert await steering.run(connection, "cli-approve", "approve", Order()) == Code.COMPLETE
+        assert await orders.run(connection, "cli-approve", "approve", Order()) == Code.COMPLETE
         assert "cli-approve: the plan is approved" in capsys.readouterr().err
         assert await watching == Code.COMPLETE
 
@@ -87,14 +88,14 @@ async def test_what_makes_no_sense_is_refused_with_the_reason_in_one_line(
 
         async def refusal(run_id: str, update: str, **fields: object) -> str:
             with pytest.raises(Exit) as refused:
-                await steering.tell(connection, run_id, update, Order.model_validate(fields))
+                await orders.tell(connection, run_id, update, Order.model_validate(fields))
             assert refused.value.code == Code.REFUSED
             return str(refused.value)
 
         said = await refusal("cli-nonsense", "resume")
         assert said == "cli-nonsense: refused: the run is not paused"
         assert "no run 'nobody'" in await refusal("nobody", "approve")
-        await steering.run(connection, "cli-nonsense", "reject", Order(text="too dear"))
+        await orders.run(connection, "cli-nonsense", "reject", Order(text="too dear"))
         report = await report_of(connection, "cli-nonsense")
         assert "run cli-nonsense is over" in await refusal("cli-nonsense", "approve")
     assert report.status == "declined"
@@ -107,7 +108,7 @@ async def test_the_record_says_who_gave_a_command(
     monkeypatch.setenv("LOGNAME", "ada")
     async with runs.worker(script()):
         await waiting(runs, connection, "cli-who")
-        await steering.run(connection, "cli-who", "reject", Order())
+        await orders.run(connection, "cli-who", "reject", Order())
         report = await report_of(connection, "cli-who")
     assert any("rejected by ada" in note for note in report.notes)
     goal = await goal_of_run(connection, "cli-who")
@@ -162,7 +163,7 @@ async def test_the_question_is_withdrawn_when_somebody_else_decides(
         await waiting(runs, connection, "cli-elsewhere")
         with typing(monkeypatch) as keys:
             deciding = asyncio.create_task(approval.decide(connection, "cli-elsewhere"))
-            await steering.tell(connection, "cli-elsewhere", "approve", Order())
+            await orders.tell(connection, "cli-elsewhere", "approve", Order())
             assert await deciding
             os.close(keys)
         assert "Decided elsewhere" in capsys.readouterr().err
@@ -177,7 +178,7 @@ async def test_the_end_of_the_input_leaves_the_plan_waiting(
         with typing(monkeypatch) as keys:
             os.close(keys)
             assert not await approval.decide(connection, "cli-nobody")
-        await steering.tell(connection, "cli-nobody", "approve", Order())
+        await orders.tell(connection, "cli-nobody", "approve", Order())
         assert (await report_of(connection, "cli-nobody")).status == "complete"
 
 
@@ -208,7 +209,7 @@ async def test_the_inbox_says_what_is_asked_and_the_command_that_answers_it(
                 "command": f'{STARTER} answer cli-inbox t1 "your answer"',
             }
         ]
-        await steering.tell(connection, "cli-inbox", "answer", steering.answer("t1", "2025"))
+        await orders.tell(connection, "cli-inbox", "answer", steering.answer("t1", "2025"))
         await report_of(connection, "cli-inbox")
         assert await asked() == []
 
@@ -285,7 +286,7 @@ async def test_completion_knows_runs_and_their_subtasks(
         context = type("Context", (), {"params": {"run_id": "cli-tab"}})()
         subtasks = await asyncio.to_thread(completion.subtask_ids, context, "")
         assert subtasks == ["t1", "t2"], "plain ids, and no words of a model's"
-        await steering.tell(connection, "cli-tab", "reject", Order())
+        await orders.tell(connection, "cli-tab", "reject", Order())
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "", "not an address"])

@@ -17,7 +17,8 @@ from temporalio.exceptions import CancelledError
 
 from activities.asking.journal import FileJournal
 from bench.clients import outcome
-from cli.commands import cancel, reset, show, steering
+from cli import orders
+from cli.commands import cancel, reset, show
 from cli.exits import Code, Exit
 from cli.reading import Reader
 from conftest import Handle, Runs, seen
@@ -124,7 +125,7 @@ async def test_a_run_that_is_stuck_says_so_and_reset_frees_it_without_paying_aga
         assert await show.run(connection, handle.id, False, None) == Code.COMPLETE
         assert "the run is stuck" in " ".join(capsys.readouterr().out.split())
         with pytest.raises(Exit, match=r"the run is stuck.*reset"):
-            await steering.tell(connection, handle.id, "pause", Order())
+            await orders.tell(connection, handle.id, "pause", Order())
         capsys.readouterr()
         assert await reset.run(connection, handle.id, 0, yes=True) == Code.COMPLETE
         told = capsys.readouterr().err
