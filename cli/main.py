@@ -12,27 +12,10 @@ from collections.abc import Callable, Sequence
 import typer
 from pydantic import ValidationError
 
-from cli.commands import (
-    cancel,
-    clean,
-    completion,
-    doctor,
-    down,
-    edit,
-    export,
-    fork,
-    inbox,
-    list,
-    raising,
-    replay,
-    reset,
-    run,
-    show,
-    start,
-    steering,
-    up,
-    watch,
-)
+from cli.commands.care import clean, completion, doctor, export, replay
+from cli.commands.runs import fork, inbox, list, run, show, start, watch
+from cli.commands.server import down, up
+from cli.commands.steering import cancel, edit, raising, reset, rows
 from cli.exits import Code, Exit, exit_of
 from cli.screen.streams import say
 from deployment.embedded import EmbeddedError
@@ -61,7 +44,7 @@ _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
         ("inbox", inbox.command),
     ),
     "Steering": (
-        *((row.__name__, steering.command_of(row)) for row in steering.ROWS),
+        *((row.__name__, rows.command_of(row)) for row in rows.ROWS),
         ("edit", edit.command),
         ("raise", raising.command),
         ("cancel", cancel.command),

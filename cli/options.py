@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import completion
+from cli.commands.care import completion
 from cli.exits import Exit
 from orchestrator.text import PLAIN_ID, for_terminal
 

@@ -20,7 +20,7 @@ from activities.prompts import repair as repair_prompts
 from activities.prompts import user_turns as prompts
 from activities.prompts.files import LONGEST_BYTES, system_prompts
 from activities.seam import Shown
-from cli.commands import doctor
+from cli.commands.care import doctor
 from deployment.settings import HOME
 from driving import BRIEFING, ROLES, subtask
 from orchestrator import answers, policies

@@ -13,7 +13,7 @@ import pytest
 
 import worker
 from activities.catalogue import Catalogue
-from cli.commands import doctor
+from cli.commands.care import doctor
 from cli.diagnosis import Checkup
 from cli.exits import Code, Exit
 from cli.invocation import WORKER, to_type

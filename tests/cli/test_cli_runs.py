@@ -11,8 +11,10 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus
 
 from cli import follow
-from cli.commands import cancel, export, replay, run, show, start, watch
-from cli.commands import list as list_command
+from cli.commands.care import export, replay
+from cli.commands.runs import list as list_command
+from cli.commands.runs import run, show, start, watch
+from cli.commands.steering import cancel
 from cli.connection import tell
 from cli.exits import Code, Exit
 from cli.invocation import WORKER, to_type

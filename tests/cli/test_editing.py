@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli import orders
-from cli.commands import (
-    edit,
-)
+from cli.commands.steering import edit
 from cli.exits import Code, Exit
 from conftest import Runs
 from intake import plans

@@ -8,12 +8,8 @@ import shlex
 import pytest
 
 from cli import orders
-from cli.commands import (
-    cancel,
-    fork,
-    start,
-    watch,
-)
+from cli.commands.runs import fork, start, watch
+from cli.commands.steering import cancel
 from cli.exits import Code, Exit
 from cli.invocation import STARTER
 from conftest import Runs, seen

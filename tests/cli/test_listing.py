@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from cli.commands.list import Listed, lines
+from cli.commands.runs.list import Listed, lines
 from cli.exits import Exit
 from cli.options import check_file, check_out
 from cli.screen import report as pages

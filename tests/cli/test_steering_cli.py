@@ -14,15 +14,9 @@ from pathlib import Path
 import pytest
 
 from cli import orders
-from cli.commands import (
-    approval,
-    completion,
-    inbox,
-    raising,
-    run,
-    steering,
-    watch,
-)
+from cli.commands.care import completion
+from cli.commands.runs import approval, inbox, run, watch
+from cli.commands.steering import raising, rows
 from cli.exits import Code, Exit
 from cli.invocation import STARTER
 from cli.starting import approval_when
@@ -48,19 +42,17 @@ pytestmark = pytest.mark.anyio
 
 
 def test_every_update_has_a_command() -> None:
-    rows = {row.__name__ for row in steering.ROWS}
-    assert rows | {"edit", "raise_cap", "cancel_subtask"} == set(core.COMMANDS)
+    known = {row.__name__ for row in rows.ROWS}
+    assert known | {"edit", "raise_cap", "cancel_subtask"} == set(core.COMMANDS)
 
 
 def test_a_row_makes_the_order_that_its_options_say(tmp_path: Path) -> None:
     (tmp_path / "found.md").write_text("It is 42.")
-    assert steering.answer("t1", "2025") == Order(subtask_id="t1", text="2025")
-    assert steering.retry("t1", "haiku", "anew") == Order(
-        subtask_id="t1", tier="haiku", text="anew"
-    )
-    assert steering.skip("t1", "not needed") == Order(subtask_id="t1", text="not needed")
-    assert steering.supply("t1", file=tmp_path / "found.md").text == "It is 42."
-    assert steering.reject("too dear") == Order(text="too dear")
+    assert rows.answer("t1", "2025") == Order(subtask_id="t1", text="2025")
+    assert rows.retry("t1", "haiku", "anew") == Order(subtask_id="t1", tier="haiku", text="anew")
+    assert rows.skip("t1", "not needed") == Order(subtask_id="t1", text="not needed")
+    assert rows.supply("t1", file=tmp_path / "found.md").text == "It is 42."
+    assert rows.reject("too dear") == Order(text="too dear")
 
 
 async def test_a_plan_is_approved_from_elsewhere_with_the_command_that_the_run_named(
@@ -209,7 +201,7 @@ async def test_the_inbox_says_what_is_asked_and_the_command_that_answers_it(
                 "command": f'{STARTER} answer cli-inbox t1 "your answer"',
             }
         ]
-        await orders.tell(connection, "cli-inbox", "answer", steering.answer("t1", "2025"))
+        await orders.tell(connection, "cli-inbox", "answer", rows.answer("t1", "2025"))
         await report_of(connection, "cli-inbox")
         assert await asked() == []
 

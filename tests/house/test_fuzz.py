@@ -27,7 +27,7 @@ from activities.catalogue import Catalogue, CatalogueError
 from activities.claude.stream import StreamError, Transcript
 from activities.seam import ModelAnswer
 from cli import connection, replayed
-from cli.commands import completion, doctor
+from cli.commands.care import completion, doctor
 from cli.diagnosis import Checkup
 from cli.exits import Exit
 from cli.main import app, main, told

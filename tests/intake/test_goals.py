@@ -11,7 +11,7 @@ import pytest
 
 from activities.catalogue import Catalogue, PlaybookFile, Role
 from activities.preparation import INPUT_BYTES
-from cli.commands import export
+from cli.commands.care import export
 from deployment.settings import Settings
 from intake.connection import Connection
 from intake.goals import Wish, goal_of

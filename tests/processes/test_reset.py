@@ -18,7 +18,8 @@ from temporalio.exceptions import CancelledError
 from activities.asking.journal import FileJournal
 from bench.clients import outcome
 from cli import orders
-from cli.commands import cancel, reset, show
+from cli.commands.runs import show
+from cli.commands.steering import cancel, reset
 from cli.exits import Code, Exit
 from cli.reading import Reader
 from conftest import Handle, Runs, seen

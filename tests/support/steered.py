@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.clients import outcome
-from cli.commands import start
+from cli.commands.runs import start
 from conftest import Runs, seen
 from intake.connection import Connection
 from orchestrator.contracts import (

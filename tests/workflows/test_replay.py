@@ -10,7 +10,7 @@ import pytest
 from temporalio.client import WorkflowHistory
 
 from cli import replayed
-from cli.commands import replay as command
+from cli.commands.care import replay as command
 from conftest import Runs
 from deployment.replay import export, replay
 from deployment.storage import DirectoryStore

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from cli import orders
-from cli.commands import edit
+from cli.commands.steering import edit
 from cli.exits import Exit
 from cli.reading import Reader
 from cli.screen.preview import told

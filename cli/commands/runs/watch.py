@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from cli import outcome
-from cli.commands import approval
+from cli.commands.runs import approval
 from cli.connection import with_connection
 from cli.exits import Code
 from cli.follow import display, look_at, watch

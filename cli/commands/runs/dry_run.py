@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from cli import orders, outcome
-from cli.commands import approval
+from cli.commands.runs import approval
 from cli.exits import Code
 from cli.follow import Lines, watch
 from cli.screen.preview import preview

@@ -13,7 +13,7 @@ import typer
 
 from activities.catalogue import Catalogue
 from cli import outcome
-from cli.commands.watch import to_the_end
+from cli.commands.runs.watch import to_the_end
 from cli.connection import with_connection
 from cli.exits import Exit
 from cli.follow import look_at

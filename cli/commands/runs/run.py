@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from activities.catalogue import Catalogue
-from cli.commands import dry_run
-from cli.commands.watch import to_the_end
+from cli.commands.runs import dry_run
+from cli.commands.runs.watch import to_the_end
 from cli.connection import configured_target, with_connection
 from cli.exits import Exit
 from cli.options import (
