@@ -16,6 +16,7 @@ COPY orchestrator/ orchestrator/
 COPY deployment/ deployment/
 COPY workflows/ workflows/
 COPY activities/ activities/
+COPY intake/ intake/
 COPY cli/ cli/
 COPY roles/ roles/
 COPY prompts/ prompts/

@@ -31,11 +31,12 @@ from activities.gate.rate_gate import RateGate
 from activities.gate.throttles import ShowThrottles
 from activities.wiring import MakeJournal, MakeTools, Served, build, shipped_tools
 from deployment.embedded import EmbeddedError, StateDir, attendance, embedded_target
+from deployment.own_server import configured_target
 from deployment.served import Lookout
 from deployment.settings import Settings
 from deployment.storage.daily import keep_clean
 from deployment.telemetry import LogContext, configure_logging, runtime
-from deployment.temporal import Target, Unreachable, configured, connect
+from deployment.temporal import Target, Unreachable, connect
 from orchestrator import __version__
 from orchestrator.contracts import LONGEST_CALL_SECONDS, Tier
 from orchestrator.policies import TOOL_MARGIN_SECONDS
@@ -164,24 +165,6 @@ async def drain(started: list[Worker]) -> None:
     await asyncio.gather(*(each.shutdown() for each in started))
 
 
-def own_target(settings: Settings) -> Target:
-    """The server that Temporal's variables or profile name. ValueError without a store."""
-    config = configured()
-    address = config.get("target_host", "localhost:7233")
-    if not settings.store_url:
-        raise ValueError(
-            f"STORE_URL is not set: with a server of your own ({address}) worker and starter need "
-            "one store for big payloads; set STORE_URL=file:///PATH to a folder both can reach"
-        )
-    return Target(
-        address=address,
-        namespace=config.get("namespace", "default"),
-        task_queue=settings.task_queue,
-        store_url=settings.store_url,
-        embedded=False,
-    )
-
-
 def main(
     arguments: list[str] | None = None,
     make_tools: MakeTools = shipped_tools,
@@ -193,7 +176,7 @@ def main(
     place: Path | None = parser.parse_args(arguments).embedded
     try:
         settings = Settings(state_dir=place) if place else Settings()
-        target = embedded_target(settings) if place else own_target(settings)
+        target = embedded_target(settings) if place else configured_target(settings)
         _log(settings, embedded=target.embedded)
         gate = RateGate()
         served = build(settings, target, gate, make_tools=make_tools, make_journal=make_journal)

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from typing import Any
 
-from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 
-from cli.exits import Code, Stop
-from cli.invocation import WORKER
+from cli.exits import Code, Exit
 from cli.screen.streams import say
+from deployment import own_server
 from deployment.embedded import (
     EmbeddedError,
     Endpoint,
@@ -27,24 +25,18 @@ from deployment.embedded import (
     lease,
     probe_local,
 )
-from deployment.pollers import pollers
-from deployment.served import VARIABLES, unserved
+from deployment.own_server import LOCAL_ADDRESS, target_at
+from deployment.served import VARIABLES
 from deployment.settings import Settings
-from deployment.storage import BadStore, DirectoryStore, store_at
-from deployment.temporal import Target, Unreachable, configured, connect
-from orchestrator.contracts import Report, Tier
+from deployment.temporal import Target, Unreachable, connect
+from intake.connection import Connection
 
-LOCAL_ADDRESS = "localhost:7233"
-LOCAL_UI_OFFSET = 1000
-"""`temporal server start-dev` puts its Web UI this many ports above its own."""
 CONNECT_SECONDS = 3.0
 """Short of the 5 s within which an unreachable server is reported, start-up of Python included."""
 SILENT_SECONDS = 3.0
 """After which a wait for the embedded server is worth a line; a start takes about one."""
 EMBEDDED_SECONDS = 30.0
 """For our own server: it answered just now, and a busy machine is no reason to give up."""
-WORKER_SECONDS = 10.0
-"""How long a start waits for somebody to poll the task queue of a server of one's own."""
 HEAL_SECONDS = 2.0
 LOST_ENDPOINT = (
     "The worker before had a model endpoint; the one that this command started has none, because"
@@ -55,51 +47,27 @@ first.
 """
 
 
-@dataclass
-class Connection:
-    """A connected client, what it is connected to, and how it is kept connected."""
+OTHERWISE = ", or pass --embedded"
+"""What a command can do without a server of one's own."""
 
-    settings: Settings
-    target: Target
-    client: Client
-    trouble: str = field(default="", init=False)
-    """Why the embedded processes cannot be kept up just now; empty when they can."""
 
-    @property
-    def store(self) -> DirectoryStore:
-        """Where blobs of this deployment live."""
-        return store_at(self.target.store_url)
+def with_connection(
+    settings: Settings, embedded: bool, do: Callable[[Connection], Coroutine[Any, Any, int]]
+) -> int:
+    """Do what a command does, with a connection for its length; its exit code."""
 
-    def handle(self, run_id: str) -> WorkflowHandle[Any, Report]:
-        """The run of this id. Ask for it again after a wait: healing may have changed the
-        client.
-        """
-        return self.client.get_workflow_handle(run_id, result_type=Report)
+    async def done() -> int:
+        async with connected(settings, embedded=embedded) as connection:
+            return await do(connection)
 
-    def link(self, run_id: str) -> str:
-        """Where the Web UI shows this run; empty when the Web UI's address is not known."""
-        if not self.target.ui_url:
-            return ""
-        base = self.target.ui_url.rstrip("/")
-        return f"{base}/namespaces/{self.target.namespace}/workflows/{run_id}"
-
-    async def heal(self) -> None:
-        """Every 2 s, for ever: start whichever embedded process has died. Cancel it to stop."""
-        while self.target.embedded:
-            try:
-                endpoint = await asyncio.to_thread(ensure_up, self.settings, "watcher")
-                if endpoint.target != self.target:
-                    self.client = await connect(endpoint.target, CONNECT_SECONDS)
-                    self.target = endpoint.target
-                self.trouble = ""
-            except (EmbeddedError, Unreachable) as error:
-                self.trouble = str(error)
-            await asyncio.sleep(HEAL_SECONDS)
+    return asyncio.run(done())
 
 
 @asynccontextmanager
 async def connected(settings: Settings, *, embedded: bool) -> AsyncIterator[Connection]:
-    """A connection for the length of a command. Raises Unreachable, EmbeddedError, Stop."""
+    """A connection for the length of a command. Raises Unreachable, EmbeddedError,
+    BadSettings, Exit.
+    """
     target = None if embedded else own_target(settings)
     opening = _own(settings, target) if target else _embedded(settings)
     async with opening as connection:
@@ -120,12 +88,26 @@ async def _embedded(settings: Settings) -> AsyncIterator[Connection]:
         endpoint = await _up(settings)
         client = await connect(endpoint.target, EMBEDDED_SECONDS)
         connection = Connection(settings, endpoint.target, client)
-        healing = asyncio.create_task(connection.heal())
+        healing = asyncio.create_task(heal(connection))
         try:
             yield connection
         finally:
             healing.cancel()
             await asyncio.gather(healing, return_exceptions=True)
+
+
+async def heal(connection: Connection) -> None:
+    """Every 2 s, for ever: start whichever embedded process has died. Cancel it to stop."""
+    while connection.target.embedded:
+        try:
+            endpoint = await asyncio.to_thread(ensure_up, connection.settings, "watcher")
+            if endpoint.target != connection.target:
+                connection.client = await connect(endpoint.target, CONNECT_SECONDS)
+                connection.target = endpoint.target
+            connection.trouble = ""
+        except (EmbeddedError, Unreachable) as error:
+            connection.trouble = str(error)
+        await asyncio.sleep(HEAL_SECONDS)
 
 
 async def _up(settings: Settings) -> Endpoint:
@@ -165,89 +147,29 @@ def own_target(settings: Settings) -> Target | None:
         return None
     say(f"Using the Temporal server at {LOCAL_ADDRESS} (--embedded ignores it).", "dim")
     namespace = os.environ.get("TEMPORAL_NAMESPACE", "default")
-    return _target(settings, LOCAL_ADDRESS, namespace)
+    return target_at(settings, LOCAL_ADDRESS, namespace, OTHERWISE)
 
 
 def configured_target(settings: Settings) -> Target:
-    """The server that Temporal's variables or profile name. Stop if they do not fit together."""
-    try:
-        config = configured()
-    except (RuntimeError, ValueError, OSError) as error:
-        why = " ".join(str(error).split())
-        raise Stop(f"Temporal's configuration cannot be read: {why}") from error
-    address = config.get("target_host", LOCAL_ADDRESS)
-    return _target(settings, address, config.get("namespace", "default"))
-
-
-def _target(settings: Settings, address: str, namespace: str) -> Target:
-    if not settings.store_url:
-        raise Stop(
-            f"STORE_URL is not set: with a server of your own ({address}) worker and starter need"
-            " one store for big payloads; set STORE_URL=file:///PATH to a folder both can reach,"
-            " or pass --embedded"
-        )
-    try:
-        store_at(settings.store_url)
-    except BadStore as error:
-        raise Stop(str(error)) from error
-    return Target(
-        address=address,
-        namespace=namespace,
-        task_queue=settings.task_queue,
-        store_url=settings.store_url,
-        ui_url=settings.web_ui or web_ui_of(address),
-        embedded=False,
-    )
-
-
-def web_ui_of(address: str) -> str:
-    """The Web UI that usually belongs to a server's address; empty when nothing usual is known."""
-    host, _, port = address.rpartition(":")
-    if host in ("localhost", "127.0.0.1") and port.isdigit():
-        return f"http://{host}:{int(port) + LOCAL_UI_OFFSET}"
-    return "https://cloud.temporal.io" if host.endswith(".tmprl.cloud") else ""
-
-
-async def require_worker(
-    connection: Connection, tiers: Sequence[Tier] = (), wait: float = WORKER_SECONDS
-) -> None:
-    """Return once a living worker polls the queue; Stop after `wait` seconds without. Says which of
-    the `tiers` that the run may ask nobody serves. The embedded server brings its own worker.
+    """The server that Temporal's variables or profile name. BadSettings if they do not fit
+    together.
     """
-    target = connection.target
-    if target.embedded:
-        return
-    loop = asyncio.get_running_loop()
-    until = loop.time() + wait
-    said = False
-    while not await _polled(connection.client, target.task_queue):
-        if loop.time() >= until:
-            raise Stop(
-                f"no worker polls task queue {target.task_queue!r} at {target.address};"
-                f" nothing was started; start one with: {WORKER}",
-                Code.UNREACHABLE,
-            )
-        if not said:
-            said = True
-            say(f"Waiting for a worker on task queue {target.task_queue!r} …", "dim")
-        await asyncio.sleep(0.5)
-    if tiers:
-        for line in await unserved(connection.client, target.task_queue, tiers, embedded=False):
-            say(f"{line[0].upper()}{line[1:]}. The run starts, and its calls wait.", "yellow")
+    return own_server.configured_target(settings, OTHERWISE)
 
 
-async def _polled(client: Client, queue: str) -> bool:
-    return any(each.alive for each in (await pollers(client, [queue]))[queue])
+def tell(line: str, *, warning: bool = False) -> None:
+    """What intake says to whoever waits for a run to start."""
+    say(line, "yellow" if warning else "dim")
 
 
-def told_by_server(error: RPCError, address: str) -> Stop:
+def told_by_server(error: RPCError, address: str) -> Exit:
     """What a failed request means to a person."""
     if error.status in (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED):
-        return Stop(f"Temporal server at {address} stopped answering: {error}", Code.UNREACHABLE)
+        return Exit(f"Temporal server at {address} stopped answering: {error}", Code.UNREACHABLE)
     if error.status in (RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED):
-        return Stop(
+        return Exit(
             f"Temporal server at {address} refuses this client: {error}; check TEMPORAL_API_KEY and"
             " TEMPORAL_TLS",
             Code.UNREACHABLE,
         )
-    return Stop(f"Temporal server at {address}: {error}", Code.UNREACHABLE)
+    return Exit(f"Temporal server at {address}: {error}", Code.UNREACHABLE)

@@ -10,7 +10,7 @@ Mark = Literal["ok", "note", "bad", "fact"]
 
 
 @dataclass(frozen=True)
-class Check:
+class Checkup:
     """One line of the diagnosis."""
 
     section: str

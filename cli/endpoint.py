@@ -6,8 +6,7 @@ import asyncio
 import socket
 from urllib.parse import urlsplit
 
-from cli.diagnosis import Check, Mark
-from cli.goal import endpoint_of
+from cli.diagnosis import Checkup, Mark
 from deployment import embedded
 from deployment.address import address_of
 from deployment.embedded.identity import model_environment
@@ -21,11 +20,16 @@ HEAL = f"set {VARIABLES} here and run: starter.py up"
 _KEY_REMEDY = "set ANTHROPIC_API_KEY to a key of this endpoint; workers read it at their start"
 
 
-async def models(settings: Settings) -> list[Check]:
+def endpoint_of(settings: Settings) -> str:
+    """The address of the models that an embedded worker asks."""
+    return settings.anthropic_base_url or "https://api.anthropic.com"
+
+
+async def models(settings: Settings) -> list[Checkup]:
     """Whether a model can be asked from this shell; never the key itself, and nothing paid."""
     if not settings.has_endpoint:
         detail = f"none; set {VARIABLES} for goals that need a model"
-        return [Check("models", "endpoint", "note", detail)]
+        return [Checkup("models", "endpoint", "note", detail)]
     secret = settings.anthropic_api_key
     key = secret.get_secret_value() if secret else ""
     shown = f"key {masked(key)}" if key else "no key"
@@ -40,18 +44,18 @@ async def models(settings: Settings) -> list[Check]:
             mark, detail = "bad", f"{detail}: refused: {said}; {_KEY_REMEDY}"
     named = ", ".join((settings.model_haiku, settings.model_sonnet, settings.model_opus))
     return [
-        Check("models", "endpoint", mark, detail),
-        Check("models", "models", "ok" if mark == "ok" else "note", named),
+        Checkup("models", "endpoint", mark, detail),
+        Checkup("models", "models", "ok" if mark == "ok" else "note", named),
     ]
 
 
-def worker_endpoint(settings: Settings, only_embedded: bool) -> list[Check]:
+def worker_endpoint(settings: Settings, only_embedded: bool) -> list[Checkup]:
     """Whether the worker asks the models that this shell would ask: calls go out with the worker's
     settings, whatever stands here.
     """
     if settings.uses_own_server and not only_embedded:
         detail = "each worker has its own settings, which are not known here"
-        return [Check("models", "worker's endpoint", "note", detail)]
+        return [Checkup("models", "worker's endpoint", "note", detail)]
     try:
         status = embedded.status(settings)
     except embedded.EmbeddedError:
@@ -63,7 +67,7 @@ def worker_endpoint(settings: Settings, only_embedded: bool) -> list[Check]:
     ours = model_environment(settings, status.endpoint.salt)
     if theirs == ours:
         same = "the same as this shell's" if ours else f"none, as in this shell; {HEAL}"
-        return [Check("models", "worker's endpoint", "ok" if ours else "note", same)]
+        return [Checkup("models", "worker's endpoint", "ok" if ours else "note", same)]
     if not ours:
         detail = (
             "the worker has one that this shell has not, and a worker that replaces it from here"
@@ -76,7 +80,7 @@ def worker_endpoint(settings: Settings, only_embedded: bool) -> list[Check]:
             "another key, address, model or price than this shell's; the next command from this"
             " shell replaces the worker"
         )
-    return [Check("models", "worker's endpoint", "note", detail)]
+    return [Checkup("models", "worker's endpoint", "note", detail)]
 
 
 def _reachable(address: str, shown: str) -> tuple[Mark, str]:

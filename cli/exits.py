@@ -1,11 +1,13 @@
-"""What starter.py tells its caller when it ends: the exit codes, and the one exception that carries
-one.
+"""What starter.py tells its caller when it ends: the exit codes, the one exception that carries
+one, and what a refusal of intake means here.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
 
+from cli.invocation import WORKER, to_type
+from intake.refusal import Refused
 from orchestrator.contracts import ReportStatus
 
 
@@ -38,7 +40,7 @@ def code_of(status: ReportStatus) -> Code:
     return _OF_STATUS[status]
 
 
-class Stop(Exception):
+class Exit(Exception):
     """Ends the command with a message for a person and an exit code; never a traceback.
 
     The message says what is wrong, with which thing, and what to do. One line, except where several
@@ -48,3 +50,15 @@ class Stop(Exception):
     def __init__(self, message: str, code: Code = Code.REFUSED) -> None:
         super().__init__(message)
         self.code = code
+
+
+def exit_of(refused: Refused) -> Exit:
+    """How a command ends that intake has refused, with what to type where that helps."""
+    match refused.kind:
+        case "input":
+            return Exit(str(refused))
+        case "taken":
+            show = to_type("show", refused.run_id)
+            return Exit(f"{refused}, or look at it with: {show}")
+        case "no worker":
+            return Exit(f"{refused}; start one with: {WORKER}", Code.UNREACHABLE)

@@ -16,10 +16,10 @@ from rich.live import Live
 from rich.text import Text
 
 from cli import outcome
-from cli.connection import Connection
 from cli.reading import Look, Reader
 from cli.screen.board import board, changes
 from cli.screen.streams import ERR, say_all
+from intake.connection import Connection
 from orchestrator.view import RunView
 
 POLL_SECONDS = 0.4
@@ -30,7 +30,7 @@ SETTLE_SECONDS = 0.05
 FRAMES_PER_SECOND = 5
 
 
-class Progress(Protocol):
+class Display(Protocol):
     """Where a watched run is shown."""
 
     def update(self, view: RunView | None, notes: tuple[str, ...]) -> None:
@@ -76,7 +76,7 @@ class Lines:
 
 
 @contextmanager
-def progress() -> Iterator[Progress]:
+def display() -> Iterator[Display]:
     """A live board in a terminal, which stays on screen in its last state; plain lines
     elsewhere.
     """
@@ -99,15 +99,15 @@ def progress() -> Iterator[Progress]:
             ERR.print()
 
 
-async def follow(connection: Connection, run_id: str, shown: Progress) -> outcome.Ended:
-    """Show a run until it closes; how it ended. Stop if there is no such run."""
+async def follow(connection: Connection, run_id: str, shown: Display) -> outcome.Ended:
+    """Show a run until it closes; how it ended. Exit if there is no such run."""
     return outcome.read(run_id, await watch(connection, run_id, shown, lambda _: False))
 
 
 async def watch(
     connection: Connection,
     run_id: str,
-    shown: Progress,
+    shown: Display,
     until: Callable[[RunView], bool],
     *,
     while_stuck: bool = True,
@@ -130,5 +130,5 @@ async def watch(
 
 
 async def look_at(connection: Connection, run_id: str) -> Look:
-    """The state of a run now, as far as the server answers. Stop if there is no such run."""
+    """The state of a run now, as far as the server answers. Exit if there is no such run."""
     return await Reader(connection, run_id).look()

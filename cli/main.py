@@ -12,35 +12,19 @@ from collections.abc import Callable, Sequence
 import typer
 from pydantic import ValidationError
 
-from cli.commands import (
-    cancel,
-    clean,
-    completion,
-    doctor,
-    down,
-    edit,
-    export,
-    fork,
-    inbox,
-    list,
-    raising,
-    replay,
-    reset,
-    run,
-    show,
-    start,
-    steering,
-    up,
-    watch,
-)
-from cli.exits import Code, Stop
-from cli.plans import lower
+from cli.commands.care import clean, completion, doctor, export, replay
+from cli.commands.runs import fork, inbox, list, run, show, start, watch
+from cli.commands.server import down, up
+from cli.commands.steering import cancel, edit, raising, reset, rows
+from cli.exits import Code, Exit, exit_of
 from cli.screen.streams import say
 from deployment.embedded import EmbeddedError
 from deployment.settings import BadSettings, Settings
 from deployment.storage.payloads import PayloadLost
 from deployment.temporal import Unreachable
+from intake.refusal import Refused
 from orchestrator.errors import BlobLost
+from orchestrator.mistakes import as_rest
 from orchestrator.text import for_terminal
 
 PROGRAM = "starter.py"
@@ -60,7 +44,7 @@ _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
         ("inbox", inbox.command),
     ),
     "Steering": (
-        *((row.__name__, steering.command_of(row)) for row in steering.ROWS),
+        *((row.__name__, rows.command_of(row)) for row in rows.ROWS),
         ("edit", edit.command),
         ("raise", raising.command),
         ("cancel", cancel.command),
@@ -125,20 +109,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def check_texts(given: Sequence[str]) -> None:
-    """Stop for a value that is no text: nothing that a run, a file or a screen could carry."""
+    """Exit for a value that is no text: nothing that a run, a file or a screen could carry."""
     for value in given:
         shown = for_terminal(value[:60])
         if any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise Stop(f"'{shown}' is not UTF-8 text; write it in UTF-8")
+            raise Exit(f"'{shown}' is not UTF-8 text; write it in UTF-8")
         if _CONTROL.search(value):
-            raise Stop(f"'{shown}' holds a control character; leave it out")
+            raise Exit(f"'{shown}' holds a control character; leave it out")
 
 
 def told(error: Exception) -> tuple[str, Code]:
     """What an error means to a person, and the exit code it ends the command with."""
     match error:
-        case Stop():
+        case Exit():
             return str(error), error.code
+        case Refused():
+            return told(exit_of(error))
         case typer.TyperException():
             return _usage(error), Code.REFUSED
         case ValidationError() if error.title == Settings.__name__:
@@ -168,5 +154,5 @@ def _settings(error: ValidationError) -> str:
     for mistake in error.errors(include_input=False):
         name = str(mistake["loc"][0])
         variable = Settings.variable(name) if name in Settings.model_fields else name
-        wrong.append(f"{variable}: {lower(mistake['msg'].removeprefix('Value error, '))}")
+        wrong.append(f"{variable}: {as_rest(mistake['msg'].removeprefix('Value error, '))}")
     return f"settings: {'; '.join(wrong)}; correct the environment or .env"

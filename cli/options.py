@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import completion
-from cli.exits import Stop
+from cli.commands.care import completion
+from cli.exits import Exit
 from orchestrator.text import PLAIN_ID, for_terminal
 
 GoalText = Annotated[str, typer.Argument(metavar="GOAL", help="What you want, in your own words.")]
@@ -23,11 +23,11 @@ def _typed(context: typer.Context, parameter: typer.CallbackParam) -> bool:
 
 
 def _not_empty(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
-    """What was typed; Stop for nothing, as an unset variable of a script gives: it would count as
+    """What was typed; Exit for nothing, as an unset variable of a script gives: it would count as
     left out.
     """
     if _typed(context, parameter) and not value:
-        raise Stop(f"--{parameter.name} is empty; name one, or leave the option out")
+        raise Exit(f"--{parameter.name} is empty; name one, or leave the option out")
     return value
 
 
@@ -105,11 +105,11 @@ OutFile = Annotated[
 
 
 def _known_form(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
-    """An id as it was typed; Stop for what cannot be one, before anything starts."""
+    """An id as it was typed; Exit for what cannot be one, before anything starts."""
     if _typed(context, parameter) and not PLAIN_ID.fullmatch(value):
         what = "a run" if parameter.name == "run_id" else "a subtask"
         shown = for_terminal(value[:80])
-        raise Stop(f"{shown!r} is no id of {what}; `list` shows the runs, `show ID` their subtasks")
+        raise Exit(f"{shown!r} is no id of {what}; `list` shows the runs, `show ID` their subtasks")
     return value
 
 
@@ -177,11 +177,11 @@ REPORT_ENDINGS = ("", ".md", ".markdown", ".txt", ".json")
 
 
 def check_out(out: Path | None) -> Path | None:
-    """The file to write a report to, absolute; Stop if its ending is none of a report's, or its
+    """The file to write a report to, absolute; Exit if its ending is none of a report's, or its
     folder cannot take it.
     """
     if out is not None and out.suffix.lower() not in REPORT_ENDINGS:
-        raise Stop(
+        raise Exit(
             f"--out {str(out)!r}: a report is written as Markdown or JSON; name a file that ends in"
             " .md or .json"
         )
@@ -189,16 +189,16 @@ def check_out(out: Path | None) -> Path | None:
 
 
 def check_file(out: Path | None) -> Path | None:
-    """The file to write, absolute; Stop if its folder cannot take one."""
+    """The file to write, absolute; Exit if its folder cannot take one."""
     if out is None:
         return None
     path = out.expanduser().absolute()
     if path.is_dir():
-        raise Stop(f"--out {str(out)!r} is a folder; name a file in it")
+        raise Exit(f"--out {str(out)!r} is a folder; name a file in it")
     if path.exists() and not path.is_file():
-        raise Stop(f"--out {str(out)!r} is no regular file; name one, or a new one")
+        raise Exit(f"--out {str(out)!r} is no regular file; name one, or a new one")
     if not path.parent.is_dir():
-        raise Stop(f"--out: there is no folder {str(path.parent)!r}; create it first")
+        raise Exit(f"--out: there is no folder {str(path.parent)!r}; create it first")
     if not os.access(path.parent, os.W_OK):
-        raise Stop(f"--out: the folder {str(path.parent)!r} is not writable; choose another")
+        raise Exit(f"--out: the folder {str(path.parent)!r} is not writable; choose another")
     return path

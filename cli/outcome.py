@@ -7,13 +7,13 @@ from pathlib import Path
 
 from temporalio.client import WorkflowExecutionStatus
 
-from cli.connection import Connection
 from cli.delivery import deliver
 from cli.exits import Code, code_of
 from cli.reading import Look
 from cli.screen import report as pages
 from cli.screen.streams import say
 from deployment.embedded import StateDir
+from intake.connection import Connection
 from orchestrator.contracts import Report
 from orchestrator.views.reporting import report
 

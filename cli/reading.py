@@ -20,13 +20,13 @@ from temporalio.client import WorkflowExecutionDescription, WorkflowExecutionSta
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.gate.queue_rates import read_rate
-from cli.connection import Connection
-from cli.exits import Stop
+from cli.exits import Exit
 from cli.invocation import to_type
 from deployment import served
 from deployment.embedded.starting import SPACE_BYTES
 from deployment.storage import store_at
 from deployment.temporal import Target
+from intake.connection import Connection
 from orchestrator.contracts import Report
 from orchestrator.recorded.history import Fold, Unreadable
 from orchestrator.rules.state import State
@@ -85,7 +85,7 @@ class Reader:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def look(self) -> Look:
-        """The run as it stands now, as far as the server answers. Stop if there is none."""
+        """The run as it stands now, as far as the server answers. Exit if there is none."""
         limit = timedelta(seconds=LOOK_SECONDS)
         trouble = (self.connection.trouble,) if self.connection.trouble else ()
         try:
@@ -231,6 +231,6 @@ def full(target: Target) -> str:
     return ""
 
 
-def no_such_run(run_id: str) -> Stop:
+def no_such_run(run_id: str) -> Exit:
     """The refusal of an unknown id."""
-    return Stop(f"no run {run_id!r}; `list` shows the runs there are")
+    return Exit(f"no run {run_id!r}; `list` shows the runs there are")

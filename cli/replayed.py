@@ -16,12 +16,12 @@ from pydantic import BaseModel, ConfigDict
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowHistory
 
-from cli.exits import Stop
-from cli.files import read_text
 from deployment.histories.replay import replay
 from deployment.settings import Settings
 from deployment.storage import BadStore, DirectoryStore, store_at
 from deployment.storage.payloads import stored
+from intake.files import read_text
+from intake.refusal import Refused
 from orchestrator.errors import BlobLost
 from workflows import WORKFLOWS
 
@@ -45,23 +45,23 @@ async def verdict(file: Path, store: DirectoryStore | None) -> Verdict:
         return Verdict(problems=await replay(history, await _needed(file, history, store)))
     except BlobLost as lost:
         return Verdict(refused=f"{str(file)!r} cannot be replayed: {lost.message}", problems=())
-    except Stop as stop:
-        return Verdict(refused=str(stop), problems=())
+    except Refused as error:
+        return Verdict(refused=str(error), problems=())
 
 
 def read(file: Path) -> WorkflowHistory:
-    """The history in a file; Stop if it holds none of a workflow of ours."""
+    """The history in a file; Refused if it holds none of a workflow of ours."""
     shown = repr(str(file))
     text = read_text(file, "replay", HISTORY_BYTES)
     try:
         history = WorkflowHistory.from_json(file.stem, text)
     except RecursionError as error:
-        raise Stop(f"{shown} is no history from `export`: nested too deeply") from error
+        raise Refused(f"{shown} is no history from `export`: nested too deeply") from error
     except (ValueError, ParseError, TypeError, KeyError, AttributeError) as error:
         why = " ".join(str(error).split())[:200]
-        raise Stop(f"{shown} is no history from `export`: {why}") from error
+        raise Refused(f"{shown} is no history from `export`: {why}") from error
     if why := _wrong(history):
-        raise Stop(f"{shown} is no history from `export`: {why}")
+        raise Refused(f"{shown} is no history from `export`: {why}")
     # A run's teams have names that begin with its id: that of the file says nothing.
     began = history.events[0].workflow_execution_started_event_attributes
     return replace(history, workflow_id=began.workflow_id or history.workflow_id)
@@ -91,12 +91,12 @@ def _wrong(history: WorkflowHistory) -> str:
 async def _needed(
     file: Path, history: WorkflowHistory, store: DirectoryStore | None
 ) -> DirectoryStore | None:
-    """The store, if the history refers to one; Stop where it cannot be had."""
+    """The store, if the history refers to one; Refused where it cannot be had."""
     digests = stored(history.events)
     if not digests:
         return None
     if store is None:
-        raise Stop(
+        raise Refused(
             f"{str(file)!r} is a raw history: {len(digests)} of its payloads are in a store;"
             " write it with `export ID --out FILE`, or set STORE_URL to that store"
         )

@@ -61,6 +61,16 @@ def for_terminal(text: str, *, lines: bool = False) -> str:
     return visible(text, keep="\n\t" if lines else "")
 
 
+def one_line(text: str) -> str:
+    """Safe to print, on one line: a line break in a title would tear a table."""
+    return for_terminal(" ".join(text.split()))
+
+
+def inline(text: str) -> str:
+    """Safe inside a line of Markdown, with line ends and runs of spaces as one space each."""
+    return for_markdown(" ".join(text.split()))
+
+
 def for_markdown(text: str) -> str:
     """Safe inside a line of Markdown: shows as the text itself, never as markup, HTML, a link or
     a new line.

@@ -29,6 +29,7 @@ from pydantic import (
 )
 
 from orchestrator.calls import MODEL_KINDS
+from orchestrator.mistakes import mistakes
 
 CALLS = {next(iter(kind.answer.model_fields)): kind.name for kind in MODEL_KINDS}
 """First property of the requested schema → call, so that any request can be told from its body."""
@@ -150,8 +151,5 @@ def read_script(path: Path) -> Script:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ScriptError(f"script {str(path)!r} cannot be read: {error}") from error
     except ValidationError as error:
-        places = "; ".join(
-            f"{'.'.join(str(part) for part in mistake['loc']) or 'script'}: {mistake['msg']}"
-            for mistake in error.errors()
-        )
-        raise ScriptError(f"script {str(path)!r}: {places}") from error
+        wrong = "; ".join(mistakes(error, "script"))
+        raise ScriptError(f"script {str(path)!r}: {wrong}") from error

@@ -31,12 +31,12 @@ from activities.catalogue import Catalogue
 from activities.seam import Model, Tool
 from activities.wiring import ModelEndpoint, build
 from bench.instruments.clients import outcome
-from cli.connection import Connection
 from deployment.histories.replay import played
 from deployment.settings import Settings
 from deployment.storage import DirectoryStore
 from deployment.telemetry import runtime
 from deployment.temporal import Target, plugin
+from intake.connection import Connection
 from orchestrator.contracts import Goal, Report
 from orchestrator.recorded.history import Fold
 from orchestrator.rules.state import State

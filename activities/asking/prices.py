@@ -24,6 +24,7 @@ from deployment.folders import read_regular
 from deployment.reading import NotPlain, from_yaml
 from deployment.settings import Settings
 from orchestrator.contracts import ModelCard, PriceStep, Tier, Usage
+from orchestrator.mistakes import mistakes
 from orchestrator.money import pricing
 
 MILLION = Decimal(1_000_000)
@@ -155,11 +156,8 @@ def read_price_file(path: Path) -> dict[str, tuple[PriceStep, ...]]:
     except (UnicodeDecodeError, NotPlain) as error:
         raise PriceFileError(f"price file {str(path)!r} cannot be read: {error}") from error
     except ValidationError as error:
-        places = "; ".join(
-            f"{'.'.join(str(part) for part in mistake['loc'])}: {mistake['msg']}"
-            for mistake in error.errors()
-        )
-        raise PriceFileError(f"price file {str(path)!r}: {places}") from error
+        wrong = "; ".join(mistakes(error))
+        raise PriceFileError(f"price file {str(path)!r}: {wrong}") from error
     return {
         model: tuple(row.step() for row in (value if isinstance(value, list) else [value]))
         for model, value in rows.items()

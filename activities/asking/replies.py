@@ -18,6 +18,7 @@ from activities.seam import ModelAnswer
 from orchestrator.calls.kind import Answer
 from orchestrator.contracts import Bill, Call, Contract, Problem, Reply, Usage
 from orchestrator.errors import PossiblyBilled
+from orchestrator.mistakes import mistakes
 from orchestrator.money.pricing import price
 from orchestrator.text import visible
 
@@ -146,11 +147,7 @@ def _stopped_short(answer: ModelAnswer) -> Problem | None:
 
 def _first_lines(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        mistakes = error.errors(include_url=False, include_input=False)[:5]
-        said = "; ".join(
-            f"{'.'.join(str(part) for part in each['loc']) or 'answer'}: {each['msg']}"
-            for each in mistakes
-        )
+        said = "; ".join(mistakes(error, "answer")[:5])
     else:
         said = str(error) or type(error).__name__
     return visible(said[:500], keep="\n")

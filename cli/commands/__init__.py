@@ -1,1 +1,1 @@
-"""One module a command; those that are one Update and no more are rows of `steering`."""
+"""One module a command, in the room of its panel of `--help`."""

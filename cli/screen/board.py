@@ -11,7 +11,7 @@ from rich.text import Text
 from cli.screen.preview import preview, told, totals
 from cli.screen.streams import Safe
 from cli.screen.waiting import reminders
-from orchestrator.text import for_terminal
+from orchestrator.text import one_line
 from orchestrator.view import Row, RowStatus, RunView
 from orchestrator.views.amounts import at_most, money, seconds
 from orchestrator.views.board import PHASES
@@ -89,10 +89,10 @@ def board(
             parts += [Text(line, style=style) for line, style in told(view.preview.plan)]
         if view.preview and view.phase == "working":
             parts.append(Text(totals(view.preview, view.dollars_cap)[0], style="dim"))
-    parts += [Text(f"! {_line(note)}", style="yellow") for note in (*view.notes, *notes)]
+    parts += [Text(f"! {one_line(note)}", style="yellow") for note in (*view.notes, *notes)]
     for asked in reminders(view):
-        parts.append(Text(f"? {_line(asked.text)}", style="bold yellow"))
-        parts.append(Text(f"  {_line(asked.remedy)}", style="dim"))
+        parts.append(Text(f"? {one_line(asked.text)}", style="bold yellow"))
+        parts.append(Text(f"  {one_line(asked.remedy)}", style="dim"))
     return Safe(Group(*parts))
 
 
@@ -123,7 +123,7 @@ def _table(view: RunView, late: float, *, wide: bool) -> Table:
         ]
         if not wide:
             cells = [*cells[:3], *cells[4:7]]
-        table.add_row(*(Text(_line(text), style=style) for text, style in cells))
+        table.add_row(*(Text(one_line(text), style=style) for text, style in cells))
     return table
 
 
@@ -134,15 +134,15 @@ def changes(before: RunView | None, after: RunView, *, at: datetime | None = Non
     closed = after.phase == "closed"
     stamp = _stamp(after, after.now)
     phase = [f"{stamp}  {PHASES[after.phase]}"] * (before is None or before.phase != after.phase)
-    rows = [f"{stamp}  {_line(_row(row))}" for row in _moved(before, after)]
+    rows = [f"{stamp}  {one_line(_row(row))}" for row in _moved(before, after)]
     if after.preview and not (before and before.preview) and after.phase != "approval":
-        rows.insert(0, f"{stamp}  {_line(proposed(after))}")
+        rows.insert(0, f"{stamp}  {one_line(proposed(after))}")
     told = before.notes if before else ()
     noted = _stamp(after, max(at, after.now) if at and not closed else after.now)
-    notes = [f"{noted}  ! {_line(note)}" for note in after.notes if note not in told]
+    notes = [f"{noted}  ! {one_line(note)}" for note in after.notes if note not in told]
     asked = reminders(before) if before else ()
     new = [each for each in reminders(after) if each not in asked]
-    notes += [f"{stamp}  ? {_line(each.text)}: {_line(each.remedy)}" for each in new]
+    notes += [f"{stamp}  ? {one_line(each.text)}: {one_line(each.remedy)}" for each in new]
     return [*rows, *notes, *phase] if closed else [*phase, *rows, *notes]
 
 
@@ -174,8 +174,3 @@ def _row(row: Row) -> str:
     if row.note:
         parts.append(row.note)
     return ", ".join(parts)
-
-
-def _line(text: str) -> str:
-    """One harmless line: a title with a line break would tear the table."""
-    return for_terminal(" ".join(text.split()))

@@ -13,7 +13,8 @@ from rich.tree import Tree
 
 from cli.screen.waiting import price
 from orchestrator.contracts import Money, Plan
-from orchestrator.text import for_terminal
+from orchestrator.rules.graph import finishes
+from orchestrator.text import for_terminal, one_line
 from orchestrator.view import Preview, PreviewRow
 from orchestrator.views.amounts import money, seconds
 
@@ -52,8 +53,8 @@ def totals(plan: Preview, cap: Money) -> list[str]:
             lines.append(f"{what}, for up to {exact(row.high)}")
     if plan.asks:
         lines.append("In no row: a subtask tried again, a changed plan, a revised answer.")
-        sent = ", ".join(map(_line, plan.leaves))
-        where = f" at {_line(plan.endpoint)}" if plan.endpoint else ""
+        sent = ", ".join(map(one_line, plan.leaves))
+        where = f" at {one_line(plan.endpoint)}" if plan.endpoint else ""
         lines.append(f"Sent to the models{where}: {sent}")
     elif any(row.paid for row in plan.rows):
         lines.append("No model is asked any more.")
@@ -71,7 +72,7 @@ def told(plan: Plan) -> list[tuple[str, str]]:
     """All that a plan says beyond its table: lines with their styles."""
     lines: list[tuple[str, str]] = []
     for each in plan.subtasks:
-        lines.append((f"{each.id} {_line(each.title)}", "bold"))
+        lines.append((f"{each.id} {one_line(each.title)}", "bold"))
         lines += _paragraph("", each.instruction)
         lines += _paragraph("inputs: ", ", ".join(each.inputs))
         lines += _paragraph("must meet: ", each.acceptance_criteria)
@@ -141,7 +142,7 @@ def _table(plan: Preview, *, wide: bool) -> Table:
         table.add_column(column.title, no_wrap=True, overflow="ellipsis", **column.options)
     for row in plan.rows:
         style = "dim" if row.reused or row.paid else ""
-        table.add_row(*(Text(_line(each.cell(row)), style=style) for each in columns))
+        table.add_row(*(Text(one_line(each.cell(row)), style=style) for each in columns))
     if priced:
         whole = {"low": plan.low, "expected": plan.expected, "high": plan.high}
         cells = [exact(whole[each.title]) if each.priced else "" for each in columns]
@@ -155,7 +156,9 @@ def _table(plan: Preview, *, wide: bool) -> Table:
 
 def _graph(plan: Preview, width: int) -> RenderableType:
     """The plan as a tree, or in layers where its chains are too long for the screen."""
-    late = _finishes(plan)
+    # A reused finding takes no time, and still stands before what needs it.
+    taken = {row.id: max(row.seconds, 0.001) for row in plan.subtasks}
+    late = finishes(plan.subtasks, taken)
     deepest = max(_depths(plan, late).values())
     room = width - deepest * INDENT
     return _tree(plan, late) if room >= TITLE_WIDTH else _layers(plan, late)
@@ -204,30 +207,11 @@ def _latest(plan: Preview, edges: list[str], late: dict[str, float]) -> str:
     return max(edges, key=lambda edge: (late[edge], edge in plan.critical_path), default="")
 
 
-def _finishes(plan: Preview) -> dict[str, float]:
-    """Seconds until each subtask has ended if none had to wait for a free slot; in an order in
-    which every dependency ends before what needs it.
-    """
-    rows = plan.subtasks
-    seconds_of = {row.id: row.seconds for row in rows}
-    needs = {row.id: [edge for edge in row.depends_on if edge in seconds_of] for row in rows}
-    late: dict[str, float] = {}
-    while len(late) < len(needs):
-        ready = [id for id in needs if id not in late and all(edge in late for edge in needs[id])]
-        if not ready:
-            break
-        for id in ready:
-            # A reused finding takes no time, and still stands before what needs it.
-            own = max(seconds_of[id], 0.001)
-            late[id] = own + max((late[edge] for edge in needs[id]), default=0.0)
-    return late
-
-
 def _node(row: PreviewRow, others: list[str], critical: tuple[str, ...]) -> Text:
     on_path = len(critical) > 1 and row.id in critical
     node = Text(no_wrap=True, overflow="ellipsis")
     node.append(f"{row.id} ", style=CRITICAL if on_path else "bold")
-    node.append(_line(row.title), style="dim" if row.reused else "")
+    node.append(one_line(row.title), style="dim" if row.reused else "")
     if others:
         node.append(f"  + {_some(others)}", style="dim")
     return node
@@ -236,7 +220,3 @@ def _node(row: PreviewRow, others: list[str], critical: tuple[str, ...]) -> Text
 def _some(ids: list[str], most: int = 6) -> str:
     shown = ", ".join(ids[:most])
     return f"{shown} and {len(ids) - most} more" if len(ids) > most else shown
-
-
-def _line(text: str) -> str:
-    return for_terminal(" ".join(text.split()))

@@ -17,6 +17,7 @@ _SHIPPED = (
     "deployment",
     "workflows",
     "activities",
+    "intake",
     "cli",
     "roles",
     "prompts",

@@ -32,6 +32,7 @@ from deployment.embedded.processes import Record
 from deployment.embedded.trouble import EmbeddedError, said
 from deployment.settings import Settings
 from deployment.temporal import Target
+from orchestrator.mistakes import mistakes
 
 ENDPOINT_BYTES = 64 * 1024
 LOCK_SECONDS = 60.0
@@ -168,9 +169,7 @@ class StateDir:
             why = f"{path} ({error.strerror})"
             raise EmbeddedError("endpoint.json cannot be read", why, remedy) from None
         except ValidationError as error:
-            mistake = error.errors(include_input=False)[0]
-            place = ".".join(map(str, mistake["loc"])) or "JSON"
-            why = f"{path} ({place}: {mistake['msg'][:200]})"
+            why = f"{path} ({mistakes(error, 'JSON')[0][:250]})"
             raise EmbeddedError("endpoint.json is damaged", why, remedy) from None
         if endpoint.store_url != self.store.as_uri():
             raise EmbeddedError(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from orchestrator.contracts import Subtask
 
@@ -79,28 +80,52 @@ def chain_below(subtasks: Sequence[Subtask]) -> dict[str, int]:
     return below
 
 
-def longest_chain(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> tuple[str, ...]:
-    """The ids of the longest chain of dependent subtasks, first to last; a subtask without a
-    duration counts 0.
+class Node(Protocol):
+    """What depends on others: a subtask, or the row that shows one."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def depends_on(self) -> tuple[str, ...]: ...
+
+
+def finishes(nodes: Sequence[Node], seconds: Mapping[str, float]) -> dict[str, float]:
+    """Seconds until each has ended if none had to wait for a free slot; one without a duration
+    takes none. Every dependency stands before what needs it; what is in a cycle is left out.
     """
+    ids = {node.id for node in nodes}
+    needs = {node.id: [edge for edge in node.depends_on if edge in ids] for node in nodes}
     finish: dict[str, float] = {}
-    before: dict[str, str] = {}
-    below = chain_below(subtasks)
-    for subtask in sorted(subtasks, key=lambda each: -below[each.id]):
-        latest = max(subtask.depends_on, key=lambda edge: finish.get(edge, 0.0), default="")
-        before[subtask.id] = latest
-        finish[subtask.id] = finish.get(latest, 0.0) + seconds.get(subtask.id, 0.0)
-    chain: list[str] = []
-    step = max(finish, key=lambda each: finish[each], default="")
-    while step:
-        chain.append(step)
-        step = before[step]
-    return tuple(reversed(chain))
+    while len(finish) < len(needs):
+        ready = [
+            id for id in needs if id not in finish and all(edge in finish for edge in needs[id])
+        ]
+        if not ready:
+            break
+        for id in ready:
+            begun = max((finish[edge] for edge in needs[id]), default=0.0)
+            finish[id] = begun + seconds.get(id, 0.0)
+    return finish
 
 
 def critical_path(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> float:
-    """Seconds of the longest chain."""
-    return sum(seconds.get(each, 0.0) for each in longest_chain(subtasks, seconds))
+    """Seconds of the longest chain of dependent subtasks."""
+    return max(finishes(subtasks, seconds).values(), default=0.0)
+
+
+def longest_chain(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> tuple[str, ...]:
+    """The ids along the critical path, first to last; of several that end last, the one that most
+    depends on.
+    """
+    finish, below = finishes(subtasks, seconds), chain_below(subtasks)
+    needs = {each.id: each.depends_on for each in subtasks}
+    chain: list[str] = []
+    step = max(needs, key=lambda id: (finish[id], below[id]), default="")
+    while step:
+        chain.append(step)
+        step = max(needs[step], key=lambda edge: finish.get(edge, 0.0), default="")
+    return tuple(reversed(chain))
 
 
 def makespan(subtasks: Sequence[Subtask], seconds: Mapping[str, float], concurrency: int) -> float:

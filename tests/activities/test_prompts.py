@@ -18,7 +18,7 @@ import worker
 from activities import wiring
 from activities.catalogue_files import CatalogueError
 from activities.prompts.files import LONGEST_BYTES, system_prompts
-from cli.commands import doctor
+from cli.commands.care import doctor
 from deployment.settings import HOME
 from driving import BRIEFING, ROLES, subtask
 from orchestrator import policies

@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from activities.code_review.findings import MOST_REMARKS
 from activities.code_review.redact import Redactor, redact
 from activities.code_review.sharing import fair_share
-from cli.commands import completion
+from cli.commands.care import completion
 from deployment.address import address_of, withheld_of
 from deployment.known_secrets import KnownSecrets
 from orchestrator.envelopes import envelope

@@ -13,17 +13,21 @@ import pytest
 
 import worker
 from activities.catalogue import Catalogue
-from cli.commands import doctor
-from cli.connection import Connection, web_ui_of
-from cli.diagnosis import Check
-from cli.exits import Code, Stop
-from cli.goal import Asked, goal_of
-from cli.launch import check_id, new_id
+from cli.commands.care import doctor
+from cli.diagnosis import Checkup
+from cli.exits import Code, Exit
+from cli.invocation import WORKER, to_type
 from cli.main import PROGRAM, app, main, told
+from cli.starting import endpoint_known
 from commanded import refused, script
 from conftest import Runs
 from deployment.embedded import EmbeddedError
+from deployment.own_server import web_ui_of
 from deployment.settings import FILE_BYTES, HOME, OTHERS, Settings
+from intake.connection import Connection
+from intake.goals import Wish, goal_of
+from intake.launch import check_id, new_id
+from intake.refusal import Refused
 from orchestrator.contracts import Goal
 from scripted import plans, subtask
 
@@ -139,9 +143,9 @@ async def test_a_plan_from_a_file_brings_its_goal_unless_one_is_typed(name: str)
     Path(name).write_text(json.dumps(plans(first) | {"goal": " Explain Temporal "}))
     settings = Settings(_env_file=None, anthropic_base_url="http://127.0.0.1:1")
     catalogue = Catalogue.load()
-    asked = Asked(plan=Path(name))
+    asked = Wish(plan=Path(name))
     assert (await goal_of(asked, catalogue, settings, embedded=True)).text == "Explain Temporal"
-    asked = Asked("In other words", plan=Path(name))
+    asked = Wish("In other words", plan=Path(name))
     assert (await goal_of(asked, catalogue, settings, embedded=True)).text == "In other words"
 
 
@@ -343,7 +347,10 @@ def test_the_web_ui_of_a_known_kind_of_server_is_known(address: str, web_ui: str
 @pytest.mark.parametrize(
     ("error", "fragment", "code"),
     [
-        (Stop("no worker", Code.UNREACHABLE), "no worker", Code.UNREACHABLE),
+        (Exit("no worker", Code.UNREACHABLE), "no worker", Code.UNREACHABLE),
+        (Refused("an empty goal"), "an empty goal", Code.REFUSED),
+        (Refused("nobody polls", "no worker"), f"start one with: {WORKER}", Code.UNREACHABLE),
+        (Refused("in use", "taken", "a-1"), to_type("show", "a-1"), Code.REFUSED),
         (EmbeddedError("a", "b", "c"), "a: b; c", Code.UNREACHABLE),
         (
             OSError(28, "No space left on device", "/x"),
@@ -405,9 +412,9 @@ async def test_doctor_says_what_it_knows_while_it_still_waits_for_an_endpoint(
 ) -> None:
     asked: list[str] = []
 
-    async def silent(_: Settings) -> list[Check]:
+    async def silent(_: Settings) -> list[Checkup]:
         asked.append(capsys.readouterr().out)
-        return [Check("models", "endpoint", "bad", "said nothing")]
+        return [Checkup("models", "endpoint", "bad", "said nothing")]
 
     monkeypatch.setattr(doctor, "models", silent)
     await doctor.run(Settings(), True)
@@ -438,3 +445,9 @@ def test_without_its_packages_the_program_says_what_to_do() -> None:
     assert ended.returncode == 1
     assert "make setup" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+def test_where_the_models_are_is_said_without_the_password_in_the_address() -> None:
+    settings = Settings(anthropic_base_url="https://me:secret@gateway.example/v1")
+    assert endpoint_known(settings, embedded=True) == "https://gateway.example/v1"
+    assert endpoint_known(settings, embedded=False) == "the worker's endpoint"

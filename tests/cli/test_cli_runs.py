@@ -11,12 +11,18 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus
 
 from cli import follow
-from cli.commands import cancel, export, replay, run, show, start, watch
-from cli.commands import list as list_command
-from cli.connection import Connection, require_worker
-from cli.exits import Code, Stop
+from cli.commands.care import export, replay
+from cli.commands.runs import list as list_command
+from cli.commands.runs import run, show, start, watch
+from cli.commands.steering import cancel
+from cli.connection import tell
+from cli.exits import Code, Exit
+from cli.invocation import WORKER, to_type
+from cli.main import told
 from commanded import script
 from conftest import Runs
+from intake.connection import Connection, require_worker
+from intake.refusal import Refused
 from orchestrator.contracts import Goal, Limits, Report
 from orchestrator.view import RunView
 from scripted import works
@@ -27,8 +33,8 @@ pytestmark = pytest.mark.usefixtures("bare_environment")
 GOAL = Goal(text="Compare three engines", use_models=True)
 
 
-def arguments(run_id: str, **more: object) -> run.Arguments:
-    return run.Arguments(run_id, **{"as_json": True, "out": None, "stay": False, **more})  # type: ignore[arg-type]
+def arguments(run_id: str, **more: object) -> run.RunOptions:
+    return run.RunOptions(run_id, **{"as_json": True, "out": None, "stay": False, **more})  # type: ignore[arg-type]
 
 
 @pytest.mark.anyio
@@ -64,9 +70,11 @@ async def test_the_same_id_and_goal_attaches_and_another_goal_is_refused(
             assert await run.run(connection, GOAL, arguments("cli-same")) == Code.COMPLETE
         assert model.heard.count("plan") == 1
         other = GOAL.model_copy(update={"limits": Limits(subtasks=3)})
-        with pytest.raises(Stop, match="'cli-same' is in use") as refusal:
+        with pytest.raises(Refused, match="'cli-same' is in use") as refusal:
             await start.run(connection, other, "cli-same")
-    assert refusal.value.code == Code.REFUSED
+    line, code = told(refusal.value)
+    assert code == Code.REFUSED
+    assert line.endswith(f"or look at it with: {to_type('show', 'cli-same')}")
     assert "attached" in capsys.readouterr().err
 
 
@@ -166,7 +174,7 @@ async def test_an_unknown_run_is_refused_by_every_command_that_takes_an_id(
         cancel.run(connection, "nobody"),
         export.run(connection, "nobody", None),
     ):
-        with pytest.raises(Stop, match="no run 'nobody'") as refusal:
+        with pytest.raises(Exit, match="no run 'nobody'") as refusal:
             await asked
         assert refusal.value.code == Code.REFUSED
 
@@ -197,9 +205,11 @@ async def test_a_watcher_waits_for_the_first_worker_and_through_the_death_of_ano
 
 @pytest.mark.anyio
 async def test_nothing_starts_on_a_queue_that_nobody_polls(connection: Connection) -> None:
-    with pytest.raises(Stop, match="no worker polls task queue") as refusal:
-        await require_worker(connection, wait=0.0)
-    assert refusal.value.code == Code.UNREACHABLE
+    with pytest.raises(Refused, match="no worker polls task queue") as refusal:
+        await require_worker(connection, tell, wait=0.0)
+    said, code = told(refusal.value)
+    assert code == Code.UNREACHABLE
+    assert said.endswith(f"nothing was started; start one with: {WORKER}")
 
 
 @pytest.mark.anyio
@@ -207,13 +217,13 @@ async def test_a_start_says_which_tiers_nobody_serves_and_only_if_models_are_ask
     runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with runs.worker():
-        await require_worker(connection)
+        await require_worker(connection, tell)
         assert "tier" not in capsys.readouterr().err
-        await require_worker(connection, ["haiku", "opus"])
+        await require_worker(connection, tell, ["haiku", "opus"])
     said = " ".join(capsys.readouterr().err.split())
     assert "Nobody serves the haiku and opus tiers" in said and "ANTHROPIC_API_KEY" in said
     async with runs.worker(script()):
-        await require_worker(connection, ["haiku", "opus"])
+        await require_worker(connection, tell, ["haiku", "opus"])
     assert "tier" not in capsys.readouterr().err
 
 

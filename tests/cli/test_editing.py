@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from cli import plans
-from cli.commands import (
-    edit,
-    steering,
-)
-from cli.connection import Connection
-from cli.exits import Code, Stop
+from cli import orders
+from cli.commands.steering import edit
+from cli.exits import Code, Exit
 from conftest import Runs
+from intake import plans
+from intake.connection import Connection
+from intake.refusal import Refused
 from orchestrator.contracts import Order
 from scripted import ready, subtask, synthesizes, works
 from steered import report_of, script, waiting
@@ -31,7 +30,7 @@ async def test_an_edited_plan_from_a_file_runs_and_its_mistakes_are_listed_befor
         await waiting(runs, connection, "cli-edit")
         bad = subtask("t1", "t9", role="wizard", checks=[{"kind": "regex", "argument": "("}])
         file.write_text(plans.as_yaml(ready(bad)))
-        with pytest.raises(Stop) as refused:
+        with pytest.raises(Exit) as refused:
             await edit.run(connection, "cli-edit", file)
         for mistake in ("unknown role 'wizard'", "unknown subtask 't9'", "regex '('"):
             assert mistake in str(refused.value)
@@ -39,7 +38,7 @@ async def test_an_edited_plan_from_a_file_runs_and_its_mistakes_are_listed_befor
         file.write_text(same.model_copy(update={"synthesis_instruction": "x"}).model_dump_json())
         file.write_text(plans.as_yaml(ready(subtask("t7", tier="haiku"))).replace("haiku", "opus"))
         capsys.readouterr()
-        with pytest.raises(Stop, match="nothing was sent; to run the changed plan, say --yes"):
+        with pytest.raises(Exit, match="nothing was sent; to run the changed plan, say --yes"):
             await edit.run(connection, "cli-edit", file)
         said = capsys.readouterr().err
         assert "+- id: t7" in said and "-- id: t1" in said
@@ -47,7 +46,7 @@ async def test_an_edited_plan_from_a_file_runs_and_its_mistakes_are_listed_befor
         assert await edit.run(connection, "cli-edit", file, yes=True) == Code.COMPLETE
         assert "the edited plan runs" in capsys.readouterr().err
         report = await report_of(connection, "cli-edit")
-        with pytest.raises(Stop, match="is over"):
+        with pytest.raises(Exit, match="is over"):
             await edit.run(connection, "cli-edit", file)
     assert [each.subtask_id for each in report.findings] == ["t7"]
     assert report.findings[0].tries[0].tier == "opus", "a person may choose any tier"
@@ -72,7 +71,7 @@ async def test_the_editor_gets_the_plan_and_what_is_unchanged_is_not_sent(
         assert await edit.run(connection, run_id, None, yes=True) == Code.COMPLETE
         assert list((connection.settings.state_dir / "edits").iterdir()) == []
         if not change:
-            await steering.tell(connection, run_id, "reject", Order())
+            await orders.tell(connection, run_id, "reject", Order())
         report = await report_of(connection, run_id)
     assert report.status == status
     assert any("was edited by" in note for note in report.notes) == bool(change)
@@ -84,16 +83,16 @@ async def test_an_editor_that_leaves_a_broken_plan_sends_nothing_and_keeps_the_t
     monkeypatch.setenv("VISUAL", "sed -i.old -e 's/role: .*/role: wizard/'")
     async with runs.worker(script()):
         await waiting(runs, connection, "cli-broken")
-        with pytest.raises(Stop, match="unknown role 'wizard'") as refused:
+        with pytest.raises(Exit, match="unknown role 'wizard'") as refused:
             await edit.run(connection, "cli-broken", None)
         kept = connection.settings.state_dir / "edits" / "of-cli-broken" / "plan.yaml"
         assert str(kept) in str(refused.value) and "role: wizard" in kept.read_text()
         # The next edit opens it again.
         monkeypatch.setenv("VISUAL", "sed -i -e 's/role: wizard/role: writer/'")
-        with pytest.raises(Stop, match="say --yes"):
+        with pytest.raises(Exit, match="say --yes"):
             await edit.run(connection, "cli-broken", None)
         assert "role: writer" in kept.read_text()
-        await steering.tell(connection, "cli-broken", "reject", Order())
+        await orders.tell(connection, "cli-broken", "reject", Order())
 
 
 @pytest.mark.parametrize(
@@ -124,10 +123,10 @@ async def test_a_changed_plan_is_shown_with_its_price_and_asked_about_before_it_
         if sent:
             assert await edit.run(connection, run_id, None) == Code.COMPLETE
         else:
-            with pytest.raises(Stop, match="nothing was sent; its plan waits as it was"):
+            with pytest.raises(Exit, match="nothing was sent; its plan waits as it was"):
                 await edit.run(connection, run_id, None)
             assert (connection.settings.state_dir / "edits" / f"of-{run_id}" / "plan.yaml").exists()
-            await steering.tell(connection, run_id, "reject", Order())
+            await orders.tell(connection, run_id, "reject", Order())
         said = capsys.readouterr().err
         report = await report_of(connection, run_id)
     assert said.count("+  role: writer") == (4 if sent else 2)
@@ -140,5 +139,5 @@ def test_a_plan_survives_being_written_and_read_as_yaml(tmp_path: Path) -> None:
     file.write_text(plans.as_yaml(plan))
     assert plans.read(file) == plan
     file.write_text("subtasks: [")
-    with pytest.raises(Stop, match="not YAML: line 1"):
+    with pytest.raises(Refused, match="not YAML: line 1"):
         plans.read(file)

@@ -7,18 +7,15 @@ import shlex
 
 import pytest
 
-from cli.commands import (
-    cancel,
-    fork,
-    start,
-    steering,
-    watch,
-)
-from cli.connection import Connection
-from cli.exits import Code, Stop
-from cli.goal import limits_of
+from cli import orders
+from cli.commands.runs import fork, start, watch
+from cli.commands.steering import cancel
+from cli.exits import Code, Exit
 from cli.invocation import STARTER
 from conftest import Runs, seen
+from intake.connection import Connection
+from intake.goals import limits_of
+from intake.refusal import Refused
 from orchestrator.contracts import (
     Approval,
     Finding,
@@ -37,8 +34,8 @@ from steered import GOAL, report_of, script, waiting
 pytestmark = pytest.mark.anyio
 
 
-def arguments(run_id: str) -> fork.Arguments:
-    return fork.Arguments(run_id, Approval(), limits_of(()), as_json=True, out=None)
+def arguments(run_id: str) -> fork.ForkOptions:
+    return fork.ForkOptions(run_id, Approval(), limits_of(()), as_json=True, out=None)
 
 
 async def test_a_fork_pays_for_its_change_alone_and_says_what_it_takes_over(
@@ -48,7 +45,7 @@ async def test_a_fork_pays_for_its_change_alone_and_says_what_it_takes_over(
         t2=[works("two"), works("two, shorter")], synthesize=[synthesizes("a"), synthesizes("b")]
     )
     goal = GOAL.model_copy(update={"approval": Approval()})
-    change = fork.Change("t2", instruction="Write part t2 of the goal in one sentence")
+    change = fork.ForkChange("t2", instruction="Write part t2 of the goal in one sentence")
     async with runs.worker(model):
         await start.run(connection, goal, "cli-first")
         first = await report_of(connection, "cli-first")
@@ -112,7 +109,7 @@ async def test_what_a_partial_report_says_at_its_end_finishes_the_run(
         *_, command, run_id = shlex.split(said[-1])
         assert said[-1].strip() == f"{STARTER} fork cut-{status}" and command == "fork"
         # As another call of the program would: the fork alone pays for what is missing.
-        code = await fork.run(connection, run_id, fork.Change(), arguments(f"then-{status}"))
+        code = await fork.run(connection, run_id, fork.ForkChange(), arguments(f"then-{status}"))
     second = Report.model_validate_json(capsys.readouterr().out)
     assert (code, second.status) == (Code.COMPLETE, "complete")
     reused = [each.subtask_id for each in second.findings if each.reused_from]
@@ -124,14 +121,14 @@ async def test_only_what_is_over_can_be_forked_and_only_in_what_it_has(
 ) -> None:
     async with runs.worker(script()):
         await waiting(runs, connection, "cli-unforked")
-        with pytest.raises(Stop, match="is not over"):
-            await fork.run(connection, "cli-unforked", fork.Change(), arguments("x"))
-        await steering.tell(connection, "cli-unforked", "approve", Order())
+        with pytest.raises(Exit, match="is not over"):
+            await fork.run(connection, "cli-unforked", fork.ForkChange(), arguments("x"))
+        await orders.tell(connection, "cli-unforked", "approve", Order())
         await report_of(connection, "cli-unforked")
-        with pytest.raises(Stop, match="no subtask 't9'; known: t1, t2"):
-            await fork.run(connection, "cli-unforked", fork.Change("t9"), arguments("x"))
-        with pytest.raises(Stop, match="unknown role 'wizard'"):
-            change = fork.Change("t1", role="wizard")
+        with pytest.raises(Exit, match="no subtask 't9'; known: t1, t2"):
+            await fork.run(connection, "cli-unforked", fork.ForkChange("t9"), arguments("x"))
+        with pytest.raises(Refused, match="unknown role 'wizard'"):
+            change = fork.ForkChange("t1", role="wizard")
             await fork.run(connection, "cli-unforked", change, arguments("x"))
 
 
@@ -175,19 +172,19 @@ def finished(*statuses: str, dropped: tuple[str, ...] = ()) -> Report:
 def test_a_fork_keeps_complete_findings_outside_the_cone_of_what_is_done_again(
     report: Report, change: str, kept: list[str]
 ) -> None:
-    goal = fork.forked(Goal(text="g", use_models=True), report, fork.Change(change))
+    goal = fork.forked(Goal(text="g", use_models=True), report, fork.ForkChange(change))
     assert goal.fork is not None
     assert [each.subtask_id for each in goal.fork.findings] == kept
 
 
 def test_a_fork_leaves_out_what_a_revision_dropped() -> None:
     report = finished("complete", "complete", "skipped", dropped=("t3",))
-    goal = fork.forked(Goal(text="g", use_models=True), report, fork.Change())
+    goal = fork.forked(Goal(text="g", use_models=True), report, fork.ForkChange())
     assert goal.plan is not None
     assert [each.id for each in goal.plan.subtasks] == ["t1", "t2"]
 
 
 def test_a_change_leaves_alone_what_it_does_not_name() -> None:
     (subtask_,) = ready(subtask("t1")).subtasks
-    changed = fork.Change("t1", tier="haiku").applied(subtask_)
+    changed = fork.ForkChange("t1", tier="haiku").applied(subtask_)
     assert changed == subtask_.model_copy(update={"tier": "haiku"})

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from cli.commands.list import Listed, lines
-from cli.exits import Stop
-from cli.launch import summary
+from cli.commands.runs.list import Listed, lines
+from cli.exits import Exit
 from cli.options import check_file, check_out
 from cli.screen import report as pages
 from driving import Drive, subtask
+from intake.launch import summary
 from orchestrator.contracts import Limits, PinnedInput, Report
 from orchestrator.search import MEMO_STATUS, MEMO_WHY
 from orchestrator.titles import held, title_of
@@ -111,7 +111,7 @@ def test_a_report_names_each_input_with_commit_base_and_what_is_not_in_it() -> N
 def test_a_report_is_not_written_under_an_ending_that_says_something_else(
     tmp_path: Path, name: str
 ) -> None:
-    with pytest.raises(Stop) as stop:
+    with pytest.raises(Exit) as stop:
         check_out(tmp_path / name)
     assert "Markdown or JSON" in str(stop.value) and "\n" not in str(stop.value)
     assert check_file(tmp_path / name) == tmp_path / name

@@ -16,11 +16,12 @@ from hypothesis import strategies
 
 from activities.asking.prices import PriceFileError, read_price_file
 from activities.catalogue import Catalogue
-from cli import plans
-from cli.exits import Stop
-from cli.files import read_text
+from cli.exits import Exit
 from cli.options import check_out
 from deployment.reading import DEPTH, NotPlain, from_json, from_yaml
+from intake import plans
+from intake.files import read_text
+from intake.refusal import Refused
 from orchestrator.contracts import Plan
 
 BOMB = "a: &a [x, x]\n" + "".join(
@@ -152,7 +153,7 @@ def odd_files(folder: Path) -> dict[str, str]:
 def test_a_file_that_is_none_is_refused_in_one_line_and_never_waited_for(tmp_path: Path) -> None:
     for path, why in odd_files(tmp_path).items():
         for read in (lambda path: read_text(path, "--file"), plans.read):
-            with pytest.raises(Stop) as refused:
+            with pytest.raises(Refused) as refused:
                 read(Path(path))
             assert why in str(refused.value) and "\n" not in str(refused.value), path
 
@@ -184,5 +185,5 @@ def test_a_plan_may_be_as_deep_as_any_plan_is(tmp_path: Path) -> None:
 def test_a_report_replaces_no_device(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (Path("/dev/null"), tmp_path / "pipe"):
-        with pytest.raises(Stop, match="is no regular file"):
+        with pytest.raises(Exit, match="is no regular file"):
             check_out(path)

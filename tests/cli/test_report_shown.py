@@ -15,7 +15,6 @@ from rich.markdown import Markdown
 
 from cli import delivery
 from cli.invocation import STARTER, to_type
-from cli.screen import findings
 from cli.screen import report as pages
 from cli.screen.board import board
 from cli.screen.streams import Safe
@@ -38,6 +37,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.harmless import quoted
 from orchestrator.text import for_markdown
+from orchestrator.views import findings
 from orchestrator.views.board import board as details
 
 MARKUP = (

@@ -13,21 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands import (
-    approval,
-    completion,
-    inbox,
-    raising,
-    run,
-    steering,
-    watch,
-)
-from cli.connection import Connection
-from cli.exits import Code, Stop
-from cli.goal import limits_of
+from cli import orders
+from cli.commands.care import completion
+from cli.commands.runs import approval, inbox, run, watch
+from cli.commands.steering import raising, rows
+from cli.exits import Code, Exit
 from cli.invocation import STARTER
-from cli.launch import goal_of_run
+from cli.starting import approval_when
 from conftest import Runs
+from intake.connection import Connection
+from intake.goals import limits_of
+from intake.launch import goal_of_run
 from orchestrator.contracts import (
     Approval,
     Goal,
@@ -46,19 +42,17 @@ pytestmark = pytest.mark.anyio
 
 
 def test_every_update_has_a_command() -> None:
-    rows = {row.__name__ for row in steering.ROWS}
-    assert rows | {"edit", "raise_cap", "cancel_subtask"} == set(core.COMMANDS)
+    known = {row.__name__ for row in rows.ROWS}
+    assert known | {"edit", "raise_cap", "cancel_subtask"} == set(core.COMMANDS)
 
 
 def test_a_row_makes_the_order_that_its_options_say(tmp_path: Path) -> None:
     (tmp_path / "found.md").write_text("It is 42.")
-    assert steering.answer("t1", "2025") == Order(subtask_id="t1", text="2025")
-    assert steering.retry("t1", "haiku", "anew") == Order(
-        subtask_id="t1", tier="haiku", text="anew"
-    )
-    assert steering.skip("t1", "not needed") == Order(subtask_id="t1", text="not needed")
-    assert steering.supply("t1", file=tmp_path / "found.md").text == "It is 42."
-    assert steering.reject("too dear") == Order(text="too dear")
+    assert rows.answer("t1", "2025") == Order(subtask_id="t1", text="2025")
+    assert rows.retry("t1", "haiku", "anew") == Order(subtask_id="t1", tier="haiku", text="anew")
+    assert rows.skip("t1", "not needed") == Order(subtask_id="t1", text="not needed")
+    assert rows.supply("t1", file=tmp_path / "found.md").text == "It is 42."
+    assert rows.reject("too dear") == Order(text="too dear")
 
 
 async def test_a_plan_is_approved_from_elsewhere_with_the_command_that_the_run_named(
@@ -73,7 +67,7 @@ async def test_a_plan_is_approved_from_elsewhere_with_the_command_that_the_run_n
             await asyncio.sleep(0.05)
             said += capsys.readouterr().err
         assert "the plan waits for approval: 2 subtasks, $" in said
-        assert await steering.run(connection, "cli-approve", "approve", Order()) == Code.COMPLETE
+        assert await orders.run(connection, "cli-approve", "approve", Order()) == Code.COMPLETE
         assert "cli-approve: the plan is approved" in capsys.readouterr().err
         assert await watching == Code.COMPLETE
 
@@ -85,15 +79,15 @@ async def test_what_makes_no_sense_is_refused_with_the_reason_in_one_line(
         await waiting(runs, connection, "cli-nonsense")
 
         async def refusal(run_id: str, update: str, **fields: object) -> str:
-            with pytest.raises(Stop) as refused:
-                await steering.tell(connection, run_id, update, Order.model_validate(fields))
+            with pytest.raises(Exit) as refused:
+                await orders.tell(connection, run_id, update, Order.model_validate(fields))
             assert refused.value.code == Code.REFUSED
             return str(refused.value)
 
         said = await refusal("cli-nonsense", "resume")
         assert said == "cli-nonsense: refused: the run is not paused"
         assert "no run 'nobody'" in await refusal("nobody", "approve")
-        await steering.run(connection, "cli-nonsense", "reject", Order(text="too dear"))
+        await orders.run(connection, "cli-nonsense", "reject", Order(text="too dear"))
         report = await report_of(connection, "cli-nonsense")
         assert "run cli-nonsense is over" in await refusal("cli-nonsense", "approve")
     assert report.status == "declined"
@@ -106,7 +100,7 @@ async def test_the_record_says_who_gave_a_command(
     monkeypatch.setenv("LOGNAME", "ada")
     async with runs.worker(script()):
         await waiting(runs, connection, "cli-who")
-        await steering.run(connection, "cli-who", "reject", Order())
+        await orders.run(connection, "cli-who", "reject", Order())
         report = await report_of(connection, "cli-who")
     assert any("rejected by ada" in note for note in report.notes)
     goal = await goal_of_run(connection, "cli-who")
@@ -161,7 +155,7 @@ async def test_the_question_is_withdrawn_when_somebody_else_decides(
         await waiting(runs, connection, "cli-elsewhere")
         with typing(monkeypatch) as keys:
             deciding = asyncio.create_task(approval.decide(connection, "cli-elsewhere"))
-            await steering.tell(connection, "cli-elsewhere", "approve", Order())
+            await orders.tell(connection, "cli-elsewhere", "approve", Order())
             assert await deciding
             os.close(keys)
         assert "Decided elsewhere" in capsys.readouterr().err
@@ -176,7 +170,7 @@ async def test_the_end_of_the_input_leaves_the_plan_waiting(
         with typing(monkeypatch) as keys:
             os.close(keys)
             assert not await approval.decide(connection, "cli-nobody")
-        await steering.tell(connection, "cli-nobody", "approve", Order())
+        await orders.tell(connection, "cli-nobody", "approve", Order())
         assert (await report_of(connection, "cli-nobody")).status == "complete"
 
 
@@ -207,7 +201,7 @@ async def test_the_inbox_says_what_is_asked_and_the_command_that_answers_it(
                 "command": f'{STARTER} answer cli-inbox t1 "your answer"',
             }
         ]
-        await steering.tell(connection, "cli-inbox", "answer", steering.answer("t1", "2025"))
+        await orders.tell(connection, "cli-inbox", "answer", rows.answer("t1", "2025"))
         await report_of(connection, "cli-inbox")
         assert await asked() == []
 
@@ -222,7 +216,7 @@ async def test_raising_one_cap_keeps_what_was_raised_before(
         await waiting(runs, connection, "cli-raise", goal)
         await raising.run(connection, "cli-raise", limits_of(("dollars=3",)))
         await raising.run(connection, "cli-raise", limits_of(("tokens=6000000",)))
-        with pytest.raises(Stop, match="dollars: below the present cap"):
+        with pytest.raises(Exit, match="dollars: below the present cap"):
             await raising.run(connection, "cli-raise", limits_of(("dollars=2.50",)))
         await raising.run(connection, "cli-raise", limits_of(("model_calls=10",)))
         assert "At most $3.00 and 10 model calls now." in capsys.readouterr().err
@@ -236,7 +230,7 @@ async def test_a_dry_run_shows_the_price_pays_the_planning_alone_and_leaves_noth
     runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = script()
-    dry = run.Arguments("cli-dry", as_json=True, out=None, stay=False, dry=True)
+    dry = run.RunOptions("cli-dry", as_json=True, out=None, stay=False, dry=True)
     async with runs.worker(model):
         with runs.env.with_time_skipping_disabled():
             assert await run.run(connection, GOAL, dry) == Code.COMPLETE
@@ -267,7 +261,7 @@ async def test_a_dry_run_shows_the_price_pays_the_planning_alone_and_leaves_noth
 def test_a_dear_plan_is_asked_about_where_somebody_can_answer_unless_told_otherwise(
     text: str, yes: bool, terminal: bool, expected: Approval
 ) -> None:
-    assert run.approval_when(text, yes=yes, terminal=terminal) == expected
+    assert approval_when(text, yes=yes, terminal=terminal) == expected
 
 
 async def test_completion_knows_runs_and_their_subtasks(
@@ -284,7 +278,7 @@ async def test_completion_knows_runs_and_their_subtasks(
         context = type("Context", (), {"params": {"run_id": "cli-tab"}})()
         subtasks = await asyncio.to_thread(completion.subtask_ids, context, "")
         assert subtasks == ["t1", "t2"], "plain ids, and no words of a model's"
-        await steering.tell(connection, "cli-tab", "reject", Order())
+        await orders.tell(connection, "cli-tab", "reject", Order())
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "", "not an address"])

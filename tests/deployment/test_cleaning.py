@@ -16,7 +16,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from activities.asking.journal import FileJournal
-from cli.commands import clean
+from cli.commands.care import clean
 from cli.exits import Code
 from conftest import Runs
 from deployment.embedded.server import RETENTION

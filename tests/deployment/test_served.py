@@ -25,7 +25,7 @@ from test_embedded import killed
 from activities.gate.throttles import with_throttles
 from boards import view
 from cli import connection
-from cli.commands import doctor
+from cli.commands.care import doctor
 from cli.endpoint import models, worker_endpoint
 from deployment.embedded import Endpoint, StateDir, down, ensure_up, up
 from deployment.pollers import (

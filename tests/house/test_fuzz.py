@@ -27,15 +27,16 @@ from activities.catalogue import Catalogue
 from activities.catalogue_files import CatalogueError
 from activities.claude.stream import StreamError, Transcript
 from activities.seam import ModelAnswer
-from cli import connection, plans, replayed
-from cli.commands import completion, doctor
-from cli.diagnosis import Check
-from cli.exits import Stop
+from cli import connection, replayed
+from cli.commands.care import completion, doctor
+from cli.diagnosis import Checkup
+from cli.exits import Exit
 from cli.main import app, main, told
 from deployment import embedded
 from deployment.embedded import EmbeddedError, StateDir
 from deployment.known_secrets import KnownSecrets
 from deployment.settings import HOME, Settings
+from intake import plans
 from orchestrator.rules import validity
 
 SECONDS = 10
@@ -94,7 +95,7 @@ def nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(completion, "connect", unconnected)
     monkeypatch.setattr(connection, "probe_local", lambda *_: None)
     # It asks each tool for its version.
-    monkeypatch.setattr(doctor, "tool", lambda name: Check("tools", name, "note", "not asked"))
+    monkeypatch.setattr(doctor, "tool", lambda name: Checkup("tools", name, "note", "not asked"))
     monkeypatch.setattr(subprocess, "Popen", _no_process)
     monkeypatch.setattr(asyncio, "create_subprocess_exec", _no_process)
     return tmp_path
@@ -395,4 +396,4 @@ def test_whatever_an_endpoint_sends_is_an_answer_or_an_error(lines: list[str], w
 
 
 def test_a_refusal_of_ours_is_told_as_it_is() -> None:
-    assert told(Stop("no")) == ("no", 2)
+    assert told(Exit("no")) == ("no", 2)

@@ -25,7 +25,7 @@ COMPOSE: dict[str, Any] = yaml.safe_load((HOME / "docker-compose.yml").read_text
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 LOCK = (HOME / "requirements.lock").read_text()
 PROJECT: dict[str, Any] = tomllib.loads((HOME / "pyproject.toml").read_text())
-OURS = ("activities", "cli", "deployment", "orchestrator", "simulator", "workflows")
+OURS = ("activities", "cli", "deployment", "intake", "orchestrator", "simulator", "workflows")
 DIGEST = "(?:@sha256:[0-9a-f]{64})?"
 """An operator may pin an image by it; it cannot be known offline."""
 DOCKERFILE = (HOME / "Dockerfile").read_text()

@@ -106,6 +106,14 @@ def test_what_replays_breaks_no_ban(room: str) -> None:
     assert found.returncode == 0, found.stdout
 
 
+def test_what_starts_a_run_prints_nothing_and_the_command_line_may() -> None:
+    printed = {
+        room: "T201" in ruff("--stdin-filename", f"{room}/any.py", "-", code="print('x')").stdout
+        for room in ("intake", "cli")
+    }
+    assert printed == {"intake": True, "cli": False}
+
+
 # ---------------------------------------------------------------- who may import whom
 
 NEVER = {
@@ -116,13 +124,15 @@ NEVER = {
     "deployment": ("activities", "cli", "simulator", "orchestrator.views", "worker"),
     "workflows": ("deployment", "cli", "simulator", "worker"),
     "activities": ("workflows", "cli", "simulator", "worker"),
-    "cli/screen": ("deployment", "activities", "workflows", "temporalio.client"),
+    "intake": ("workflows", "cli", "simulator", "worker", "sys", "rich", "typer"),
+    "cli/screen": ("deployment", "activities", "workflows", "intake", "temporalio.client"),
     "simulator": ("deployment", "workflows", "cli", "worker"),
 }
 """What a room, with those inside it, may not know."""
 ONLY = {
     "anthropic": ("activities/claude/", "tests/"),
     "cli": ("cli/", "starter.py", "bench/", "tests/"),
+    "intake": ("intake/", "cli/", "bench/", "tests/"),
     "simulator": ("simulator/", "bench/", "tests/"),
 }
 """Who alone may know a module."""

@@ -19,7 +19,7 @@ from orchestrator import contracts
 from orchestrator.contracts import Approval, Check, Goal, GoalInput, Limits, Plan, RoleCard, Subtask
 from orchestrator.rules.state import State
 
-PARTS = ("activities", "cli", "deployment", "orchestrator", "workflows")
+PARTS = ("activities", "cli", "deployment", "intake", "orchestrator", "workflows")
 SET_BY_PEOPLE: Mapping[type[BaseModel], tuple[str, ...]] = {
     Goal: ("goal", "wanted"),
     Limits: ("limits",),

@@ -152,6 +152,18 @@ def test_the_critical_path_is_the_longest_of_all_chains(
     seconds = {each.id: float(data.draw(st.integers(0, 50))) for each in subtasks}
     longest = max(sum(seconds[each] for each in chain) for chain in chains(subtasks))
     assert graph.critical_path(subtasks, seconds) == longest
+    chain = graph.longest_chain(subtasks, seconds)
+    assert sum(seconds[each] for each in chain) == longest
+    assert chain in {tuple(each) for each in chains(subtasks)}
+
+
+@EXAMPLES
+@given(graphs())
+def test_what_ends_first_stands_before_what_needs_it(subtasks: tuple[Subtask, ...]) -> None:
+    order = [*graph.finishes(subtasks, {})]
+    assert sorted(order) == sorted(each.id for each in subtasks)
+    for each in subtasks:
+        assert all(order.index(edge) < order.index(each.id) for edge in each.depends_on)
 
 
 @EXAMPLES
@@ -171,6 +183,8 @@ def test_a_subtask_without_a_duration_counts_nothing() -> None:
     assert graph.critical_path((), {}) == 0.0
 
 
-def test_the_chains_of_a_cycle_are_refused_rather_than_followed_for_ever() -> None:
+def test_the_chains_of_a_cycle_are_not_followed_for_ever() -> None:
     with pytest.raises(ValueError, match="cycle"):
         graph.chain_below((subtask("a", "b"), subtask("b", "a")))
+    ring = (subtask("a", "b"), subtask("b", "a"), subtask("c"))
+    assert graph.finishes(ring, {"c": 1.0}) == {"c": 1.0}

@@ -8,7 +8,6 @@ from decimal import Decimal
 
 import pytest
 
-from cli.screen.report import as_markdown
 from driving import BRIEFING, Drive, subtask
 from orchestrator import policies
 from orchestrator.contracts import (
@@ -24,8 +23,10 @@ from orchestrator.contracts import (
 from orchestrator.events import CancelAsked, Steered
 from orchestrator.rules import gathering as material
 from orchestrator.rules import steering
-from orchestrator.views import reporting, running
+from orchestrator.views import page, reporting, running
 from outcomes import AMPLE, begun, end, in_flight, wait_until_cut
+
+TO_TYPE = "{} {}".format
 
 
 def closed(run: Drive) -> Report:
@@ -119,7 +120,7 @@ def test_a_run_at_the_cap_of_its_deployment_was_stopped_for_money_and_has_not_fa
         assert report.status == "budget_stopped"
         assert report.answer or not done, "what is complete is shown, and nothing paid for it"
         assert "Work was stopped: it was allowance." in report.notes
-        assert ("before anything was finished" in as_markdown(report)) == (not done)
+        assert ("before anything was finished" in page.as_markdown(report, TO_TYPE)) == (not done)
 
 
 def test_a_cap_of_the_deployment_that_comes_after_the_whole_answer_changes_nothing() -> None:
@@ -328,8 +329,9 @@ def test_what_a_subtask_waited_for_a_person_is_no_work_of_it_nor_of_the_longest_
     assert [(each.seconds, each.waited) for each in made.findings] == [(5.0, 500.0), (1.0, 0.0)]
     assert [row.seconds for row in running.run_view(run.state).rows] == [5.0, 1.0]
     assert (made.timings.waited, made.timings.critical_path) == (500.0, 6.0)
-    assert "The longest chain of subtasks took 6.0 s, that waiting not counted." in as_markdown(
-        made
+    assert (
+        "The longest chain of subtasks took 6.0 s, that waiting not counted."
+        in page.as_markdown(made, TO_TYPE)
     )
 
 

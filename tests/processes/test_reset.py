@@ -17,14 +17,16 @@ from temporalio.exceptions import CancelledError
 
 from activities.asking.journal import FileJournal
 from bench.instruments.clients import outcome
-from cli.commands import cancel, reset, show, steering
-from cli.connection import Connection
-from cli.exits import Code, Stop
+from cli import orders
+from cli.commands.runs import show
+from cli.commands.steering import cancel, reset
+from cli.exits import Code, Exit
 from cli.reading import Reader
 from conftest import Handle, Runs, seen
 from deployment.histories import faults
 from deployment.storage.payloads import stored
 from driving import subtask as subtask_of
+from intake.connection import Connection
 from orchestrator.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone
 from orchestrator.events import Ask, Move, WasReset
 from orchestrator.rules import moves
@@ -123,8 +125,8 @@ async def test_a_run_that_is_stuck_says_so_and_reset_frees_it_without_paying_aga
         assert f"starter.py reset {handle.id}" in said
         assert await show.run(connection, handle.id, False, None) == Code.COMPLETE
         assert "the run is stuck" in " ".join(capsys.readouterr().out.split())
-        with pytest.raises(Stop, match=r"the run is stuck.*reset"):
-            await steering.tell(connection, handle.id, "pause", Order())
+        with pytest.raises(Exit, match=r"the run is stuck.*reset"):
+            await orders.tell(connection, handle.id, "pause", Order())
         capsys.readouterr()
         assert await reset.run(connection, handle.id, 0, yes=True) == Code.COMPLETE
         told = capsys.readouterr().err
@@ -206,7 +208,7 @@ async def test_a_cancel_of_a_stuck_run_says_so_and_is_carried_out_once_it_is_fre
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     async with poisoned(runs, monkeypatch, script(t4=[asyncio.Event()])) as handle:
-        with pytest.raises(Stop, match="waits until it is free: the run is stuck") as said:
+        with pytest.raises(Exit, match="waits until it is free: the run is stuck") as said:
             await cancel.run(connection, handle.id)
         assert said.value.code == Code.FAILED
         assert await reset.run(connection, handle.id, 0, yes=True) == Code.COMPLETE
@@ -242,10 +244,10 @@ async def test_a_healthy_run_is_refused_and_can_be_taken_back_by_hand(
         handle = await runs.start(GOAL, skipping=False)
         await model.asked("t4")
         await seen(handle, lambda view: settled(view, "t1", "t2", "t3"))
-        with pytest.raises(Stop, match="nothing to free") as refused:
+        with pytest.raises(Exit, match="nothing to free") as refused:
             await reset.run(connection, handle.id, 0, yes=True)
         assert refused.value.code == Code.REFUSED
-        with pytest.raises(Stop, match="--event 2: no WorkflowTaskCompleted event; the latest: 4"):
+        with pytest.raises(Exit, match="--event 2: no WorkflowTaskCompleted event; the latest: 4"):
             await reset.run(connection, handle.id, 2, yes=True)
         assert await reset.run(connection, handle.id, 4, yes=True) == Code.COMPLETE
         unheard.set()
@@ -253,9 +255,9 @@ async def test_a_healthy_run_is_refused_and_can_be_taken_back_by_hand(
         assert report.status == "complete"
         assert report.model_calls >= len(model.heard)
         assert [model.heard.count(each) for each in ("t1", "t2", "t3")] == [1, 1, 1]
-        with pytest.raises(Stop, match=r"is over.*fork"):
+        with pytest.raises(Exit, match=r"is over.*fork"):
             await reset.run(connection, handle.id, 0, yes=True)
-    with pytest.raises(Stop, match="no run 'nobody'"):
+    with pytest.raises(Exit, match="no run 'nobody'"):
         await reset.run(connection, "nobody", 0, yes=True)
 
 

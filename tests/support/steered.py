@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bench.instruments.clients import outcome
-from cli.commands import start
-from cli.connection import Connection
+from cli.commands.runs import start
 from conftest import Runs, seen
+from intake.connection import Connection
 from orchestrator.contracts import (
     Approval,
     Goal,

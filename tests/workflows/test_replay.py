@@ -10,11 +10,11 @@ import pytest
 from temporalio.client import WorkflowHistory
 
 from cli import replayed
-from cli.commands import replay as command
-from cli.exits import Stop
+from cli.commands.care import replay as command
 from conftest import Runs
 from deployment.histories.replay import export, replay
 from deployment.storage import DirectoryStore
+from intake.refusal import Refused
 from orchestrator.contracts import Goal, GoalInput
 from record import nameless
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
@@ -160,7 +160,7 @@ def test_what_is_no_history_of_ours_is_refused_in_one_line(
 ) -> None:
     path = tmp_path / "history.json"
     path.write_text(content)
-    with pytest.raises(Stop) as refused:
+    with pytest.raises(Refused) as refused:
         replayed.read(path)
     assert why in str(refused.value) and "\n" not in str(refused.value)
 

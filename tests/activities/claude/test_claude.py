@@ -90,7 +90,15 @@ async def test_the_key_goes_as_a_bearer_and_to_gateways_also_in_the_older_header
 
 def test_only_the_adapter_imports_the_sdk() -> None:
     root = Path(__file__).parents[3]
-    folders = ("activities", "cli", "deployment", "orchestrator", "simulator", "workflows")
+    folders = (
+        "activities",
+        "cli",
+        "deployment",
+        "intake",
+        "orchestrator",
+        "simulator",
+        "workflows",
+    )
     importers = [
         path.relative_to(root).as_posix()
         for folder in folders

@@ -43,7 +43,7 @@ from activities.gate.pace import SPACING
 from activities.gate.queue_rates import QueueRate, can_set_rates, read_rate, write_rate
 from activities.gate.rate_gate import RateGate
 from activities.gate.throttles import ShowThrottles
-from cli.commands.doctor import rates
+from cli.commands.care.doctor import rates
 from conftest import Handle, Runs
 from deployment.temporal import Target
 from orchestrator.contracts import Goal

@@ -1,0 +1,1 @@
+"""What keeps a deployment and its histories in order."""

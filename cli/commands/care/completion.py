@@ -1,0 +1,128 @@
+"""`completion`, and what a shell gets to complete: ids of runs and subtasks.
+
+Looking for them starts nothing, says nothing, and gives up after a second: a shell that hangs on a
+key is worse than one that does not complete.
+
+Shells evaluate what they are offered, and ids come from whoever starts a workflow and from what
+models plan. So only ids of plain letters are offered, and no words beside them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Annotated, Literal
+
+import typer
+from typer.completion import completion_init  # type: ignore[attr-defined]
+
+from cli.connection import configured_target
+from cli.exits import Code
+from cli.reading import Reader
+from cli.screen.streams import put
+from deployment import embedded
+from deployment.settings import HOME, NAME, Settings
+from deployment.temporal import Target, connect
+from intake.connection import Connection
+from intake.launch import RUNS
+from orchestrator.text import PLAIN_ID
+
+SCRIPTS = {
+    "bash": """\
+{name}() {{ {program} "$@"; }}
+_{name}() {{
+  local IFS=$'\\n'
+  COMPREPLY=($(COMP_WORDS="${{COMP_WORDS[*]}}" COMP_CWORD=$COMP_CWORD {variable}=complete_bash \\
+    {name} 2>/dev/null))
+}}
+complete -o default -F _{name} {name}
+""",
+    "zsh": """\
+{name}() {{ {program} "$@"; }}
+_{name}() {{
+  eval "$(_TYPER_COMPLETE_ARGS="${{words[1,$CURRENT]}}" {variable}=complete_zsh {name} 2>/dev/null)"
+}}
+compdef _{name} {name}
+""",
+}
+VARIABLE = "_HOLDFAST_COMPLETE"
+"""What a shell sets to ask for completion. The name that typer makes of starter.py by itself has a
+dot in it, which no shell can set.
+"""
+SECONDS = 1.0
+MOST = 50
+OPEN_RUNS = f"{RUNS} AND ExecutionStatus = 'Running'"
+Ids = list[str]
+
+
+def prepare() -> None:
+    """Let typer answer a shell that asks; it knows how to only where it installs completion."""
+    if VARIABLE in os.environ:
+        completion_init()
+
+
+def command(
+    shell: Annotated[Literal["bash", "zsh"], typer.Argument(metavar="SHELL", help="bash or zsh.")],
+) -> int:
+    """Print a shell function for this starter, with completion of commands, runs and subtasks."""
+    program = f"{shlex.quote(sys.executable)} {shlex.quote(str(HOME / 'starter.py'))}"
+    put(SCRIPTS[shell].format(name=NAME, program=program, variable=VARIABLE).rstrip("\n"))
+    return Code.COMPLETE
+
+
+def run_ids(incomplete: str) -> Ids:
+    """Ids of the newest runs."""
+    return _bounded(lambda target: _runs(target, RUNS, incomplete))
+
+
+def open_run_ids(incomplete: str) -> Ids:
+    """Ids of the runs that are not over."""
+    return _bounded(lambda target: _runs(target, OPEN_RUNS, incomplete))
+
+
+def subtask_ids(context: typer.Context, incomplete: str) -> Ids:
+    """Ids of the subtasks of the run named before."""
+    run_id = context.params.get("run_id")
+    if not isinstance(run_id, str):
+        return []
+    return _bounded(lambda target: _subtasks(target, run_id, incomplete))
+
+
+def _bounded(look: Callable[[Target], Awaitable[Ids]]) -> Ids:
+    async def limited() -> Ids:
+        target = _target()
+        return await asyncio.wait_for(look(target), SECONDS) if target else []
+
+    # Whatever is wrong is said by the command itself, once it is given.
+    with suppress(Exception):
+        return [each for each in asyncio.run(limited()) if PLAIN_ID.fullmatch(each)]
+    return []
+
+
+def _target() -> Target | None:
+    """The server that a command would use, if it runs already."""
+    settings = Settings()
+    if settings.uses_own_server:
+        return configured_target(settings)
+    status = embedded.status(settings)
+    return status.endpoint.target if status.endpoint and status.server_pid else None
+
+
+async def _runs(target: Target, query: str, incomplete: str) -> Ids:
+    client = await connect(target, SECONDS)
+    found: Ids = []
+    async for each in client.list_workflows(query, page_size=MOST, limit=MOST):
+        if each.parent_id is None and each.id.startswith(incomplete):
+            found.append(each.id)
+    return found
+
+
+async def _subtasks(target: Target, run_id: str, incomplete: str) -> Ids:
+    connection = Connection(Settings(), target, await connect(target, SECONDS))
+    view = (await Reader(connection, run_id).look()).view
+    rows = view.rows if view else ()
+    return [row.id for row in rows if row.id.startswith(incomplete)]

@@ -1,0 +1,286 @@
+"""`doctor`: what this deployment has, where each setting came from, and what is in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import get_args
+
+from pydantic_settings import DotEnvSettingsSource, EnvSettingsSource
+from rich.table import Table
+from rich.text import Text
+from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from activities.catalogue import Catalogue
+from activities.catalogue_files import CatalogueError
+from activities.gate.queue_rates import can_set_rates, read_rate
+from activities.prompts.files import system_prompts
+from cli.connection import CONNECT_SECONDS, configured_target
+from cli.diagnosis import Checkup, Mark
+from cli.endpoint import masked, models, worker_endpoint
+from cli.exits import Code
+from cli.kept import kept
+from cli.options import Embedded
+from cli.screen.streams import OUT, Safe
+from deployment import embedded
+from deployment.address import address_of
+from deployment.embedded.server import binary
+from deployment.pollers import Poller, pollers, waiting
+from deployment.served import in_words, queue_of
+from deployment.settings import HOME, BadSettings, Settings
+from deployment.temporal import Target, Unreachable, connect
+from intake.launch import search_attributes_of
+from orchestrator import __version__
+from orchestrator.contracts import Tier
+from orchestrator.search import SEARCH_ATTRIBUTES
+from orchestrator.views.amounts import seconds
+
+_LOOK: dict[Mark, tuple[str, str]] = {
+    "ok": ("✓", "green"),
+    "note": ("·", "yellow"),
+    "bad": ("✗", "bold red"),
+    "fact": ("", ""),
+}
+TOOLS = ("git", "ruff", "bandit", "temporal")
+TOOL_SECONDS = 20
+MOST_DEAD = 3
+"""So many of a queue's dead workers are named; the server remembers them for some minutes."""
+SECTION_WIDTH = len("settings")
+NAME_WIDTH = max(len(Settings.variable(name)) for name in Settings.model_fields)
+_VERSION = re.compile(r"\d+\.\d+[\w.\-]*")
+_TEMPORAL_VARIABLES = (
+    "TEMPORAL_ADDRESS",
+    "TEMPORAL_NAMESPACE",
+    "TEMPORAL_PROFILE",
+    "TEMPORAL_CONFIG_FILE",
+    "TEMPORAL_API_KEY",
+)
+
+
+def command(only_embedded: Embedded = False) -> int:
+    """Check server, workers, models, tools and settings; says what to repair."""
+    return asyncio.run(run(Settings(), only_embedded))
+
+
+async def run(settings: Settings, only_embedded: bool) -> int:
+    """Print every check as soon as it is known, because some wait for somebody's answer; 1 if
+    something is in the way, else 0. Starts nothing.
+    """
+    bad, section = 0, ""
+    async for check in _checks(settings, only_embedded):
+        OUT.print(Safe(_line(check, first=check.section != section)))
+        section = check.section
+        bad += check.mark == "bad"
+    verdict = f"{bad} thing{'s' * (bad != 1)} in the way" if bad else "Nothing in the way"
+    OUT.print(Text(verdict + ".", style="bold red" if bad else "bold green"))
+    return Code.FAILED if bad else Code.COMPLETE
+
+
+async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Checkup]:
+    on = f"{__version__} on Python {platform.python_version()}"
+    yield Checkup("project", "version", "ok", on)
+    for each in await asyncio.to_thread(kept, settings):
+        yield Checkup("project", *each)
+    async for check in server(settings, only_embedded):
+        yield check
+    for check in await models(settings):
+        yield check
+    for check in worker_endpoint(settings, only_embedded):
+        yield check
+    for name in TOOLS:
+        yield await asyncio.to_thread(tool, name)
+    for check in (*unusable(Catalogue.load()), *prompts(), *origins(settings)):
+        yield check
+
+
+# ---------------------------------------------------------------- server
+
+
+async def server(settings: Settings, only_embedded: bool) -> AsyncIterator[Checkup]:
+    """The server that commands would use, and who polls its queues."""
+    try:
+        if settings.uses_own_server and not only_embedded:
+            async for check in _reached(configured_target(settings), "own"):
+                yield check
+            return
+        status = embedded.status(settings)
+        if status.endpoint is None or status.server_pid is None:
+            binary()
+            yield Checkup("server", "embedded", "ok", "not running; the first command starts it")
+            return
+    except BadSettings as error:
+        yield Checkup("server", "own", "bad", str(error))
+        return
+    except embedded.EmbeddedError as error:
+        yield Checkup("server", "embedded", "bad", str(error))
+        return
+    held = ", held up" if status.held else ""
+    worker = f"pid {status.worker_pid}" if status.worker_pid else "not running"
+    yield Checkup("server", "processes", "ok", f"pid {status.server_pid}, worker {worker}{held}")
+    async for check in _reached(status.endpoint.target, "embedded"):
+        yield check
+
+
+async def _reached(target: Target, name: str) -> AsyncIterator[Checkup]:
+    try:
+        client = await connect(target, CONNECT_SECONDS)
+        info = await client.workflow_service.get_system_info(GetSystemInfoRequest())
+        where = f"{target.address}, namespace {target.namespace}, Temporal {info.server_version}"
+        yield Checkup("server", name, "ok", where)
+        yield Checkup("server", "Web UI", "ok" if target.ui_url else "note", _ui(target))
+        yield Checkup("server", "store", "ok", target.store_url)
+        yield await _attributes(client, target)
+        for ask in (polled, rates):
+            for check in await ask(client, target):
+                yield check
+    except (Unreachable, RPCError) as error:
+        yield Checkup("server", name, "bad", str(error))
+
+
+def _ui(target: Target) -> str:
+    return target.ui_url or "unknown; set HOLDFAST_WEB_UI for links"
+
+
+async def polled(client: Client, target: Target) -> list[Checkup]:
+    """Who lives of those that poll each queue, and the tiers that nobody serves, with the cure."""
+    queues = {tier: queue_of(target.task_queue, tier) for tier in get_args(Tier)}
+    found = await pollers(client, (target.task_queue, *queues.values()))
+    served = {queue: any(each.alive for each in who) for queue, who in found.items()}
+    checks = [_queue(target, queue, who) for queue, who in found.items()]
+    lacking = [tier for tier, queue in queues.items() if not served[queue]]
+    if lacking and served[target.task_queue]:
+        line = in_words(target.task_queue, lacking, embedded=target.embedded)
+        calls = sum([await waiting(client, queues[tier]) for tier in lacking])
+        # Without models nobody needs to serve them; a call that waits for one needs it now.
+        line = f"{calls} call{'s wait' if calls != 1 else ' waits'}: {line}" if calls else line
+        checks.append(Checkup("workers", "tiers", "bad" if calls else "note", line))
+    elif not lacking:
+        checks.append(Checkup("workers", "tiers", "ok", f"served: {', '.join(queues)}"))
+    return checks
+
+
+def _queue(target: Target, queue: str, found: tuple[Poller, ...]) -> Checkup:
+    """A queue that nobody serves stops every run if it is the workflows', else those that ask for
+    the tier.
+    """
+    alive = ", ".join(each.identity for each in found if each.alive)
+    dead = ", ".join(
+        f"{each.identity} (last heard of {seconds(each.ago)} ago)"
+        for each in [each for each in found if not each.alive][:MOST_DEAD]
+    )
+    gone = f"dead: {dead}" if dead else ""
+    own = queue == target.task_queue
+    if alive:
+        # Every worker asks the main queue: there the dead are told once.
+        told = (f"polled by {alive}", gone if own else "")
+        return Checkup("workers", queue, "ok", "; ".join(filter(None, told)))
+    remedy = in_words(queue, (), embedded=target.embedded, any_worker=False) if own else ""
+    detail = "; ".join(filter(None, ("nobody polls it", gone, remedy)))
+    return Checkup("workers", queue, "bad" if own and not target.embedded else "note", detail)
+
+
+async def rates(client: Client, target: Target) -> list[Checkup]:
+    """How fast each tier may go, and whether the server can slow one for all workers together."""
+    checks = []
+    for tier in get_args(Tier):
+        found = await read_rate(client, f"{target.task_queue}-{tier}")
+        mark: Mark = "ok" if found.rate is None else "note"
+        detail = found.plainly(tier, time.time())
+        checks.append(Checkup("workers", f"{tier} rate", mark, detail))
+    if not await can_set_rates(client, f"{target.task_queue}-haiku"):
+        missing = "the server keeps no rates: after a throttle each worker slows by itself"
+        checks.append(Checkup("workers", "rate gate", "note", missing))
+    return checks
+
+
+async def _attributes(client: Client, target: Target) -> Checkup:
+    has = await search_attributes_of(client, target.namespace)
+    missing = [name for name in SEARCH_ATTRIBUTES if name not in has]
+    if not missing:
+        return Checkup("server", "search attributes", "ok", "all there")
+    return Checkup("server", "search attributes", "note", f"runs go without {', '.join(missing)}")
+
+
+# ---------------------------------------------------------------- tools
+
+
+def tool(name: str) -> Checkup:
+    """Whether a program that lenses or the embedded server run is there, and its version."""
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is None:
+        return Checkup("tools", name, "bad", "not found; run make setup, or install it")
+    try:
+        answer = subprocess.run(
+            [found, "--version"], capture_output=True, text=True, timeout=TOOL_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Checkup("tools", name, "bad", f"{found}: {error}")
+    version = _VERSION.search(answer.stdout + answer.stderr)
+    return Checkup("tools", name, "ok", f"{version[0] if version else 'unknown version'} ({found})")
+
+
+def unusable(catalogue: Catalogue) -> list[Checkup]:
+    """Role and playbook files that no run can use; runs that do not need them go on."""
+    roles = [(f"role {each.name}", each.why) for each in catalogue.unusable_roles]
+    roles += [(f"playbook {each.name}", each.why) for each in catalogue.unusable_playbooks]
+    # Of one name that is defined twice each file says the same.
+    return [Checkup("files", name, "note", why) for name, why in dict.fromkeys(roles)]
+
+
+def prompts(home: Path = HOME) -> list[Checkup]:
+    """What is wrong with the system prompts, without which no worker starts."""
+    try:
+        system_prompts(home)
+    except CatalogueError as error:
+        return [Checkup("files", "prompts", "bad", str(error))]
+    return []
+
+
+# ---------------------------------------------------------------- settings
+
+
+def origins(settings: Settings) -> list[Checkup]:
+    """Every setting with its value, secrets masked, and where it came from."""
+    environment = {*EnvSettingsSource(Settings)()}
+    file = {*DotEnvSettingsSource(Settings)()}
+    checks = []
+    for name, field in Settings.model_fields.items():
+        names = {name, *(getattr(field.validation_alias, "choices", None) or ())}
+        origin = "environment" if names & environment else ".env" if names & file else "default"
+        value = getattr(settings, name)
+        secret = getattr(value, "get_secret_value", None)
+        shown = masked(secret()) if secret else str(value if value not in (None, "", ()) else "-")
+        shown = address_of(shown) if "://" in shown or "@" in shown else shown
+        detail = f"{shown}  ({origin})"
+        checks.append(Checkup("settings", Settings.variable(name), "fact", detail))
+    for variable in _TEMPORAL_VARIABLES:
+        if value := os.environ.get(variable):
+            shown = masked(value) if variable.endswith("KEY") else value
+            checks.append(Checkup("settings", variable, "fact", f"{shown}  (environment)"))
+    return checks
+
+
+def _line(check: Checkup, *, first: bool) -> Table:
+    """One check as a row of its own: what comes after it is not known yet. `first` of its
+    section.
+    """
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True, style="dim", min_width=SECTION_WIDTH)
+    table.add_column(no_wrap=True, min_width=1)
+    table.add_column(no_wrap=True, min_width=NAME_WIDTH)
+    table.add_column(overflow="fold")
+    mark, style = _LOOK[check.mark]
+    shown = Text(check.section if first else "")
+    table.add_row(shown, Text(mark, style=style), Text(check.name), Text(check.detail))
+    return table

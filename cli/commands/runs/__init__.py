@@ -1,0 +1,1 @@
+"""Starting runs, watching them, and looking at what came of them."""

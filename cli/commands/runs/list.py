@@ -1,0 +1,189 @@
+"""`list`: the runs there are, newest first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated
+
+import typer
+from rich.cells import cell_len, set_cell_size
+from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
+
+from cli.connection import with_connection
+from cli.exits import Code
+from cli.invocation import STARTER
+from cli.options import AsJson, Embedded
+from cli.screen.streams import OUT, put, put_json, say
+from deployment.settings import Settings
+from intake.connection import Connection
+from intake.launch import MEMO_DRY, MEMO_TITLE, RUNS
+from orchestrator.search import (
+    MEMO_ASSUMED,
+    MEMO_DOLLARS,
+    MEMO_STATUS,
+    MEMO_WHY,
+    STATUS,
+    UNPRICED,
+    WAITING,
+)
+from orchestrator.text import for_terminal
+from orchestrator.views.amounts import at_most, seconds
+
+LEAST_WORDS = 16
+"""Columns below which the words of a run are left out of a line."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One run in the list."""
+
+    id: str
+    status: str
+    started: str
+    seconds: float
+    goal: str
+    """What it is about, in a line."""
+    dollars: str | None = None
+    """Of a closed run that asked models; "unpriced" where no price is known."""
+    assumed: str = "0"
+    """Of the dollars, what is the worst case of calls whose answers were lost."""
+    why: str = ""
+    """What stopped a run that failed, in a word or two; empty: nothing did."""
+
+
+def command(
+    most: Annotated[
+        int, typer.Option("--limit", min=1, max=1000, help="How many runs to show.")
+    ] = 20,
+    as_json: AsJson = False,
+    embedded: Embedded = False,
+) -> int:
+    """List the runs, newest first."""
+    return with_connection(Settings(), embedded, lambda connection: run(connection, most, as_json))
+
+
+async def run(connection: Connection, most: int, as_json: bool) -> int:
+    """Print up to `most` runs that people started; their child runs are not listed."""
+    rows: list[Listed] = []
+    async for each in connection.client.list_workflows(RUNS):
+        if each.parent_id is None:
+            rows.append(await _listed(each))
+        if len(rows) == most:
+            break
+    if as_json:
+        put_json(json.dumps([asdict(row) for row in rows], indent=2))
+    elif rows:
+        for line in lines(rows, OUT.width if OUT.is_terminal else None):
+            put(line)
+    else:
+        say(f"No runs yet. Start one: {STARTER} run --playbook code-review --input repo=.")
+    return Code.COMPLETE
+
+
+async def _listed(run: WorkflowExecution) -> Listed:
+    until = run.close_time or datetime.now(UTC)
+    dollars = await _memo(run, MEMO_DOLLARS)
+    return Listed(
+        id=run.id,
+        status=await _status(run),
+        started=run.start_time.isoformat(timespec="seconds"),
+        seconds=round((until - run.start_time).total_seconds(), 1),
+        goal=" ".join((await _memo(run, MEMO_TITLE)).split()),
+        dollars=dollars or None,
+        assumed=await _memo(run, MEMO_ASSUMED) or "0",
+        why=await _memo(run, MEMO_WHY),
+    )
+
+
+async def _memo(run: WorkflowExecution, name: str) -> str:
+    return str(await run.memo_value(name, "", type_hint=str))
+
+
+async def _status(run: WorkflowExecution) -> str:
+    """Where a run is, or how it ended: by its own word where it left one, else Temporal's."""
+    name = run.status.name if run.status else ""
+    if run.status is WorkflowExecutionStatus.RUNNING:
+        if run.typed_search_attributes.get(STATUS) == "approval":
+            return "waits for approval"
+        asked = run.typed_search_attributes.get(WAITING)
+        return "waits for a person" if asked else "running"
+    if run.status in (WorkflowExecutionStatus.COMPLETED, WorkflowExecutionStatus.FAILED):
+        known = await _memo(run, MEMO_STATUS)
+        dry = await run.memo_value(MEMO_DRY, False, type_hint=bool)
+        if known == "declined" and dry:
+            return "dry run"
+        return known or name.lower()
+    return {"CANCELED": "cancelled", "TIMED_OUT": "timed_out"}.get(name, name.lower())
+
+
+# ---------------------------------------------------------------- the table
+
+
+def lines(rows: Sequence[Listed], width: int | None) -> Iterator[str]:
+    """The runs as lines under a head, in columns. In a width, the words are cut and what else does
+    not fit is left out, an id never; without one nothing is.
+    """
+    table = [("run", "status", "price", "took", "started", "about"), *map(_cells, rows)]
+    wide = [max(cell_len(line[place]) for line in table) for place in range(len(table[0]))]
+    shown = _fitting(wide, width)
+    for line in table:
+        yield _line(line, wide, shown, width)
+
+
+def _cells(row: Listed) -> tuple[str, ...]:
+    started = datetime.fromisoformat(row.started).astimezone()
+    return tuple(
+        for_terminal(cell)
+        for cell in (
+            row.id, _ended(row), _price(row), seconds(row.seconds),
+            f"{started:%b %d %H:%M}", row.goal,
+        )
+    )  # fmt: skip
+
+
+def _ended(row: Listed) -> str:
+    status = row.status.replace("_", " ")
+    return f"{status}: {row.why}" if row.why else status
+
+
+def _price(row: Listed) -> str:
+    if row.dollars is None or row.dollars == UNPRICED:
+        return row.dollars or ""
+    return at_most(Decimal(row.dollars), Decimal(row.assumed))
+
+
+GAP = 2
+_ORDER = (0, 1, 5, 2, 4, 3)
+"""Columns by how much they are needed: the words count with the least that says something."""
+
+
+def _fitting(wide: Sequence[int], width: int | None) -> list[int]:
+    """The places of the columns that are shown, from left to right."""
+    if width is None:
+        return list(range(len(wide)))
+    shown, left = [0], width - wide[0]
+    for place in _ORDER[1:]:
+        needed = GAP + (min(wide[place], LEAST_WORDS) if place == len(wide) - 1 else wide[place])
+        if needed <= left:
+            shown.append(place)
+            left -= needed
+    return sorted(shown)
+
+
+def _line(line: Sequence[str], wide: Sequence[int], shown: list[int], width: int | None) -> str:
+    cells = []
+    room = width
+    for place in shown:
+        size = wide[place]
+        if room is not None and place == len(wide) - 1:
+            size = min(size, room)
+        cell = line[place]
+        if cell_len(cell) > size and place:
+            cell = set_cell_size(cell, max(size - 1, 0)) + "…"
+        cells.append(set_cell_size(cell, size) if cell_len(cell) < size else cell)
+        room = None if room is None else room - size - GAP
+    return (" " * GAP).join(cells).rstrip()

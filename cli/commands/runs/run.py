@@ -1,0 +1,123 @@
+"""`run`: start a run, watch it, print its report; or only show what its plan would cost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from activities.catalogue import Catalogue
+from cli.commands.runs import dry_run
+from cli.commands.runs.watch import to_the_end
+from cli.connection import configured_target, with_connection
+from cli.exits import Exit
+from cli.options import (
+    Approve,
+    AsJson,
+    AskPeople,
+    Embedded,
+    Full,
+    GivenId,
+    GoalText,
+    Inputs,
+    LimitPairs,
+    Models,
+    OutFile,
+    PlanFile,
+    Playbook,
+    Unpriced,
+    WaitForRaise,
+    Yes,
+    check_out,
+)
+from cli.screen.streams import at_terminal, say, typed
+from cli.starting import approval_when, endpoint_known, say_what_is_sent, started
+from deployment.settings import Settings
+from intake.connection import Connection
+from intake.goals import Wish, goal_of
+from intake.launch import check_id
+from orchestrator.contracts import Approval, Goal
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What `run` does around the goal itself."""
+
+    run_id: str
+    as_json: bool
+    out: Path | None
+    stay: bool
+    dry: bool = False
+    full: bool = False
+
+
+def command(
+    goal: GoalText = "",
+    playbook: Playbook = "",
+    inputs: Inputs = None,
+    plan: PlanFile = None,
+    limits: LimitPairs = None,
+    run_id: GivenId = "",
+    as_json: AsJson = False,
+    out: OutFile = None,
+    models: Models = False,
+    unpriced: Unpriced = False,
+    dry: Annotated[
+        bool, typer.Option("--dry-run", help="Show the plan with its price, and run none of it.")
+    ] = False,
+    full: Full = False,
+    approval: Approve = "",
+    yes: Yes = False,
+    ask_people: AskPeople = False,
+    wait_for_raise: WaitForRaise = False,
+    stay: Annotated[
+        bool, typer.Option("--stay", help="In a terminal: keep the Web UI up until Enter.")
+    ] = False,
+    embedded: Embedded = False,
+) -> int:
+    """Start a run, watch it, print its report.
+
+    In a terminal you are shown the plan first if it is expected to cost more than $0.50. Ctrl-C
+    leaves the run to finish by itself; `watch ID` comes back to it.
+    """
+    settings = Settings()
+    when = approval_when(approval, yes=yes, terminal=at_terminal())
+    if dry:
+        when = Approval(when="always")
+    wish = Wish(
+        goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced,
+        when, ask_people, wait_for_raise,
+    )  # fmt: skip
+    if dry and run_id:
+        raise Exit("--dry-run starts and closes a run of its own; leave out --id")
+    options = RunOptions(check_id(run_id), as_json, check_out(out), stay, dry, full)
+    ours = embedded or not settings.uses_own_server
+    if not ours:
+        configured_target(settings)
+    wanted = asyncio.run(goal_of(wish, Catalogue.load(), settings, embedded=ours))
+    say_what_is_sent(wanted, endpoint_known(settings, embedded=ours))
+    return with_connection(settings, embedded, lambda connection: run(connection, wanted, options))
+
+
+async def run(connection: Connection, goal: Goal, options: RunOptions) -> int:
+    """Start and follow to the end; the exit code of what came out."""
+    run_id = await started(connection, goal, options.run_id, dry=options.dry)
+    if options.dry:
+        return await dry_run.finish(connection, run_id, as_json=options.as_json, full=options.full)
+    code = await to_the_end(connection, run_id, as_json=options.as_json, out=options.out)
+    if options.stay and connection.target.embedded:
+        await stay_up(connection)
+    return code
+
+
+async def stay_up(connection: Connection) -> None:
+    """Hold the Web UI until Enter or Ctrl-C; at once if nobody sits at a terminal."""
+    if not at_terminal():
+        return
+    say(f"The Web UI stays up at {connection.target.ui_url} until you press Enter.", "bold")
+    with contextlib.suppress(asyncio.CancelledError, EOFError):
+        await typed()

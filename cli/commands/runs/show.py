@@ -1,0 +1,87 @@
+"""`show`: the report of a finished run, or where a running one stands; or one finding of either."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cli import outcome
+from cli.connection import with_connection
+from cli.exits import Code, Exit
+from cli.options import AsJson, Embedded, Full, OutFile, RunId, SubtaskId, check_out
+from cli.reading import Reader
+from cli.screen.board import board
+from cli.screen.report import show_finding
+from cli.screen.streams import OUT, put_json, say, say_all
+from deployment.settings import Settings
+from intake.connection import Connection
+from orchestrator.views.reporting import report
+
+
+def command(
+    run_id: RunId,
+    subtask: SubtaskId = "",
+    as_json: AsJson = False,
+    out: OutFile = None,
+    full: Full = False,
+    embedded: Embedded = False,
+) -> int:
+    """Print the report of a finished run, or the board of a running one; with a subtask, what that
+    one found.
+    """
+    if subtask and out is not None:
+        raise Exit("--out writes the report of a run; leave out the subtask, or --out")
+    path = check_out(out)
+    return with_connection(
+        Settings(),
+        embedded,
+        lambda connection: (
+            run_finding(connection, run_id, subtask, as_json)
+            if subtask
+            else run(connection, run_id, as_json, path, full=full)
+        ),
+    )
+
+
+async def run_finding(connection: Connection, run_id: str, subtask: str, as_json: bool) -> int:
+    """What a subtask found, or why it did not; 0 also for a failed one. Exit where there is none
+    yet.
+    """
+    look = await Reader(connection, run_id).look()
+    if look.state is None:
+        raise Exit(f"{run_id}: {'; '.join(look.notes) or 'it has not begun'}", Code.UNREACHABLE)
+    known = look.state.work
+    if subtask not in known:
+        names = ", ".join(known) or "none yet"
+        raise Exit(f"there is no subtask {subtask!r} in {run_id}; known: {names}")
+    finding = known[subtask].finding
+    if finding is None:
+        raise Exit(f"{subtask} of {run_id} has not ended; `show {run_id}` says where it stands")
+    show_finding(look.report or report(look.state), finding, as_json=as_json)
+    return Code.COMPLETE
+
+
+async def run(
+    connection: Connection, run_id: str, as_json: bool, out: Path | None, *, full: bool = False
+) -> int:
+    """The report's exit code; 0 for a run that goes on."""
+    reader = Reader(connection, run_id)
+    look = await reader.look()
+    if not look.closed:
+        await reader.find_held_up()
+        look = await reader.look()
+    if look.closed:
+        ended = outcome.read(run_id, look)
+        return outcome.tell(connection, run_id, ended, as_json=as_json, out=out, subtasks=True)
+    view = look.view
+    if view is None:
+        say_all(look.notes, "yellow")
+        return Code.UNREACHABLE
+    if as_json:
+        put_json(view.model_dump_json(indent=2))
+    else:
+        OUT.print(board(view, at=datetime.now(UTC), notes=look.notes, width=OUT.width, full=full))
+    link = connection.link(run_id)
+    if link:
+        say(f"Web UI: {link}")
+    return Code.COMPLETE

@@ -1,0 +1,86 @@
+"""`start`: start a run and return its id at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from activities.catalogue import Catalogue
+from cli.connection import configured_target, with_connection
+from cli.exits import Code
+from cli.invocation import to_type
+from cli.options import (
+    Approve,
+    AskPeople,
+    Embedded,
+    GivenId,
+    GoalText,
+    Inputs,
+    LimitPairs,
+    Models,
+    PlanFile,
+    Playbook,
+    Unpriced,
+    WaitForRaise,
+)
+from cli.screen.streams import put, say, say_all
+from cli.starting import endpoint_known, say_what_is_sent, started
+from deployment.settings import Settings
+from intake.connection import Connection
+from intake.goals import Wish, approval_of, goal_of
+from intake.launch import check_id
+from orchestrator.contracts import Approval, Goal
+from orchestrator.views.amounts import money
+
+
+def command(
+    goal: GoalText = "",
+    playbook: Playbook = "",
+    inputs: Inputs = None,
+    plan: PlanFile = None,
+    limits: LimitPairs = None,
+    run_id: GivenId = "",
+    models: Models = False,
+    unpriced: Unpriced = False,
+    approval: Approve = "",
+    ask_people: AskPeople = False,
+    wait_for_raise: WaitForRaise = False,
+    embedded: Embedded = False,
+) -> int:
+    """Start a run and print its id on stdout; the run finishes by itself."""
+    settings = Settings()
+    when = approval_of(approval, Approval())
+    wish = Wish(
+        goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced,
+        when, ask_people, wait_for_raise,
+    )  # fmt: skip
+    ours = embedded or not settings.uses_own_server
+    if not ours:
+        configured_target(settings)
+    wanted = asyncio.run(goal_of(wish, Catalogue.load(), settings, embedded=ours))
+    known = check_id(run_id)
+    return with_connection(settings, embedded, lambda connection: run(connection, wanted, known))
+
+
+async def run(connection: Connection, goal: Goal, run_id: str) -> int:
+    """Start and return; the id alone on stdout, for scripts."""
+    where = endpoint_known(connection.settings, embedded=connection.target.embedded)
+    say_what_is_sent(goal, where)
+    fresh = await started(connection, goal, run_id)
+    put(fresh)
+    say_all(_waits(goal, fresh))
+    say(f"Watch it with: {to_type('watch', fresh)}", "dim")
+    return Code.COMPLETE
+
+
+def _waits(goal: Goal, run_id: str) -> list[str]:
+    """That nothing happens before a person has decided about the plan, and how that is done."""
+    if goal.approval.when == "auto":
+        return []
+    which = "its plan"
+    if goal.approval.when == "above":
+        which = f"a plan that is expected to cost more than {money(goal.approval.dollars)}"
+    return [
+        f"It works on {which} only when somebody has approved it, and waits up to a week:",
+        f"  see it: {to_type('show', run_id)} --full",
+        f"  decide: {to_type('approve', run_id)}  (or: edit, reject)",
+    ]

@@ -1,0 +1,1 @@
+"""The embedded server, held up and stopped."""

@@ -1,0 +1,61 @@
+"""`cancel`: end a run early, or one subtask of it; waits until what was in flight has settled."""
+
+from __future__ import annotations
+
+from temporalio.client import WorkflowExecutionStatus
+from temporalio.service import RPCError, RPCStatusCode
+
+from cli import orders, outcome
+from cli.connection import with_connection
+from cli.exits import Code, Exit
+from cli.follow import display, watch
+from cli.invocation import to_type
+from cli.options import Embedded, OpenRunId, SubtaskId
+from cli.reading import no_such_run
+from cli.screen.streams import say
+from deployment.settings import Settings
+from intake.connection import Connection
+from intake.launch import login
+from orchestrator.contracts import Order
+
+
+def command(run_id: OpenRunId, subtask: SubtaskId = "", embedded: Embedded = False) -> int:
+    """End a run early, or one subtask of it; returns when every call in flight has settled."""
+    order = Order(subtask_id=subtask)
+    return with_connection(
+        Settings(),
+        embedded,
+        lambda connection: (
+            orders.run(connection, run_id, "cancel_subtask", order)
+            if subtask
+            else run(connection, run_id)
+        ),
+    )
+
+
+async def run(connection: Connection, run_id: str) -> int:
+    """0 when the run is closed, whether it was cancelled or had already ended. Exit when it is
+    stuck: the cancel holds, and is carried out once the run is free.
+    """
+    handle = connection.handle(run_id)
+    try:
+        before = await handle.describe()
+        if before.status is not WorkflowExecutionStatus.RUNNING:
+            say(f"Run {run_id} had already closed. Its report: {to_type('show', run_id)}")
+            return Code.COMPLETE
+        await handle.cancel(reason=login())
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise no_such_run(run_id) from error
+        raise
+    say(f"Cancelling {run_id}; calls in flight settle first.")
+    with display() as shown:
+        look = await watch(connection, run_id, shown, lambda _: False, while_stuck=False)
+    if not look.closed:
+        raise Exit(f"The cancel of {run_id} waits until it is free: {look.stuck}", Code.FAILED)
+    ended = outcome.read(run_id, look)
+    if ended.code is Code.CANCELLED:
+        say(f"Cancelled. What it had found: {to_type('show', run_id)}")
+    else:
+        say(f"It ended before the cancel arrived. Its report: {to_type('show', run_id)}")
+    return Code.COMPLETE

@@ -1,0 +1,63 @@
+"""What the commands that start a run share: when its plan is shown first, what is said of it
+before, and its first lines.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from cli.connection import tell
+from cli.endpoint import endpoint_of
+from cli.exits import Exit
+from cli.screen.streams import say
+from deployment.address import address_of
+from deployment.settings import Settings
+from intake.connection import Connection
+from intake.goals import approval_of
+from intake.launch import launch
+from orchestrator.contracts import Approval, Goal
+from orchestrator.views.amounts import money
+
+ASK_ABOVE = Approval(when="above", dollars=Decimal("0.50"))
+"""In a terminal; elsewhere nobody could answer."""
+
+
+def approval_when(text: str, *, yes: bool, terminal: bool) -> Approval:
+    """When the plan is shown first: as was said; else above $0.50 if somebody can answer."""
+    if yes and text:
+        raise Exit("give either --yes or --approval")
+    return approval_of(text, ASK_ABOVE if terminal and not yes else Approval())
+
+
+def endpoint_known(settings: Settings, *, embedded: bool) -> str:
+    """Where the models of a run are, as far as this shell knows."""
+    return address_of(endpoint_of(settings)) if embedded else "the worker's endpoint"
+
+
+def say_what_is_sent(goal: Goal, endpoint: str) -> None:
+    """What a run that asks models may spend and send; nothing for one that does not."""
+    if not goal.use_models:
+        return
+    sent = ", ".join(
+        each.name if each.kind == "text" else f"{each.name} ({each.value})" for each in goal.inputs
+    )
+    most = money(goal.limits.dollars)
+    say(f"Models at {endpoint} are asked; at most {most} is spent.")
+    say(f"Sent there: the goal{', and what they need of your inputs: ' + sent if sent else ''}.")
+
+
+async def started(connection: Connection, goal: Goal, run_id: str, *, dry: bool = False) -> str:
+    """Launch a run and say which it is; its id."""
+    launched = await launch(connection, goal, run_id, tell, dry=dry)
+    announce(connection, launched.run_id)
+    if launched.attached:
+        say("A run of this id and goal exists already; attached to it.", "dim")
+    return launched.run_id
+
+
+def announce(connection: Connection, run_id: str) -> None:
+    """The first lines of a run: its id, and where to watch it in a browser."""
+    say(f"Run: {run_id}", "bold")
+    link = connection.link(run_id)
+    if link:
+        say(f"Web UI: {link}")

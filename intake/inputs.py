@@ -1,0 +1,78 @@
+"""The inputs of a Goal, each from `name=PATH` or `name=text:...`: checked before all else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from activities.catalogue_files import PlaybookFile
+from activities.preparation import INPUT_BYTES
+from intake.files import read_text
+from intake.refusal import Refused
+from orchestrator.contracts import GoalInput, InputKind
+
+LITERAL = "text:"
+MOST_LITERAL_BYTES = 200 * 1024
+"""Literal text travels inside the Goal, which must stay readable in the Web UI."""
+_KINDS: dict[InputKind, str] = {"text": "text", "file": "file", "repository": "folder"}
+
+
+def input_of(pair: str, playbook: PlaybookFile | None) -> GoalInput:
+    """The input that a pair gives; Refused if it gives none, or none of the playbook's."""
+    name, found, value = pair.partition("=")
+    if not found or not name or not value:
+        raise Refused(f"--input {pair!r}: write name=PATH, or name={LITERAL}... for literal text")
+    declared = playbook.inputs.get(name) if playbook else None
+    if playbook and declared is None:
+        known = ", ".join(sorted(playbook.inputs)) or "none"
+        wrong = f"playbook {playbook.name!r} has no such input"
+        raise Refused(f"--input {name}: {wrong}; it has: {known}")
+    if declared and declared.kind == "text":
+        text = value.removeprefix(LITERAL)
+        return GoalInput(name=name, kind="text", value=check_size(f"--input {name}", text))
+    if value.startswith(LITERAL) and declared is None:
+        text = value.removeprefix(LITERAL)
+        return GoalInput(name=name, kind="text", value=check_size(f"--input {name}", text))
+    return _path_input(name, value, declared.kind if declared else None)
+
+
+def _path_input(name: str, value: str, kind: InputKind | None) -> GoalInput:
+    try:
+        path = Path(value).expanduser().resolve(strict=True)
+    except (OSError, ValueError, RuntimeError) as error:
+        # ValueError: a NUL in it; RuntimeError: a link that leads to itself, a user there is not.
+        hint = "" if kind else f"; for literal text write {name}={LITERAL}..."
+        raise Refused(f"--input {name}: there is no file or folder {value!r}{hint}") from error
+    found: InputKind = "repository" if path.is_dir() else "file"
+    if kind and kind != found:
+        raise Refused(f"--input {name}: {value!r} is a {_KINDS[found]}, a {_KINDS[kind]} is needed")
+    if found == "file" and not path.is_file():
+        raise Refused(f"--input {name}: {value!r} is no regular file; give one")
+    if not os.access(path, os.R_OK):
+        raise Refused(f"--input {name}: {value!r} is not readable; change its permissions")
+    if found == "file":
+        # What `prepare` would refuse later is refused now.
+        read_text(path, f"--input {name}", INPUT_BYTES)
+    return GoalInput(name=name, kind=found, value=str(path))
+
+
+def check_size(what: str, text: str) -> str:
+    """The same text; Refused, naming `what`, if it is too long to travel inside the Goal."""
+    if len(text.encode("utf-8", "surrogateescape")) > MOST_LITERAL_BYTES:
+        limit = MOST_LITERAL_BYTES // 1024
+        remedy = "put it into a file: --input name=FILE"
+        raise Refused(f"{what}: more than {limit} KiB of text; {remedy}")
+    return text
+
+
+def check_inputs(inputs: tuple[GoalInput, ...], playbook: PlaybookFile | None) -> None:
+    """Return if each input is given once, and all that the playbook needs are; else Refused."""
+    names = [each.name for each in inputs]
+    for name in names:
+        if names.count(name) > 1:
+            raise Refused(f"--input {name}: given twice; give each input once")
+    for name, declared in playbook.inputs.items() if playbook else ():
+        if declared.required and name not in names:
+            sample = "PATH" if declared.kind != "text" else "TEXT"
+            about = f" ({declared.description})" if declared.description else ""
+            raise Refused(f"input {name!r} is missing{about}: give --input {name}={sample}")

@@ -1,0 +1,23 @@
+"""What is refused on the way from what was asked to a started run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Kind = Literal["input", "taken", "no worker"]
+"""What is wrong is what was asked, or that its id belongs to another run, or that nobody would
+work on it.
+"""
+
+
+class Refused(Exception):
+    """Nothing was started. The message says what is wrong, with which thing, and what to do: one
+    line, except where several mistakes are listed at once. What to type or to press then depends on
+    how it was asked, so whoever asked adds that.
+    """
+
+    def __init__(self, message: str, kind: Kind = "input", run_id: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.run_id = run_id
+        """Of the run that has the id, when it is taken."""

@@ -1,0 +1,20 @@
+"""What pydantic finds wrong with a value, in words for the person who wrote it."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+
+def mistakes(error: ValidationError, whole: str = "") -> tuple[str, ...]:
+    """Each mistake as `place.within: what is wrong`; `whole` names the value where a mistake is of
+    all of it. What was given is not repeated: it may be a secret.
+    """
+    return tuple(
+        f"{'.'.join(map(str, mistake['loc'])) or whole}: {mistake['msg']}"
+        for mistake in error.errors(include_url=False, include_input=False)
+    )
+
+
+def as_rest(message: str) -> str:
+    """A message of pydantic's as the rest of a sentence."""
+    return message[:1].lower() + message[1:]

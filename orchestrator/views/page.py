@@ -1,0 +1,259 @@
+"""A finished run as a page of Markdown, for whoever reads it: the answer, what is missing, what was
+done and at which price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from orchestrator.contracts import Finding, Report
+from orchestrator.harmless import harmless
+from orchestrator.text import code_span, inline, sentence
+from orchestrator.views import findings, orders
+from orchestrator.views.amounts import calls, money, seconds
+
+ToType = Callable[[str, str], str]
+"""(command, run id) -> what the reader types for it."""
+_STATUS = {
+    "complete": "Complete",
+    "complete_with_gaps": "Complete, with gaps",
+    "budget_stopped": "Stopped at the budget; the answer covers what was finished",
+    "deadline_partial": "Stopped at the deadline; the answer covers what was finished",
+    "declined": "Declined",
+    "cancelled": "Cancelled",
+    "failed": "Failed",
+}
+NOTHING_FINISHED = "Stopped at the budget, before anything was finished"
+
+
+def as_markdown(
+    report: Report, to_type: ToType, *, subtasks: bool = True, whole: bool = True
+) -> str:
+    """The report, honest parts included. `subtasks` False leaves out their table, for a terminal
+    that has just shown it; `whole` False the findings one by one, which `show ID SUBTASK` has.
+    """
+    parts = [f"# {inline(report.title or report.goal)}", _summary(report)]
+    if report.answer.strip():
+        parts.append(harmless(report.answer.strip()))
+    parts += _listed("Gaps", _gaps(report))
+    parts += _listed("Conflicts", map(inline, report.conflicts))
+    parts += _listed("Not supported by any finding", map(inline, report.flags))
+    not_run = (f"**{inline(each.what)}**: {inline(each.why)}" for each in report.not_run)
+    parts += _listed("Not run", not_run)
+    parts += _listed("Notes", map(inline, report.notes))
+    if subtasks and (report.findings or report.plan):
+        parts += ["## Subtasks", _table(report)]
+    if not whole:
+        parts += _listed("Tries", _tries(report))
+    parts += _listed("Inputs", _inputs(report))
+    parts += _listed("Changes of the plan", _revisions(report))
+    parts += _listed("Orders of people", orders.lines(report.orders))
+    parts += ["## Price and time", *_price_and_time(report)]
+    sections = [*findings.sections(report)]
+    if sections and whole:
+        parts += ["## Findings", *sections]
+    elif sections:
+        shown = code_span(f"{to_type('show', report.run_id)} SUBTASK")
+        parts.append(f"One finding with all it says: {shown}")
+    parts += _goes_on(report, to_type)
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(report: Report) -> str:
+    complete = [each for each in report.findings if each.status == "complete"]
+    nothing = report.status == "budget_stopped" and not complete
+    parts = [f"**{NOTHING_FINISHED if nothing else _STATUS[report.status]}**"]
+    if report.confidence is not None:
+        parts.append(f"confidence {report.confidence} of 100")
+    parts.append(_how_many(report, len(complete)))
+    parts.append(seconds(report.timings.makespan))
+    if report.started:
+        parts.append(f"{report.started:%Y-%m-%d %H:%M} UTC")
+    parts.append(f"run {code_span(report.run_id)}")
+    return " · ".join(parts)
+
+
+def _how_many(report: Report, complete: int) -> str:
+    """Of the planned subtasks; a plan that nobody approved has no finding."""
+    if report.findings:
+        return f"{complete} of {len(report.findings)} subtasks"
+    planned = len(report.plan.subtasks) if report.plan else 0
+    return f"none of {planned} subtask{'s' * (planned != 1)} was run" if planned else "no plan"
+
+
+def _inputs(report: Report) -> Iterator[str]:
+    """What the run read: every input, a repository with its commit, base and what is not in it."""
+    for each in report.inputs:
+        parts = [f"**{inline(each.name)}**, {each.kind}"]
+        if each.path:
+            parts.append(code_span(each.path))
+        if each.kind != "repository":
+            parts.append(f"{each.size:,} bytes")
+        elif each.commit:
+            parts.append(f"commit {code_span(each.commit)}")
+            parts.append(_uncommitted(each.changed))
+        else:
+            parts.append("nothing committed yet")
+        if each.base:
+            named = each.base_name not in ("", each.base)
+            name = f"{code_span(each.base_name)}, " if named else ""
+            parts.append(f"compared with {name}{code_span(each.base)}")
+        yield ", ".join(parts)
+
+
+def _uncommitted(changed: int | None) -> str:
+    match changed:
+        case None:
+            return "whether all files are as committed is not known"
+        case 0:
+            return "all files as committed"
+        case _:
+            return f"{changed} file{'s' * (changed != 1)} not as committed"
+
+
+def _gaps(report: Report) -> Iterator[str]:
+    for gap in report.gaps:
+        which = f" ({inline(gap.subtask_id)})" if gap.subtask_id else ""
+        line = f"**{inline(gap.title)}**{which} {gap.status}: {inline(gap.why)}"
+        if gap.took_down:
+            line = (
+                f"{sentence(line)} Skipped because of it: {', '.join(map(inline, gap.took_down))}"
+            )
+        yield line
+
+
+def _table(report: Report) -> str:
+    """The subtasks; columns that say nothing of this run are left out."""
+    rows = [_cells(report, finding) for finding in report.findings] or [
+        (inline(each.id), inline(each.title), inline(each.role), "", "", "not run", "", "")
+        for each in (report.plan.subtasks if report.plan else ())
+    ]
+    said = [any(row[place] for row in rows) for place in range(len(COLUMNS))]
+    kept = [place for place, wanted in enumerate(said) if wanted]
+    lines = [
+        "| " + " | ".join(COLUMNS[place][0] for place in kept) + " |",
+        "|" + "|".join(COLUMNS[place][1] for place in kept) + "|",
+    ]
+    for row in rows:
+        cells = (row[place].replace("|", "\\|") for place in kept)
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+COLUMNS = (
+    ("", "---"), ("subtask", "---"), ("role", "---"), ("model", "---"), ("tries", "---:"),
+    ("status", "---"), ("seconds", "---:"), ("price", "---:"),
+)  # fmt: skip
+"""Of the table of subtasks: head and alignment."""
+
+
+def _cells(report: Report, finding: Finding) -> tuple[str, ...]:
+    subtask = findings.subtask_of(report, finding.subtask_id)
+    reused = bool(finding.reused_from)
+    return (
+        inline(finding.subtask_id),
+        inline(subtask.title),
+        inline(findings.who(finding, subtask)),
+        inline(finding.model),
+        findings.tried(finding),
+        "reused" if reused else finding.status,
+        "" if reused else f"{findings.duration(finding):.1f}",
+        findings.price(finding),
+    )
+
+
+def _tries(report: Report) -> Iterator[str]:
+    """Of the subtasks that took more than one, or a call without an answer: each as its finding
+    tells it.
+    """
+    for finding in report.findings:
+        told = [*findings.tries(finding)]
+        if (len(told) > 1 or finding.unanswered) and not finding.reused_from:
+            yield f"**{inline(finding.subtask_id)}**: {'; '.join(told)}"
+
+
+def _revisions(report: Report) -> Iterator[str]:
+    for revision in report.revisions:
+        changed = (
+            ("added", revision.added), ("replaced", revision.replaced),
+            ("dropped", revision.dropped),
+        )  # fmt: skip
+        told = "; ".join(f"{what} {', '.join(map(inline, ids))}" for what, ids in changed if ids)
+        yield f"**{revision.number}**, {inline(revision.why)}: {told or 'nothing changed'}"
+
+
+def _price_and_time(report: Report) -> Iterator[str]:
+    usage = report.usage
+    unpaid = report.unpaid_calls
+    if report.model_calls:
+        more = f" Besides, {calls(unpaid)} brought no answer and cost nothing." if unpaid else ""
+        yield (
+            f"{money(report.dollars)} for {calls(report.model_calls)}{_assumed(report)}:"
+            f" {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out,"
+            f" {usage.cache_read_tokens:,} read from cache.{_against_estimate(report)}{more}"
+        )
+    elif unpaid:
+        were = "was" if unpaid == 1 else "were"
+        yield (
+            f"No model answered: {calls(unpaid)} {were} refused or did not get through, and nothing"
+            " was paid."
+        )
+    else:
+        yield f"No model was asked, so nothing was paid.{_against_estimate(report)}"
+    times = report.timings
+    waited = ""
+    if times.waited:
+        waited = f", {seconds(times.waited)} of it waiting for a person or the endpoint"
+    chain = ""
+    if times.critical_path:
+        chain = f" The longest chain of subtasks took {seconds(times.critical_path)}"
+        chain += ", that waiting not counted." if times.waited else "."
+    yield f"{seconds(times.makespan)} from start to end{waited}.{chain}"
+
+
+def _assumed(report: Report) -> str:
+    """What of the price is no fact."""
+    if report.dollars is None or not report.assumed:
+        return ""
+    return (
+        f", of which {money(report.assumed)} is assumed"
+        " (the worst case of calls whose answers were lost)"
+    )
+
+
+def _goes_on(report: Report, to_type: ToType) -> list[str]:
+    """The command that finishes what is missing, as the last line; nothing where nothing is."""
+    if report.status in ("complete", "declined"):
+        return []
+    if report.plan is None:
+        return [
+            "## To go on",
+            "There is no plan yet that a fork could take up: start the run anew, by another id.",
+        ]
+    done = [each for each in report.findings if each.status == "complete"]
+    kept = f", and takes over {len(done)} of {len(report.plan.subtasks)} unpaid" if done else ""
+    return [
+        "## To go on",
+        f"This does what is missing{kept}; the run's limits count anew, `--limits` changes them:",
+        f"    {to_type('fork', report.run_id)}",
+    ]
+
+
+def _against_estimate(report: Report) -> str:
+    """What the plan was expected to cost, against what the run did; a share only of what is known:
+    a worst case is measured against no estimate.
+    """
+    estimated, paid = report.dollars_estimated, report.dollars
+    if not estimated or paid is None:
+        return ""
+    plan = f" The plan was estimated at {money(estimated)}"
+    if not report.findings:
+        return f"{plan}; none of it was run."
+    if report.assumed:
+        return f"{plan}; because of what is assumed, nobody can say what share of that it took."
+    return f"{plan}: it took {paid / estimated:.0%} of that."
+
+
+def _listed(title: str, items: Iterator[str] | map[str]) -> list[str]:
+    lines = [f"- {item}" for item in items]
+    return [f"## {title}", "\n".join(lines)] if lines else []

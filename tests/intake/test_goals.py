@@ -1,0 +1,142 @@
+"""From what is typed to a Goal: playbooks, files, limits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from activities.catalogue import Catalogue
+from activities.catalogue_files import PlaybookFile, Role
+from activities.preparation import INPUT_BYTES
+from cli.commands.care import export
+from deployment.settings import Settings
+from intake.connection import Connection
+from intake.goals import Wish, goal_of
+from intake.refusal import Refused
+from orchestrator.contracts import Goal, Limits, RoleCard
+from scripted import plans, subtask
+
+pytestmark = pytest.mark.usefixtures("bare_environment")
+
+REVIEW = Catalogue(
+    {"lens": Role(RoleCard(name="lens", description="Looks", tier="none"), "", "review")},
+    {
+        "review": PlaybookFile.model_validate(
+            {
+                "name": "review",
+                "description": "Review the code of a repository",
+                "inputs": {
+                    "repo": {"kind": "repository", "required": True},
+                    "base": {"kind": "text", "description": "a revision"},
+                },
+                "plan": plans(subtask("bugs", role="lens", inputs=["repo"]) | {"tier": None}),
+            }
+        )
+    },
+)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with one commit."""
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "a.py").write_text("x = 1\n")
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(folder))
+    for more in (("init", "-q"), ("add", "."), ("commit", "-qm", "first")):
+        subprocess.run([*git, *more], check=True)
+    return folder
+
+
+def asked(*inputs: str, **more: object) -> Goal:
+    wish = Wish(playbook="review", inputs=inputs, **more)  # type: ignore[arg-type]
+    return asyncio.run(goal_of(wish, REVIEW, Settings(), embedded=True))
+
+
+def test_a_playbook_needs_no_words_and_no_model_and_declares_its_inputs(repository: Path) -> None:
+    goal = asked("repo=code", "base=HEAD")
+    assert goal.text == "the goal"
+    assert goal.use_models is False
+    assert [(each.name, each.kind, each.value) for each in goal.inputs] == [
+        ("repo", "repository", str(repository)),
+        ("base", "text", "HEAD"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "fragments"),
+    [
+        ((), ["'repo' is missing", "--input repo=PATH"]),
+        (("repo=code", "base=v9"), ["--input repo", "'v9'"]),
+        (("repo=code", "bse=HEAD"), ["--input bse", "base, repo"]),
+        (("repo=code/a.py",), ["--input repo", "a folder is needed"]),
+        (("repo=.",), ["--input repo", "not a Git repository"]),
+        (("repo=text:x",), ["--input repo", "'text:x'"]),
+    ],
+)
+@pytest.mark.usefixtures("repository")
+def test_an_input_that_does_not_fit_its_playbook_is_refused(
+    inputs: tuple[str, ...], fragments: list[str]
+) -> None:
+    with pytest.raises(Refused) as refusal:
+        asked(*inputs)
+    for fragment in fragments:
+        assert fragment in str(refusal.value)
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_playbook_asks_models_only_when_told_to_and_only_with_an_endpoint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(Refused, match="leave out --models"):
+        asked("repo=code", models=True)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
+    assert asked("repo=code", models=True).use_models is True
+
+
+def test_files_text_and_limits_of_a_free_form_goal_are_taken_as_given(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("Ship on Friday")
+    wish = Wish(
+        text="Summarise",
+        inputs=("notes=notes.md", "tone=text:dry = short"),
+        limits=("dollars=0.25", "deadline_seconds=60"),
+    )
+    goal = asyncio.run(goal_of(wish, Catalogue(), Settings(), embedded=False))
+    assert [(each.kind, each.value) for each in goal.inputs] == [
+        ("file", str(tmp_path / "notes.md")),
+        ("text", "dry = short"),
+    ]
+    assert goal.limits == Limits(dollars="0.25", deadline_seconds=60)
+    assert goal.use_models is True
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * (INPUT_BYTES + 1)])
+def test_a_file_that_no_run_could_read_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(content)
+    wish = Wish(text="Summarise", inputs=("notes=data",))
+    with pytest.raises(Refused, match="--input notes"):
+        asyncio.run(goal_of(wish, Catalogue(), Settings(), embedded=False))
+
+
+@pytest.mark.anyio
+async def test_an_exported_history_is_harmless_to_look_at_in_a_file_too(
+    connection: Connection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    document = {"said": "\x9b31m \x7f \u202egnp.exe é"}
+
+    async def whole(*_: object) -> str:
+        return json.dumps(document, ensure_ascii=False)
+
+    monkeypatch.setattr(export, "export", whole)
+    await export.run(connection, "r", None)
+    await export.run(connection, "r", tmp_path / "r.json")
+    for text in (capsys.readouterr().out, (tmp_path / "r.json").read_text()):
+        assert not set(text) & {"\x9b", "\x7f", "\u202e"} and "é" in text
+        assert json.loads(text) == document
