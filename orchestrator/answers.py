@@ -46,9 +46,7 @@ AnyCase = BeforeValidator(_lower)
 
 
 class Answer(BaseModel):
-    """Base of every shape a model fills: closed objects, so `additionalProperties` is false in the
-    schema.
-    """
+    """Base of every shape a model fills: closed, `additionalProperties` is false in its schema."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -90,9 +90,7 @@ SYNTHESIS_SHARE = 0.20
 
 
 class Options(TypedDict):
-    """What is spread into Temporal's call; ours, because ActivityConfig does not type-check beside
-    `summary=`.
-    """
+    """Spread into Temporal's call; its own ActivityConfig does not type-check beside `summary=`."""
 
     start_to_close_timeout: timedelta
     schedule_to_close_timeout: timedelta | None

@@ -75,9 +75,7 @@ ACTIVITIES: dict[CallKind, Callable[..., Awaitable[AnyReply]]] = {
 
 @workflow.defn
 class SupervisorWorkflow:
-    """Plan a goal, work through the graph, synthesize, report. Wire name: renaming it breaks
-    histories.
-    """
+    """Plan a goal, work through the graph, synthesize, report. Its name stands in histories."""
 
     @workflow.init
     def __init__(self, goal: Goal) -> None:
@@ -249,9 +247,7 @@ class SupervisorWorkflow:
                 return await self._run_team(move)
 
     async def ask(self, move: Ask, flight: Flight) -> AnyReply:
-        """The only place that schedules a model activity; the reducer has reserved its worst
-        case.
-        """
+        """The only place that schedules a model activity, whose worst case is reserved by now."""
         call = move.call
         return await workflow.execute_activity_method(
             ACTIVITIES[call.kind],

@@ -62,8 +62,8 @@ def fitting_call(
     progress: Progress | None = None,
     keep: bool = True,
 ) -> Ask:
-    """A call of the supervisor's own with the strongest model, and for that the most room, that
-    can be paid now; the cheapest there is where none can.
+    """A call of the supervisor's own with the strongest model, and for that the most room, that can
+    be paid now; the cheapest there is where none can.
     """
     ask = None
     for tier in tiers(state.brief, policies.POLICIES[kind].tier):

@@ -1,6 +1,4 @@
-"""Pure questions about the graph of a plan: is it valid, what follows from what, what takes
-longest.
-"""
+"""Pure questions about a plan's graph: is it valid, what depends on what, what takes longest."""
 
 from __future__ import annotations
 
@@ -60,9 +58,7 @@ def problems(
 
 
 def folder_problem(plan: Plan | None, roles: Sequence[RoleCard], folders: Collection[str]) -> str:
-    """Why a run cannot have these folders as inputs: only tools read folders, no agent does; empty:
-    it can.
-    """
+    """Why a run cannot have these folders as inputs: no agent reads any, only tools do."""
     if not folders:
         return ""
     tools = [role.name for role in roles if role.tier == "none"]
@@ -121,9 +117,7 @@ def fingerprint(subtask: Subtask) -> str:
 
 
 def find_cycle(subtasks: Sequence[Subtask]) -> tuple[str, ...]:
-    """One cycle, first id repeated at the end; empty if there is none. Unknown edges are
-    ignored.
-    """
+    """One cycle, its first id repeated at the end, or nothing. Unknown edges are ignored."""
     edges = {subtask.id: subtask.depends_on for subtask in subtasks}
     finished: dict[str, None] = {}
     for start in edges:
@@ -144,9 +138,7 @@ def find_cycle(subtasks: Sequence[Subtask]) -> tuple[str, ...]:
 
 
 def dependents(subtasks: Sequence[Subtask], subtask_id: str) -> tuple[str, ...]:
-    """Every subtask that depends on this one, directly or not, in plan order. The graph has no
-    cycle.
-    """
+    """Every subtask that depends on this one, directly or not, in plan order. No cycle may be."""
     reached = {subtask_id: None}
     remaining = [subtask for subtask in subtasks if subtask.id != subtask_id]
     grown = True

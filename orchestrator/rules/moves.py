@@ -164,9 +164,7 @@ def _ready(state: State) -> list[Progress]:
 
 
 def _cannot_finish(state: State, progress: Progress, now: datetime) -> bool:
-    """Whether a call would end after the deadline, going by the mean of this run's finished
-    ones.
-    """
+    """Whether a call would end after the deadline, by the mean of this run's finished ones."""
     if state.work_deadline is None or progress.tier == "none":
         return False
     spans = [

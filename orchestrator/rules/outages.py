@@ -1,7 +1,6 @@
 """An endpoint that cannot be reached costs nothing: the run waits, says so, and goes on by itself.
 
 Nothing is asked meanwhile but `reach`, a free activity that returns when the endpoint answers.
-Pure.
 """
 
 from __future__ import annotations

@@ -70,9 +70,7 @@ def skip(state: State, subtask_id: str, why: str, now: datetime) -> State:
 
 
 def skip_blocked(state: State, now: datetime) -> State:
-    """Skip what needs a finding that will not come; what a replan may still save is left
-    waiting.
-    """
+    """Skip what needs a finding that will not come; what a replan may still save waits."""
     assert state.plan is not None
     held = held_back(state)
     blocked = True
@@ -210,9 +208,7 @@ def tried(progress: Progress, verdict: str, why: str) -> Progress:
 
 
 def _since(progress: Progress) -> tuple[Decimal | None, Decimal]:
-    """What was paid since the last try, without the calls that brought no answer; and what of it
-    is assumed.
-    """
+    """What was paid since the last try, less calls without an answer; and what of it is assumed."""
     before: tuple[Try | NoAnswer, ...] = (*progress.tries, *progress.unanswered)
     assumed = progress.paid.assumed - sum((each.assumed for each in before), Decimal(0))
     known = [each.dollars for each in before if each.dollars is not None]
