@@ -1,6 +1,4 @@
-"""The model activities: a model call is data (`Shape`), each activity is a line or two over
-`_ask`.
-"""
+"""The model activities: a call is data (`Shape`), and each activity a line or two over `_ask`."""
 
 from __future__ import annotations
 
@@ -73,9 +71,7 @@ class Agents:
 
     @activity.defn
     async def plan(self, call: Call, material: PlanMaterial) -> Reply[Plan]:
-        """The ready plan, if there is one; else what the planner makes of the goal. Always
-        valid.
-        """
+        """The ready plan, if there is one, else the planner's for this goal: always valid."""
         if material.ready is not None:
             problem = _plan_problem(material.ready, material, len(material.ready.subtasks))
             return Reply(problem=problem) if problem else Reply(value=material.ready)
@@ -109,9 +105,7 @@ class Agents:
 
     @activity.defn
     async def review(self, call: Call, material: ReviewMaterial) -> Reply[Review]:
-        """Whether a draft meets the criteria that no check covers; by another role than the
-        author.
-        """
+        """Whether a draft meets the criteria that no check covers; its author is never asked."""
         shape = Shape(answers.ReviewAnswer, answers.to_review)
         prompt = prompts.mend(repair_prompts.review_prompt(material), material.broken)
         return await self._ask(call, material, shape, self.system.reviewer, prompt)

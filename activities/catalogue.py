@@ -1,10 +1,10 @@
 """Roles and playbooks as files: found by walking the folders, one file each to add.
 
 A role is Markdown with front matter (name, description, model, tools, effort, fallback, team,
-fixed_tier) and the system prompt as its body; of a role without a model people read the body, and
-a team has none. Nothing in a file is accepted in silence: what would
-have no effect makes the file unusable. A file that cannot be used stops nobody who does not need
-it; why it cannot is kept, for whoever asks for it by name.
+fixed_tier) and the system prompt as its body; of a role without a model people read the body, and a
+team has none. Nothing in a file is accepted in silence: what would have no effect makes the file
+unusable. A file that cannot be used stops nobody who does not need it; why it cannot is kept, for
+whoever asks for it by name.
 """
 
 from __future__ import annotations
@@ -85,9 +85,7 @@ class PlaybookFile(BaseModel):
         return self.plan.goal if self.plan else self.description
 
     def card(self, plan: Plan | None) -> PlaybookCard:
-        """As the supervisor needs it; `plan` is what this deployment can serve of the ready
-        plan.
-        """
+        """As the supervisor needs it; `plan` is what can be served here of the ready plan."""
         return PlaybookCard(
             name=self.name,
             description=self.description,
@@ -250,8 +248,8 @@ def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:
 
 
 def _tools(path: Path, given: str | list[str], tier: RoleTier) -> tuple[str, ...]:
-    """The one tool of a role without a model. CatalogueError when there is not exactly one, or
-    when a role with a model names any: an agent reads and runs nothing yet.
+    """The one tool of a role without a model. CatalogueError when there is not exactly one, or when
+    a role with a model names any: an agent reads and runs nothing yet.
     """
     names = [name.strip() for name in (given.split(",") if isinstance(given, str) else given)]
     tools = [name for name in names if name]

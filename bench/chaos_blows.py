@@ -53,9 +53,7 @@ class Blows:
     _outages: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def rain(self) -> None:
-        """Strike for ever. Cancelled, everything is as it was: frozen processes go on, the endpoint
-        is back.
-        """
+        """Strike until cancelled; then frozen processes go on, and the endpoint is back."""
         weights = [WEIGHTS[name] for name in self.only]
         try:
             while True:

@@ -42,8 +42,8 @@ def silence() -> None:
 
 
 async def say(handle: WorkflowHandle[Any, Any], name: str, order: Order, seconds: float) -> str:
-    """Give an order: "carried out", "refused", or "not answered" in this time, for example
-    because the run was over first.
+    """Give an order: "carried out", "refused", or "not answered" in this time, for example because
+    the run was over first.
     """
     task = asyncio.current_task()
     try:

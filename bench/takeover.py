@@ -3,8 +3,8 @@ over, while two clients query each run constantly; results, timers and orders la
 
     python -m bench.takeover [--times 30] [--seed 1] [--runs 4]        prints Markdown
 
-Server, activities and simulator stay up, so that everything that lands is one event of history.
-Two of three takeovers are timed for what poisons histories best: results land between a query's
+Server, activities and simulator stay up, so that everything that lands is one event of history. Two
+of three takeovers are timed for what poisons histories best: results land between a query's
 activation and the new owner's first workflow task, or after a task that the dead owner had begun.
 At the end every history is replayed strictly. Exit code 1 if one does not replay or a run does not
 close. `--unwatched` is the control: nobody queries. `--keep FOLDER` exports what does not replay.

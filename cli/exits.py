@@ -1,6 +1,4 @@
-"""What starter.py tells its caller when it ends: the exit codes, and the one exception that carries
-one.
-"""
+"""What starter.py tells its caller when it ends: exit codes, and the exception that carries one."""
 
 from __future__ import annotations
 

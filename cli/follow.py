@@ -77,9 +77,7 @@ class Lines:
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """A live board in a terminal, which stays on screen in its last state; plain lines
-    elsewhere.
-    """
+    """A live board in a terminal, where its last state stays on screen; plain lines elsewhere."""
     if not ERR.is_terminal:
         yield Lines()
         return

@@ -1,7 +1,7 @@
 """A run as a reader has it: its history, folded as it comes in, and what the server knows besides.
 
-Nothing here asks a worker: reading costs the workers nothing, disturbs no takeover, and works while
-none lives.
+Nothing here asks a worker: that costs them nothing, disturbs no takeover, and works while none
+lives.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ AGAIN_SECONDS = 1.0
 WORKERS_SECONDS = 2.0
 """Between two looks at who serves the run."""
 STARTING_SECONDS = 20.0
-"""How long a run that has not begun may be without a worker before that is said: its worker may be
-starting.
-"""
+"""How long a run that has not begun may lack a worker before that is said: one may be starting."""
 STUCK_ATTEMPTS = 3
 """Failures of one workflow task after which its history or its code, not the world, is at fault."""
 NONDETERMINISM = "TMPRL1100"
@@ -79,8 +77,7 @@ class Reader:
     unreadable: str = ""
     """Why the history cannot be read any further; empty: it can."""
     held_up: tuple[str, ...] = ()
-    """By whom it is: that nobody serves the run or a tier that it waits for, or that one is slowed.
-    """
+    """By whom: that nobody serves the run or a tier that it waits for, or that one is slowed."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -123,9 +120,7 @@ class Reader:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def find_held_up(self) -> None:
-        """Look once who serves the run, and how fast: some milliseconds, or seconds when somebody
-        is missing.
-        """
+        """Look once who serves the run, and how fast: milliseconds, or seconds if one is missing."""
         client, target = self.connection.client, self.connection.target
         state = self.fold.state if self.fold else None
         tiers = tiers_in_flight(state) if state else ()

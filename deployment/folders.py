@@ -53,9 +53,7 @@ class Folder:
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Device and inode: what stays the same when it is renamed, and does not when another takes
-        its name.
-        """
+        """Device and inode: they outlast a new name, and differ when another takes the old one."""
         found = os.fstat(self.handle)
         return found.st_dev, found.st_ino
 

@@ -2,10 +2,9 @@
 beside worker.py.
 
 Workflows never read it; what varies between deployments enters a run through the Briefing.
-Temporal's own
-variables (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS…, TEMPORAL_PROFILE)
-are read by
-Temporal's client library; `uses_own_server` only asks whether any of them is set.
+Temporal's own variables (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS…,
+TEMPORAL_PROFILE) are read by Temporal's client library; `uses_own_server` only asks whether any of
+them is set.
 """
 
 from __future__ import annotations
@@ -32,9 +31,7 @@ from deployment.folders import Unreadable, read_named
 
 NAME = "holdfast"
 HOME = Path(__file__).resolve().parent.parent
-"""The folder of worker.py and starter.py; relative paths of the project are below it, never below
-the caller's.
-"""
+"""The folder of worker.py; the project's relative paths start here, not where its caller is."""
 
 
 FILE_BYTES = 1024 * 1024

@@ -2,11 +2,9 @@
 top of it.
 
 Payloads above 16 KiB are stored once, by content hash, so that equal prompts share one blob and a
-wide fan-out
-cannot pass the 4 MiB that one workflow task may carry. What belongs to a workflow (Goal, Report,
-Update arguments)
-stays inline up to 256 KiB, readable in the Web UI. The only module that imports this experimental
-API.
+wide fan-out cannot pass the 4 MiB that one workflow task may carry. What belongs to a workflow
+(Goal, Report, Update arguments) stays inline up to 256 KiB, readable in the Web UI. The only module
+that imports this experimental API.
 """
 
 from __future__ import annotations
@@ -55,8 +53,8 @@ class PayloadLost(Exception):
     """A stored payload cannot be had: what the SDK is told instead of `BlobLost`.
 
     An `ApplicationError` that is raised while a workflow task is decoded would close the run, for
-    good, or blame its code. This one fails the task, which is tried again: the run goes on when
-    the blob is back. Around an activity's arguments, `temporal.py` turns it into `lost` again.
+    good, or blame its code. This one fails the task, which is tried again: the run goes on when the
+    blob is back. Around an activity's arguments, `temporal.py` turns it into `lost` again.
     """
 
     def __init__(self, lost: BlobLost) -> None:
@@ -95,9 +93,7 @@ class DirectoryStore:
         return cls(Path(unquote(parts.path)))
 
     async def put(self, content: bytes) -> str:
-        """Store and return the SHA-256 in hex. Survives a crash half-way: the name appears when it
-        is whole.
-        """
+        """Store and return the SHA-256 in hex. After a crash half-way there is no such name."""
         try:
             return await asyncio.to_thread(self._write, content)
         except OSError as error:
@@ -110,9 +106,7 @@ class DirectoryStore:
         return await asyncio.to_thread(self._read, digest)
 
     def files(self) -> Iterator[Blob]:
-        """Every file of the store. Blocking; what vanishes meanwhile, or leads nowhere, is left
-        out.
-        """
+        """Every file of the store but what vanishes meanwhile or leads nowhere. Blocking."""
         for path in self.root.glob("[0-9a-f][0-9a-f]/*"):
             with suppress(OSError):
                 status = path.stat()
@@ -267,9 +261,7 @@ class StoreDriver(StorageDriver):
 
 
 def external_storage(store: DirectoryStore) -> ExternalStorage:
-    """What keeps big payloads out of history: from 16 KiB for activities, from 256 KiB for
-    workflows.
-    """
+    """Keeps big payloads out of history: those of activities from 16 KiB, of workflows from 256."""
     driver = StoreDriver(store)
 
     def select(_context: StorageDriverSelectContext, payload: Payload) -> StorageDriver | None:

@@ -1,8 +1,7 @@
 """How every process of a deployment speaks to Temporal: one plugin, one way to connect.
 
 Worker, starter, replayer and tests take the same plugin, so that converter, storage, sandbox and
-failure types
-cannot differ between them.
+failure types cannot differ between them.
 """
 
 from __future__ import annotations
@@ -117,9 +116,7 @@ def data_converter(storage: ExternalStorage | None) -> DataConverter:
 
 
 def plugin(store: DirectoryStore | None) -> SimplePlugin:
-    """The one object that client, worker, replayer and tests share. No store: everything stays
-    inline.
-    """
+    """What client, worker, replayer and tests share. Without a store everything stays inline."""
     storage = external_storage(store) if store else None
     return SimplePlugin(
         "holdfast",

@@ -46,9 +46,7 @@ TEAM_RESULTS = (
 )
 CANCEL = "cancel"
 UNREAD = (SCHEDULED, INITIATED)
-"""Their payloads are read by whoever carries them out: one that is lost keeps no run from going
-on.
-"""
+"""Their payloads are read by whoever carries them out: a lost one stops no run."""
 
 
 # ---------------------------------------------------------------- what is wrong

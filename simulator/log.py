@@ -18,8 +18,8 @@ from orchestrator.money.pricing import price
 
 @dataclass
 class Body:
-    """One distinct request body. `admitted` counts the times it was charged, `refused` the times
-    an error status said that nothing was, `delivered` the times its whole answer left, `again` the
+    """One distinct request body. `admitted` counts the times it was charged, `refused` the times an
+    error status said that nothing was, `delivered` the times its whole answer left, `again` the
     times it was charged after that.
     """
 

@@ -1,6 +1,4 @@
-"""Fixtures: a real dev server with its time skipping, and `Runs`, which starts runs and replays
-each history.
-"""
+"""Fixtures: a real dev server that skips time, and `Runs`, which replays each run it starts."""
 
 from __future__ import annotations
 
@@ -127,9 +125,7 @@ async def env(anyio_backend: str) -> AsyncIterator[WorkflowEnvironment]:
 
 @dataclass
 class Runs:
-    """Starts runs against a worker with the given model and tools; every history is replayed
-    strictly.
-    """
+    """Starts runs against a worker with this model and these tools; each is replayed strictly."""
 
     env: WorkflowEnvironment
     folder: Path

@@ -23,9 +23,7 @@ from orchestrator.contracts import Bill
 from orchestrator.errors import NotBilled, PossiblyBilled
 
 ROOM = 32 * 2**20
-"""Bytes that must be free before a call is sent: an answer that cannot be recorded may be paid
-twice.
-"""
+"""Bytes that must be free before a call is sent: an answer without room may be paid twice."""
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +45,8 @@ class FileJournal:
     async def mark_sent(self, key: str) -> None:
         """Record, durably, that the first byte is about to leave.
 
-        PossiblyBilled if another attempt was faster; NotBilled if the disk is full or not
-        writable, and then nothing may be sent.
+        PossiblyBilled if another attempt was faster; NotBilled if the disk is full or not writable,
+        and then nothing may be sent.
         """
         await asyncio.to_thread(self._mark, key)
 
@@ -63,8 +61,7 @@ class FileJournal:
     async def record(self, key: str, answer: str) -> None:
         """Record, durably, the complete raw answer.
 
-        A disk that fails now is logged and not raised: the answer is paid, and the caller still
-        has it.
+        A disk that fails now is only logged: the answer is paid, and the caller still has it.
         """
         await asyncio.to_thread(self._record, key, answer)
 

@@ -101,8 +101,7 @@ class Claude:
     async def count_tokens(self, request: ModelRequest) -> int:
         """Input tokens of a request: counted by the endpoint where it can, else as many as bytes.
 
-        An endpoint's count is taken only where it is possible: never above that, nor below 8 bytes
-        a token.
+        An endpoint's count is taken only if it can be: not above that, nor below 8 bytes a token.
         """
         body = countable(shape(request, request.capabilities))
         most = most_tokens(body)

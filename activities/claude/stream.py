@@ -117,9 +117,7 @@ class Transcript:
 
     @property
     def raw(self) -> dict[str, Any]:
-        """The message as it came, blocks in order, tool arguments as text where they are no
-        JSON object.
-        """
+        """The message as it came, blocks in order, tool arguments as text if they are not JSON."""
         return {**self._message, "content": self._content(), "usage": dict(self._usage)}
 
     def usage(self, prompt_tokens: int, max_output: int) -> Usage:

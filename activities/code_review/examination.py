@@ -46,8 +46,8 @@ class Examination:
     failures: list[str] = field(default_factory=list)
 
     async def look_at(self, paths: Sequence[str]) -> Parsed:
-        """Everything the tool says of the files, suppressed sightings marked. ToolFailed when it
-        is the tool that does not work.
+        """Everything the tool says of the files, suppressed sightings marked. ToolFailed when it is
+        the tool that does not work.
         """
         honoured = await self._in_portions(paths, honour=True)
         if paths and len(self.failures) and len(honoured.not_parsed) == len(paths):

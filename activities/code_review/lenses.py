@@ -51,9 +51,7 @@ def lens_tools(snapshots: Snapshots) -> dict[str, Tool]:
 
 
 class Scans:
-    """The search for secrets in each snapshot, once for all lenses: what one withholds, none of
-    them prints.
-    """
+    """The search for secrets, once a snapshot for all lenses: what one withholds, none prints."""
 
     def __init__(self) -> None:
         self._scans: OrderedDict[str, asyncio.Task[Parsed]] = OrderedDict()
@@ -71,9 +69,7 @@ class Scans:
         return await asyncio.shield(scan)
 
     async def redactor(self, snapshot: Snapshot, deadline: float) -> Redactor:
-        """Of every lens over this snapshot. Where the search failed or left something out, nothing
-        is quoted.
-        """
+        """The redactor of every lens here. If the search failed or has a gap, nothing is quoted."""
         try:
             parsed = await self.of(snapshot, deadline)
         except ToolFailed:

@@ -1,6 +1,4 @@
-"""One redactor over every message, excerpt and line of code that leaves the place where it was
-read.
-"""
+"""One redactor over every message, excerpt and line of code that leaves its place."""
 
 from __future__ import annotations
 

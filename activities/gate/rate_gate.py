@@ -26,9 +26,7 @@ from activities.gate.refusals import Sent
 from orchestrator.errors import NotBilled
 
 HOLD_SECONDS = 5.0
-"""How long a call may have to wait here for its turn; one that would wait longer goes back to its
-queue.
-"""
+"""How long a call may wait here for its turn; one that would wait longer goes to its queue."""
 LONGEST_HOLD_SECONDS = 15.0
 """How long it really waits, when the tier became slower meanwhile."""
 BACK_SECONDS = 2.5

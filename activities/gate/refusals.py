@@ -76,9 +76,7 @@ class Luck:
         return self.points > 0
 
     def left(self, sent: Sent, in_flight: bool, rate: float) -> None:
-        """Take in that a call leaves, `rate` being the limit assumed; `in_flight`: so is the one
-        before.
-        """
+        """Take in that a call leaves at this assumed `rate`; `in_flight`: so is the one before."""
         before, self.previous = self.previous, sent
         if before is None or sent.at - max(before.at, before.refused) > AT_ONCE:
             return

@@ -66,9 +66,7 @@ def excerpt(
     withheld: Collection[int] = (),
     shown_of: Callable[[str], str] = lambda line: redact(line[:LOOKED_AT]),
 ) -> str:
-    """The numbered lines around one (0: the first ones), at most EXCERPT_BYTES: those nearest to
-    it.
-    """
+    """The numbered lines nearest to one (0: the first ones), at most EXCERPT_BYTES of them."""
     lines = without_keys(text).split("\n")
     middle = min(max(line, 1), len(lines))
     near = sorted(range(1, len(lines) + 1), key=lambda number: abs(number - middle))

@@ -1,7 +1,6 @@
 """User turns, built from material: of planning, of work and of the answer.
 
-What people, files, tools and models wrote stands in labelled envelopes and is data, never an
-instruction.
+What people, files, tools and models wrote is data in labelled envelopes, never an instruction.
 """
 
 from __future__ import annotations
@@ -101,9 +100,7 @@ def _preview(pinned: PinnedInput) -> str:
 
 
 def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
-    """An agent's user turn: instruction, inputs verbatim, what its dependencies found, why it is
-    asked again.
-    """
+    """An agent's user turn: instruction, inputs, dependencies' findings, why it is asked again."""
     subtask = material.subtask
     parts = [section("instruction", subtask.instruction)]
     if subtask.acceptance_criteria:
@@ -143,9 +140,7 @@ def mend(prompt: str, broken: Problem | None) -> str:
 
 
 def synthesis_prompt(material: SynthesisMaterial) -> str:
-    """The synthesizer's user turn: goal, instruction, every finding, failures with their
-    reasons.
-    """
+    """The synthesizer's user turn: goal, instruction, every finding, and why others failed."""
     titles = {subtask.id: subtask.title for subtask in material.subtasks}
     parts = [
         section("goal", material.goal),

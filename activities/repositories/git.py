@@ -144,8 +144,8 @@ class Git:
 
     async def history(self, commit: str, limit: int) -> tuple[list[LogEntry], bool]:
         """The last `limit` commits before and including this one, newest first; merges without
-        changes. And whether there was more to say of them than anybody could take in: then the
-        last ones are missing.
+        changes. And whether there was more to say of them than anybody could take in: then the last
+        ones are missing.
         """
         finished = await self._finished(
             "log", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv",

@@ -1,6 +1,4 @@
-"""Reading a working tree that is not trusted: no link is followed, no FIFO waited on, nothing is
-written.
-"""
+"""Reading an untrusted working tree: no link is followed, no FIFO waited on, nothing written."""
 
 from __future__ import annotations
 
@@ -236,8 +234,8 @@ class _Folders:
 
 @dataclass
 class Specials:
-    """A walk for what is no file, folder or link: git does not name it where it is not tracked.
-    Raw paths; `whole` is False when the walk was cut.
+    """A walk for what is no file, folder or link: git does not name it where it is not tracked. Raw
+    paths; `whole` is False when the walk was cut.
     """
 
     until: float

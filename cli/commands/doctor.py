@@ -168,9 +168,7 @@ async def polled(client: Client, target: Target) -> list[Check]:
 
 
 def _queue(target: Target, queue: str, found: tuple[Poller, ...]) -> Check:
-    """A queue that nobody serves stops every run if it is the workflows', else those that ask for
-    the tier.
-    """
+    """A queue that nobody serves stops every run if it is the main one, else those of its tier."""
     alive = ", ".join(each.identity for each in found if each.alive)
     dead = ", ".join(
         f"{each.identity} (last heard of {seconds(each.ago)} ago)"
@@ -270,9 +268,7 @@ def origins(settings: Settings) -> list[Check]:
 
 
 def _line(check: Check, *, first: bool) -> Table:
-    """One check as a row of its own: what comes after it is not known yet. `first` of its
-    section.
-    """
+    """One check as a row of its own, since the next is not known yet. `first` of its section."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
     table.add_column(no_wrap=True, style="dim", min_width=SECTION_WIDTH)
     table.add_column(no_wrap=True, min_width=1)

@@ -26,9 +26,7 @@ def command(
     full: Full = False,
     embedded: Embedded = False,
 ) -> int:
-    """Print the report of a finished run, or the board of a running one; with a subtask, what that
-    one found.
-    """
+    """Print the report of a finished run or the board of a running one, or what a subtask found."""
     if subtask and out is not None:
         raise Stop("--out writes the report of a run; leave out the subtask, or --out")
     return asyncio.run(
@@ -52,9 +50,7 @@ async def _connected_run(
 
 
 async def run_finding(connection: Connection, run_id: str, subtask: str, as_json: bool) -> int:
-    """What a subtask found, or why it did not; 0 also for a failed one. Stop where there is none
-    yet.
-    """
+    """What a subtask found, or why it did not; 0 also if it failed. Stop if there is none yet."""
     look = await Reader(connection, run_id).look()
     if look.state is None:
         raise Stop(f"{run_id}: {'; '.join(look.notes) or 'it has not begun'}", Code.UNREACHABLE)

@@ -167,9 +167,7 @@ def _cells(report: Report, finding: Finding) -> tuple[str, ...]:
 
 
 def _tries(report: Report) -> Iterator[str]:
-    """Of the subtasks that took more than one, or a call without an answer: each as its finding
-    tells it.
-    """
+    """Of subtasks with more than one, or a call without an answer: each as its finding tells it."""
     for finding in report.findings:
         told = [*findings.tries(finding)]
         if (len(told) > 1 or finding.unanswered) and not finding.reused_from:
@@ -268,9 +266,7 @@ def _inline(text: str) -> str:
 
 
 def show(report: Report, *, as_json: bool, subtasks: bool) -> None:
-    """The report on stdout: JSON, or Markdown, which a terminal shows typeset and a pipe gets as
-    it is.
-    """
+    """The report on stdout: JSON, or Markdown, typeset for a terminal and plain for a pipe."""
     if as_json:
         put_json(report.model_dump_json(indent=2))
     elif OUT.is_terminal:
@@ -329,9 +325,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def deliver(report: Report, folder: Path, out: Path | None) -> None:
-    """Write the files of a finished run and say where they are; a full disk is said, and costs no
-    report.
-    """
+    """Write the files of a finished run and say where they are; a full disk costs no report."""
     try:
         say(f"Report: {keep(report, folder)}")
     except OSError as error:

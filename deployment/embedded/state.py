@@ -177,9 +177,7 @@ class StateDir:
         return endpoint
 
     def write(self, endpoint: Endpoint) -> None:
-        """Replace `endpoint.json` in one step, so that readers need no lock. For who holds the
-        exclusive lock.
-        """
+        """Replace `endpoint.json` in one step, so that readers need no lock; writers hold one."""
         private.write(self.path / "endpoint.json", endpoint.model_dump_json(indent=1))
 
     @contextmanager
@@ -222,8 +220,8 @@ def flock(descriptor: int, kind: int) -> bool:
 
 @contextmanager
 def lease(settings: Settings) -> Iterator[None]:
-    """Keep server and worker from stopping as idle. Take it before `ensure_up`. The kernel drops
-    it with the process.
+    """Keep server and worker from stopping as idle. Take it before `ensure_up`. The kernel drops it
+    with the process.
     """
     state = StateDir.of(settings)
     with said(state.path):

@@ -1,6 +1,4 @@
-"""Who starts, replaces and stops the server and the worker. `ensure_up` is the only function that
-starts processes.
-"""
+"""Starts, replaces and stops server and worker. Only `ensure_up` starts processes."""
 
 from __future__ import annotations
 
@@ -37,8 +35,8 @@ WORKER = (sys.executable, str(HOME / "worker.py"))
 
 @dataclass(frozen=True)
 class Programs:
-    """What is started: the server's program (None: the installed one) and the worker's command,
-    to which `--embedded STATE_DIR` is added.
+    """What is started: the server's program (None: the installed one) and the worker's command, to
+    which `--embedded STATE_DIR` is added.
     """
 
     server: Path | None = None
@@ -68,8 +66,8 @@ def ensure_up(
 
     Blocking (some 10 ms when all is well, about a second at a start): from async code use
     `asyncio.to_thread`. Call it once as "starter", which also replaces a worker of another version
-    or model environment, then every 2 s as "watcher", which only heals. The worker itself heals
-    the server. Raises EmbeddedError, also for a watcher after `down`.
+    or model environment, then every 2 s as "watcher", which only heals. The worker itself heals the
+    server. Raises EmbeddedError, also for a watcher after `down`.
     """
     state = StateDir.of(settings)
     programs = programs or Programs()

@@ -2,10 +2,9 @@
 anything any number of times.
 
 Runs the command in its arguments, after the kind of its output (`lines`: JSON lines of ruff;
-`document`: JSON of bandit), and prints
-`{"items": […], "errors": […], "beyond": [[file, rule, n]…]}`.
-Runs isolated, as a program of its own, so it imports nothing of this project: what is long, or
-nested, is met here and not in the process that serves every run.
+`document`: JSON of bandit), and prints `{"items": […], "errors": […], "beyond": [[file, rule,
+n]…]}`. Runs isolated, as a program of its own, so it imports nothing of this project: what is long,
+or nested, is met here and not in the process that serves every run.
 """
 
 import json
