@@ -25,7 +25,7 @@ from orchestrator.contracts import Effort, InputKind, Plan, PlaybookCard, RoleCa
 
 Inherit = Literal["inherit"]
 ONLY_SHOWN = {"color"}
-"""Of Claude Code's subagent files: how its own screen shows an agent."""
+"""Fields of Claude Code's subagent files that say how its own screen shows an agent."""
 NEED_A_MODEL = ("effort", "fallback", "team", "fixed_tier")
 NOT_FOR_TEAMS = ("effort", "fixed_tier")
 """The agents of a team have roles of their own."""
@@ -113,10 +113,10 @@ class Unusable:
     """A role or playbook file that cannot be used, and why, with the file's name."""
 
     name: str
-    """As a plan or a goal would name it: the front matter's, else the file's."""
+    """The name that a plan or a goal would use: the front matter's, else the file's."""
     why: str
     playbook: str = ""
-    """Of a role, as in `Role`."""
+    """The playbook whose role it is; empty for a playbook, and for a common role."""
 
 
 @dataclass(frozen=True)

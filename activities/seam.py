@@ -120,7 +120,7 @@ class Gate(Protocol):
         ...
 
     async def throttled(self, tier: str, seconds: float, reason: str) -> None:
-        """A call was refused for want of capacity; the endpoint asks to wait so many seconds."""
+        """A call was refused for want of capacity; the endpoint asks to wait this many seconds."""
         ...
 
 
@@ -173,7 +173,7 @@ class Shown:
     place: str
     message: str
     code: str
-    """Around its line; empty: there is none."""
+    """The lines around the remark's; empty: there are none."""
 
 
 Code = Callable[[VerifyMaterial], Awaitable[tuple[Shown, ...]]]

@@ -47,7 +47,7 @@ TAKEOVERS_PER_ROUND = 2
 CLOSING_SECONDS = 40.0
 ORDER_SECONDS = 20.0
 QUIET_SECONDS = 0.6
-"""Without another held result, what can be under way is under way."""
+"""When no further result was held for this long, all is under way that can be."""
 
 
 @dataclass(frozen=True)

@@ -40,9 +40,9 @@ LOCAL_UI_OFFSET = 1000
 CONNECT_SECONDS = 3.0
 """Short of the 5 s within which an unreachable server is reported, start-up of Python included."""
 SILENT_SECONDS = 3.0
-"""After which a wait for the embedded server is worth a line; a start takes about one."""
+"""After this a wait for the embedded server is worth a line; a start takes about one."""
 EMBEDDED_SECONDS = 30.0
-"""For our own server: it answered just now, and a busy machine is no reason to give up."""
+"""Our own server answered just now: a busy machine is no reason to give it up sooner."""
 WORKER_SECONDS = 10.0
 """How long a start waits for somebody to poll the task queue of a server of one's own."""
 HEAL_SECONDS = 2.0
@@ -84,7 +84,7 @@ class Connection:
         return f"{base}/namespaces/{self.target.namespace}/workflows/{run_id}"
 
     async def heal(self) -> None:
-        """Every 2 s, for ever: start whichever embedded process has died. Cancel it to stop."""
+        """Every 2 s, forever: start whichever embedded process has died. Cancel it to stop."""
         while self.target.embedded:
             try:
                 endpoint = await asyncio.to_thread(ensure_up, self.settings, "watcher")

@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def check_texts(given: Sequence[str]) -> None:
-    """Stop for a value that is no text: nothing that a run, a file or a screen could carry."""
+    """Stop for a value that is not text: nothing that a run, a file or a screen could carry."""
     for value in given:
         shown = for_terminal(value[:60])
         if any("\ud800" <= letter <= "\udfff" for letter in value):

@@ -1,7 +1,6 @@
 """A run as a reader has it: its history, folded as it comes in, and what the server knows besides.
 
-Nothing here asks a worker: that costs them nothing, disturbs no takeover, and works while none
-lives.
+Nothing here asks a worker: to read disturbs no takeover, costs them nothing, and needs none alive.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ from orchestrator.views.reporting import run_view, tiers_in_flight
 LOOK_SECONDS = 3.0
 """How long one request may take before the reader says that nobody answers."""
 AGAIN_SECONDS = 1.0
-"""Between two attempts at following a history while the server does not answer."""
+"""The pause between two tries to follow a history while the server does not answer."""
 WORKERS_SECONDS = 2.0
-"""Between two looks at who serves the run."""
+"""The pause between two looks at who serves the run."""
 STARTING_SECONDS = 20.0
 """How long a run that has not begun may lack a worker before that is said: one may be starting."""
 STUCK_ATTEMPTS = 3
@@ -120,7 +119,7 @@ class Reader:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def find_held_up(self) -> None:
-        """Look once who serves the run, and how fast: milliseconds, or seconds if one is missing."""
+        """Look once who serves the run, and how fast: in milliseconds, or seconds if none does."""
         client, target = self.connection.client, self.connection.target
         state = self.fold.state if self.fold else None
         tiers = tiers_in_flight(state) if state else ()

@@ -11,7 +11,7 @@ fails, the run leaves this worker's cache, and its next task reads all of the hi
 
 Two signs tell such results. No workflow task began since the one before: they are refused at once.
 Or one began that another worker was given, and died with: then the query comes right after the
-first results that are no replay, and is refused itself.
+first results that are not a replay, and is refused itself.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Instance(WorkflowInstance):
     asked: bool = False
     """Whether anything was asked for in answer: only then can the same task bring more."""
     fresh: bool = True
-    """Whether it has not been handed results yet that are no replay."""
+    """Whether it has not been handed results yet that are not a replay."""
     unsure: bool = False
     """Whether it has just been, for the first time: a query may have brought them."""
 

@@ -9,7 +9,7 @@ from orchestrator.text import visible
 
 def address_of(url: str) -> str:
     """Scheme, host, port and path of an address, without user, password, query and fragment: fit to
-    be shown. `?` when it is no address.
+    be shown. `?` when it is not an address.
     """
     try:
         parts = urlsplit(url)

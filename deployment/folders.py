@@ -18,7 +18,7 @@ CHUNK = 1024 * 1024
 
 
 class NotRegular(OSError):
-    """What has this name is no regular file: a link, a folder, a FIFO, a socket or a device."""
+    """What has this name is not a regular file: a link, a folder, a FIFO, a socket or a device."""
 
 
 class TooLarge(OSError):
@@ -71,7 +71,7 @@ class Folder:
         return held if sys.platform == "linux" and os.path.exists(held) else str(self.path)
 
     def enter(self, *names: str) -> Folder:
-        """A folder below, another handle. OSError if one of the names is no folder, or a link."""
+        """A folder below, another handle. OSError if one of the names is none, or a link."""
         handle = os.dup(self.handle)
         for name in names:
             try:

@@ -99,7 +99,7 @@ class Lookout:
         return self._lines
 
     async def keep(self, client: Client, task_queue: str, tiers: Sequence[str]) -> None:
-        """Look every few seconds, for ever."""
+        """Look every few seconds, forever."""
         while True:
             try:
                 # Whoever asks this process is answered by it: somebody serves the run itself.

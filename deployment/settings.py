@@ -189,7 +189,7 @@ class Settings(BaseSettings):
 
 
 def _check_file(path: Path) -> None:
-    """BadSettings for a `.env` that is there and is no text: its library would wait for a FIFO."""
+    """BadSettings for a `.env` that is there and is not text: its library would wait for a FIFO."""
     if not os.path.lexists(path):
         return
     try:

@@ -114,7 +114,7 @@ class DirectoryStore:
                 yield Blob(path, digest, status.st_size, status.st_mtime)
 
     def damaged(self, seconds: float) -> tuple[str, ...]:
-        """Digests of blobs that are not what their name says, as far as a look of so many seconds
+        """Digests of blobs that are not what their name says, as far as a look of this many seconds
         finds them, the newest first. Blocking.
         """
         until = time.monotonic() + seconds

@@ -133,7 +133,7 @@ def configured() -> ClientConnectConfig:
     """
     file = os.environ.get(CONFIG_FILE)
     if file and os.path.exists(file):
-        # Its library would wait for a FIFO, and read a device for ever.
+        # Its library would wait for a FIFO, and read a device forever.
         try:
             read_named(Path(file), FILE_BYTES)
         except Unreadable as error:

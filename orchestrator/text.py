@@ -35,7 +35,7 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def says_something(text: str) -> bool:
-    """Whether a person would see anything of it: a character that is no space and not hidden."""
+    """Whether a person would see anything of it: a character that is neither a space nor hidden."""
     return any(
         not letter.isspace() and unicodedata.category(letter) not in HIDDEN_CATEGORIES
         for letter in text

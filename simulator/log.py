@@ -33,7 +33,7 @@ class Body:
     delivered: int = 0
     again: int = 0
     seconds: float = 0.0
-    """That its answers took, until they had left."""
+    """How long its answers took, until they had left."""
 
 
 @dataclass

@@ -58,7 +58,7 @@ from workflows.supervisor import SupervisorWorkflow
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Workers of tests say that they live as often as those of a deployment.
 Runtime.set_default(runtime())
-# Several test processes share two cores: slow is no defect of a strategy.
+# Several test processes share two cores: slow is not a defect of a strategy.
 hypothesis.settings.register_profile(
     "shared", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )

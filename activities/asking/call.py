@@ -39,7 +39,7 @@ MARGIN_SECONDS = 5.0
 """How much sooner than its start-to-close a call is cut, so that it can still say what it used."""
 
 SHORTEST_WAIT = timedelta(seconds=1)
-"""For which a tier is shut when an endpoint throttles without saying for how long."""
+"""How long a tier is shut when an endpoint throttles without saying for how long."""
 
 SPREAD = 0.25
 """Share by which the wait of a throttled call is lengthened at random, so that those refused
@@ -74,7 +74,7 @@ class _Trip:
     left: bool = False
     """Whether its first byte may have left and it was not refused."""
     tokens: int = 0
-    """Of the prompt, as far as its bound had to be known."""
+    """The tokens of the prompt, as far as its bound had to be known."""
     earlier: bool = False
     """Whether the journal knew it before its first attempt: from before the run was reset."""
 
@@ -90,7 +90,7 @@ class Asking:
     gate: Gate | None = None
     """None: every call leaves at once."""
     chance: Callable[[], float] = random.random
-    """In [0, 1)."""
+    """Gives a random number from 0 to 1, 1 excluded."""
     flights: Flights = field(default_factory=Flights)
     """What this process has under way: one for all its calls."""
     budget: Budget | None = None

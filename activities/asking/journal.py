@@ -70,7 +70,7 @@ class FileJournal:
 
     def _sent(self, key: str) -> bool:
         try:
-            # Also what cannot be read, or is no file, was once written by a call that was sent.
+            # Also what cannot be read, or is not a file, was once written by a call that was sent.
             return any(os.path.lexists(self._path(key, kind)) for kind in ("sent", "answer"))
         except OSError:
             return True
@@ -121,7 +121,7 @@ class FileJournal:
 
 
 def damaged(directory: Path, seconds: float) -> tuple[Path, ...]:
-    """Recorded answers that are not as they were recorded, as far as a look of so many seconds
+    """Recorded answers that are not as they were recorded, as far as a look of this many seconds
     finds them. Blocking; OSError if the directory cannot be read.
     """
     until = time.monotonic() + seconds

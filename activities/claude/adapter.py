@@ -27,7 +27,7 @@ from deployment.address import address_of, withheld_of
 from deployment.known_secrets import KnownSecrets
 
 STALL_SECONDS = 60.0
-"""Between two bytes; pings count, so a model that thinks for minutes does not stall."""
+"""The longest silence between two bytes; pings count, so long thinking is no stall."""
 CONNECT_SECONDS = 5.0
 POOL_SECONDS = 10.0
 COUNT_SECONDS = 10.0
@@ -113,7 +113,7 @@ class Claude:
             async with asyncio.timeout(COUNT_SECONDS):
                 with under_way(Passage()):
                     counted = await self._connected().messages.count_tokens(**body)
-        # What is no JSON arrives as a string.
+        # What is not JSON arrives as a string.
         tokens = getattr(counted, "input_tokens", None)
         if type(tokens) is not int or not 0 < tokens <= most:
             return most

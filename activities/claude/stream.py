@@ -36,7 +36,7 @@ LONGEST_NAME = 200
 
 
 class StreamError(Exception):
-    """The endpoint reported an error inside an answer, or sent what is no answer."""
+    """The endpoint reported an error inside an answer, or sent what is not an answer."""
 
     def __init__(self, type: str, message: str, error_code: str = "") -> None:
         super().__init__(message)
@@ -64,7 +64,7 @@ class Transcript:
 
     @property
     def complete(self) -> bool:
-        """Whether the end was announced and a stop reason given; anything else is no answer."""
+        """Whether the end was announced and a stop reason given; anything else is not an answer."""
         return self._ended and bool(self.stop_reason)
 
     @property
@@ -210,7 +210,7 @@ class Transcript:
             value = _mapping(usage).get(name)
             if value is None:
                 continue
-            # Not isinstance: true is no number of tokens.
+            # Not isinstance: true is not a number of tokens.
             if type(value) is not int or not 0 <= value <= MOST_TOKENS:
                 self._absurd = True
                 continue
@@ -222,7 +222,7 @@ class Transcript:
 
 
 def _with_arguments(block: dict[str, Any]) -> dict[str, Any]:
-    """A tool call's block with its collected arguments; what is no JSON object stays text."""
+    """A tool call's block with its collected arguments; what is not a JSON object stays text."""
     if "partial_json" not in block:
         return block
     collected = _text(block["partial_json"])

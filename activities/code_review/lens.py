@@ -33,7 +33,7 @@ class Grade:
 
 Beyond = tuple[str, str, int]
 UNKNOWN = Grade("warning", 50)
-"""Of what a newer tool says and no table knows: counted, and not shown by default."""
+"""What a newer tool says and no table knows is counted, and not shown by default."""
 
 
 @dataclass(frozen=True)

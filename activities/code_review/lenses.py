@@ -28,7 +28,7 @@ SECRETS = "secrets"
 KEPT_SCANS = 4
 """Snapshots whose secrets are remembered."""
 MARGIN_SECONDS = 15.0
-"""Of the subtask's time, kept for reading and handing back."""
+"""So much of the subtask's time is kept for reading and handing back."""
 
 
 @cache
@@ -85,7 +85,7 @@ def _of_no_use(scan: asyncio.Task[Parsed]) -> bool:
 
 
 SCANS = Scans()
-"""Of this process: values of secrets are kept nowhere else."""
+"""The searches of this process: values of secrets are kept nowhere else."""
 
 
 async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial) -> Draft:

@@ -73,7 +73,7 @@ class _Tally:
     notes: dict[str, None] = field(default_factory=dict)
 
     def add(self, finding: Finding) -> None:
-        """Add what one lens found; what is no remark is left out and counted as cut."""
+        """Add what one lens found; what is not a remark is left out and counted as cut."""
         data = finding.data
         given = _list(data, "remarks")
         remarks = remarks_of(finding)

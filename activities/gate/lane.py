@@ -20,15 +20,15 @@ FIRST_SPACING = 0.02
 """The same after a pause: the first refusal comes back before a wide fan-out has left."""
 FIRST_CALLS = 20
 BUSY_SECONDS = 5.0
-"""A pause is: fewer calls than that in so many seconds."""
+"""Fewer calls than FIRST_CALLS in this many seconds are a pause."""
 LATE_SECONDS = 0.02
 """More than timers and the event loop are late."""
 SETTLED_SECONDS = 0.1
-"""A call was taken when no refusal is back for so long,"""
+"""A call was taken when no refusal has come back for at least this many seconds."""
 SETTLED_TIMES = 3
-"""and for so many times as long as a refusal took lately,"""
+"""A call was taken only after this many times as long as a refusal lately took to come back."""
 LONGEST_SETTLED = 2.0
-"""but after so many seconds at most."""
+"""After this many seconds without a refusal a call was taken, however slow refusals are."""
 
 
 @dataclass

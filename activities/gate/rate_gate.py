@@ -99,7 +99,7 @@ class RateGate:
             self._over(task)
 
     async def throttled(self, tier: str, seconds: float, reason: str) -> None:
-        """A call was refused for want of capacity; the endpoint asks to wait so many seconds."""
+        """A call was refused for want of capacity; the endpoint asks to wait this many seconds."""
         lane = self._lane(tier)
         _, sent = self._sent.pop(asyncio.current_task(), (lane, None))
         lane.shut(seconds, reason, lane.advance(_now()), sent)
@@ -119,7 +119,7 @@ class RateGate:
         return lines
 
     async def keep(self, client: Client, queue: str, tiers: Sequence[str]) -> None:
-        """Agree with the server and the other workers about the queue of each tier, for ever.
+        """Agree with the server and the other workers about the queue of each tier, forever.
 
         Opens again what a worker that died left shut.
         """

@@ -20,7 +20,7 @@ from orchestrator.materials import VerifyMaterial
 from orchestrator.policies import EXCERPT_BYTES
 
 SCAN_SECONDS = 60.0
-"""For the search for secrets, where no lens has made it in this process."""
+"""How long the search for secrets may take, where no lens has made it in this process."""
 AROUND = 25
 """Lines before and after a remark's, as far as the bytes go."""
 LONGEST_LINE = 300

@@ -40,7 +40,7 @@ from orchestrator.text import for_terminal
 SECONDS = 120.0
 """Time limit of one git command."""
 LISTING_SECONDS = 60.0
-"""Of the walk for untracked files, which reads the working tree's ignore files."""
+"""How long a walk for untracked files may take; it reads the tree's ignore files."""
 OUTPUT_LIMIT = 128 * 1024 * 1024
 HISTORY_LIMIT = 24 * 1024 * 1024
 """Bytes of the history that are looked at, the newest commits first."""

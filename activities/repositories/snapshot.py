@@ -33,9 +33,9 @@ COMMIT_LIMIT = 2_000
 BULK_FILES = 1_000
 """A commit that touches more files than this is an import; its changes say nothing of the work."""
 SPECIALS_SECONDS = 20.0
-"""Of the walk for FIFOs, sockets and devices."""
+"""How long the walk for FIFOs, sockets and devices may take."""
 READ_BY_GIT = (b".gitignore", b".gitattributes")
-"""Of a working tree; git waits where one of them is a FIFO."""
+"""What git itself reads of a working tree; it waits where one of them is a FIFO."""
 CHANGES_LIMIT, CHANGES_LETTERS = 100_000, 4_000_000
 """Changes of files in all commits together, and characters of their names."""
 AUTHOR_LETTERS = 200
@@ -108,7 +108,7 @@ class Manifest(Contract):
 
 async def take(name: str, repository: Path, roots: Roots, base: str, store: Store) -> PinnedInput:
     """Pin a repository below the roots: its files, and those in scope against `base` (a revision;
-    empty: the whole tree), into the store. BadGoal for what is no repository or no revision.
+    empty: the whole tree), into the store. BadGoal for what is not a repository or a revision.
     """
     async with git.opened(repository, roots) as view:
         try:

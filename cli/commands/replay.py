@@ -23,7 +23,7 @@ from deployment.settings import HOME
 from orchestrator.text import for_terminal
 
 SECONDS = 180.0
-"""For one history: some hundred times what an ordinary run's takes."""
+"""How long one history may take: some hundred times what an ordinary run's takes."""
 
 
 def command(
@@ -36,7 +36,7 @@ def command(
 
 
 async def run(files: list[Path], seconds: float = SECONDS) -> int:
-    """Replay each history; 1 if any differs or does not end. Stop for what is no history."""
+    """Replay each history; 1 if any differs or does not end. Stop for what is not a history."""
     code = Code.COMPLETE
     for file in files:
         if not file.exists():

@@ -31,7 +31,7 @@ from orchestrator.contracts import Order, Tier
 from orchestrator.rules.state import State
 
 PATIENCE_SECONDS = 3.0
-"""After which the waiting itself is worth a line."""
+"""After this the waiting itself is worth a line."""
 POLL_SECONDS = 0.4
 ANSWER_SECONDS = 60.0
 """How long a run may take to say what came of a command; ending a subtask waits for its call."""

@@ -13,7 +13,7 @@ from orchestrator.text import code_span, for_json, for_markdown
 from orchestrator.views.amounts import at_most, seconds
 
 MOST_SOURCE_CHARACTERS = 1_000
-"""Of one source, in a report: what a person answered may be a page, and is whole in `orders`."""
+"""A report shows this much of one source: a person's answer may be a page, whole in `orders`."""
 
 
 def sections(report: Report) -> Iterator[str]:

@@ -25,9 +25,9 @@ WORKER_STOP_SECONDS = 5.0
 FAILED_STARTS = 3
 """So many workers in a row that never came up are an error, not an accident."""
 ENDING_SECONDS = 2.0
-"""For a server that was killed just now."""
+"""How long a server that was killed just now may take to end."""
 SPACE_BYTES = 50_000_000
-"""Below this the database would soon fail half-way."""
+"""With less room than this the database would soon fail half-way."""
 
 
 WORKER = (sys.executable, str(HOME / "worker.py"))
@@ -184,7 +184,7 @@ def _healthy(state: StateDir, endpoint: Endpoint) -> bool:
 
 def _stale(endpoint: Endpoint, settings: Settings, caller: Caller) -> bool:
     """Whether the worker must be replaced. Only a starter, once, replaces a worker that could serve
-    somebody else: two that watch would otherwise replace each other's for ever.
+    somebody else: two that watch would otherwise replace each other's forever.
     """
     if caller == "worker":
         return False

@@ -153,8 +153,8 @@ def _nobody_came(state: State, about: str) -> State:
 
 
 def _was_reset(state: State, undone: Undone, seconds: float) -> State:
-    """What was paid for what is undone stays paid, and its time is no working time. Said twice of
-    one execution, what was said last counts.
+    """What was paid for what is undone stays paid, and its time does not count as work. Said twice
+    of one execution, what was said last counts.
     """
     same = [each for each in state.resets if each.execution == undone.execution]
     others = tuple(each for each in state.resets if each not in same)

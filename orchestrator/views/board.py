@@ -28,7 +28,7 @@ MARKS = {
 CELL = 80
 PAD = "\N{NO-BREAK SPACE}" * 3
 ANSWER_CHARACTERS = 8_000
-"""Of the answer, on the board; Temporal refuses details of more than 20,000 bytes."""
+"""How much of the answer a board shows; Temporal refuses details of more than 20,000 bytes."""
 PURPOSES: Mapping[CallKind, str] = {
     "plan": "what to do, by whom",
     "replan": "what else to do",

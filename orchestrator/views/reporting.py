@@ -358,7 +358,7 @@ def run_view(state: State) -> RunView:
 
 
 def _standstill(state: State) -> Iterator[str]:
-    """That the run, or a team of it, waits for something that is no person's order to it."""
+    """That the run, or a team of it, waits for something that is not a person's order to it."""
     if state.outage is not None and state.out_of_reach:
         yield f"waiting: {outages.said(state.outage)}; the run goes on when it answers"
     for key, word in state.waiting_teams.items():

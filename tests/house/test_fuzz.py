@@ -37,7 +37,7 @@ from deployment.known_secrets import KnownSecrets
 from deployment.settings import HOME, Settings
 
 SECONDS = 10
-"""For one input; a busy machine is slow, a hang is for ever."""
+"""For one input; a busy machine is slow, a hang is forever."""
 CODES = {
     int(code)
     for code in re.findall(r"(?m)^\| (\d+) \|", (HOME / "docs" / "commands.md").read_text("utf-8"))

@@ -22,7 +22,7 @@ SUPPRESSION = re.compile(r"lizard forgive|GENERATED CODE")
 OF_A_FILE = 200
 """Functions of one file that are named."""
 LETTERS = 100
-"""Of a name."""
+"""At most this many letters of a name are printed."""
 
 
 class Function(TypedDict):

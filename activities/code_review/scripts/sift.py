@@ -21,7 +21,7 @@ MOST = 4_000
 OF_A_RULE = 2_000
 """Items of one rule in one file."""
 LETTERS = 600
-"""Of a text of an item."""
+"""At most this many letters of a text are kept."""
 Item = dict[str, Any]
 
 
