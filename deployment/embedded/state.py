@@ -154,7 +154,7 @@ class StateDir:
         path = self.path / "endpoint.json"
         remedy = (
             "put it back from a backup, or stop with `starter.py down` and move it away: open runs"
-            " then wait for ever on the task queue whose name it held"
+            " then wait forever on the task queue whose name it held"
         )
         try:
             endpoint = Endpoint.model_validate_json(private.read(path, ENDPOINT_BYTES))
