@@ -50,9 +50,7 @@ LOST_ENDPOINT = (
     "The worker before had a model endpoint; the one that this command started has none, because"
     f" this shell has none. Calls to models wait: set {VARIABLES} and run: starter.py up"
 )
-"""Said where it happens: a worker that died, or whose code was edited, is replaced by whoever comes
-first.
-"""
+"""Said where it happens: who comes first replaces a worker that died or whose code was edited."""
 
 
 @dataclass
@@ -71,9 +69,7 @@ class Connection:
         return DirectoryStore.at(self.target.store_url)
 
     def handle(self, run_id: str) -> WorkflowHandle[Any, Report]:
-        """The run of this id. Ask for it again after a wait: healing may have changed the
-        client.
-        """
+        """The run of this id. Ask for it anew after a wait: healing may change the client."""
         return self.client.get_workflow_handle(run_id, result_type=Report)
 
     def link(self, run_id: str) -> str:
@@ -149,9 +145,7 @@ def _known(settings: Settings) -> Endpoint | None:
 
 
 def own_target(settings: Settings) -> Target | None:
-    """The operator's own server; None: the embedded one is meant. Says so when it found one by
-    itself.
-    """
+    """The operator's own server, said if it found that by itself; None: the embedded one."""
     if settings.uses_own_server:
         return configured_target(settings)
     if not probe_local(LOCAL_ADDRESS):

@@ -1,6 +1,4 @@
-"""From what was typed to a Goal, or to every mistake in it: nothing starts before all is
-checked.
-"""
+"""From what was typed to a Goal, or to every mistake in it: nothing starts unchecked."""
 
 from __future__ import annotations
 

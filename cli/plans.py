@@ -26,9 +26,7 @@ PLAN_BYTES = 512 * 1024
 
 
 def read(path: Path, option: str = "--plan") -> Plan:
-    """The plan in a file: YAML if its name says so, else JSON. Stop lists every mistake of its
-    shape.
-    """
+    """The plan in a file: YAML if its name says so, else JSON. Stop lists its shape's mistakes."""
     text = read_text(path, option, PLAN_BYTES)
     return parse(text, f"{option} {path}", as_yaml=path.suffix.lower() in YAML)
 
@@ -70,9 +68,7 @@ def problems(
 
 
 def invalid(where: str, mistakes: Sequence[str]) -> Stop:
-    """The refusal of a plan with its mistakes: all that a person corrects at a time, and how many
-    there are.
-    """
+    """The refusal of a plan with its mistakes: as many as one corrects at a time, of how many."""
     if len(mistakes) == 1:
         return Stop(f"{where}: {mistakes[0]}")
     lines = [f"{where}: {len(mistakes)} mistakes", *(f"  {each}" for each in mistakes[:MOST_SHOWN])]
