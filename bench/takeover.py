@@ -78,8 +78,8 @@ def timing(number: int, chance: random.Random) -> Timing:
     """Of the takeover of this number: two of three are where it hurts most."""
     match number % 3:
         case 0:
-            # The dead owner's own queue keeps its tasks for a second: the successor is asked
-            # before it may work.
+            # The dead owner's own queue keeps its tasks for a second: the successor is asked before
+            # it may work.
             first = chance.uniform(0.4, 0.95)
             return Timing(chance.uniform(0.3, 1.1), first, (first + 0.2, first + 1.1), (-0.3, 2.0))
         case 1:

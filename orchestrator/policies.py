@@ -127,8 +127,7 @@ class Policy:
                 backoff_coefficient=2.0,
                 maximum_interval=timedelta(seconds=60),
                 maximum_attempts=attempts or self.attempts,
-                # The server calls this retryable, and the default policy would then pay for the
-                # answer forever.
+                # The server calls this retryable: by default the answer would be paid forever.
                 non_retryable_error_types=["PayloadsTooLarge"],
             ),
             cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,

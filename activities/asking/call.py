@@ -165,6 +165,7 @@ class Asking:
         try:
             found = await self.journal.answer(trip.key)
             here = found is not None or await self.journal.sent(trip.key)
+            # On its first attempt only an execution that was reset can have sent it before.
             trip.earlier = here and activity.info().attempt == 1
             if found is not None:
                 return found
@@ -182,6 +183,7 @@ class Asking:
         end = clock() + trip.request.deadline_seconds
         waiting = here and senders.lives(past.machine, past.process)
         while waiting and clock() < end:
+            # Asked before the look: one that dies after it may have recorded its answer just so.
             waiting = senders.lives(past.machine, past.process)
             await asyncio.sleep(SIBLING_SECONDS)
             found = await self.journal.answer(trip.key)
@@ -194,6 +196,7 @@ class Asking:
         raise lost(trip.call, why, earlier=trip.earlier)
 
     async def _send(self, trip: _Trip) -> str:
+        # Before the turn: a call that may not leave takes nobody's place.
         await self._within(trip)
         clock = asyncio.get_running_loop().time
         began = clock()
@@ -213,6 +216,7 @@ class Asking:
         assert self.model is not None
         await through(self.journal.mark_sent(trip.key))
         await self._hold(trip)
+        # Before the first byte, like the mark, and for a worker on another machine, which has none.
         trip.left = True
         trip.past.leaving().note(trip.notes)
         try:
@@ -294,8 +298,7 @@ class Asking:
         """OverReservation when the worst case of the real prompt is above what was reserved."""
         call = trip.call
         assert self.model is not None and call.model is not None
-        # Two steps: bytes bound the tokens for nothing; only a prompt that seems too big is
-        # counted.
+        # Two steps: bytes bound the tokens for nothing; only what seems too big is counted.
         for count in (_byte_bound, self.model.count_tokens):
             tokens = await count(trip.request)
             cost = worst(call.model, tokens, call.max_output)

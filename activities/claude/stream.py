@@ -134,6 +134,7 @@ class Transcript:
             for theirs, ours in USAGE_FIELDS.items()
             if theirs in self._usage
         }
+        # No prompt is empty: an endpoint that says 0 of every kind has not counted it.
         if not any(value for name, value in counted.items() if name != "output_tokens"):
             counted["input_tokens"] = prompt_tokens
         if not self._output_is_final or not counted.get("output_tokens"):
@@ -215,6 +216,7 @@ class Transcript:
                 self._absurd = True
                 continue
             self._usage[name] = max(value, self._usage.get(name, 0))
+            # The first count is sent before the output is written, so it covers none of it.
             self._output_is_final |= final and name == "output_tokens"
 
     def _content(self) -> list[dict[str, Any]]:

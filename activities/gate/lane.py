@@ -73,6 +73,7 @@ class Lane:
     def advance(self, now: float) -> float:
         """Take in that it is now."""
         for sent in self.flying:
+            # They stand in the order in which they left: those behind it are younger still.
             if sent.at > now - self._settling:
                 break
             self._taken(sent, now)
@@ -96,8 +97,11 @@ class Lane:
         """Take in a refusal, and of which call. A limit where that is not known."""
         self.measured.refused.append(now)
         if sent:
+            # A slow refusal counts at once, a fast one little by little: to take a call for taken
+            # too early costs more than to wait.
             self.back = max(now - sent.at, 0.8 * self.back)
             self._gone(sent)
+            # It left to try the limit, and that holds: there is nothing to find out.
             if sent.one_more and self.flow.most:
                 self.room.refused(now)
                 self.flow = replace(self.flow, refused=now)
@@ -220,6 +224,7 @@ class Lane:
         """Take over what another worker decided, and keep what it cannot know yet."""
         ours_is_news = self.flow.rate == 0 and self.flow != self.told
         self.told = shared
+        # What our own test is about to show is newer than what others decided.
         if self.doubt:
             return
         if not ours_is_news:

@@ -200,8 +200,7 @@ class StateDir:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    # Closing releases the lock. An explicit unlock would also release it for the child that
-    # inherited it.
+    # Closing releases the lock. To unlock it would release it for the child that inherited it, too.
     descriptor = private.open_file(path)
     try:
         yield descriptor

@@ -45,6 +45,7 @@ def _next(state: State) -> Move | None:
         return _cut(state)
     if state.phase == "preparing":
         return Prepare() if not state.flights and not state.stop else None
+    # Before the pause, which starts nothing but keeps no person from ending a subtask.
     ending = _cut_ending(state)
     if ending is not None:
         return ending
@@ -96,6 +97,7 @@ def _plan(state: State) -> Move | None:
 def _work(state: State, now: datetime) -> Move | None:
     if state.stop or state.short or len(state.flights) >= state.goal.limits.concurrency:
         return None
+    # The replan comes first, because whatever is started before it cannot be changed any more.
     return _replan(state) or _first(state, now) or _without_replan(state)
 
 
