@@ -144,7 +144,7 @@ async def attend(settings: Settings, target: Target, client: Client, started: li
     """The embedded worker's duties beside its work."""
 
     async def open_runs() -> int:
-        # Whoever has the server's port by now may never answer.
+        # Another program may have the server's port by now, and never answer.
         patience = timedelta(seconds=5)
         query = 'ExecutionStatus="Running"'
         return (await client.count_workflows(query, rpc_timeout=patience)).count

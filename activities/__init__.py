@@ -1,6 +1,4 @@
-"""Everything that touches the world. An activity is a method of a small class that holds its
-collaborators.
-"""
+"""Everything that touches the world. An activity is a method of a class with its collaborators."""
 
 from __future__ import annotations
 

@@ -61,9 +61,7 @@ class Agents:
 
     @activity.defn
     async def plan(self, call: Call, material: PlanMaterial) -> Reply[Plan]:
-        """The ready plan, if there is one; else what the planner makes of the goal. Always
-        valid.
-        """
+        """The ready plan, if there is one, else the planner's for this goal: always valid."""
         if material.ready is not None:
             problem = _plan_problem(material.ready, material, len(material.ready.subtasks))
             return Reply(problem=problem) if problem else Reply(value=material.ready)

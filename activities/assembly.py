@@ -74,4 +74,4 @@ TEMPLATES: dict[str, Callable[[SynthesisMaterial], Synthesis]] = {
     "merge": merge,
     "review": review,
 }
-"""By the name that a playbook gives."""
+"""What writes an answer without a model, under the name that a playbook gives it."""

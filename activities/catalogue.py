@@ -24,10 +24,10 @@ class Unusable:
     """A role or playbook file that cannot be used, and why, with the file's name."""
 
     name: str
-    """As a plan or a goal would name it: the front matter's, else the file's."""
+    """The name that a plan or a goal would use: the front matter's, else the file's."""
     why: str
     playbook: str = ""
-    """Of a role, as in `Role`."""
+    """The playbook whose role it is; empty for a playbook, and for a common role."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,4 @@
-"""`prepare`: the first activity of every run. It resolves all that the deployment decides into the
-Briefing.
-"""
+"""`prepare`, the first activity of every run: the Briefing is all that the deployment decides."""
 
 from __future__ import annotations
 
@@ -42,9 +40,7 @@ PREVIEW_BYTES = 2_000
 INPUT_BYTES = 4 * 1024 * 1024
 
 TakeSnapshot = Callable[[str, Path, Roots, str, Store], Awaitable[PinnedInput]]
-"""(name of the input, repository, what may be read, base revision or "", store) -> the pinned
-snapshot.
-"""
+"""(name of the input, repository, what may be read, base revision or "", store) -> its snapshot."""
 
 
 @dataclass(frozen=True)
@@ -226,9 +222,7 @@ def _read(given: GoalInput, roots: Roots) -> bytes:
 def _servable(
     plan: Plan | None, missing: dict[str, str]
 ) -> tuple[Plan | None, tuple[Omission, ...]]:
-    """The part of a playbook's plan that this deployment can serve; the rest is said, not
-    planned.
-    """
+    """The part of a playbook's plan that can be served here; the rest is said, not planned."""
     if plan is None:
         return None, ()
     left_out = [each for each in plan.subtasks if each.role in missing]
@@ -245,8 +239,8 @@ def _servable(
 
 
 def _refuse_small_cap(goal: Goal, briefing: Briefing) -> None:
-    """What could only end without an answer is refused before anything is paid; whoever waits for
-    a higher cap is asked for one.
+    """What could only end without an answer is refused before anything is paid; whoever waits for a
+    higher cap is asked for one.
     """
     if goal.use_models and (not goal.wait_for_raise or keeping.hopeless(goal, briefing)):
         why = keeping.short_of(goal, briefing)

@@ -1,6 +1,4 @@
-"""Running a program over untrusted material: bounded in time, memory and output, killed with all
-its children.
-"""
+"""Running a program over untrusted material: bounded in time, memory and output; killed whole."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The seams between activities and the world: what they need, as Protocols. `wiring.py` wires the
 real ones.
 
-Nothing here imports an SDK, so that workflows can name activities, typed, with a clean import
-graph.
+Nothing here imports an SDK: workflows name activities, typed, with a clean import graph.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ from orchestrator.contracts import Capabilities, Draft, Effort, ModelCard, Usage
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """One exchange with a model, endpoint-neutral; `activities/claude/adapter.py` shapes it for the
-    wire.
-    """
+    """One exchange with a model, at any endpoint; `activities/claude/adapter.py` shapes it."""
 
     model: str
     system: str
@@ -42,9 +39,7 @@ class ModelRequest:
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """A complete answer (`message_stop` and a stop reason were seen). It can still be malformed or
-    a refusal.
-    """
+    """A complete answer (`message_stop` and a stop reason seen); may be malformed or a refusal."""
 
     text: str
     stop_reason: str
@@ -71,8 +66,8 @@ class Model(Protocol):
     async def ask(self, request: ModelRequest) -> ModelAnswer:
         """Send, wait for the whole answer. NotBilled, EndpointUnreachable, PossiblyBilled,
         CallRefused, AuthenticationRefused, SpendLimitReached. Cancelled before anything left:
-        CancelledError; afterwards: PossiblyBilled with the usage so far, and the connection is
-        closed."""
+        CancelledError; afterwards: PossiblyBilled with the usage so far, on a closed connection.
+        """
         ...
 
     async def count_tokens(self, request: ModelRequest) -> int:
@@ -85,9 +80,7 @@ class Model(Protocol):
 
 
 class Journal(Protocol):
-    """What this deployment has sent and received, by call key. Entries survive the process;
-    private files (0600).
-    """
+    """What this deployment has sent and received, by call key, in private files that survive it."""
 
     async def sent(self, key: str) -> bool:
         """Whether `mark_sent` or `record` was called for this key, whatever has become of the
@@ -95,8 +88,9 @@ class Journal(Protocol):
         ...
 
     async def mark_sent(self, key: str) -> None:
-        """Record, durably, that the first byte is about to leave. PossiblyBilled if another
-        attempt was faster; NotBilled, and nothing may be sent, if it cannot be recorded."""
+        """Record, durably, that the first byte is about to leave. PossiblyBilled if another attempt
+        was faster; NotBilled, and nothing may be sent, if it cannot be recorded.
+        """
         ...
 
     async def withdraw(self, key: str) -> None:
@@ -104,8 +98,7 @@ class Journal(Protocol):
         ...
 
     async def answer(self, key: str) -> str | None:
-        """The recorded answer, exactly as it was recorded; None if none arrived or what is
-        recorded is damaged."""
+        """The answer exactly as it was recorded; None if none arrived or its record is damaged."""
         ...
 
     async def record(self, key: str, answer: str) -> None:
@@ -117,9 +110,9 @@ class Gate(Protocol):
     """How fast the calls of each tier may leave, for all runs together."""
 
     async def turn(self, tier: str) -> None:
-        """Wait, for a few seconds at most, until a call of this tier may leave. NotBilled when
-        that is further away: the call goes back to its queue until then. The call is in flight
-        until the task that asks for its turn ends, or `ended` says so.
+        """Wait, for a few seconds at most, until a call of this tier may leave. NotBilled when that
+        is further away: the call goes back to its queue until then. The call is in flight until the
+        task that asks for its turn ends, or `ended` says so.
         """
         ...
 
@@ -128,7 +121,7 @@ class Gate(Protocol):
         ...
 
     async def throttled(self, tier: str, seconds: float, reason: str) -> None:
-        """A call was refused for want of capacity; the endpoint asks to wait so many seconds."""
+        """A call was refused for want of capacity; the endpoint asks to wait this many seconds."""
         ...
 
 
@@ -158,8 +151,7 @@ class Store(Protocol):
         ...
 
     async def get(self, digest: str) -> bytes:
-        """The blob, exactly as it was put. BlobLost if this store does not have it, or has it
-        damaged."""
+        """The blob exactly as it was put. BlobLost if this store has it not, or damaged."""
         ...
 
 

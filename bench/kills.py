@@ -75,8 +75,7 @@ def goal(name: str) -> Goal:
 
 def answers_twice(journal: Path) -> tuple[int, int]:
     """Answers that arrived, and how many of them for a subtask that had been answered before. (The
-    script gives no reason to ask twice; a replan, after a subtask failed, may well be answered
-    twice.)
+    script gives no reason to ask twice; only a replan may be answered again.)
     """
     asked = []
     every = 0

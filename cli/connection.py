@@ -34,7 +34,7 @@ from intake.connection import Connection
 CONNECT_SECONDS = 3.0
 """Short of the 5 s within which an unreachable server is reported, start-up of Python included."""
 SILENT_SECONDS = 3.0
-"""After which a wait for the embedded server is worth a line; a start takes about one."""
+"""After this a wait for the embedded server is worth a line; a start takes about one."""
 EMBEDDED_SECONDS = 30.0
 """For our own server: it answered just now, and a busy machine is no reason to give up."""
 HEAL_SECONDS = 2.0
@@ -42,9 +42,7 @@ LOST_ENDPOINT = (
     "The worker before had a model endpoint; the one that this command started has none, because"
     f" this shell has none. Calls to models wait: set {VARIABLES} and run: starter.py up"
 )
-"""Said where it happens: a worker that died, or whose code was edited, is replaced by whoever comes
-first.
-"""
+"""Said where it happens: who comes first replaces a worker that died or whose code was edited."""
 
 
 OTHERWISE = ", or pass --embedded"
@@ -131,9 +129,7 @@ def _known(settings: Settings) -> Endpoint | None:
 
 
 def own_target(settings: Settings) -> Target | None:
-    """The operator's own server; None: the embedded one is meant. Says so when it found one by
-    itself.
-    """
+    """The operator's own server, said if it found that by itself; None: the embedded one."""
     if settings.uses_own_server:
         return configured_target(settings)
     if not probe_local(LOCAL_ADDRESS):

@@ -21,7 +21,7 @@ from orchestrator.policies import MOST_DAY
 Line = tuple[str, Mark, str]
 """What was looked at, how it is, and what to do."""
 LOOK_SECONDS = 1.0
-"""For the blobs, and for the journal: newest blobs first, as far as that goes."""
+"""How long blobs and journal are each looked at: the newest first, as far as that goes."""
 
 
 def kept(settings: Settings) -> list[Line]:

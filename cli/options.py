@@ -16,7 +16,7 @@ GoalText = Annotated[str, typer.Argument(metavar="GOAL", help="What you want, in
 
 
 def _typed(context: typer.Context, parameter: typer.CallbackParam) -> bool:
-    """Whether a value was typed, and is no default; not while a shell completes it."""
+    """Whether a value was typed, and is not a default; not while a shell completes it."""
     source = context.get_parameter_source(str(parameter.name))
     typed = source is not None and source.name == "COMMANDLINE"
     return typed and not context.resilient_parsing

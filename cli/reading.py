@@ -1,7 +1,6 @@
 """A run as a reader has it: its history, folded as it comes in, and what the server knows besides.
 
-Nothing here asks a worker: reading costs the workers nothing, disturbs no takeover, and works while
-none lives.
+Nothing here asks a worker: to read disturbs no takeover, costs them nothing, and needs none alive.
 """
 
 from __future__ import annotations
@@ -36,13 +35,11 @@ from orchestrator.views.running import run_view, tiers_in_flight
 LOOK_SECONDS = 3.0
 """How long one request may take before the reader says that nobody answers."""
 AGAIN_SECONDS = 1.0
-"""Between two attempts at following a history while the server does not answer."""
+"""The pause between two tries to follow a history while the server does not answer."""
 WORKERS_SECONDS = 2.0
-"""Between two looks at who serves the run."""
+"""The pause between two looks at who serves the run."""
 STARTING_SECONDS = 20.0
-"""How long a run that has not begun may be without a worker before that is said: its worker may be
-starting.
-"""
+"""How long a run that has not begun may lack a worker before that is said: one may be starting."""
 STUCK_ATTEMPTS = 3
 """Failures of one workflow task after which its history or its code, not the world, is at fault."""
 NONDETERMINISM = "TMPRL1100"
@@ -79,8 +76,7 @@ class Reader:
     unreadable: str = ""
     """Why the history cannot be read any further; empty: it can."""
     held_up: tuple[str, ...] = ()
-    """By whom it is: that nobody serves the run or a tier that it waits for, or that one is slowed.
-    """
+    """By whom: that nobody serves the run or a tier that it waits for, or that one is slowed."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -123,9 +119,7 @@ class Reader:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def find_held_up(self) -> None:
-        """Look once who serves the run, and how fast: some milliseconds, or seconds when somebody
-        is missing.
-        """
+        """Look once who serves the run, and how fast: in milliseconds, or seconds if none does."""
         client, target = self.connection.client, self.connection.target
         state = self.fold.state if self.fold else None
         tiers = tiers_in_flight(state) if state else ()

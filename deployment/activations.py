@@ -1,17 +1,17 @@
 """Hands a workflow its events one at a time, and only those of a workflow task.
 
 What the SDK hands over together, an activation, is not recorded: a worker that takes over a run and
-is asked a query first is given results in another grouping, and at another time, than a replay
-will be. Code that could notice would make a history that its own replay does not follow. So each
-result is handed over by itself, in the order of the history, and the workflow comes to rest before
-the next. An Update comes last, after all results of its activation: the SDK sorts it first, but a
-task accepts it behind every result that came before or with it, so that last is its place however
-they were grouped. And results that the SDK hands over only to answer a query are refused: the query
+is asked a query first is given results in another grouping, and at another time, than a replay will
+be. Code that could notice would make a history that its own replay does not follow. So each result
+is handed over by itself, in the order of the history, and the workflow comes to rest before the
+next. An Update comes last, after all results of its activation: the SDK sorts it first, but a task
+accepts it behind every result that came before or with it, so that last is its place however they
+were grouped. And results that the SDK hands over only to answer a query are refused: the query
 fails, the run leaves this worker's cache, and its next task reads all of the history.
 
 Two signs tell such results. No workflow task began since the one before: they are refused at once.
 Or one began that another worker was given, and died with: then the query comes right after the
-first results that are no replay, and is refused itself.
+first results that are not a replay, and is refused itself.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Instance(WorkflowInstance):
     asked: bool = False
     """Whether anything was asked for in answer: only then can the same task bring more."""
     fresh: bool = True
-    """Whether it has not been handed results yet that are no replay."""
+    """Whether it has not been handed results yet that are not a replay."""
     unsure: bool = False
     """Whether it has just been, for the first time: a query may have brought them."""
 

@@ -8,8 +8,8 @@ from orchestrator.text import visible
 
 
 def address_of(url: str) -> str:
-    """Scheme, host, port and path of an address, without user, password, query and fragment: fit
-    to be shown. `?` when it is no address.
+    """Scheme, host, port and path of an address, without user, password, query and fragment: fit to
+    be shown. `?` when it is not an address.
     """
     try:
         parts = urlsplit(url)
@@ -25,8 +25,8 @@ def address_of(url: str) -> str:
 
 
 def withheld_of(url: str) -> tuple[str, ...]:
-    """What an address carries that is not to be shown: user with password, password, and the
-    values of its query, as written and as meant.
+    """What an address carries that is not to be shown: user with password, password, and the values
+    of its query, as written and as meant.
     """
     try:
         parts = urlsplit(url)

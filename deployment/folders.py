@@ -18,7 +18,7 @@ CHUNK = 1024 * 1024
 
 
 class NotRegular(OSError):
-    """What has this name is no regular file: a link, a folder, a FIFO, a socket or a device."""
+    """What has this name is not a regular file: a link, a folder, a FIFO, a socket or a device."""
 
 
 class TooLarge(OSError):
@@ -53,9 +53,7 @@ class Folder:
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Device and inode: what stays the same when it is renamed, and does not when another takes
-        its name.
-        """
+        """Device and inode: they outlast a new name, and differ when another takes the old one."""
         found = os.fstat(self.handle)
         return found.st_dev, found.st_ino
 
@@ -73,7 +71,7 @@ class Folder:
         return held if sys.platform == "linux" and os.path.exists(held) else str(self.path)
 
     def enter(self, *names: str) -> Folder:
-        """A folder below, another handle. OSError if one of the names is no folder, or a link."""
+        """A folder below, another handle. OSError if one of the names is none, or a link."""
         handle = os.dup(self.handle)
         for name in names:
             try:

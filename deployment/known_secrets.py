@@ -20,7 +20,7 @@ GRAM = 12
 SHORTEST = 8
 """Letters and digits of the shortest value that is withheld wherever it stands."""
 WORD = 12
-"""Letters in a row from which on a value without digits is no word any more."""
+"""Letters in a row from which on a value without digits is not a word any more."""
 DEEPEST = 50
 """Levels of a document that is looked through; what is nested deeper is left out."""
 _IN_CODE = r"\\u([0-9a-fA-F]{4})|%([0-9a-fA-F]{2})|&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));"

@@ -13,7 +13,7 @@ import yaml
 DEPTH = 60
 """Levels of lists and mappings."""
 DIGITS = 18
-"""Of a number: no figure of ours needs more."""
+"""No number may have more digits: no figure of ours needs more."""
 _INTEGER = re.compile(rf"[-+]?[0-9]{{1,{DIGITS}}}\Z")
 _FLOAT = re.compile(
     r"[-+]?(?:[0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18}|[0-9]{1,18})(?:[eE][-+]?[0-9]{1,2})?\Z"
@@ -90,7 +90,7 @@ def _constant(name: str) -> NoReturn:
 
 
 def _refuse_odd(value: Any, depth: int = 0) -> None:
-    """NotPlain for texts that are no Unicode, and for what is nested too deeply."""
+    """NotPlain for texts that are not Unicode, and for what is nested too deeply."""
     if depth > DEPTH:
         raise NotPlain(f"nested more than {DEPTH} levels deep")
     if isinstance(value, str):

@@ -56,7 +56,7 @@ def roots_at(paths: Iterable[Path]) -> tuple[Roots, tuple[Path, ...]]:
 
 
 def open_folder(path: Path, roots: Roots) -> Folder:
-    """A folder below a root. Outside, or the OSError of what is no folder."""
+    """A folder below a root. Outside, or the OSError of what is not a folder."""
     resolved = _resolved(path, roots)
     with _root_of(resolved, roots) as (root, below):
         return root.enter(*below)

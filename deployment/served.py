@@ -1,7 +1,6 @@
 """Which tiers nobody serves, in words: said wherever somebody looks at a run that waits for one.
 
-A call waits in its tier's queue for a worker with a model endpoint. Without this it would wait in
-silence.
+A call waits in its tier's queue for a worker with a model endpoint, and here it is said.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ class Lookout:
         return self._lines
 
     async def keep(self, client: Client, task_queue: str, tiers: Sequence[str]) -> None:
-        """Look every few seconds, for ever."""
+        """Look every few seconds, forever."""
         while True:
             try:
                 # Whoever asks this process is answered by it: somebody serves the run itself.

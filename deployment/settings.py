@@ -2,10 +2,9 @@
 beside worker.py.
 
 Workflows never read it; what varies between deployments enters a run through the Briefing.
-Temporal's own
-variables (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS…, TEMPORAL_PROFILE)
-are read by
-Temporal's client library; `uses_own_server` only asks whether any of them is set.
+Temporal's own variables (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS…,
+TEMPORAL_PROFILE) are read by Temporal's client library; `uses_own_server` only asks whether any of
+them is set.
 """
 
 from __future__ import annotations
@@ -32,9 +31,7 @@ from deployment.folders import Unreadable, read_named
 
 NAME = "holdfast"
 HOME = Path(__file__).resolve().parent.parent
-"""The folder of worker.py and starter.py; relative paths of the project are below it, never below
-the caller's.
-"""
+"""The folder of worker.py; the project's relative paths start here, not where its caller is."""
 
 
 FILE_BYTES = 1024 * 1024
@@ -233,7 +230,7 @@ def _as_text(value: object) -> str:
 
 
 def _check_file(path: Path) -> None:
-    """BadSettings for a `.env` that is there and is no text: its library would wait for a FIFO."""
+    """BadSettings for a `.env` that is there and is not text: its library would wait for a FIFO."""
     if not os.path.lexists(path):
         return
     try:

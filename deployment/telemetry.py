@@ -1,8 +1,8 @@
 """Logs as JSON, one object a line, with the run and the activity they belong to.
 
 Everything goes through the standard library's root logger, so that libraries, `workflow.logger`
-(silent on replay)
-and structlog end up in the same file in the same form. The file is private and bounded.
+(silent on replay) and structlog end up in the same file in the same form. It is private, and
+bounded in its size.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """How every process of a deployment speaks to Temporal: one plugin, one way to connect.
 
 Worker, starter, replayer and tests take the same plugin, so that converter, storage, sandbox and
-failure types
-cannot differ between them.
+failure types cannot differ between them.
 """
 
 from __future__ import annotations
@@ -118,9 +117,7 @@ def data_converter(storage: ExternalStorage | None) -> DataConverter:
 
 
 def plugin(store: DirectoryStore | None) -> SimplePlugin:
-    """The one object that client, worker, replayer and tests share. No store: everything stays
-    inline.
-    """
+    """What client, worker, replayer and tests share. Without a store everything stays inline."""
     storage = external_storage(store) if store else None
     return SimplePlugin(
         "holdfast",
@@ -137,7 +134,7 @@ def configured() -> ClientConnectConfig:
     """
     file = os.environ.get(CONFIG_FILE)
     if file and os.path.exists(file):
-        # Its library would wait for a FIFO, and read a device for ever.
+        # Its library would wait for a FIFO, and read a device forever.
         try:
             read_named(Path(file), FILE_BYTES)
         except Unreadable as error:

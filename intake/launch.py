@@ -1,6 +1,4 @@
-"""Starting a run exactly once: its id, its words for the Web UI, and what an id already in use
-means.
-"""
+"""Starting a run exactly once: its id, its words for the Web UI, and what a used id means."""
 
 from __future__ import annotations
 
@@ -159,9 +157,7 @@ def details(goal: Goal) -> str:
 
 
 async def search_attributes_of(client: Client, namespace: str) -> tuple[str, ...]:
-    """Those of the project's search attributes that the namespace has; none where it will not
-    say.
-    """
+    """The project's search attributes that the namespace has; none where it will not say."""
     request = ListSearchAttributesRequest(namespace=namespace)
     try:
         answer = await client.operator_service.list_search_attributes(request)

@@ -79,8 +79,7 @@ class NotBilled(OrchestrationError):
     """A throttle, an overload, a fault of the endpoint that it does not charge, or no room here.
 
     `throttled` tells the first two from the rest: they slow the tier down for everyone and are
-    tried again for as long as the call may take, whereas a fault gets few tries: the last of them
-    is `final`.
+    tried again for as long as the call may take; a fault gets few tries, the last of them `final`.
     """
 
     retryable = True

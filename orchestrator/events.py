@@ -276,9 +276,7 @@ class Steered:
 
 @dataclass(frozen=True)
 class NobodyCame:
-    """The time for a person ran out: of a subtask's question, or of the run's (`approval`,
-    `raise`).
-    """
+    """A person's time ran out: for a subtask's question, or the run's (`approval`, `raise`)."""
 
     about: str
     at: datetime | None = None

@@ -13,14 +13,12 @@ from dataclasses import dataclass, field
 from orchestrator.text import visible
 
 _LOADED = re.compile(r"!(?=\[)|<(?=[A-Za-z/!?])")
-"""Where an image or a tag begins. A space ends both; a backslash would meet one that stands there.
-"""
+"""Where an image or a tag begins. A space ends both; a backslash could meet another."""
 _LINK = re.compile(r"\]([(:])([\s>]{0,200})(<?[^\s()<>]{0,2000})")
 """Where the address of a link begins: behind its text, or in the definition of a reference."""
 _WEB = re.compile(r"(?i)<?(?:https?://|mailto:)")
 _WITHIN = re.compile(r"[^<\s:&\\/?#]*(?:\Z|[/?#])")
-"""A relative address: its first part holds no scheme, neither openly nor as a character reference.
-"""
+"""A relative address: its first part holds no scheme, nor a character reference to one."""
 LONGEST_BLOCK = 200
 """Lines of an indented block of code that is left as it is."""
 _FENCE = re.compile(r"(`{3,})[^`\n]*\n?\Z")
@@ -32,9 +30,9 @@ _INDENT = re.compile(r"(?m)^[ \t]+")
 
 
 def harmless(markdown: str) -> str:
-    """The text with every character that is not seen shown as an escape, and nothing in it that
-    a viewer loads or runs. No block of code reaches beyond its end, where it would swallow what
-    we write below it.
+    """The text with every character that is not seen shown as an escape, and nothing in it that a
+    viewer loads or runs. No block of code reaches beyond its end, where it would swallow what we
+    write below it.
 
     Between two lines of backticks at the very left all readers agree that it is code: nothing but
     the unseen is changed there.

@@ -42,12 +42,12 @@ CALL_SECONDS = 300
 OUTPUT_TOKENS_PER_SECOND = 40
 """What such a call may write in its time: else its start-to-close is max_output over this."""
 FREE_ATTEMPTS = 3
-"""Of what asks no model: no throttle is waited out, and a fault would repeat itself."""
+"""How often what asks no model is tried: it meets no throttle, and faults repeat themselves."""
 PREPARE_SECONDS = 300
 PREPARE_PATIENCE = 3_600
 """How long a run that asks models waits for a worker that can prepare it."""
 PREPARE_TIER: Tier = "sonnet"
-"""On whose queue such a run is prepared: whoever serves it knows the endpoint."""
+"""Such a run is prepared on this tier's queue: whoever serves it knows the endpoint."""
 REACH_SECONDS = 300
 """How long one attempt waits for an endpoint; how long the run does is its limit's business."""
 SHORTEST_SLEEP = timedelta(milliseconds=1)
@@ -59,8 +59,8 @@ BYTES_PER_TOKEN = 2
 no language, may have as many tokens as bytes, and never more, because tokenizers work on bytes.
 """
 UNCOUNTED_BYTES = 8_000
-"""Of a call's material that are reserved at a token a byte: so most calls surely fit, and only one
-whose prompt is longer is counted by its endpoint before it leaves.
+"""This much of a call's material is reserved at a token a byte: so most calls surely fit, and only
+a longer prompt is counted by its endpoint before it leaves.
 """
 PROMPT_OVERHEAD_TOKENS = 4_500
 """Instructions, schema, envelopes and tool preamble around the material of a call, at a token a
@@ -69,30 +69,28 @@ byte; the planner's, the longest, have 3,700.
 EXPECTED_OVERHEAD_TOKENS = 750
 """What these usually are."""
 MIN_CONFIDENCE = 60
-"""Of a finding that is accepted, where the run's limits say nothing."""
+"""A finding is accepted from this confidence on, where the run's limits say nothing."""
 LEAST_OUTPUT = 2_000
 """Tokens: no call is given less room for its answer, however small the cap. What plans and
 syntheses need that are short; twice what an answer is taken to have.
 """
 KEPT_SHARE = Decimal("0.25")
-"""Of the cap, the most that is kept for the synthesis, if a smaller one can still be made of it."""
+"""At most this share of the cap is kept for the synthesis, if a small one can be made of it."""
 TEAM_SUBTASKS = 3
 """How many subtasks a team is taken to plan when its price is predicted."""
 VERIFIED_AT_ONCE = 10
 """Remarks that one call verifies."""
 EXCERPT_BYTES = 3_000
-"""Of the code around a remark: about 25 lines before and after."""
+"""How much of the code around a remark is shown: about 25 lines before and after."""
 FALLBACK_ROLE = "analyst"
 """Takes the whole goal when the planner gives no valid plan."""
 MIN_SYNTHESIS_SECONDS = 60
 SYNTHESIS_SHARE = 0.20
-"""Of the deadline, kept for the synthesis."""
+"""This share of the deadline is kept for the synthesis."""
 
 
 class Options(TypedDict):
-    """What is spread into Temporal's call; ours, because ActivityConfig does not type-check beside
-    `summary=`.
-    """
+    """Spread into Temporal's call; its own ActivityConfig does not type-check beside `summary=`."""
 
     start_to_close_timeout: timedelta
     schedule_to_close_timeout: timedelta | None
@@ -129,8 +127,7 @@ class Policy:
                 backoff_coefficient=2.0,
                 maximum_interval=timedelta(seconds=60),
                 maximum_attempts=attempts or self.attempts,
-                # The server calls this retryable, and the default policy would then pay for the
-                # answer for ever.
+                # The server calls this retryable: by default the answer would be paid forever.
                 non_retryable_error_types=["PayloadsTooLarge"],
             ),
             cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,

@@ -11,9 +11,7 @@ import re
 import unicodedata
 
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-"""Control, format (bidi, zero width), surrogate, private, unassigned, line and paragraph
-separators.
-"""
+"""Control, format (bidi, zero width), surrogate, private, unassigned, and separators of lines."""
 PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 """Ids of runs and subtasks that mean nothing to a shell or a file system, wherever they are put."""
 _PLAIN = re.compile(r"[ -~]*\Z")
@@ -25,9 +23,7 @@ _ADDRESS = re.compile(r"(?i)(://|\bwww\.|(?<=\S)@(?=\S))")
 
 
 def visible(text: str, keep: str = "") -> str:
-    """The text with every character that is not seen, except those in `keep`, shown as an
-    escape: `\\x1b`, `\\u202e`.
-    """
+    """The text with each character that is not seen shown as an escape, `\\x1b`, except `keep`."""
     if _PLAIN.match(text):
         return text
     return "".join(
@@ -39,7 +35,7 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def says_something(text: str) -> bool:
-    """Whether a person would see anything of it: a character that is no space and not hidden."""
+    """Whether a person would see anything of it: a character that is neither a space nor hidden."""
     return any(
         not letter.isspace() and unicodedata.category(letter) not in HIDDEN_CATEGORIES
         for letter in text
@@ -72,9 +68,7 @@ def inline(text: str) -> str:
 
 
 def for_markdown(text: str) -> str:
-    """Safe inside a line of Markdown: shows as the text itself, never as markup, HTML, a link or
-    a new line.
-    """
+    """Safe inside a line of Markdown: shows as the text itself, never as markup, HTML or a link."""
     shown = _SPECIAL.sub(lambda match: "\\" + match[0], visible(text))
     shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     shown = _ADDRESS.sub(_broken_address, shown)

@@ -91,8 +91,7 @@ class Preview(Contract):
     low: Money | None = Decimal(0)
     expected: Money | None = Decimal(0)
     high: Money | None = Decimal(0)
-    """Each of these is the sum of its rows; `high` may be above the cap, which holds all the same.
-    """
+    """Each of these is the sum of its rows; `high` may exceed the cap, which holds all the same."""
     critical_path: tuple[str, ...] = ()
     makespan: float = 0.0
     """Seconds of the work under the concurrency limit, at the expected speed."""
@@ -158,8 +157,7 @@ class RunView(Contract):
     waiting: tuple[Question, ...] = ()
     """What a person is asked."""
     preview: Preview | None = None
-    """The plan with its price and time as they were expected; None before there is one.
-    """
+    """The plan with its price and time as they were expected; None before there is one."""
     notes: tuple[str, ...] = ()
     """What a reader must know now: waiting for a person, throttled, paused, cutting."""
     answer: str = ""

@@ -26,8 +26,8 @@ def call_of(schema: dict[str, Any]) -> str:
 
 
 def schema_of(body: dict[str, Any], system: str) -> dict[str, Any]:
-    """The schema that a request wants its answer in: declared, or written into its system
-    prompt; empty if it wants text.
+    """The schema that a request wants its answer in: declared, or written into its system prompt;
+    empty if it wants text.
     """
     declared: dict[str, Any] | None = (body.get("output_config") or {}).get("format")
     if declared:

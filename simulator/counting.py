@@ -14,8 +14,8 @@ def prompt_tokens(system: str, schema: dict[str, Any], prompt: str) -> int:
 
 
 class PromptCache:
-    """Which prefixes have been written. A prefix can be read only after the first answer that
-    wrote it has begun, so a fan-out that starts all at once pays for every write.
+    """Which prefixes have been written. A prefix can be read only after the first answer that wrote
+    it has begun, so a fan-out that starts all at once pays for every write.
     """
 
     def __init__(self) -> None:

@@ -13,8 +13,8 @@ class Limiter:
         self._at = 0.0
 
     def admit(self, rate: float, burst: int, now: float) -> int:
-        """0: admitted. Otherwise whole seconds after which the next call may be admitted; a
-        rate of 0 admits everything.
+        """0: admitted. Otherwise whole seconds after which the next call may be admitted; a rate of
+        0 admits everything.
         """
         if not rate:
             return 0

@@ -18,8 +18,8 @@ from orchestrator.money.pricing import price
 
 @dataclass
 class Body:
-    """One distinct request body. `admitted` counts the times it was charged, `refused` the times
-    an error status said that nothing was, `delivered` the times its whole answer left, `again` the
+    """One distinct request body. `admitted` counts the times it was charged, `refused` the times an
+    error status said that nothing was, `delivered` the times its whole answer left, `again` the
     times it was charged after that.
     """
 
@@ -33,7 +33,7 @@ class Body:
     delivered: int = 0
     again: int = 0
     seconds: float = 0.0
-    """That its answers took, until they had left."""
+    """How long its answers took, until they had left."""
 
 
 @dataclass

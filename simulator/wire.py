@@ -27,7 +27,7 @@ MIN_CACHED_TOKENS = 512
 MOST_OUTPUT = 128_000
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 DELTAS = 8
-"""An answer's text leaves in at most so many deltas."""
+"""An answer's text leaves in at most this many deltas."""
 
 Json = dict[str, Any]
 

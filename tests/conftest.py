@@ -1,6 +1,4 @@
-"""Fixtures: a real dev server with its time skipping, and `Runs`, which starts runs and replays
-each history.
-"""
+"""Fixtures: a real dev server that skips time, and `Runs`, which replays each run it starts."""
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ from workflows.supervisor import SupervisorWorkflow
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Workers of tests say that they live as often as those of a deployment.
 Runtime.set_default(runtime())
-# Several test processes share two cores: slow is no defect of a strategy.
+# Several test processes share two cores: slow is not a defect of a strategy.
 hypothesis.settings.register_profile(
     "shared", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
@@ -114,9 +112,7 @@ async def env(anyio_backend: str) -> AsyncIterator[WorkflowEnvironment]:
 
 @dataclass
 class Runs:
-    """Starts runs against a worker with the given model and tools; every history is replayed
-    strictly.
-    """
+    """Starts runs against a worker with this model and these tools; each is replayed strictly."""
 
     env: WorkflowEnvironment
     folder: Path

@@ -64,9 +64,7 @@ ACTIVITIES = {name: getattr(Agents, name) for name in KINDS}
 
 @workflow.defn
 class SupervisorWorkflow:
-    """Plan a goal, work through the graph, synthesize, report. Wire name: renaming it breaks
-    histories.
-    """
+    """Plan a goal, work through the graph, synthesize, report. Its name stands in histories."""
 
     @workflow.init
     def __init__(self, goal: Goal) -> None:

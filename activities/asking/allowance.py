@@ -39,7 +39,7 @@ LOCK_SECONDS = 10.0
 """How long a call waits for another that writes; then it goes back to its queue."""
 LOOK_SECONDS = 0.01
 BACK = timedelta(seconds=3)
-"""After which a call comes back that waits for what others have set aside."""
+"""After this, a call comes back that waits for what others have set aside."""
 KEPT_DAYS = 2
 
 logger = logging.getLogger(__name__)

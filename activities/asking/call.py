@@ -34,7 +34,7 @@ from orchestrator.money.pricing import worst
 from orchestrator.text import visible
 
 SHORTEST_WAIT = timedelta(seconds=1)
-"""For which a tier is shut when an endpoint throttles without saying for how long."""
+"""How long a tier is shut when an endpoint throttles without saying for how long."""
 
 SPREAD = 0.25
 """Share by which the wait of a throttled call is lengthened at random, so that those refused
@@ -68,7 +68,7 @@ class Asking:
     gate: Gate | None = None
     """None: every call leaves at once."""
     chance: Callable[[], float] = random.random
-    """In [0, 1)."""
+    """Gives a random number from 0 to 1, 1 excluded."""
     flights: Flights = field(default_factory=Flights)
     """What this process has under way: one for all its calls."""
     budget: Budget | None = None
@@ -143,6 +143,7 @@ class Asking:
         try:
             found = await self.journal.answer(trip.key)
             here = found is not None or await self.journal.sent(trip.key)
+            # On its first attempt only an execution that was reset can have sent it before.
             trip.earlier = here and activity.info().attempt == 1
             if found is not None:
                 return found
@@ -160,6 +161,7 @@ class Asking:
         end = clock() + trip.request.deadline_seconds
         waiting = here and senders.lives(past.machine, past.process)
         while waiting and clock() < end:
+            # Asked before the look: one that dies after it may have recorded its answer just so.
             waiting = senders.lives(past.machine, past.process)
             await asyncio.sleep(SIBLING_SECONDS)
             found = await self.journal.answer(trip.key)
@@ -191,6 +193,7 @@ class Asking:
         assert self.model is not None
         await through(self.journal.mark_sent(trip.key))
         await self._hold(trip)
+        # Before the first byte, like the mark, and for a worker on another machine, which has none.
         trip.left = True
         trip.past.leaving().note(trip.notes)
         try:

@@ -70,7 +70,7 @@ class Flights:
         self._keep(key, flight)
 
     def _keep(self, key: str, flight: Flight) -> None:
-        """Let an outcome wait for an attempt, but not for ever."""
+        """Let an outcome wait for an attempt, but not forever."""
         if not flight.waiting and self._open.get(key) is flight:
             asyncio.get_running_loop().call_later(KEPT_SECONDS, self._forget, key, flight)
 

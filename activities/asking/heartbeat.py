@@ -1,5 +1,5 @@
-"""Heartbeats on a timer of their own, so that a silent model or a busy tool still shows that its
-worker lives.
+"""Heartbeats on a timer of their own: they tell that a worker lives, however silent its model or
+busy its tool.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 from temporalio import activity
 
 FIRST_BEAT = 0.7
-"""Seconds. Most tools end sooner and then cost no heartbeat at all; recovery does not get
-slower.
-"""
+"""Seconds. Most tools end sooner and cost no heartbeat at all; recovery is as fast as ever."""
 BEAT = 3.0
 """Seconds; a third of the heartbeat timeout, so that two may be lost."""
 
@@ -39,9 +37,7 @@ class Notes:
 
 @asynccontextmanager
 async def beating(notes: Notes | None = None) -> AsyncIterator[Notes]:
-    """Beat while the block runs. An activity that never beats would never see that it was
-    cancelled.
-    """
+    """Beat while the block runs. An activity that never beats never sees that it was cancelled."""
     carried = Notes(noted_before()) if notes is None else notes
     # A call that others wait for, too, notes from a task of its own.
     context = copy_context()

@@ -23,9 +23,7 @@ from orchestrator.contracts import Bill
 from orchestrator.errors import NotBilled, PossiblyBilled
 
 ROOM = 32 * 2**20
-"""Bytes that must be free before a call is sent: an answer that cannot be recorded may be paid
-twice.
-"""
+"""Bytes that must be free before a call is sent: an answer without room may be paid twice."""
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +45,8 @@ class FileJournal:
     async def mark_sent(self, key: str) -> None:
         """Record, durably, that the first byte is about to leave.
 
-        PossiblyBilled if another attempt was faster; NotBilled if the disk is full or not
-        writable, and then nothing may be sent.
+        PossiblyBilled if another attempt was faster; NotBilled if the disk is full or not writable,
+        and then nothing may be sent.
         """
         await asyncio.to_thread(self._mark, key)
 
@@ -63,8 +61,7 @@ class FileJournal:
     async def record(self, key: str, answer: str) -> None:
         """Record, durably, the complete raw answer.
 
-        A disk that fails now is logged and not raised: the answer is paid, and the caller still
-        has it.
+        A disk that fails now is only logged: the answer is paid, and the caller still has it.
         """
         await asyncio.to_thread(self._record, key, answer)
 
@@ -73,7 +70,7 @@ class FileJournal:
 
     def _sent(self, key: str) -> bool:
         try:
-            # Also what cannot be read, or is no file, was once written by a call that was sent.
+            # Also what cannot be read, or is not a file, was once written by a call that was sent.
             return any(os.path.lexists(self._path(key, kind)) for kind in ("sent", "answer"))
         except OSError:
             return True
@@ -120,7 +117,7 @@ class FileJournal:
 
 
 def damaged(directory: Path, seconds: float) -> tuple[Path, ...]:
-    """Recorded answers that are not as they were recorded, as far as a look of so many seconds
+    """Recorded answers that are not as they were recorded, as far as a look of this many seconds
     finds them. Blocking; OSError if the directory cannot be read.
     """
     until = time.monotonic() + seconds

@@ -63,9 +63,7 @@ PRICE_FILE = TypeAdapter(dict[str, PriceRow | list[PriceRow]])
 
 
 class Prices:
-    """Implements the `Pricing` seam: the price of any model id that the library or the file
-    knows.
-    """
+    """Implements the `Pricing` seam: prices of all model ids that the library or the file knows."""
 
     def __init__(
         self,

@@ -1,6 +1,4 @@
-"""Where an answer's statements come from: what it cites, counts and links must stand in the
-material.
-"""
+"""Where an answer's statements come from: material has what it cites, counts and links."""
 
 from __future__ import annotations
 

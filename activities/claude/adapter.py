@@ -27,7 +27,7 @@ from deployment.address import address_of, withheld_of
 from deployment.known_secrets import KnownSecrets
 
 STALL_SECONDS = 60.0
-"""Between two bytes; pings count, so a model that thinks for minutes does not stall."""
+"""The longest silence between two bytes; pings count, so long thinking is no stall."""
 CONNECT_SECONDS = 5.0
 POOL_SECONDS = 10.0
 COUNT_SECONDS = 10.0
@@ -101,8 +101,7 @@ class Claude:
     async def count_tokens(self, request: ModelRequest) -> int:
         """Input tokens of a request: counted by the endpoint where it can, else as many as bytes.
 
-        An endpoint's count is taken only where it is possible: never above that, nor below 8 bytes
-        a token.
+        An endpoint's count is taken only if it can be: not above that, nor below 8 bytes a token.
         """
         body = countable(shape(request, request.capabilities))
         most = most_tokens(body)
@@ -114,7 +113,7 @@ class Claude:
             async with asyncio.timeout(COUNT_SECONDS):
                 with under_way(Passage()):
                     counted = await self._connected().messages.count_tokens(**body)
-        # What is no JSON arrives as a string.
+        # What is not JSON arrives as a string.
         tokens = getattr(counted, "input_tokens", None)
         if type(tokens) is not int or not 0 < tokens <= most:
             return most

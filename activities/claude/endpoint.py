@@ -119,7 +119,7 @@ async def key_refused(key: str, base_url: str, model: str) -> str:
     """Why the endpoint refuses this key, in its own words; empty if it does not, or cannot be asked
     for free.
 
-    Never a paid call: the list of models, and, because some endpoints show that to anybody, a
+    Never a paid call: the list of models and, because some endpoints show that to anybody, also a
     count of tokens.
     """
     client = make_client(key, base_url or OFFICIAL, httpx2.Timeout(PROBE_SECONDS), connections=1)

@@ -113,8 +113,8 @@ class Failures:
         return self._error(exchange, meant, " ".join(part for part in said if part))
 
     def _broken(self, exchange: Exchange, error: Exception) -> OrchestrationError:
-        """Whatever else can happen, in the transport, in the SDK or in what an answer does to
-        them: what counts is whether the request left.
+        """Whatever else can happen, in the transport, in the SDK or in what an answer does to them:
+        what counts is whether the request left.
         """
         cause = error.__cause__ if isinstance(error, anthropic.APIConnectionError) else error
         cause = cause or error
@@ -169,8 +169,8 @@ class Failures:
         )
 
     def _line(self, said: str) -> str:
-        """One line, fit for a history and a screen, without secrets: an endpoint, or a proxy
-        before it, may repeat what it was sent.
+        """One line, fit for a history and a screen, without secrets: an endpoint, or a proxy before
+        it, may repeat what it was sent.
         """
         said = self.known.blot(said[: 4 * LONGEST_LINE])
         return visible(" ".join(said.split()))[:LONGEST_LINE]

@@ -35,7 +35,7 @@ class Passage:
     towards: str = ""
     """The host that a connection was last opened to: the endpoint's, or a proxy's."""
     status: int = 0
-    """Of what came back; 0: nothing did."""
+    """The HTTP status of what came back; 0: nothing did."""
 
     async def trace(self, name: str, info: dict[str, Any]) -> None:
         """Called by the transport with each of its steps."""
@@ -81,7 +81,7 @@ class _Bounded(httpx2.AsyncByteStream):
     """A body of bounded size, counted as it is read: `cut` there, or else refused.
 
     Decompresses itself, piece by piece, what should not have been compressed at all: a few bytes
-    can unpack to gigabytes. What it cannot decompress stays as it is and is no answer.
+    can unpack to gigabytes. What it cannot decompress stays as it is and is not an answer.
     """
 
     def __init__(

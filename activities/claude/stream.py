@@ -36,7 +36,7 @@ LONGEST_NAME = 200
 
 
 class StreamError(Exception):
-    """The endpoint reported an error inside an answer, or sent what is no answer."""
+    """The endpoint reported an error inside an answer, or sent what is not an answer."""
 
     def __init__(self, type: str, message: str, error_code: str = "") -> None:
         super().__init__(message)
@@ -64,7 +64,7 @@ class Transcript:
 
     @property
     def complete(self) -> bool:
-        """Whether the end was announced and a stop reason given; anything else is no answer."""
+        """Whether the end was announced and a stop reason given; anything else is not an answer."""
         return self._ended and bool(self.stop_reason)
 
     @property
@@ -117,9 +117,7 @@ class Transcript:
 
     @property
     def raw(self) -> dict[str, Any]:
-        """The message as it came, blocks in order, tool arguments as text where they are no
-        JSON object.
-        """
+        """The message as it came, blocks in order, tool arguments as text if they are not JSON."""
         return {**self._message, "content": self._content(), "usage": dict(self._usage)}
 
     def usage(self, prompt_tokens: int, max_output: int) -> Usage:
@@ -136,6 +134,7 @@ class Transcript:
             for theirs, ours in USAGE_FIELDS.items()
             if theirs in self._usage
         }
+        # No prompt is empty: an endpoint that says 0 of every kind has not counted it.
         if not any(value for name, value in counted.items() if name != "output_tokens"):
             counted["input_tokens"] = prompt_tokens
         if not self._output_is_final or not counted.get("output_tokens"):
@@ -212,11 +211,12 @@ class Transcript:
             value = _mapping(usage).get(name)
             if value is None:
                 continue
-            # Not isinstance: true is no number of tokens.
+            # Not isinstance: true is not a number of tokens.
             if type(value) is not int or not 0 <= value <= MOST_TOKENS:
                 self._absurd = True
                 continue
             self._usage[name] = max(value, self._usage.get(name, 0))
+            # The first count is sent before the output is written, so it covers none of it.
             self._output_is_final |= final and name == "output_tokens"
 
     def _content(self) -> list[dict[str, Any]]:
@@ -224,7 +224,7 @@ class Transcript:
 
 
 def _with_arguments(block: dict[str, Any]) -> dict[str, Any]:
-    """A tool call's block with its collected arguments; what is no JSON object stays text."""
+    """A tool call's block with its collected arguments; what is not a JSON object stays text."""
     if "partial_json" not in block:
         return block
     collected = _text(block["partial_json"])

@@ -1,8 +1,8 @@
 """What a request looks like on the wire and how the JSON of an answer is found: pure functions.
 
 Only what every current model takes is ever sent: no sampling parameters, no prefill, no forced
-tool, no `thinking` (each is refused by some of today's models); what an endpoint may not
-understand depends on its capabilities.
+tool, no `thinking` (each is refused by some of today's models); what an endpoint may not understand
+depends on its capabilities.
 """
 
 from __future__ import annotations

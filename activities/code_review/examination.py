@@ -22,13 +22,13 @@ from orchestrator.errors import ToolFailed
 
 PORTION_FILES = 400
 PORTION_BYTES = 400_000
-"""Of arguments; the kernel's limit for all of them is commonly 2 MiB."""
+"""The arguments of one command; the kernel's limit for all of them is commonly 2 MiB."""
 PORTIONS_AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
-"""Of one lens; the others run beside it."""
+"""How many commands one lens runs at once; the other lenses run beside it."""
 OUTPUT_BYTES = 16 * 1024 * 1024
-"""Of a script, which cuts what its tool says."""
+"""The most that is read of a script, which cuts what its tool says."""
 MOST_SIGHTINGS = 50_000
-"""Of one lens, in all its portions."""
+"""The most that one lens keeps, from all its portions together."""
 SECONDS_PER_RUN = 15.0
 SECONDS_PER_FILE = 0.25
 FAILURES = 60
@@ -46,8 +46,8 @@ class Examination:
     failures: list[str] = field(default_factory=list)
 
     async def look_at(self, paths: Sequence[str]) -> Parsed:
-        """Everything the tool says of the files, suppressed sightings marked. ToolFailed when it
-        is the tool that does not work.
+        """Everything the tool says of the files, suppressed sightings marked. ToolFailed when it is
+        the tool that does not work.
         """
         honoured = await self._in_portions(paths, honour=True)
         if paths and len(self.failures) and len(honoured.not_parsed) == len(paths):

@@ -18,9 +18,9 @@ from orchestrator.contracts import Draft, Remark, Sightings, Unread
 from orchestrator.remarks import SEVERITIES, ranked
 
 MOST_REMARKS = 2_000
-"""That one lens hands back, the most severe first, each file with its share."""
+"""One lens hands back at most this many, the most severe first, each file with its share."""
 MOST_NAMES = 200
-"""Of files that were not read or not parsed, named one by one."""
+"""At most this many files that were not read or not parsed are named one by one."""
 MESSAGE_LETTERS = 400
 
 

@@ -17,8 +17,8 @@ from orchestrator.contracts import Severity
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 PYTHON = (sys.executable, "-I", "-X", "utf8")
-"""Isolated: no variables, no user packages, and neither the working directory nor a script's
-folder to import from.
+"""Isolated: no variables, no user packages, and neither the working directory nor a script's folder
+to import from.
 """
 PYTHON_FILE = re.compile(r"\.pyi?\Z")
 
@@ -33,7 +33,7 @@ class Grade:
 
 Beyond = tuple[str, str, int]
 UNKNOWN = Grade("warning", 50)
-"""Of what a newer tool says and no table knows: counted, and not shown by default."""
+"""What a newer tool says and no table knows is counted, and not shown by default."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,7 @@ class CommandLine:
 
 @dataclass(frozen=True)
 class Analyser:
-    """A lens as data. Either `command` and `parse` (a tool over files), or `survey` (over the
-    manifest alone).
-    """
+    """A lens as data: `command` and `parse` (a tool over files), or `survey` (of the manifest)."""
 
     name: str
     looks_for: str
@@ -99,8 +97,8 @@ class Analyser:
     """Reads stdout; ValueError when it is not what the tool prints."""
     survey: Callable[[Manifest], Parsed] | None = None
     marker: re.Pattern[bytes] | None = None
-    """Files that hold it are looked at a second time without honouring suppressions, to count
-    what is suppressed. None: the tool reports suppressed sightings itself.
+    """Files that hold it are looked at a second time without honouring suppressions, to count what
+    is suppressed. None: the tool reports suppressed sightings itself.
     """
 
     def grade(self, key: str) -> Grade:

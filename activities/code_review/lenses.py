@@ -28,7 +28,7 @@ SECRETS = "secrets"
 KEPT_SCANS = 4
 """Snapshots whose secrets are remembered."""
 MARGIN_SECONDS = 15.0
-"""Of the subtask's time, kept for reading and handing back."""
+"""So much of the subtask's time is kept for reading and handing back."""
 
 
 @cache
@@ -51,9 +51,7 @@ def lens_tools(snapshots: Snapshots) -> dict[str, Tool]:
 
 
 class Scans:
-    """The search for secrets in each snapshot, once for all lenses: what one withholds, none of
-    them prints.
-    """
+    """The search for secrets, once a snapshot for all lenses: what one withholds, none prints."""
 
     def __init__(self) -> None:
         self._scans: OrderedDict[str, asyncio.Task[Parsed]] = OrderedDict()
@@ -71,9 +69,7 @@ class Scans:
         return await asyncio.shield(scan)
 
     async def redactor(self, snapshot: Snapshot, deadline: float) -> Redactor:
-        """Of every lens over this snapshot. Where the search failed or left something out, nothing
-        is quoted.
-        """
+        """The redactor of every lens here. If the search failed or has a gap, nothing is quoted."""
         try:
             parsed = await self.of(snapshot, deadline)
         except ToolFailed:
@@ -89,7 +85,7 @@ def _of_no_use(scan: asyncio.Task[Parsed]) -> bool:
 
 
 SCANS = Scans()
-"""Of this process: values of secrets are kept nowhere else."""
+"""The searches of this process: values of secrets are kept nowhere else."""
 
 
 async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial) -> Draft:

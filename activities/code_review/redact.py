@@ -1,6 +1,4 @@
-"""One redactor over every message, excerpt and line of code that leaves the place where it was
-read.
-"""
+"""One redactor over every message, excerpt and line of code that leaves its place."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ LONGEST_LINE = 20_000
 MARGIN = 1_600
 """Characters behind what is kept that are looked at, too: a secret that is cut is still one."""
 NAME_LETTERS = 1_000
-"""Of a file's name that is shown."""
+"""At most this many letters of a file's name are shown."""
 QUOTED = re.compile(r"(`+|[\"'])(?=\S)([^\n]{4,}?)\1")
 
 _KEY_BLOCK = re.compile(

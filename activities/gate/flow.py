@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 LONGEST_SHUT = 300.0
 """Seconds. Whatever a server asks, a few calls try again after this long."""
 STEP_SECONDS = 1.0
-"""Between two changes of a rate that is not shut, at least."""
+"""A rate that is not shut is changed no sooner than this after its last change."""
 STEP_CALLS = 5
-"""A slow tier changes its rate after so many calls, because fewer prove nothing,"""
+"""A slow tier changes its rate after this many calls: fewer prove nothing."""
 LONGEST_STEP = 3.0
-"""but no later than after so many seconds."""
+"""No slow tier waits longer than this many seconds for its calls to prove something."""
 LEAST = 0.05
 """Calls per second: the slowest a tier goes while it is not shut."""
 REOPENED = 0.95
-"""Of the measured rate: where a tier opens."""
+"""A tier that was shut opens at this share of the rate that was measured."""
 SEARCHED_FROM = 0.5
 """Calls per second: where a tier opens of which nothing is known. From there the rate doubles with
 each step, until a refusal tells more.
@@ -31,11 +31,11 @@ each step, until a refusal tells more.
 SEARCHED_TO = 100.0
 """Calls per second: when this is reached without a refusal, the limit is lifted."""
 EXPECTED_STEPS = range(3, 6)
-"""Of the climb: where it is near the measured rate again, and a refusal comes as no surprise."""
+"""In these steps a climb is near the measured rate again, and a refusal is no surprise."""
 LIFTED = 10.0
-"""The limit is lifted when the climb has come to this many times the rate measured before,"""
+"""The limit is lifted when the climb has come to this many times the rate measured before."""
 FORGOTTEN = 45.0
-"""and any limit when nothing was refused for so many seconds."""
+"""Any limit is lifted when nothing was refused for this many seconds."""
 CAUSE_CHARACTERS = 160
 
 _SHUT = re.compile(r"throttled ([\d.]+) s: (.*); then ([\d.]+)/s(?: of ([\d.]+)/s)?")
@@ -54,7 +54,7 @@ class Flow:
     measured: float = 0.0
     """Calls per second that the endpoint took before it refused; 0: not known."""
     step: int = 0
-    """Of the climb."""
+    """How many steps of the climb have been made."""
     after: float = 0.0
     """The rate when a shut tier opens."""
     until: float = 0.0
@@ -73,7 +73,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Throttled:
-    """The endpoint refused a call for want of capacity and asked to wait so many seconds;
+    """The endpoint refused a call for want of capacity and asked to wait this many seconds;
     `measured` is how many calls per second it took before; 0: too few to tell.
     """
 

@@ -16,11 +16,11 @@ from activities.gate.refusals import Crowds, Doubt, Luck, Sent, is_news
 from activities.gate.room import ENOUGH_WAITING, Room
 
 SETTLED_SECONDS = 0.1
-"""A call was taken when no refusal is back for so long,"""
+"""A call was taken when no refusal has come back for at least this many seconds."""
 SETTLED_TIMES = 3
-"""and for so many times as long as a refusal took lately,"""
+"""A call was taken only after this many times as long as a refusal lately took to come back."""
 LONGEST_SETTLED = 2.0
-"""but after so many seconds at most."""
+"""After this many seconds without a refusal a call was taken, however slow refusals are."""
 
 
 @dataclass
@@ -65,6 +65,7 @@ class Lane:
     def advance(self, now: float) -> float:
         """Take in that it is now."""
         for sent in self.flying:
+            # They stand in the order in which they left: those behind it are younger still.
             if sent.at > now - self._settling:
                 break
             self._taken(sent, now)
@@ -88,8 +89,11 @@ class Lane:
         """Take in a refusal, and of which call. A limit where that is not known."""
         self.measured.refused.append(now)
         if sent:
+            # A slow refusal counts at once, a fast one little by little: to take a call for taken
+            # too early costs more than to wait.
             self.back = max(now - sent.at, 0.8 * self.back)
             self._gone(sent)
+            # It left to try the limit, and that holds: there is nothing to find out.
             if sent.one_more and self.flow.most:
                 self.room.refused(now)
                 self.flow = replace(self.flow, refused=now)
@@ -212,6 +216,7 @@ class Lane:
         """Take over what another worker decided, and keep what it cannot know yet."""
         ours_is_news = self.flow.rate == 0 and self.flow != self.told
         self.told = shared
+        # What our own test is about to show is newer than what others decided.
         if self.doubt:
             return
         if not ours_is_news:

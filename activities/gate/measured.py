@@ -14,7 +14,7 @@ MEASURED_SECONDS = 5.0
 ENOUGH = 2
 """Calls that must have been taken, for a rate."""
 FILLED_SECONDS = 1.0
-"""A limit that nothing was sent against holds about so many seconds' worth of calls, at most."""
+"""A limit that nothing was sent against holds about this many seconds' worth of calls, at most."""
 
 
 @dataclass

@@ -26,9 +26,7 @@ from activities.gate.refusals import Sent
 from orchestrator.errors import NotBilled
 
 HOLD_SECONDS = 5.0
-"""How long a call may have to wait here for its turn; one that would wait longer goes back to its
-queue.
-"""
+"""How long a call may wait here for its turn; one that would wait longer goes to its queue."""
 LONGEST_HOLD_SECONDS = 15.0
 """How long it really waits, when the tier became slower meanwhile."""
 BACK_SECONDS = 2.5
@@ -101,7 +99,7 @@ class RateGate:
             self._over(task)
 
     async def throttled(self, tier: str, seconds: float, reason: str) -> None:
-        """A call was refused for want of capacity; the endpoint asks to wait so many seconds."""
+        """A call was refused for want of capacity; the endpoint asks to wait this many seconds."""
         lane = self._lane(tier)
         _, sent = self._sent.pop(asyncio.current_task(), (lane, None))
         lane.shut(seconds, reason, lane.advance(_now()), sent)
@@ -121,7 +119,7 @@ class RateGate:
         return lines
 
     async def keep(self, client: Client, queue: str, tiers: Sequence[str]) -> None:
-        """Agree with the server and the other workers about the queue of each tier, for ever.
+        """Agree with the server and the other workers about the queue of each tier, forever.
 
         Opens again what a worker that died left shut.
         """

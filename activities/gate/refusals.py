@@ -28,13 +28,13 @@ LEAST_LUCK = -2.0
 REMEMBERED = 60.0
 """Seconds after the last refusal that the evidence counts."""
 SEEN = 60
-"""Calls that show whether a limit in flight parts the refused from the taken:"""
+"""So many calls show whether a limit in flight parts the refused from the taken."""
 TELLING = 6
-"""at least so many of them refused,"""
+"""At least this many of them must have been refused to tell that."""
 WRONG = 0.15
-"""and no more, for each refused one, on the wrong side of it."""
+"""For each refused call, at most this many stand on the wrong side of such a limit."""
 MISSES = 2
-"""Refusals of calls that took the place of one that had ended: it is no limit in flight."""
+"""It is not a limit in flight after this many refusals of calls that took a freed place."""
 
 
 @dataclass(eq=False)
@@ -43,19 +43,19 @@ class Sent:
 
     at: float
     others: int
-    """Calls in flight beside it when it left,"""
+    """How many calls were in flight beside it when it left."""
     freed: int = 0
-    """and how many of those may have ended before it arrived."""
+    """How many of those may have ended before it arrived."""
     test: bool = False
     """It left to find out why another one was refused."""
     one_more: bool = False
     """It left though as many were in flight as the endpoint takes."""
     after: Sent | None = None
-    """The call that left right before, if its own fate says why that one was refused;"""
+    """The call that left right before, if its own fate says why that one was refused."""
     likely: float = LIKELIEST
-    """how likely a limit of the rate would take it after it refused that one;"""
+    """How likely a limit of the rate would take this call after it refused the one before."""
     fewer: bool = False
-    """and whether fewer were in flight, so that it may be taken because of that."""
+    """Whether fewer were in flight than beside the one before, so that it may be taken for that."""
     taken: bool = False
     refused: float = 0.0
     """When it was; 0: it was not."""
@@ -76,9 +76,7 @@ class Luck:
         return self.points > 0
 
     def left(self, sent: Sent, in_flight: bool, rate: float) -> None:
-        """Take in that a call leaves, `rate` being the limit assumed; `in_flight`: so is the one
-        before.
-        """
+        """Take in that a call leaves at this assumed `rate`; `in_flight`: so is the one before."""
         before, self.previous = self.previous, sent
         if before is None or sent.at - max(before.at, before.refused) > AT_ONCE:
             return

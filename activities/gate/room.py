@@ -7,13 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 FIRST_PATIENCE = 1.0
-"""After so many seconds at its limit in flight a tier tries one call more; after twice as long each
-time that it is refused,
+"""After this many seconds at its limit in flight a tier tries one call more; each time that it is
+refused, it waits twice as long.
 """
 SHORT_PATIENCE = 0.25
 """The same where the limit is one call."""
 LONGEST_PATIENCE = 15.0
-"""and at most after so many seconds."""
+"""No tier waits longer than this many seconds to try one call more."""
 ENOUGH_WAITING = 3.0
 """Seconds' worth of calls that wait, so that nothing is lost while a refused one is away."""
 

@@ -19,7 +19,7 @@ from orchestrator.calls.verify import Shown, VerifyMaterial
 from orchestrator.policies import EXCERPT_BYTES
 
 SCAN_SECONDS = 60.0
-"""For the search for secrets, where no lens has made it in this process."""
+"""How long the search for secrets may take, where no lens has made it in this process."""
 AROUND = 25
 """Lines before and after a remark's, as far as the bytes go."""
 LONGEST_LINE = 300
@@ -65,9 +65,7 @@ def excerpt(
     withheld: Collection[int] = (),
     shown_of: Callable[[str], str] = lambda line: redact(line[:LOOKED_AT]),
 ) -> str:
-    """The numbered lines around one (0: the first ones), at most EXCERPT_BYTES: those nearest to
-    it.
-    """
+    """The numbered lines nearest to one (0: the first ones), at most EXCERPT_BYTES of them."""
     lines = without_keys(text).split("\n")
     middle = min(max(line, 1), len(lines))
     near = sorted(range(1, len(lines) + 1), key=lambda number: abs(number - middle))

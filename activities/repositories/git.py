@@ -40,7 +40,7 @@ from orchestrator.text import for_terminal
 SECONDS = 120.0
 """Time limit of one git command."""
 LISTING_SECONDS = 60.0
-"""Of the walk for untracked files, which reads the working tree's ignore files."""
+"""How long a walk for untracked files may take; it reads the tree's ignore files."""
 OUTPUT_LIMIT = 128 * 1024 * 1024
 HISTORY_LIMIT = 24 * 1024 * 1024
 """Bytes of the history that are looked at, the newest commits first."""
@@ -144,8 +144,8 @@ class Git:
 
     async def history(self, commit: str, limit: int) -> tuple[list[LogEntry], bool]:
         """The last `limit` commits before and including this one, newest first; merges without
-        changes. And whether there was more to say of them than anybody could take in: then the
-        last ones are missing.
+        changes. And whether there was more to say of them than anybody could take in: then the last
+        ones are missing.
         """
         finished = await self._finished(
             "log", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv",

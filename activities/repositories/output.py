@@ -54,7 +54,7 @@ def _described(output: bytes) -> Iterator[tuple[bytes, list[str]]]:
 
 
 def blobs_present(output: bytes, most: int) -> set[str]:
-    """Ids of the objects that are there, are blobs and have at most so many bytes."""
+    """Ids of the objects that are there, are blobs and have at most this many bytes."""
     # Of what is not there, git says so instead: "ID missing".
     said = [line.split(" ") for line in output.decode().splitlines()]
     return {each[0] for each in said if each[1:2] == ["blob"] and int(each[2]) <= most}

@@ -1,5 +1,5 @@
 """The branches and tags of a repository, read from its files: what git would not write is left out,
-and nothing waits or goes on for ever.
+and nothing waits or goes on forever.
 """
 
 from __future__ import annotations

@@ -36,14 +36,14 @@ from orchestrator.errors import BadGoal
 from orchestrator.text import for_terminal
 
 SPECIALS_SECONDS = 20.0
-"""Of the walk for FIFOs, sockets and devices."""
+"""How long the walk for FIFOs, sockets and devices may take."""
 READ_BY_GIT = (b".gitignore", b".gitattributes")
 """Of a working tree; git waits where one of them is a FIFO."""
 
 
 async def take(name: str, repository: Path, roots: Roots, base: str, store: Store) -> PinnedInput:
     """Pin a repository below the roots: its files, and those in scope against `base` (a revision;
-    empty: the whole tree), into the store. BadGoal for what is no repository or no revision.
+    empty: the whole tree), into the store. BadGoal for what is not a repository or a revision.
     """
     async with git.opened(repository, roots) as view:
         try:

@@ -1,6 +1,4 @@
-"""Reading a working tree that is not trusted: no link is followed, no FIFO waited on, nothing is
-written.
-"""
+"""Reading an untrusted working tree: no link is followed, no FIFO waited on, nothing written."""
 
 from __future__ import annotations
 
@@ -236,12 +234,12 @@ class _Folders:
 
 @dataclass
 class Specials:
-    """A walk for what is no file, folder or link: git does not name it where it is not tracked.
+    """A walk for what is not a file, folder or link: git does not name it where it is not tracked.
     Raw paths; `whole` is False when the walk was cut.
     """
 
     until: float
-    """On the monotonic clock."""
+    """When the walk must end, on the monotonic clock."""
     paths: list[bytes] = field(default_factory=list)
     whole: bool = True
 

@@ -19,7 +19,7 @@ STOP_SECONDS = 20.0
 LONG_STOP_SECONDS = 65.0
 """Longer than any stall limit."""
 AWAY_SECONDS = 30.0
-"""For which nobody may start the server again: a worker gives up handing over a result sooner."""
+"""How long nobody may start the server again: a worker gives up handing over sooner."""
 OUTAGE = (5.0, 60.0)
 """Seconds for which nothing listens at the endpoint's address."""
 WEIGHTS = {
@@ -49,13 +49,11 @@ class Blows:
     """Which of them."""
     struck: Counter[str] = field(default_factory=Counter)
     seconds_out: float = 0.0
-    """For which the endpoint was away, in all."""
+    """How long the endpoint was away, in all."""
     _outages: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def rain(self) -> None:
-        """Strike for ever. Cancelled, everything is as it was: frozen processes go on, the endpoint
-        is back.
-        """
+        """Strike until cancelled; then frozen processes go on, and the endpoint is back."""
         weights = [WEIGHTS[name] for name in self.only]
         try:
             while True:

@@ -54,7 +54,7 @@ ORDER_SECONDS = 15.0
 PERSON_SECONDS = 3.0
 """How often people look whether a run waits for them."""
 RESPITE_SECONDS = 1.0
-"""Before a watcher is started again."""
+"""How long it takes until a watcher is started again."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Campaign:
             await ended(closing, *around)
 
     async def _watch(self, goal: Asked) -> None:
-        """A starter, and whenever it has gone a watcher, for ever, unless the run is refused."""
+        """A starter, and whenever it has gone a watcher, forever, unless the run is refused."""
         arguments = (*goal.arguments, "--id", goal.run_id)
         while True:
             process = await self._starter(*arguments)

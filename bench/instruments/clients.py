@@ -30,7 +30,7 @@ QUERIES = ("view", "__temporal_workflow_metadata")
 """Ours, and the one that Temporal's Web UI asks by itself."""
 ANSWER = timedelta(seconds=5)
 PAUSE_SECONDS = 0.02
-"""Between two queries of one client for one run."""
+"""How long a client pauses between two queries for one run."""
 
 
 def silence() -> None:
@@ -42,8 +42,8 @@ def silence() -> None:
 
 
 async def say(handle: WorkflowHandle[Any, Any], name: str, order: Order, seconds: float) -> str:
-    """Give an order: "carried out", "refused", or "not answered" in this time, for example
-    because the run was over first.
+    """Give an order: "carried out", "refused", or "not answered" in this time, for example because
+    the run was over first.
     """
     task = asyncio.current_task()
     try:
@@ -70,7 +70,7 @@ async def waits_for(handle: WorkflowHandle[Any, Any]) -> list[Question]:
 async def ask(
     client: Client, query: str, run_id: str, answers: Counter[str], pause: float = PAUSE_SECONDS
 ) -> None:
-    """Query a run constantly, for ever; count the answers. `pause` is seconds."""
+    """Query a run constantly, forever; count the answers. `pause` is seconds."""
     handle = client.get_workflow_handle(run_id)
     while True:
         with suppress(RPCError, WorkflowQueryFailedError):

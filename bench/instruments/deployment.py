@@ -137,7 +137,7 @@ class Deployment:
             os.kill(pid, signal.SIGKILL)
 
     async def heal(self) -> None:
-        """Start what has died, for ever."""
+        """Start what has died, forever."""
         while True:
             with suppress(EmbeddedError):
                 await asyncio.to_thread(ensure_up, self.settings, "watcher", self.programs)

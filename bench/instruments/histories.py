@@ -76,8 +76,8 @@ class Histories:
 
 
 async def over(handle: WorkflowHandle[Any, Any], seconds: float | None = None) -> bool:
-    """Whether a run closes within so many seconds (None: however long it takes). Whoever starts it
-    may not have done so yet, and the server may be away meanwhile.
+    """Whether a run closes within this many seconds (None: however long it takes). Whoever starts
+    it may not have done so yet, and the server may be away meanwhile.
     """
     try:
         async with asyncio.timeout(seconds):

@@ -26,7 +26,7 @@ class Kind:
     orders: tuple[Said, ...] = ()
     """Said around each takeover, in random order; what makes no sense by then is refused."""
     ending: tuple[Said, ...] = ()
-    """Said at the end until the run closes, so that none waits for a person for ever."""
+    """Said at the end until the run closes, so that none waits for a person forever."""
     flaws: tuple[tuple[int, str], ...] = ()
     shaped: Callable[[Goal], Goal] = lambda goal: goal
 

@@ -84,7 +84,7 @@ class Hands(Half):
     held: set[Key] = field(default_factory=set)
 
     async def listen(self) -> None:
-        """Keep `held` up to date, for ever."""
+        """Keep `held` up to date, forever."""
         assert self.process.stdout is not None
         while line := (await self.process.stdout.readline()).decode():
             what, run, subtask = line.split()

@@ -3,8 +3,8 @@ over, while two clients query each run constantly; results, timers and orders la
 
     python -m bench.takeover [--times 30] [--seed 1] [--runs 4]        prints Markdown
 
-Server, activities and simulator stay up, so that everything that lands is one event of history.
-Two of three takeovers are timed for what poisons histories best: results land between a query's
+Server, activities and simulator stay up, so that everything that lands is one event of history. Two
+of three takeovers are timed for what poisons histories best: results land between a query's
 activation and the new owner's first workflow task, or after a task that the dead owner had begun.
 At the end every history is replayed strictly. Exit code 1 if one does not replay or a run does not
 close. `--unwatched` is the control: nobody queries. `--keep FOLDER` exports what does not replay.
@@ -47,7 +47,7 @@ TAKEOVERS_PER_ROUND = 2
 CLOSING_SECONDS = 40.0
 ORDER_SECONDS = 20.0
 QUIET_SECONDS = 0.6
-"""Without another held result, what can be under way is under way."""
+"""When no further result was held for this long, all is under way that can be."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ def timing(number: int, chance: random.Random) -> Timing:
     """Of the takeover of this number: two of three are where it hurts most."""
     match number % 3:
         case 0:
-            # The dead owner's own queue keeps its tasks for a second: the successor is asked
-            # before it may work.
+            # The dead owner's own queue keeps its tasks for a second: the successor is asked before
+            # it may work.
             first = chance.uniform(0.4, 0.95)
             return Timing(chance.uniform(0.3, 1.1), first, (first + 0.2, first + 1.1), (-0.3, 2.0))
         case 1:

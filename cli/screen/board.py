@@ -129,7 +129,7 @@ def _table(view: RunView, late: float, *, wide: bool) -> Table:
 
 def changes(before: RunView | None, after: RunView, *, at: datetime | None = None) -> list[str]:
     """What happened between two views, one plain line each; for logs and pipes. `at` is the
-    reader's clock, for what is no event of the run.
+    reader's clock, for what is not an event of the run.
     """
     closed = after.phase == "closed"
     stamp = _stamp(after, after.now)

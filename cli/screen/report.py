@@ -21,9 +21,7 @@ def as_markdown(report: Report, *, subtasks: bool = True, whole: bool = True) ->
 
 
 def show(report: Report, *, as_json: bool, subtasks: bool) -> None:
-    """The report on stdout: JSON, or Markdown, which a terminal shows typeset and a pipe gets as
-    it is.
-    """
+    """The report on stdout: JSON, or Markdown, typeset for a terminal and plain for a pipe."""
     if as_json:
         put_json(report.model_dump_json(indent=2))
     elif OUT.is_terminal:

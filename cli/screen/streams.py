@@ -84,7 +84,7 @@ def put(text: str) -> None:
 
 
 def put_json(document: str) -> None:
-    """JSON on stdout. Its own escaping leaves C1 controls, DEL and what turns the reading
-    direction around; here they are escaped, too.
+    """JSON on stdout. Its own escaping leaves C1 controls, DEL and what turns the reading direction
+    around; here they are escaped, too.
     """
     put(for_json(document))

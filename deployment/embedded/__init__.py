@@ -1,5 +1,5 @@
-"""The embedded server and worker: two background processes that belong to a state directory, not
-to whoever started them.
+"""The embedded server and worker: two background processes that belong to a state directory, not to
+whoever started them.
 
     with lease(settings):                       # first: an idle server is not stopped under us
         endpoint = ensure_up(settings)          # blocking; from async code by asyncio.to_thread

@@ -91,6 +91,6 @@ async def _retire(
 
 
 def _came_up(state: StateDir) -> None:
-    """It is no failed start."""
+    """Tell the next start that this one has not failed."""
     with suppress(OSError, EmbeddedError):
         private.write(state.ready, str(os.getpid()))

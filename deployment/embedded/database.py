@@ -11,12 +11,12 @@ HEADER = b"SQLite format 3\0"
 LOOK_SECONDS = 2.0
 _TABLES = "SELECT count(*) FROM sqlite_master WHERE name = 'namespaces'"
 _STEPS = 10_000
-"""Of SQLite's machine between two looks at the clock: some milliseconds."""
+"""SQLite's machine makes this many steps between two looks at the clock: some milliseconds."""
 
 
 def trouble(path: Path, seconds: float = LOOK_SECONDS) -> str:
     """Why no server can use this file; empty when nothing is wrong with it, or nothing was found
-    within so many seconds. Only reads: a server that runs goes on writing meanwhile.
+    within this many seconds. Only reads: a server that runs goes on writing meanwhile.
     """
     try:
         with path.open("rb") as file:

@@ -26,8 +26,8 @@ _SHIPPED = (
 
 
 def code_version() -> str:
-    """The project's version and a mark of the files as they are: a worker that runs what was
-    edited since is of another version.
+    """The project's version and a mark of the files as they are: a worker that runs what was edited
+    since is of another version.
     """
     digest = hashlib.sha256()
     for path in sorted(_shipped_files()):

@@ -33,8 +33,8 @@ STOP_SECONDS = 10.0
 """A clean end takes about 1 s."""
 PORT_SECONDS = 1.0
 PORTS = range(17_000, 32_000)
-"""Below what Linux and macOS hand out to clients: while the server is down, its own client could be
-given the server's port and connect to itself.
+"""These are below what Linux and macOS hand out to clients: while the server is down, its own
+client could be given the server's port and connect to itself.
 """
 PRAGMAS = ("journal_mode=wal", "synchronous=normal")
 """Four to six times the activities per second; synchronous does not persist, so on every start."""

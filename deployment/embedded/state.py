@@ -159,7 +159,7 @@ class StateDir:
         path = self.path / "endpoint.json"
         remedy = (
             "put it back from a backup, or stop with `starter.py down` and move it away: open runs"
-            " then wait for ever on the task queue whose name it held"
+            " then wait forever on the task queue whose name it held"
         )
         try:
             endpoint = Endpoint.model_validate_json(private.read(path, ENDPOINT_BYTES))
@@ -180,9 +180,7 @@ class StateDir:
         return endpoint
 
     def write(self, endpoint: Endpoint) -> None:
-        """Replace `endpoint.json` in one step, so that readers need no lock. For who holds the
-        exclusive lock.
-        """
+        """Replace `endpoint.json` in one step, so that readers need no lock; writers hold one."""
         private.write(self.path / "endpoint.json", endpoint.model_dump_json(indent=1))
 
     @contextmanager
@@ -213,8 +211,7 @@ def embedded_target(settings: Settings) -> Target:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    # Closing releases the lock. An explicit unlock would also release it for the child that
-    # inherited it.
+    # Closing releases the lock. To unlock it would release it for the child that inherited it, too.
     descriptor = private.open_file(path)
     try:
         yield descriptor
@@ -233,8 +230,8 @@ def flock(descriptor: int, kind: int) -> bool:
 
 @contextmanager
 def lease(settings: Settings) -> Iterator[None]:
-    """Keep server and worker from stopping as idle. Take it before `ensure_up`. The kernel drops
-    it with the process.
+    """Keep server and worker from stopping as idle. Take it before `ensure_up`. The kernel drops it
+    with the process.
     """
     state = StateDir.of(settings)
     with said(state.path):

@@ -1,6 +1,4 @@
-"""Who starts, replaces and stops the server and the worker. `ensure_up` is the only function that
-starts processes.
-"""
+"""Starts, replaces and stops server and worker. Only `ensure_up` starts processes."""
 
 from __future__ import annotations
 
@@ -34,8 +32,8 @@ WORKER = (sys.executable, str(HOME / "worker.py"))
 
 @dataclass(frozen=True)
 class Programs:
-    """What is started: the server's program (None: the installed one) and the worker's command,
-    to which `--embedded STATE_DIR` is added.
+    """What is started: the server's program (None: the installed one) and the worker's command, to
+    which `--embedded STATE_DIR` is added.
     """
 
     server: Path | None = None
@@ -65,8 +63,8 @@ def ensure_up(
 
     Blocking (some 10 ms when all is well, about a second at a start): from async code use
     `asyncio.to_thread`. Call it once as "starter", which also replaces a worker of another version
-    or model environment, then every 2 s as "watcher", which only heals. The worker itself heals
-    the server. Raises EmbeddedError, also for a watcher after `down`.
+    or model environment, then every 2 s as "watcher", which only heals. The worker itself heals the
+    server. Raises EmbeddedError, also for a watcher after `down`.
     """
     state = StateDir.of(settings)
     programs = programs or Programs()
@@ -170,7 +168,7 @@ def _healthy(state: StateDir, endpoint: Endpoint) -> bool:
 
 def _stale(endpoint: Endpoint, settings: Settings, caller: Caller) -> bool:
     """Whether the worker must be replaced. Only a starter, once, replaces a worker that could serve
-    somebody else: two that watch would otherwise replace each other's for ever.
+    somebody else: two that watch would otherwise replace each other's forever.
     """
     if caller == "worker":
         return False

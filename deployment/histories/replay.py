@@ -1,10 +1,8 @@
 """Replay, strictly: today's workflow code against a recorded history.
 
 Temporal's own replay compares activity types and ids, never arguments, so it misses a changed
-input. Here the
-recorded and the produced arguments of each activity are decoded into today's contracts and
-compared by value: a field
-that was added with a default is no difference.
+input. Here the recorded and the produced arguments of each activity are decoded into today's
+contracts and compared by value: a field that was added with a default is no difference.
 """
 
 from __future__ import annotations

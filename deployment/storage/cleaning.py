@@ -209,7 +209,7 @@ def _used(path: Path) -> float:
 
 
 def _newest(folder: Path) -> float:
-    """When something in a folder was last changed: what a file holds is no change of its folder."""
+    """When something in a folder was last changed: what a file holds does not change its folder."""
     with suppress(OSError):
         return max([_used(folder), *(_used(each) for each in folder.iterdir())])
     return time.time()
@@ -226,7 +226,7 @@ def _weight(folder: Path) -> int:
 
 def _remove(path: Path) -> bool:
     with suppress(OSError):
-        # A link to a folder is no folder of ours: rmtree refuses it.
+        # A link to a folder is not a folder of ours: rmtree refuses it.
         shutil.rmtree(path) if path.is_dir() else path.unlink()
         return True
     return False

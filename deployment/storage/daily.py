@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 
 
 async def keep_clean(settings: Settings, target: Target, client: Client) -> None:
-    """For ever: clean up when nobody has done so for a day, which may be at once. Nothing that
-    goes wrong here ends a worker.
+    """Forever: clean up when nobody has done so for a day, which may be at once. Nothing that goes
+    wrong here ends a worker.
     """
     stamp = StateDir.of(settings).cleaned
     while True:

@@ -42,9 +42,7 @@ class DirectoryStore:
         self.root = root
 
     async def put(self, content: bytes) -> str:
-        """Store and return the SHA-256 in hex. Survives a crash half-way: the name appears when it
-        is whole.
-        """
+        """Store and return the SHA-256 in hex. After a crash half-way there is no such name."""
         try:
             return await asyncio.to_thread(self._write, content)
         except OSError as error:
@@ -57,9 +55,7 @@ class DirectoryStore:
         return await asyncio.to_thread(self._read, digest)
 
     def files(self) -> Iterator[Blob]:
-        """Every file of the store. Blocking; what vanishes meanwhile, or leads nowhere, is left
-        out.
-        """
+        """Every file of the store but what vanishes meanwhile or leads nowhere. Blocking."""
         for path in self.root.glob("[0-9a-f][0-9a-f]/*"):
             with suppress(OSError):
                 status = path.stat()
@@ -67,7 +63,7 @@ class DirectoryStore:
                 yield Blob(path, digest, status.st_size, status.st_mtime)
 
     def damaged(self, seconds: float) -> tuple[str, ...]:
-        """Digests of blobs that are not what their name says, as far as a look of so many seconds
+        """Digests of blobs that are not what their name says, as far as a look of this many seconds
         finds them, the newest first. Blocking.
         """
         until = time.monotonic() + seconds

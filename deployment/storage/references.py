@@ -3,8 +3,7 @@
 Everything that names a blob names it by its digest: the reference that stands in a history for a
 big payload, the inputs that `prepare` pinned, the probe, the manifest of a snapshot for its
 archive. So every digest that stands anywhere in a history counts as named, and every one inside a
-blob that is named: more than is needed rather than less, and nothing here must know who refers to
-what.
+blob that is named: rather too many than too few, and nothing here must know who refers to what.
 """
 
 from __future__ import annotations

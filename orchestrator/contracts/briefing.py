@@ -9,9 +9,7 @@ from orchestrator.contracts.plans import Plan
 
 
 class RoleCard(Contract):
-    """What the planner and the supervisor need to know of a role; its prompt stays with the
-    worker.
-    """
+    """What planner and supervisor need to know of a role; its prompt stays with the worker."""
 
     name: str
     description: str

@@ -10,9 +10,7 @@ from orchestrator.contracts.models import Capabilities, ModelCard
 
 
 class Usage(Contract):
-    """Tokens of one or more calls, as the endpoint counted them; `input_tokens` excludes the
-    cached ones.
-    """
+    """Tokens of calls as the endpoint counted them; `input_tokens` excludes the cached ones."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -65,9 +63,7 @@ class Unreached(Contract):
     why: str
     """One line, fit to be shown."""
     unknown_host: bool = False
-    """The name does not exist at all; a resolver that does not answer, as in a lost network, is
-    False.
-    """
+    """Whether the name does not exist at all; False where no resolver answers, without network."""
 
 
 class Call(Contract):
@@ -83,9 +79,7 @@ class Call(Contract):
     """Whether it is to give a malformed answer again in the right form."""
     tier: Tier = "sonnet"
     model: ModelCard | None = None
-    """None: no model may be asked; the activity answers from what it was given (ready plan,
-    template merge).
-    """
+    """None: no model may be asked; the activity answers from what it was given, as a ready plan."""
     role: str = ""
     max_output: int = 0
     effort: Effort = "medium"

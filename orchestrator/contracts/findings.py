@@ -148,9 +148,7 @@ class Finding(Contract):
     started: datetime | None = None
     finished: datetime | None = None
     waited: float = 0.0
-    """Seconds from its start to its end in which nothing but a person or a lost endpoint kept the
-    run.
-    """
+    """Seconds, start to end, in which nothing but a person or a lost endpoint kept the run."""
     reused_from: str = ""
     """The run that this finding was taken over from; empty: this run's own."""
 
@@ -178,9 +176,7 @@ class Synthesis(Contract):
 
 
 class Gap(Contract):
-    """A planned subtask without a complete finding; or the answer, where a template had to write
-    it.
-    """
+    """A planned subtask without a complete finding, or an answer that a template had to write."""
 
     subtask_id: str = ""
     """Empty: the answer."""
@@ -203,9 +199,7 @@ class Timings(Contract):
     work: float = 0.0
     """From the first start to the last end of a subtask."""
     critical_path: float = 0.0
-    """The longest chain of dependent subtasks, each from its start to its end, less what the run
-    waited meanwhile.
-    """
+    """The longest chain of dependent subtasks, start to end, less what the run waited meanwhile."""
 
 
 class Revision(Contract):

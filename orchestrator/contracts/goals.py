@@ -25,18 +25,14 @@ class Limits(Contract):
     dollars: Money = Field(Decimal(2), ge=0, le=10_000)
     model_calls: int = Field(60, ge=0, le=2_000)
     tokens: int = Field(5_000_000, ge=0)
-    """Input and output tokens of all calls together: the bound that holds for models without a
-    price.
-    """
+    """Input and output tokens of all calls: the bound that holds for models without a price."""
     subtasks: int = Field(6, ge=1, le=HARD_SUBTASK_LIMIT)
     concurrency: int = Field(5, ge=1, le=100)
     tries_per_subtask: int = Field(3, ge=1, le=5)
     replans: int = Field(2, ge=0, le=10)
     depth: int = Field(5, ge=1, le=10)
     deadline_seconds: int = Field(900, ge=1, le=7 * 86_400)
-    """Working time, from the first paid call; it stands still while the run waits for a person or
-    is paused.
-    """
+    """Working time from the first paid call; it stands still while a person lets the run wait."""
     subtask_timeout_seconds: int = Field(300, ge=1, le=LONGEST_CALL_SECONDS)
     """Start-to-close of one try at a subtask, by a tool or by one call of a model (twice that when
     an answer gets twice the room); time in a queue is not in it.
@@ -115,16 +111,12 @@ class Goal(Contract):
     ask_people: bool = False
     """Whether an ambiguous input may wait for a person, durably; else the best guess is made."""
     wait_for_raise: bool = False
-    """Whether a run out of budget waits, durably, for a higher cap; else it stops and
-    synthesizes.
-    """
+    """Whether a run out of budget waits durably for a higher cap; else it ends with a synthesis."""
     fork: Fork | None = None
     pinned: tuple[PinnedInput, ...] = ()
     """Inputs that a parent run has pinned already."""
     unpriced: bool = False
-    """Whether the caller accepts models without a known price (bounded by calls and tokens
-    alone).
-    """
+    """Whether models without a known price may be asked, bounded by calls and tokens alone."""
     probe: str = ""
     """Digest of a blob that the starter wrote to its store; `prepare` reads it back."""
     search_attributes: tuple[str, ...] = ()
@@ -132,6 +124,4 @@ class Goal(Contract):
     heard: bool = False
     """Whether the endpoint has answered this run's parent: then a name that is gone comes back."""
     asked: tuple[str, ...] = ()
-    """Of a team's run: fingerprints of what the runs above it have planned; none is planned
-    again.
-    """
+    """Fingerprints of what the runs above a team have planned: none is planned again."""

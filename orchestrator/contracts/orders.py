@@ -40,9 +40,7 @@ class Given(Contract):
 
 
 class Lost(Contract):
-    """A call that was paid, or may have been, and that the run knows nothing of since it was
-    reset.
-    """
+    """A call that was paid, or may have been, and that its run forgot when it was reset."""
 
     id: str
     """Of its activity."""

@@ -6,9 +6,7 @@ from orchestrator.contracts.base import CheckKind, Contract, Strategy, Tier
 
 
 class Check(Contract):
-    """A criterion that code can decide; `argument` is written as in a plan, for example `250` or
-    `name,date`.
-    """
+    """A criterion that code can decide; `argument` stands as in a plan: `250`, or `name,date`."""
 
     kind: CheckKind
     argument: str = ""

@@ -34,9 +34,7 @@ class Report(Contract):
     inputs: tuple[PinnedInput, ...] = ()
     conflicts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What a reader must know of how the answer came about, for example that a template wrote
-    it.
-    """
+    """What a reader must know of how the answer came about, as that a template wrote it."""
     flags: tuple[str, ...] = ()
     """What the answer cites, counts or links without support in any finding."""
     confidence: Percent | None = None

@@ -21,7 +21,7 @@ from orchestrator.rules.reserving import input_tokens, paid_call, reservation, r
 from orchestrator.rules.state import Progress, State, first_state
 
 USUAL_SHARE = Decimal("0.15")
-"""Of its worst case, what a call usually takes: what an answer is expected to have, of its room."""
+"""What a call usually takes of its worst case, and an answer of its room."""
 FEWEST_TEAM_CALLS = 4
 """A plan, a subtask, a synthesis and a critique: with less a team cannot answer."""
 

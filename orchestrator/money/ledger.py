@@ -3,10 +3,9 @@ has no race.
 
 Invariant, always: spent + reserved <= cap, for dollars, calls and tokens. What a reset has lost
 counts like what was spent, except that it can be more than the cap left room for: then nothing is
-reserved any more. Work may not touch what is kept for the
-synthesis. A reservation covers the worst case of exactly one paid call; the worker refuses to send
-what could cost
-more than was reserved, so settling never exceeds a reservation.
+reserved any more. Work may not touch what is kept for the synthesis. A reservation covers the worst
+case of exactly one paid call; the worker refuses to send what could cost more than was reserved, so
+settling never exceeds a reservation.
 """
 
 from __future__ import annotations
@@ -58,9 +57,7 @@ class Ledger:
     unpriced: bool = False
     """Whether a call was settled whose price nobody knows: then `spent.dollars` is only a part."""
     lost: tuple[Lost, ...] = ()
-    """What was paid before the run was reset and is not in `spent`, because no answer was found
-    again.
-    """
+    """What was paid before a reset and is not in `spent`, because no answer was found again."""
 
     @classmethod
     def under(cls, limits: Limits) -> Ledger:
@@ -136,9 +133,7 @@ class Ledger:
         return self._without(call_id)
 
     def raised(self, limits: Limits) -> Ledger:
-        """The same ledger under another cap; refused (DoesNotFit) below what is spent and
-        reserved.
-        """
+        """The same ledger under another cap; DoesNotFit below what is spent and reserved."""
         cap = Amount(limits.dollars, limits.model_calls, limits.tokens)
         if not (self.cap <= cap or self.paid + self.held + self.kept <= cap):
             raise DoesNotFit("the new cap is below what is already spent, reserved and kept")

@@ -75,7 +75,7 @@ def _range(low: Money, expected: Money, high: Money) -> dict[str, Money]:
 
 
 def _planning(state: State) -> Iterator[PreviewRow]:
-    """What was paid so far: the plan, with the tries that were no valid one."""
+    """What was paid so far: the plan, with the tries that were not valid."""
     ledger = state.ledger
     if not ledger.paid.calls:
         return

@@ -38,9 +38,7 @@ def worst(card: ModelCard, input_tokens: int, max_output: int) -> Decimal | None
 
 
 def _step(card: ModelCard, prompt_tokens: int) -> PriceStep | None:
-    """The step with the highest `above` that the prompt exceeds; the lowest holds for any
-    prompt.
-    """
+    """The step with the highest `above` that the prompt exceeds; the lowest holds for any."""
     steps = sorted(card.prices, key=lambda step: step.above)
     exceeded = [step for step in steps if prompt_tokens > step.above]
     return exceeded[-1] if exceeded else (steps[0] if steps else None)

@@ -1,7 +1,6 @@
 """What others tell a run by Temporal's Signals, and how it is understood. Pure.
 
-Anybody can send one: what cannot be understood is ignored, and no moment is believed that is still
-to come.
+Anybody can send one: what is not understood is ignored, and so is a moment that is still to come.
 """
 
 from __future__ import annotations

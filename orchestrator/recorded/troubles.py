@@ -31,9 +31,7 @@ REFUSALS: dict[str, StopReason] = {"BadGoal": "refused", "CapTooSmall": "small c
 def trouble(
     error: ActivityError, started: datetime, options: Options, cut_at: datetime | None = None
 ) -> Trouble:
-    """What is known of a model call without a result, scheduled at `started` with `options`, and
-    perhaps cut.
-    """
+    """What is known of a model call without a result, scheduled at `started` with these options."""
     cause, at = error.cause, ended_at(error, started, options)
     if isinstance(cause, CancelledError):
         if error.started_event_id > 0 or _is_young(started, options, cut_at):

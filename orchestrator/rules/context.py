@@ -54,7 +54,7 @@ def rolled_up(state: State) -> tuple[Finding, ...]:
 
 
 def within(findings: Iterable[Finding], most: int) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """The findings with what a model is shown of them as their content, in at most so many bytes
+    """The findings with what a model is shown of them as their content, in at most this many bytes
     together, and the ids of those that had to be cut. The longest are cut, to the same length.
     """
     shown = [_shown(each) for each in findings]
@@ -77,7 +77,7 @@ def _shown(finding: Finding) -> Finding:
 
 
 def _share(sizes: Sequence[int], most: int) -> int:
-    """The length that the longest of these are cut to, so that together they have at most so many
+    """The length that the longest of these are cut to, so that together they have at most this many
     bytes; what is shorter leaves its rest to the others.
     """
     left = most
@@ -98,7 +98,7 @@ def _cut(finding: Finding, most: int) -> Finding:
 
 
 def _beginning(text: str, most: int) -> str:
-    """The text in at most so many bytes of UTF-8, with a mark where it was cut."""
+    """The text in at most this many bytes of UTF-8, with a mark where it was cut."""
     whole = text.encode()
     if len(whole) <= most:
         return text

@@ -19,9 +19,7 @@ from orchestrator.rules.state import Progress, State, passes_on
 
 DIGEST_WORDS = 400
 LEAST_SHARE = 4
-"""Of the context, the findings keep at least a quarter, however long the answer is that is read
-beside them.
-"""
+"""A fourth of the context is left to findings, however long the answer beside them is."""
 
 
 def for_plan(state: State) -> PlanMaterial:
@@ -160,9 +158,7 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
 
 
 def for_answer(state: State) -> tuple[Finding, ...]:
-    """The findings that the synthesis reads: the winner of a selection, digests of batches, or
-    all.
-    """
+    """What findings the synthesis reads: the winner of a selection, digests, or all."""
     finishing = state.finishing
     if _winner(state) is None and (finishing.rolled or finishing.rolling):
         return (*context.rolled_up(state), *_gone(state))

@@ -22,9 +22,7 @@ def fingerprint(subtask: Subtask) -> str:
 
 
 def find_cycle(subtasks: Sequence[Subtask]) -> tuple[str, ...]:
-    """One cycle, first id repeated at the end; empty if there is none. Unknown edges are
-    ignored.
-    """
+    """One cycle, its first id repeated at the end, or nothing. Unknown edges are ignored."""
     edges = {subtask.id: subtask.depends_on for subtask in subtasks}
     finished: dict[str, None] = {}
     for start in edges:
@@ -45,9 +43,7 @@ def find_cycle(subtasks: Sequence[Subtask]) -> tuple[str, ...]:
 
 
 def dependents(subtasks: Sequence[Subtask], subtask_id: str) -> tuple[str, ...]:
-    """Every subtask that depends on this one, directly or not, in plan order. The graph has no
-    cycle.
-    """
+    """Every subtask that depends on this one, directly or not, in plan order. No cycle may be."""
     reached = {subtask_id: None}
     remaining = [subtask for subtask in subtasks if subtask.id != subtask_id]
     grown = True

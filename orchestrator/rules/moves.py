@@ -48,6 +48,7 @@ def _next(state: State) -> Move | None:
         return _cut(state)
     if state.phase == "preparing":
         return Prepare() if not state.flights and not state.stop else None
+    # Before the pause, which starts nothing but keeps no person from ending a subtask.
     ending = _cut_ending(state)
     if ending is not None:
         return ending
@@ -99,6 +100,7 @@ def _plan(state: State) -> Move | None:
 def _work(state: State, now: datetime) -> Move | None:
     if state.stop or state.short or len(state.flights) >= state.goal.limits.concurrency:
         return None
+    # The replan comes first, because whatever is started before it cannot be changed any more.
     return _replan(state) or _first(state, now) or _without_replan(state)
 
 
@@ -167,9 +169,7 @@ def _ready(state: State) -> list[Progress]:
 
 
 def _cannot_finish(state: State, progress: Progress, now: datetime) -> bool:
-    """Whether a call would end after the deadline, going by the mean of this run's finished
-    ones.
-    """
+    """Whether a call would end after the deadline, by the mean of this run's finished ones."""
     if state.work_deadline is None or progress.tier == "none":
         return False
     spans = [

@@ -1,6 +1,4 @@
-"""What is to be known of the bills of single calls: said once, with all the calls it is true of.
-Pure.
-"""
+"""What is to be known of single calls' bills: said once, with all the calls it is true of."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ LONGER = "the endpoint counted more tokens than were reserved for it"
 
 
 def with_bill(state: State, call: Call, bill: Bill, reserved: Amount) -> State:
-    """The state that knows what its worker says of a bill, and that it is above the reservation:
-    in dollars if they tell, else in tokens.
+    """The state that knows what its worker says of a bill, and that it is above the reservation: in
+    dollars if they tell, else in tokens.
     """
     assert call.model is not None, "what asks no model has no bill"
     cost, tokens = bill.dollars or Decimal(0), bill.usage.total

@@ -1,7 +1,6 @@
 """An endpoint that cannot be reached costs nothing: the run waits, says so, and goes on by itself.
 
 Nothing is asked meanwhile but `reach`, a free activity that returns when the endpoint answers.
-Pure.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from orchestrator.money.ledger import Amount
 from orchestrator.rules.state import Outage, State
 
 LONGEST_PAUSE_SECONDS = 30.0
-"""Before the endpoint is looked at again after it was found and lost several times in a row."""
+"""The longest pause before another look at an endpoint that was found and lost again."""
 CURE = "check ANTHROPIC_BASE_URL, then run: starter.py up (or start your worker again)"
 
 

@@ -151,8 +151,8 @@ def _nobody_came(state: State, about: str) -> State:
 
 
 def _was_reset(state: State, undone: Undone, seconds: float) -> State:
-    """What was paid for what is undone stays paid, and its time is no working time. Said twice of
-    one execution, what was said last counts.
+    """What was paid for what is undone stays paid, and its time does not count as work. Said twice
+    of one execution, what was said last counts.
     """
     same = [each for each in state.resets if each.execution == undone.execution]
     others = tuple(each for each in state.resets if each not in same)
@@ -252,9 +252,11 @@ def _answered(state: State, event: Answered, now: datetime) -> State:
     state = landed(state, call.id)
     if call.kind == "reach":
         return outages.found(state)
+    # Paid before it is judged: a try and a finding are frozen with what they cost.
     if call.model is not None:
         state = replace(settling.pay(state, call, bill), heard=True, outage=None)
     state = replace(state, transport=without(state.transport, call.purpose))
+    # Before the room is forgotten: cut short in it once more, the answer is judged as it is.
     if problem and problem.kind == "truncated" and call.mended not in state.roomier:
         state = replace(state, roomier=(*state.roomier, call.mended))
         return ended_by_person(state, call.subtask_id, now)
@@ -267,6 +269,7 @@ def _answered(state: State, event: Answered, now: datetime) -> State:
         return ended_by_person(state, call.subtask_id, now)
     state = replace(state, broken=without(state.broken, call.mended))
     state = _take(state, event.move, event.reply.value, problem, now)
+    # What a person ended meanwhile is cancelled only if this reply has not completed it.
     return ended_by_person(state, call.subtask_id, now)
 
 
@@ -320,17 +323,20 @@ def _unanswered(state: State, move: Ask, trouble: Trouble, now: datetime) -> Sta
     state = landed(state, call.id)
     if call.kind == "reach":
         return outages.not_found(state, trouble)
+    # What the call counts at is what its settling has changed in the ledger.
     settled = _settle_trouble(state, call, trouble)
     if call.model is not None and trouble.kind != "over_reservation":
         settled = settling.unanswered(state, settled, call, trouble.why)
     state = settled
     progress = state.work.get(call.subtask_id)
+    # Before any outage: nobody waits for an endpoint for the sake of what a person ended.
     if progress is not None and progress.ending:
         return ended_by_person(state, call.subtask_id, now)
     if trouble.unreached is not None and trouble.kind == "unreachable":
         waiting = outages.begun(state, trouble.unreached, call.tier, now)
         if waiting is not None:
             return waiting
+    # Only now is it a failed try: that nobody is there uses none up.
     failures = state.transport.get(call.purpose, 0) + 1
     state = replace(state, transport={**state.transport, call.purpose: failures})
     if trouble.kind in STOPS:

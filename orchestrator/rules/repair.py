@@ -63,9 +63,7 @@ def _verdict(state: State, draft: Draft | None, problem: Problem | None) -> tupl
 
 
 def try_again(state: State, subtask_id: str, verdict: str, why: str, now: datetime) -> State:
-    """One tier up, with the reason; from the third try on with a refined instruction; then
-    never.
-    """
+    """One tier up, with the reason; from the third try on with a refined instruction."""
     state = update(state, subtask_id, lambda each: tried(each, verdict, why))
     progress = state.work[subtask_id]
     if len(progress.tries) >= state.goal.limits.tries_per_subtask:
@@ -81,9 +79,7 @@ def try_again(state: State, subtask_id: str, verdict: str, why: str, now: dateti
 
 
 def give_up(state: State, subtask_id: str, why: str, now: datetime) -> State:
-    """After its last try a subtask goes to the role's fallback, for one try; then it has failed
-    for good.
-    """
+    """After its last try a subtask goes to the role's fallback for one more, then it has failed."""
     progress = state.work[subtask_id]
     fallback = None if progress.relieved or state.stop else _fallback(state, progress)
     if fallback is None:

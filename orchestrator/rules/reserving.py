@@ -61,8 +61,8 @@ def fitting_call(
     progress: Progress | None = None,
     keep: bool = True,
 ) -> Ask:
-    """A call of the supervisor's own with the strongest model, and for that the most room, that
-    can be paid now; the cheapest there is where none can.
+    """A call of the supervisor's own with the strongest model, and for that the most room, that can
+    be paid now; the cheapest there is where none can.
     """
     ask = None
     for tier in tiers(state.brief, kind.policy.tier):
@@ -135,9 +135,9 @@ def input_tokens(kind: AnyKind, material: Contract) -> int:
     """The tokens that are reserved for a prompt made of this material, its inputs' content
     included. A prompt that may have more is counted before it leaves.
     """
-    # Without defaults, so that a contract that gains a field reserves what it did before.
-    # How long a finding waited is in no prompt; and a run that was reset, which waits otherwise,
-    # must reserve the same, because the journal knows its calls by what they are.
+    # Without defaults, so that a contract that gains a field reserves what it did before. A reset
+    # run waits otherwise and must reserve the same, because the journal knows its calls by what
+    # they are; how long a finding waited is in no prompt.
     waits = {"__all__": {"waited"}}
     unsaid = {"findings": waits, "dependencies": waits}
     size = len(material.model_dump_json(exclude_defaults=True, exclude=unsaid).encode())

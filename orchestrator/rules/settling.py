@@ -40,6 +40,7 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
         waited=state.waited_until(now) - progress.waited_at_start if progress.started else 0.0,
     )
     state = update(state, subtask_id, lambda each: replace(each, finding=finding, flight=""))
+    # What was too much in one piece is planned anew, though what there is of it could be passed on.
     split = finding.escalation is not None and finding.escalation.reason == "timeout"
     if (passes_on(finding) and not split) or not _matters(state, subtask_id):
         return state
@@ -70,11 +71,10 @@ def skip(state: State, subtask_id: str, why: str, now: datetime) -> State:
 
 
 def skip_blocked(state: State, now: datetime) -> State:
-    """Skip what needs a finding that will not come; what a replan may still save is left
-    waiting.
-    """
+    """Skip what needs a finding that will not come; what a replan may still save waits."""
     assert state.plan is not None
     held = held_back(state)
+    # Until nothing changes: what is skipped takes along what needs it, wherever that stands.
     blocked = True
     while blocked:
         blocked = False
@@ -115,6 +115,7 @@ def advance(state: State, now: datetime) -> State:
     """Move to the next phase when this one has nothing left to do."""
     if state.phase == "working":
         if state.stop:
+            # Nobody will replan: what was held back for that is blocked like the rest.
             state = replace(state, replanning=replace(state.replanning, setbacks=()))
         state = skip_blocked(state, now)
     state = _clock(state, now)
@@ -210,9 +211,7 @@ def tried(progress: Progress, verdict: str, why: str) -> Progress:
 
 
 def _since(progress: Progress) -> tuple[Decimal | None, Decimal]:
-    """What was paid since the last try, without the calls that brought no answer; and what of it
-    is assumed.
-    """
+    """What was paid since the last try, less calls without an answer; and what of it is assumed."""
     before: tuple[Try | NoAnswer, ...] = (*progress.tries, *progress.unanswered)
     assumed = progress.paid.assumed - sum((each.assumed for each in before), Decimal(0))
     known = [each.dollars for each in before if each.dollars is not None]

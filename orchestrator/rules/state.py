@@ -1,6 +1,4 @@
-"""The state of a run and what can happen to it: plain values. `reducer.apply` is the only way it
-changes.
-"""
+"""The state of a run and what can happen to it: plain values. Only `reducer.apply` changes it."""
 
 from __future__ import annotations
 
@@ -182,8 +180,8 @@ class State:
     """The latest recorded moment: no event before it can come any more that knows its own."""
     ledger: Ledger
     first_run_id: str = ""
-    """Temporal's id of this run's first execution: it stays when the run is reset, so that what
-    was asked before is recognised.
+    """Temporal's id of this run's first execution: it stays when the run is reset, so that what was
+    asked before is recognised.
     """
     phase: Phase = "preparing"
     briefing: Briefing | None = None
@@ -198,8 +196,7 @@ class State:
     transport: Mapping[str, int] = field(default_factory=dict)
     """How many calls of a purpose ended without an answer since its last answer."""
     needed: Mapping[str, int] = field(default_factory=dict)
-    """By purpose and tier, the input tokens that the worker counted when it refused a reservation.
-    """
+    """The input tokens, by purpose and tier, that a worker counted as it refused a reservation."""
     broken: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict)
     """Malformed answers by purpose, to be mended."""
     roomier: tuple[str, ...] = ()

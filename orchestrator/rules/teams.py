@@ -1,6 +1,4 @@
-"""A role that is itself a team: its subtask is a run of its own, with a slice of the parent's
-money. Pure.
-"""
+"""A role that is itself a team: its subtask is a run of its own, with a slice of the money."""
 
 from __future__ import annotations
 

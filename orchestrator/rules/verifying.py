@@ -1,7 +1,6 @@
 """Which remarks of a review a model verifies, in which batches, and what it said of them. Pure.
 
-The analysers' remarks are the answer's base: a verdict is added to a remark and never takes one
-away.
+The analysers' remarks stand whatever a model says: a verdict is added, none is taken away.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What one subtask found, as Markdown: behind each id of a report stands its finding, with who
-made it, in how many tries, for how much, and on what it rests. Pure.
+"""What one subtask found, as Markdown: behind each id of a report stands its finding, with who made
+it, in how many tries, for how much, and on what it rests. Pure.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from orchestrator.text import code_span, for_json, inline
 from orchestrator.views.amounts import at_most, seconds
 
 MOST_SOURCE_CHARACTERS = 1_000
-"""Of one source, in a report: what a person answered may be a page, and is whole in `orders`."""
+"""A report shows this much of one source: a person's answer may be a page, whole in `orders`."""
 
 
 def sections(report: Report) -> Iterator[str]:
@@ -88,9 +88,7 @@ def who(finding: Finding, subtask: Subtask) -> str:
 
 
 def price(finding: Finding) -> str:
-    """What it cost, `≤` where a part is assumed; nothing for what asked no model or was taken
-    over.
-    """
+    """What it cost, `≤` where a part is assumed; nothing if none was asked or it was taken over."""
     free = finding.reused_from or (not finding.model and finding.dollars == 0)
     return "" if free else at_most(finding.dollars, finding.assumed)
 

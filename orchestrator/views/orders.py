@@ -1,6 +1,4 @@
-"""What people said to a run, as lines of its report: who, when, what, and whether it was refused.
-Pure.
-"""
+"""What people said to a run, as lines of its report: who, when, what, whether it was refused."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
 
 
 def odd_files(folder: Path) -> dict[str, str]:
-    """Paths that are no files to read, and what is said of each."""
+    """Paths that are not files to read, and what is said of each."""
     os.mkfifo(folder / "pipe")
     (folder / "loop").symlink_to("loop")
     (folder / "latin").write_bytes(b"caf\xe9")

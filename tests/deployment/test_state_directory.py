@@ -52,7 +52,7 @@ def state(settings: Settings) -> StateDir:
 
 @pytest.fixture
 def stranger(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of ours that names the state directory, and is no part of it."""
+    """A process of ours that names the state directory, and is not a part of it."""
     command = [sys.executable, "-c", "import time; time.sleep(600)", str(settings.state_dir)]
     process = subprocess.Popen(command)
     yield process

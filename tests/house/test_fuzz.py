@@ -40,7 +40,7 @@ from intake import plans
 from orchestrator.rules import validity
 
 SECONDS = 10
-"""For one input; a busy machine is slow, a hang is for ever."""
+"""For one input; a busy machine is slow, a hang is forever."""
 CODES = {
     int(code)
     for code in re.findall(r"(?m)^\| (\d+) \|", (HOME / "docs" / "commands.md").read_text("utf-8"))

@@ -61,7 +61,7 @@ def _reads(tree: ast.AST) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
             continue
-        # Handing a value on under its own name is no effect, and a method is no field.
+        # Handing a value on under its own name is not an effect, and a method is not a field.
         if id(node) not in copies and id(node) not in called:
             yield _name(node.value), node.attr
 

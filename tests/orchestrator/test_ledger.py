@@ -29,8 +29,8 @@ AMOUNTS = st.builds(
 
 
 class Books(RuleBasedStateMachine):
-    """Whatever is reserved, settled, released or raised, in any order: spent + reserved <= cap,
-    and what is kept for the synthesis is touched by the synthesis alone.
+    """Whatever is reserved, settled, released or raised, in any order: spent + reserved <= cap, and
+    what is kept for the synthesis is touched by the synthesis alone.
     """
 
     calls = Bundle("calls")

@@ -156,8 +156,8 @@ class Chance:
                 self._pay(move.subtask_id, move.amount.dollars)
 
     def _end_team(self, move: StartTeam) -> None:
-        """It hands up its report, whole or cut, or closes without one: then, unless it never
-        began, its whole slice counts.
+        """It hands up its report, whole or cut, or closes without one: then, unless it never began,
+        its whole slice counts.
         """
         draw = self.data.draw
         share = draw(st.sampled_from((Decimal(0), Decimal("0.5"), Decimal(1))))

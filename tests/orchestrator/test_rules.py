@@ -7,11 +7,12 @@ from decimal import Decimal
 from driving import BRIEFING, ROLES, Drive, model, subtask
 from orchestrator import policies
 from orchestrator.calls.replan import Change, Patch
-from orchestrator.contracts import Plan, Tier
-from orchestrator.events import Ask
+from orchestrator.contracts import Order, Plan, Tier
+from orchestrator.events import Ask, Started, Steered, Stop
 from orchestrator.rules import revision
+from orchestrator.rules.reducer import apply
 from orchestrator.views import reporting, running
-from outcomes import AMPLE, begun, end, in_flight, wait_until_cut
+from outcomes import AMPLE, begun, comes_back, end, in_flight, wait_until_cut
 
 LEAST = AMPLE.model_copy(update={"dollars": Decimal(0)})
 """Of which the smallest synthesis would be kept."""
@@ -267,6 +268,33 @@ def test_what_was_asked_is_frozen_for_a_replan_and_keeps_its_bill() -> None:
     end(run, "work-b-2")
     paid = sum(ask.amount.dollars for ask in run.asks["b"])
     assert run.finding("b").dollars == paid
+
+
+def test_what_came_back_for_a_subtask_that_a_person_ended_is_a_try_of_its_finding() -> None:
+    run = begun(subtask("a"), subtask("b"))
+    run.put(Steered(1, "cancel_subtask", Order(subtask_id="a", by="me")))
+    end(run, "work-a-1", "unsure")
+    assert run.finding("a").status == "cancelled"
+    assert [each.number for each in run.finding("a").tries] == [1]
+
+
+def test_what_a_person_ends_is_cut_while_the_run_is_paused() -> None:
+    run = begun(subtask("a"), subtask("b"))
+    run.put(Steered(1, "pause", Order(by="me")))
+    run.put(Steered(2, "cancel_subtask", Order(subtask_id="a", by="me")))
+    assert {key: flight.cut for key, flight in run.state.flights.items()} == {
+        "work-a-1": 1,
+        "work-b-1": 0,
+    }
+
+
+def test_what_no_replan_saves_any_more_is_said_to_lack_what_it_needs() -> None:
+    run = begun(subtask("a"), subtask("b", "a"), replans=1)
+    (ask,) = run.asks["a"]
+    state = apply(run.state, comes_back(ask, "refused", Decimal(1), None))
+    assert state.replanning.setbacks and state.work["b"].finding is None
+    finding = apply(state, Started(Stop("budget", "no money is left"))).work["b"].finding
+    assert finding is not None and finding.why == "needs a, which failed"
 
 
 def test_a_replan_may_change_a_subtask_once() -> None:

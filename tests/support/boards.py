@@ -1,6 +1,4 @@
-"""A run as its readers are shown it: rows and a view, with what a test does not care about filled
-in.
-"""
+"""A run as its readers are shown it: rows and a view, filled in where a test does not care."""
 
 from __future__ import annotations
 

@@ -167,9 +167,7 @@ class Desk:
 
 @dataclass
 class Handed:
-    """One workflow task, or what it was answered at once: what it handed over, and at which
-    time.
-    """
+    """One workflow task, or what it was answered at once: what it handed over, and when."""
 
     at: int
     jobs: list[WorkflowActivationJob]

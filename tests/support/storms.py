@@ -1,6 +1,5 @@
 """Storms in virtual time: calls of one tier, the gates of one or more workers, and an endpoint that
-refuses by chance, beyond a rate, or beyond a number in flight. Seeded, so the same storm comes
-again.
+refuses by chance, beyond a rate, or beyond a number in flight. Seeded, so the same one comes again.
 """
 
 from __future__ import annotations

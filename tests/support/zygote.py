@@ -17,7 +17,7 @@ from pathlib import Path
 
 
 def serve(path: str) -> None:
-    """Answer for ever; end this process to stop."""
+    """Answer forever; end this process to stop."""
     import cli.main
     import starter
 

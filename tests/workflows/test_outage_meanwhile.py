@@ -13,21 +13,24 @@ from bench.instruments.clients import outcome
 from conftest import Runs, seen
 from driving import BRIEFING, Drive
 from driving import subtask as subtask_of
+from orchestrator import policies
 from orchestrator.calls.reach import Reached
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import (
     Draft,
+    Order,
     Plan,
     Reply,
     RoleCard,
     Standstill,
     Unreached,
 )
-from orchestrator.events import Answered, Ask, TeamWaits, Trouble, Unanswered
+from orchestrator.events import Answered, Ask, Steered, TeamWaits, Trouble, Unanswered
 from orchestrator.rules import outages
+from orchestrator.rules.reducer import apply
 from orchestrator.view import Question
 from outage import goal, paid, tell, waits
-from outcomes import AMPLE, begun, end
+from outcomes import AMPLE, begun, end, in_flight
 from scripted import ADDRESS, Lost, found, lost, plans, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -170,7 +173,7 @@ def test_time_in_which_the_endpoint_was_there_is_no_outage() -> None:
     assert outages.seconds_left(run.state) == 590
 
 
-def test_an_endpoint_that_is_found_and_lost_for_ever_is_given_up_at_the_limit() -> None:
+def test_an_endpoint_that_is_found_and_lost_forever_is_given_up_at_the_limit() -> None:
     run = begun(subtask_of("t1"), outage_seconds=600)
     for number in range(1, 4):
         loses(run, f"work-t1-{number}")
@@ -179,6 +182,26 @@ def test_an_endpoint_that_is_found_and_lost_for_ever_is_given_up_at_the_limit() 
         finds(run, f"reach-{number}")
     loses(run, "work-t1-4")
     assert outages.seconds_left(run.state) == 1, "as short as a look can be"
+
+
+def test_an_endpoint_that_was_away_uses_up_no_try_of_a_call() -> None:
+    run = begun(subtask_of("t1"))
+    for number in range(1, policies.TRANSPORT_TRIES + 1):
+        loses(run, f"work-t1-{number}")
+        finds(run, f"reach-{number}")
+    end(run, f"work-t1-{policies.TRANSPORT_TRIES + 1}", "possibly_billed")
+    assert in_flight(run) == [f"work-t1-{policies.TRANSPORT_TRIES + 2}"]
+
+
+def test_what_a_person_ends_as_its_endpoint_is_lost_waits_for_none() -> None:
+    run = begun(subtask_of("t1"), subtask_of("t2"))
+    ask = next(each for each in run.in_flight if isinstance(each, Ask))
+    unreached = Unreached(address=ADDRESS, why="Connection refused")
+    ended = apply(run.state, Steered(1, "cancel_subtask", Order(subtask_id="t1")))
+    ended = apply(ended, Unanswered(ask, Trouble("unreachable", "refused", unreached=unreached)))
+    finding = ended.work["t1"].finding
+    assert finding is not None and finding.status == "cancelled"
+    assert ended.outage is None
 
 
 # ---------------------------------------------------------------- teams that wait

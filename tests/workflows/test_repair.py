@@ -281,9 +281,7 @@ async def test_a_failure_that_others_need_changes_the_plan_and_finished_findings
 async def test_a_patch_that_reuses_ids_touches_what_finished_or_repeats_is_refused_with_reasons(
     runs: Runs,
 ) -> None:
-    """D18: the key of the loop guard is role and instruction, so a legitimate retry never trips
-    it.
-    """
+    """D18: the loop guard looks for role and instruction, so no legitimate retry trips it."""
     fails = works("", status="failed", why="gone")
     again = subtask("t9", instruction="Find out  everything about PART t1 of the goal")
     bad = [

@@ -125,7 +125,7 @@ async def test_a_raw_history_with_another_store_names_the_blob_that_is_not_there
     assert re.search(r"cannot be replayed: blob [0-9a-f]{64} of the store", found.refused)
 
 
-# ---------------------------------------------------------------- what is no history of ours
+# ---------------------------------------------------------------- what is not a history of ours
 
 STARTED = {
     "eventId": "1",

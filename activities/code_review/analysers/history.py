@@ -18,7 +18,7 @@ FREQUENT = 10
 LONG_FILE = 300
 """Lines."""
 SOLE_SHARE = 0.9
-"""Of a file's commits by one author, from which on nobody else knows it."""
+"""One author's share of a file's commits from which on nobody else knows the file."""
 TEAM = 3
 """Authors of a repository, from which on sole ownership says something."""
 MOST = 10

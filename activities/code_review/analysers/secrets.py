@@ -17,8 +17,8 @@ from activities.code_review.lens import (
 )
 
 _SALT = secrets.token_hex(16)
-"""Of this process: equal values get equal marks within a review, and a mark is of no use to
-anybody who wants the value.
+"""Of this process: equal values get equal marks within a review, and a mark is of no use to anybody
+who wants the value.
 """
 
 GRADES = {

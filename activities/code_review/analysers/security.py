@@ -71,9 +71,7 @@ def parse(stdout: bytes) -> Parsed:
 
 
 def _is_test_s_assert(file: str, rule: str) -> bool:
-    """A test consists of asserts. Bandit only means those that guard a program and are gone under
-    `python -O`.
-    """
+    """A test is made of asserts. Bandit means those that guard a program until `python -O`."""
     path = PurePosixPath(file)
     return rule == ASSERT and (
         bool(TEST_FILE.fullmatch(path.name)) or path.parent.name in ("test", "tests")

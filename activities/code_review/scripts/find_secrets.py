@@ -25,7 +25,7 @@ from detect_secrets.plugins.keyword import DENYLIST, KeywordDetector
 from detect_secrets.settings import get_plugins, transient_settings
 from detect_secrets.util.code_snippet import get_code_snippet
 
-# Public addresses are no secrets; the others guess by the name of a variable, slowly, and what they
+# Public addresses are not secrets; the others guess by a name of a variable, slowly, and what they
 # find the keyword detector finds too.
 LEFT_OUT = {
     "IPPublicDetector", "IbmCloudIamDetector", "IbmCosHmacDetector", "SoftlayerDetector",
@@ -49,7 +49,7 @@ LONGEST_LINE = 5_000
 OF_A_KIND = 200
 """Secrets of one kind that are named in one file."""
 MOST_VALUES = 20_000
-"""Beyond which the redactor cannot know them all, and is told so."""
+"""Beyond this many values the redactor cannot know them all, and is told so."""
 OPTIONS = re2.Options()
 OPTIONS.log_errors = False
 

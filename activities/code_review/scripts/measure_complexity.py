@@ -1,8 +1,8 @@
 """Cyclomatic complexity and length of functions in many languages, by lizard.
 
 Reads from stdin, separated by NUL: the least complexity and the least length worth reporting, then
-absolute paths. Prints JSON. Runs isolated, as a program of its own, so it imports nothing of this
-project.
+absolute paths. Prints JSON. It runs isolated, as a program of its own, so it imports nothing of
+what is ours.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ SUPPRESSION = re.compile(r"lizard forgive|GENERATED CODE")
 OF_A_FILE = 200
 """Functions of one file that are named."""
 LETTERS = 100
-"""Of a name."""
+"""At most this many letters of a name are printed."""
 
 
 class Function(TypedDict):
@@ -72,9 +72,7 @@ def main() -> None:
 
 
 def plain(path: str) -> str:
-    """A name with the path's ending alone: lizard does not know a language by a name with line
-    ends.
-    """
+    """A name with the path's ending alone: lizard knows no language by a name with line ends."""
     return "source" + os.path.splitext(path)[1]
 
 

@@ -2,10 +2,9 @@
 anything any number of times.
 
 Runs the command in its arguments, after the kind of its output (`lines`: JSON lines of ruff;
-`document`: JSON of bandit), and prints
-`{"items": […], "errors": […], "beyond": [[file, rule, n]…]}`.
-Runs isolated, as a program of its own, so it imports nothing of this project: what is long, or
-nested, is met here and not in the process that serves every run.
+`document`: JSON of bandit), and prints `{"items": […], "errors": […], "beyond": [[file, rule,
+n]…]}`. Runs isolated, as a program of its own, so it imports nothing of this project: what is long,
+or nested, is met here and not in the process that serves every run.
 """
 
 import json
@@ -22,7 +21,7 @@ MOST = 4_000
 OF_A_RULE = 2_000
 """Items of one rule in one file."""
 LETTERS = 600
-"""Of a text of an item."""
+"""At most this many letters of a text are kept."""
 Item = dict[str, Any]
 
 

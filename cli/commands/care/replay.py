@@ -1,7 +1,6 @@
 """`replay`: run recorded histories against today's workflow code, strictly.
 
-Each in a process of its own: a history that is none can end Temporal's native part, or hold it for
-ever.
+Each in a process of its own: a file that is not a history can crash or hang Temporal's native part.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from deployment.settings import HOME
 from orchestrator.text import for_terminal
 
 SECONDS = 180.0
-"""For one history: some hundred times what an ordinary run's takes."""
+"""How long one history may take: some hundred times what an ordinary run's takes."""
 
 
 def command(

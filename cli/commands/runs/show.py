@@ -26,9 +26,7 @@ def command(
     full: Full = False,
     embedded: Embedded = False,
 ) -> int:
-    """Print the report of a finished run, or the board of a running one; with a subtask, what that
-    one found.
-    """
+    """Print the report of a finished run or the board of a running one, or what a subtask found."""
     if subtask and out is not None:
         raise Exit("--out writes the report of a run; leave out the subtask, or --out")
     path = check_out(out)

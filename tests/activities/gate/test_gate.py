@@ -63,7 +63,7 @@ histories = st.lists(st.tuples(st.floats(0, 400), st.none() | refusals), max_siz
 
 
 def after(history: list[tuple[float, Throttled | None]]) -> tuple[Flow, float]:
-    """Where these events, each so many seconds after the one before, lead; and when that is."""
+    """Where these events, each this many seconds after the one before, lead; and when that is."""
     flow, now = Flow(), 1_000.0
     for wait, event in history:
         now += wait
