@@ -28,7 +28,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.errors import BadGoal, BlobLost, CapTooSmall
 from orchestrator.money import keeping
-from orchestrator.rules import validity
+from orchestrator.plans import validity
 
 if TYPE_CHECKING:
     # Only named in annotations: workflows import this module for its signature.

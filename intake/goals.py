@@ -27,7 +27,7 @@ from orchestrator.contracts import (
     Plan,
 )
 from orchestrator.mistakes import as_rest
-from orchestrator.rules import validity
+from orchestrator.plans import validity
 from orchestrator.text import says_something
 
 AUTO = Approval()

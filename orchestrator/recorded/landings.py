@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from temporalio.exceptions import ActivityError, ChildWorkflowError
 
+from orchestrator.calls import KINDS
 from orchestrator.contracts import Briefing, Draft, Reply, Report
 from orchestrator.events import (
     Answered,
@@ -33,6 +34,19 @@ from orchestrator.recorded.troubles import (
 from orchestrator.rules.state import Flight
 
 Result = Briefing | Reply[Any] | Report
+
+
+def result_of(flight: Flight) -> Any:
+    """The type of what a flight comes back with."""
+    match flight.move:
+        case Prepare():
+            return Briefing
+        case UseTool():
+            return Reply[Draft]
+        case Ask(call=call):
+            return KINDS[call.kind].reply
+        case StartTeam():
+            return Report
 
 
 def returned(flight: Flight, result: Result) -> Event:

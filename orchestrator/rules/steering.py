@@ -17,7 +17,8 @@ from orchestrator.events import Steered, Stop
 from orchestrator.money import keeping
 from orchestrator.money.ledger import Amount, DoesNotFit
 from orchestrator.money.preview import predict
-from orchestrator.rules import graph, planning, validity
+from orchestrator.plans import validity
+from orchestrator.rules import graph, planning
 from orchestrator.rules.repair import answered_by_person
 from orchestrator.rules.settling import settle, skip, update
 from orchestrator.rules.state import Progress, State

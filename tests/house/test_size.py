@@ -14,11 +14,8 @@ MODULE_LINES, FUNCTION_LINES, FOLDER_MODULES = 300, 40, 20
 LONGER_MODULES = {
     "cli/commands/reset.py",
     "orchestrator/events.py",
-    "orchestrator/money/preview.py",
-    "orchestrator/recorded/history.py",
     "orchestrator/rules/reducer.py",
     "orchestrator/rules/state.py",
-    "orchestrator/views/reporting.py",
     "workflows/supervisor.py",
 }
 LONGER_FUNCTIONS = {

@@ -33,7 +33,7 @@ from orchestrator.events import (
     Unanswered,
     UseTool,
 )
-from orchestrator.rules import revision
+from orchestrator.plans import revision
 from orchestrator.views import reporting, running
 from outcomes import AMPLE, DRAFTS, PLANNED, PROBLEMS, TROUBLES, WORK_OUTCOMES, comes_back, value_of
 

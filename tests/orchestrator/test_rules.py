@@ -9,7 +9,7 @@ from orchestrator import policies
 from orchestrator.calls.replan import Change, Patch
 from orchestrator.contracts import Order, Plan, Tier
 from orchestrator.events import Ask, Started, Steered, Stop
-from orchestrator.rules import revision
+from orchestrator.plans import revision
 from orchestrator.rules.reducer import apply
 from orchestrator.views import reporting, running
 from outcomes import AMPLE, begun, comes_back, end, in_flight, wait_until_cut
