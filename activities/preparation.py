@@ -50,7 +50,7 @@ class Preparation:
     catalogue: Catalogue
     store: Store
     pricing: Pricing
-    tools: tuple[str, ...]
+    lenses: tuple[str, ...]
     take_snapshot: TakeSnapshot
     allowed_roots: Callable[[], Roots]
     capabilities: Callable[[], Awaitable[Capabilities]]
@@ -143,7 +143,7 @@ class Preparation:
         """The roles this run may use, and why the others cannot be served."""
         served, missing = [], {}
         for card in self.catalogue.roles_for(goal.playbook):
-            absent = [tool for tool in card.tools if tool not in self.tools]
+            absent = [lens for lens in card.tools if lens not in self.lenses]
             if card.tier != "none" and not goal.use_models:
                 missing[card.name] = "needs a model, and this run uses none"
             elif absent:

@@ -81,8 +81,8 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class UseTool:
-    """Schedule the tool of a role without a model."""
+class Examine:
+    """Schedule the lens of a role without a model."""
 
     subtask_id: str
     number: int
@@ -90,7 +90,7 @@ class UseTool:
 
     @property
     def purpose(self) -> str:
-        return f"use_tool-{self.subtask_id}"
+        return f"examine-{self.subtask_id}"
 
     @property
     def id(self) -> str:
@@ -157,7 +157,7 @@ class TellAbove:
     word: Standstill
 
 
-Flying = Prepare | Ask | UseTool | StartTeam
+Flying = Prepare | Ask | Examine | StartTeam
 """What is in flight until it returns."""
 Move = Flying | AskPerson | AskRaise | Stop | Cut | TellAbove
 
@@ -235,10 +235,10 @@ class Unanswered:
 
 
 @dataclass(frozen=True)
-class ToolEnded:
-    """A tool returned a draft, or failed with a reason."""
+class Examined:
+    """A lens handed in a draft, or failed and said why."""
 
-    move: UseTool
+    move: Examine
     draft: Draft
     at: datetime | None = None
 
@@ -349,7 +349,7 @@ Event = (
     | Started
     | Answered
     | Unanswered
-    | ToolEnded
+    | Examined
     | TeamEnded
     | Steered
     | NobodyCame

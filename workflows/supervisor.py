@@ -29,8 +29,8 @@ from temporalio.workflow import (
 )
 
 from activities.agents import Agents
+from activities.examine import Lenses
 from activities.preparation import Preparation
-from activities.use_tool import Tools
 from orchestrator import policies
 from orchestrator.calls import KINDS
 from orchestrator.contracts import Call, Draft, Goal, Order, Reply, Report, Standstill
@@ -39,6 +39,7 @@ from orchestrator.events import (
     Ask,
     Cut,
     Event,
+    Examine,
     Move,
     Prepare,
     Started,
@@ -46,7 +47,6 @@ from orchestrator.events import (
     Steered,
     Stop,
     TellAbove,
-    UseTool,
     cancel_asked,
 )
 from orchestrator.recorded import landings
@@ -56,7 +56,7 @@ from orchestrator.rules.state import Flight, first_state
 from orchestrator.rules.timers import Timer, moment, timers
 from orchestrator.view import RunView
 from orchestrator.views import listing, reporting, running
-from orchestrator.views.board import board, call_summary, tool_summary
+from orchestrator.views.board import board, call_summary, lens_summary
 
 ACTIVITIES = {name: getattr(Agents, name) for name in KINDS}
 """The activity of each kind of call."""
@@ -176,7 +176,7 @@ class SupervisorWorkflow:
     def _carry_out(self, move: Move) -> None:
         self._apply(Started(move))
         match move:
-            case Prepare() | Ask() | UseTool() | StartTeam():
+            case Prepare() | Ask() | Examine() | StartTeam():
                 self._spawn(move.id, self._fly(self._state.flights[move.id]))
             case Cut():
                 for flight_id in move.ids:
@@ -230,8 +230,8 @@ class SupervisorWorkflow:
                 )
             case Ask() as move:
                 return await self.ask(move, flight)
-            case UseTool() as move:
-                return await self._use_tool(move, flight)
+            case Examine() as move:
+                return await self._examine(move, flight)
             case StartTeam() as move:
                 return await self._run_team(move)
 
@@ -249,12 +249,12 @@ class SupervisorWorkflow:
             **flight.timeouts,
         )
 
-    async def _use_tool(self, move: UseTool, flight: Flight) -> Reply[Draft]:
+    async def _examine(self, move: Examine, flight: Flight) -> Reply[Draft]:
         return await workflow.execute_activity_method(
-            Tools.use_tool,
+            Lenses.examine,
             move.material,
             activity_id=move.id,
-            summary=tool_summary(move.material.subtask),
+            summary=lens_summary(move.material.subtask),
             **flight.timeouts,
         )
 

@@ -110,7 +110,7 @@ def _work(state: State) -> Iterator[PreviewRow]:
 def _priced(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
     subtask = progress.subtask
     if progress.tier == "none":
-        return row.model_copy(update={"seconds": policies.TOOL_SECONDS})
+        return row.model_copy(update={"seconds": policies.LENS_SECONDS})
     if state.brief.role(subtask.role).team:
         return _team(state, progress, row)
     ask = work_call(state, progress)

@@ -14,14 +14,14 @@ from orchestrator.events import (
     Answered,
     Ask,
     Event,
+    Examine,
+    Examined,
     NotPrepared,
     Prepare,
     Prepared,
     StartTeam,
     TeamEnded,
-    ToolEnded,
     Unanswered,
-    UseTool,
 )
 from orchestrator.recorded.troubles import (
     ended_at,
@@ -41,7 +41,7 @@ def result_of(flight: Flight) -> Any:
     match flight.move:
         case Prepare():
             return Briefing
-        case UseTool():
+        case Examine():
             return Reply[Draft]
         case Ask(call=call):
             return KINDS[call.kind].reply
@@ -56,10 +56,10 @@ def returned(flight: Flight, result: Result) -> Event:
             return Prepared(cast(Briefing, result))
         case Ask() as move:
             return Answered(move, cast(Reply[Any], result))
-        case UseTool() as move:
+        case Examine() as move:
             reply = cast(Reply[Draft], result)
             at = reply.span.ended if reply.span else None
-            return ToolEnded(move, reply.value or Draft(status="failed"), at)
+            return Examined(move, reply.value or Draft(status="failed"), at)
         case StartTeam() as move:
             return TeamEnded(move, cast(Report, result))
 
@@ -75,8 +75,8 @@ def failed(flight: Flight, error: ActivityError | ChildWorkflowError) -> Event:
         told = trouble(error, flight.started, flight.options, flight.cut_at)
         return Unanswered(flight.move, told)
     at = ended_at(error, flight.started, flight.options)
-    if isinstance(flight.move, UseTool):
-        return ToolEnded(flight.move, Draft(status="failed", why=words(error)), at)
+    if isinstance(flight.move, Examine):
+        return Examined(flight.move, Draft(status="failed", why=words(error)), at)
     return NotPrepared(words(error), unprepared(error), at)
 
 

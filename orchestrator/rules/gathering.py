@@ -55,7 +55,7 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
         subtask=subtask,
         inputs=tuple(pinned for pinned in state.brief.inputs if pinned.name in subtask.inputs),
         dependencies=tuple(finding for finding in findings if finding is not None),
-        tool=role.tools[0] if role.tier == "none" else "",
+        lens=role.tools[0] if role.tier == "none" else "",
         timeout_seconds=state.goal.limits.subtask_timeout_seconds,
         number=len(progress.tries) + 1,
         why=progress.why,

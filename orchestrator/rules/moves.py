@@ -15,11 +15,11 @@ from orchestrator.events import (
     AskPerson,
     AskRaise,
     Cut,
+    Examine,
     Move,
     Prepare,
     Started,
     Stop,
-    UseTool,
 )
 from orchestrator.money import keeping
 from orchestrator.rules import finishing, graph, outages, teams
@@ -188,7 +188,7 @@ def _start(state: State, progress: Progress) -> Move | None:
     role = state.brief.role(subtask.role)
     if progress.tier == "none":
         wanted = material.for_work(state, progress)
-        return UseTool(subtask.id, state.next_number(f"use_tool-{subtask.id}"), wanted)
+        return Examine(subtask.id, state.next_number(f"examine-{subtask.id}"), wanted)
     if state.out_of_reach:
         return None
     if role.team and progress.stage == "work":

@@ -42,6 +42,8 @@ from orchestrator.events import (
     CancelAsked,
     Cut,
     Event,
+    Examine,
+    Examined,
     Flying,
     Move,
     NobodyCame,
@@ -56,10 +58,8 @@ from orchestrator.events import (
     TeamEnded,
     TeamWaits,
     TellAbove,
-    ToolEnded,
     Trouble,
     Unanswered,
-    UseTool,
     WasReset,
 )
 from orchestrator.money import keeping
@@ -99,7 +99,7 @@ def apply(state: State, event: Event) -> State:
         case (
             Answered(move=Ask(id=key))
             | Unanswered(move=Ask(id=key))
-            | ToolEnded(move=UseTool(id=key))
+            | Examined(move=Examine(id=key))
             | TeamEnded(move=StartTeam(id=key))
         ) if key not in state.flights:
             # It was abandoned: its reservation has been counted as spent.
@@ -115,8 +115,8 @@ def apply(state: State, event: Event) -> State:
             state = _answered(state, event, now)
         case Unanswered():
             state = _unanswered(state, event.move, event.trouble, now)
-        case ToolEnded():
-            state = _tool_ended(state, event.move, event.draft, now)
+        case Examined():
+            state = _examined(state, event.move, event.draft, now)
         case TeamEnded():
             state = teams.ended(landed(state, event.move.id), event, now)
         case Steered():
@@ -187,7 +187,7 @@ def _prepared(state: State, event: Prepared) -> State:
 
 def _started(state: State, move: Move, now: datetime) -> State:
     match move:
-        case Prepare() | UseTool():
+        case Prepare() | Examine():
             return _took_off(state, move, now)
         case Ask():
             state = _took_off(_reserved(state, move, now), move, now)
@@ -301,7 +301,7 @@ def _as(kind: type[Expected], value: Contract | None) -> Expected | None:
     return value if isinstance(value, kind) else None
 
 
-def _tool_ended(state: State, move: UseTool, draft: Draft, now: datetime) -> State:
+def _examined(state: State, move: Examine, draft: Draft, now: datetime) -> State:
     cut = state.flights[move.id].cut
     state = landed(state, move.id)
     state = update(state, move.subtask_id, lambda each: replace(each, last=draft))
@@ -387,8 +387,8 @@ def _abandoned(state: State, ids: tuple[str, ...], now: datetime) -> State:
             case StartTeam():
                 lost = TeamEnded(flight.move, None, why)
                 state = teams.ended(landed(state, flight.move.id), lost, now)
-            case UseTool():
-                state = _tool_ended(state, flight.move, Draft(status="failed", why=why), now)
+            case Examine():
+                state = _examined(state, flight.move, Draft(status="failed", why=why), now)
             case Prepare():
                 state = landed(state, PREPARE)
     return state

@@ -15,7 +15,7 @@ def work_call(state: State, progress: Progress) -> Ask:
     next cheaper tier, unless the role's is fixed; at last with less room. The cheapest of these
     where none can be paid.
     """
-    assert progress.tier != "none", "work without a model is a tool's"
+    assert progress.tier != "none", "work without a model is a lens's"
     fixed = state.brief.role(progress.subtask.role).fixed_tier
     offered = [progress.tier] if fixed else [*tiers(state.brief, progress.tier)]
     for tier in offered:

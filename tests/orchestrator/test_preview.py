@@ -21,7 +21,7 @@ from orchestrator.contracts import (
     Subtask,
     Tier,
 )
-from orchestrator.events import Ask, Prepare, Prepared, Started, ToolEnded
+from orchestrator.events import Ask, Examined, Prepare, Prepared, Started
 from orchestrator.money import keeping
 from orchestrator.rules import teams
 from orchestrator.rules.moves import next_moves
@@ -206,7 +206,7 @@ def play(drive: Drive) -> State:
             value = value_of(move, "complete", drive.plan or ONE)
             drive.put(comes_back(move, "complete", Decimal("0.1"), value))
         else:
-            drive.put(ToolEnded(move, draft(move.id)))
+            drive.put(Examined(move, draft(move.id)))
     return drive.state
 
 

@@ -208,7 +208,7 @@ def test_the_grace_of_what_was_cut_does_not_end_the_synthesis_that_follows() -> 
 def test_a_tool_that_fails_by_itself_after_the_work_was_stopped_has_failed() -> None:
     run = begun(subtask("a"), subtask("b", role="scanner"))
     end(run, "work-a-1", "stopping")
-    end(run, "use_tool-b-1", "failed")
+    end(run, "examine-b-1", "failed")
     assert run.finding("b").status == "failed"
 
 
