@@ -9,23 +9,29 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = ("activities", "bench", "cli", "deployment", "orchestrator", "simulator", "workflows")
+CODE = (
+    "activities",
+    "bench",
+    "cli",
+    "deployment",
+    "intake",
+    "orchestrator",
+    "simulator",
+    "workflows",
+)
 MODULE_LINES, FUNCTION_LINES, FOLDER_MODULES = 300, 40, 20
 LONGER_MODULES = {
-    "cli/commands/reset.py",
     "orchestrator/events.py",
     "orchestrator/rules/reducer.py",
     "orchestrator/rules/state.py",
     "workflows/supervisor.py",
 }
 LONGER_FUNCTIONS = {
-    "cli/commands/run.py: command",
-    "cli/goal.py: goal_of",
-    "cli/launch.py: launch",
+    "cli/commands/runs/run.py: command",
     "orchestrator/rules/calls.py: paid_call",
     "orchestrator/rules/reducer.py: apply",
 }
-FULLER_FOLDERS = {"cli/commands"}
+FULLER_FOLDERS: set[str] = set()
 """What is longer than it should be. A name goes as soon as it is short enough; none comes."""
 
 
