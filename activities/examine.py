@@ -25,8 +25,8 @@ class Lenses:
 
     @activity.defn
     async def examine(self, material: WorkMaterial) -> Reply[Draft]:
-        """Look at a subtask's inputs through one lens. What it found is recorded: it is not looked for
-        again when only the completion was lost. LensFailed when the lens cannot do its work.
+        """Look at a subtask's inputs through one lens. What it found is recorded, and not looked
+        for again when only the completion was lost. LensFailed when the lens cannot do its work.
         """
         lens = self.lenses.get(material.lens)
         if lens is None:

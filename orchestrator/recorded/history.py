@@ -19,13 +19,15 @@ from temporalio.converter import DataConverter
 from temporalio.exceptions import CancelledError
 
 from orchestrator.contracts import Goal, Order, Report
-from orchestrator.events import Event, Started, StartTeam, Steered, cancel_asked
+from orchestrator.events import Event, Started, Steered, cancel_asked
+from orchestrator.moves import StartTeam
 from orchestrator.recorded import landings
 from orchestrator.recorded.payloads import Payloads, Unreadable, activity_error, child_error
 from orchestrator.recorded.signals import SIGNALS, heard
 from orchestrator.recorded.troubles import report_in
-from orchestrator.rules import moves, reducer
-from orchestrator.rules.state import Flight, State, first_state
+from orchestrator.rules import next_moves, reducer
+from orchestrator.rules.parts import Flight
+from orchestrator.rules.state import State, first_state
 from orchestrator.rules.timers import EPOCH, Timer, moment, timers
 
 TASK_SCHEDULED = EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED
@@ -146,7 +148,7 @@ class Fold:
 
     def _go_on(self) -> None:
         assert self._state is not None
-        for move in moves.next_moves(self._state):
+        for move in next_moves.next_moves(self._state):
             self._apply(Started(move))
 
     # ------------------------------------------------------------ what was scheduled

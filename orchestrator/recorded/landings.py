@@ -12,17 +12,14 @@ from orchestrator.calls import KINDS
 from orchestrator.contracts import Briefing, Draft, Reply, Report
 from orchestrator.events import (
     Answered,
-    Ask,
     Event,
-    Examine,
     Examined,
     NotPrepared,
-    Prepare,
     Prepared,
-    StartTeam,
     TeamEnded,
     Unanswered,
 )
+from orchestrator.moves import Ask, Examine, Prepare, StartTeam
 from orchestrator.recorded.troubles import (
     ended_at,
     report_in,
@@ -31,7 +28,7 @@ from orchestrator.recorded.troubles import (
     unprepared,
     words,
 )
-from orchestrator.rules.state import Flight
+from orchestrator.rules.parts import Flight
 
 Result = Briefing | Reply[Any] | Report
 

@@ -14,7 +14,7 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ActivityError, CancelledError, ChildWorkflowError
 
-from orchestrator.rules.state import Flight
+from orchestrator.rules.parts import Flight
 
 
 class Unreadable(Exception):

@@ -22,9 +22,9 @@ from driving import subtask as subtask_of
 from orchestrator.calls import MODEL_KINDS
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import LONGEST_CALL_SECONDS, Call, Goal, Limits
-from orchestrator.events import Ask, Examine, Flying, Prepare
 from orchestrator.money.ledger import Amount
-from orchestrator.rules.schedule import options_of
+from orchestrator.moves import Ask, Examine, Flying, Prepare
+from orchestrator.rules.calling.schedule import options_of
 from orchestrator.rules.state import State
 
 

@@ -21,10 +21,11 @@ from orchestrator.contracts import (
     Subtask,
     Tier,
 )
-from orchestrator.events import Ask, Examined, Prepare, Prepared, Started
+from orchestrator.events import Examined, Prepared, Started
 from orchestrator.money import keeping
+from orchestrator.moves import Ask, Prepare
 from orchestrator.rules import teams
-from orchestrator.rules.moves import next_moves
+from orchestrator.rules.next_moves import next_moves
 from orchestrator.rules.reducer import apply
 from orchestrator.rules.state import State, first_state
 from orchestrator.view import Preview

@@ -24,15 +24,8 @@ from orchestrator.contracts import (
     Tier,
     dollars,
 )
-from orchestrator.events import (
-    Answered,
-    Ask,
-    Examine,
-    Examined,
-    StartTeam,
-    TeamEnded,
-    Unanswered,
-)
+from orchestrator.events import Answered, Examined, TeamEnded, Unanswered
+from orchestrator.moves import Ask, Examine, StartTeam
 from orchestrator.plans import revision
 from orchestrator.views import reporting, running
 from outcomes import AMPLE, DRAFTS, PLANNED, PROBLEMS, TROUBLES, WORK_OUTCOMES, comes_back, value_of

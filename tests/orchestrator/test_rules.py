@@ -8,7 +8,8 @@ from driving import BRIEFING, ROLES, Drive, model, subtask
 from orchestrator import policies
 from orchestrator.calls.replan import Change, Patch
 from orchestrator.contracts import Order, Plan, Tier
-from orchestrator.events import Ask, Started, Steered, Stop
+from orchestrator.events import Started, Steered
+from orchestrator.moves import Ask, Stop
 from orchestrator.plans import revision
 from orchestrator.rules.reducer import apply
 from orchestrator.views import reporting, running

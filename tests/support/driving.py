@@ -29,32 +29,35 @@ from orchestrator.contracts import (
 from orchestrator.events import (
     Abandoned,
     Answered,
-    Ask,
-    AskPerson,
-    AskRaise,
     CancelAsked,
-    Cut,
     Event,
-    Examine,
     Examined,
-    Flying,
-    Move,
     NobodyCame,
-    Prepare,
     Prepared,
     Started,
-    StartTeam,
     Steered,
-    Stop,
     TeamEnded,
     Unanswered,
 )
 from orchestrator.money.ledger import Amount
-from orchestrator.rules import gathering as material
+from orchestrator.moves import (
+    Ask,
+    AskPerson,
+    AskRaise,
+    Cut,
+    Examine,
+    Flying,
+    Move,
+    Prepare,
+    StartTeam,
+    Stop,
+)
 from orchestrator.rules import graph, steering
-from orchestrator.rules.moves import next_moves
+from orchestrator.rules.calling import gathering as material
+from orchestrator.rules.handed_on import passes_on
+from orchestrator.rules.next_moves import next_moves
 from orchestrator.rules.reducer import apply
-from orchestrator.rules.state import State, first_state, passes_on
+from orchestrator.rules.state import State, first_state
 from orchestrator.rules.timers import timers
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -23,7 +23,8 @@ from orchestrator.contracts import (
     Synthesis,
     Usage,
 )
-from orchestrator.events import Answered, Ask, Examine, Examined, Trouble, Unanswered
+from orchestrator.events import Answered, Examined, Trouble, Unanswered
+from orchestrator.moves import Ask, Examine
 
 
 def draft(flight_id: str, **fields: Any) -> Draft:

@@ -44,8 +44,9 @@ from orchestrator.errors import (
     OverReservation,
     PossiblyBilled,
 )
-from orchestrator.events import Answered, Ask
+from orchestrator.events import Answered
 from orchestrator.money.ledger import Amount
+from orchestrator.moves import Ask
 from orchestrator.rules.timers import moment
 from orchestrator.search import DOLLARS, STATUS
 from outcomes import DRAFTS, comes_back, value_of

@@ -7,7 +7,7 @@ from orchestrator.calls import KINDS
 from orchestrator.calls.reach import REACH
 from orchestrator.calls.work import WORK
 from orchestrator.contracts import LONGEST_CALL_SECONDS, Call
-from orchestrator.events import Ask, Examine, Flying, Prepare, StartTeam
+from orchestrator.moves import Ask, Examine, Flying, Prepare, StartTeam
 from orchestrator.policies import EXAMINE, PREPARE, Options
 from orchestrator.rules import outages
 from orchestrator.rules.state import State

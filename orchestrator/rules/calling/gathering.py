@@ -14,8 +14,10 @@ from orchestrator.calls.review import ReviewMaterial
 from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Contract, Finding, Problem
-from orchestrator.rules import context, verifying
-from orchestrator.rules.state import Progress, State, passes_on
+from orchestrator.rules.answering import context, verifying
+from orchestrator.rules.handed_on import passes_on
+from orchestrator.rules.parts import Progress
+from orchestrator.rules.state import State
 
 DIGEST_WORDS = 400
 LEAST_SHARE = 4

@@ -19,10 +19,11 @@ from orchestrator.contracts import (
     RoleTier,
     Tier,
 )
-from orchestrator.events import Ask
 from orchestrator.money.ledger import Amount
 from orchestrator.money.pricing import worst
-from orchestrator.rules.state import Progress, State
+from orchestrator.moves import Ask
+from orchestrator.rules.parts import Progress
+from orchestrator.rules.state import State
 
 CHEAPER: Mapping[RoleTier, Tier] = {"opus": "sonnet", "sonnet": "haiku"}
 
@@ -89,21 +90,16 @@ def paid_call(
 ) -> Ask:
     """A call and its reservation. `tier` None: the one that the policy of its kind names.
 
-    A call whose last answer was cut off gets twice the room, if that can be paid. With `smaller`,
-    one whose whole room cannot be paid gets less.
+    One whose last answer was cut off gets twice the room, if that can be paid. With `smaller`, one
+    whose whole room cannot be paid gets less.
     """
     policy = kind.policy
     model = state.brief.model(tier or policy.tier)
+    subtask_id = progress.subtask.id if progress else ""
     tokens = input_tokens(kind, material) + (role.prompt_bytes if role else 0)
     tokens = max(tokens, state.needed.get(f"{purpose}/{model.tier}", 0))
-    subject = f"{kind.name}-{progress.subtask.id}" if progress else purpose
-    cut_off = subject in state.roomier
-    most = [2 * policy.max_output] if cut_off else []
-    # What was cut off is not asked for again with as little, while a cheaper model has the room.
-    small = smaller and not (cut_off and model.tier in CHEAPER)
-    most += rooms(policy.max_output) if small else (policy.max_output,)
-    max_output, amount = policy.max_output, Amount()
-    for max_output in most:
+    cut_off = (f"{kind.name}-{subtask_id}" if progress else purpose) in state.roomier
+    for max_output in _offered(kind, model, cut_off=cut_off, smaller=smaller):
         amount = reservation(model, tokens, max_output)
         if state.ledger.fits(amount, keep=keep):
             break
@@ -111,7 +107,7 @@ def paid_call(
         kind=kind.name,
         purpose=purpose,
         number=state.next_number(purpose),
-        subtask_id=progress.subtask.id if progress else "",
+        subtask_id=subtask_id,
         mending=getattr(material, "broken", None) is not None,
         tier=model.tier,
         model=model,
@@ -124,6 +120,18 @@ def paid_call(
         run=state.first_run_id,
     )
     return Ask(call, material, amount, keep)
+
+
+def _offered(kind: AnyKind, model: ModelCard, *, cut_off: bool, smaller: bool) -> Iterator[int]:
+    """Rooms for the answer, the most first."""
+    most = kind.policy.max_output
+    if cut_off:
+        yield 2 * most
+    # What was cut off is not asked for again with as little, while a cheaper model has the room.
+    if smaller and not (cut_off and model.tier in CHEAPER):
+        yield from rooms(most)
+    else:
+        yield most
 
 
 def reservation(model: ModelCard, tokens: int, max_output: int) -> Amount:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from orchestrator.calls.work import WORK
 from orchestrator.contracts import Tier
-from orchestrator.events import Ask
-from orchestrator.rules import gathering as material
-from orchestrator.rules.reserving import paid_call, tiers
-from orchestrator.rules.state import Progress, State
+from orchestrator.moves import Ask
+from orchestrator.rules.calling import gathering as material
+from orchestrator.rules.calling.reserving import paid_call, tiers
+from orchestrator.rules.parts import Progress
+from orchestrator.rules.state import State
 
 
 def work_call(state: State, progress: Progress) -> Ask:
