@@ -50,9 +50,7 @@ class Commit(Contract):
 
 
 class Manifest(Contract):
-    """What a snapshot holds. Without a base the whole tree is in scope, otherwise what differs
-    from it.
-    """
+    """What a snapshot holds: in scope is what differs from the base, without one the whole tree."""
 
     archive: str
     """Digest of the tar archive with the files."""
