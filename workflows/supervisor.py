@@ -236,9 +236,7 @@ class SupervisorWorkflow:
                 return await self._run_team(move)
 
     async def ask(self, move: Ask, flight: Flight) -> Reply[Any]:
-        """The only place that schedules a model activity; the reducer has reserved its worst
-        case.
-        """
+        """The only place that schedules a model activity; its worst case is reserved before."""
         call = move.call
         return await workflow.execute_activity_method(
             ACTIVITIES[call.kind],

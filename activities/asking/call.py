@@ -109,8 +109,8 @@ class Asking:
         return reply.model_copy(update={"bill": bill})
 
     async def _fly(self, trip: Trip) -> str:
-        """The answer, as recorded. Whatever nobody thought of ends here: what may have been paid
-        is never sent again, and what cannot be sent is not tried for an hour.
+        """The answer, as recorded. Whatever nobody thought of ends here: what may have been paid is
+        never sent again, and what cannot be sent is not tried for an hour.
         """
         try:
             found = await self._journalled(trip)

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 SPACING = 0.01
 """Seconds between two calls of a tier that leave this process, at least."""
 FIRST_SPACING = 0.02
-"""The same for the first calls after a pause: the first refusal comes back before a wide fan-out
-has left.
-"""
+"""The same for the first calls after a pause: the first refusal is back before many have left."""
 FIRST_CALLS = 20
 BUSY_SECONDS = 5.0
 """A pause is: fewer calls than that in so many seconds."""

@@ -50,9 +50,7 @@ class Commit(Contract):
 
 
 class Manifest(Contract):
-    """What a snapshot holds. Without a base the whole tree is in scope, otherwise what differs
-    from it.
-    """
+    """What a snapshot holds. In scope is the whole tree, or with a base what differs from it."""
 
     archive: str
     """Digest of the tar archive with the files."""

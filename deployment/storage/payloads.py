@@ -37,8 +37,8 @@ class PayloadLost(Exception):
     """A stored payload cannot be had: what the SDK is told instead of `BlobLost`.
 
     An `ApplicationError` that is raised while a workflow task is decoded would close the run, for
-    good, or blame its code. This one fails the task, which is tried again: the run goes on when
-    the blob is back. Around an activity's arguments, `temporal.py` turns it into `lost` again.
+    good, or blame its code. This one fails the task, which is tried again: the run goes on when the
+    blob is back. Around an activity's arguments, `temporal.py` turns it into `lost` again.
     """
 
     def __init__(self, lost: BlobLost) -> None:
@@ -72,9 +72,7 @@ class StoreDriver(StorageDriver):
 
 
 def external_storage(store: DirectoryStore) -> ExternalStorage:
-    """What keeps big payloads out of history: from 16 KiB for activities, from 256 KiB for
-    workflows.
-    """
+    """Keeps big payloads out of history: from 16 KiB for activities, from 256 KiB for workflows."""
     driver = StoreDriver(store)
 
     def select(_context: StorageDriverSelectContext, payload: Payload) -> StorageDriver | None:
