@@ -91,9 +91,7 @@ class Agents:
 
     @activity.defn
     async def review(self, call: Call, material: ReviewMaterial) -> Reply[Review]:
-        """Whether a draft meets the criteria that no check covers; by another role than the
-        author.
-        """
+        """Whether a draft meets the criteria that no check covers; asked of another role."""
         return await self._ask(call, material, REVIEW)
 
     @activity.defn

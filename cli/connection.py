@@ -63,9 +63,7 @@ def with_connection(
 
 @asynccontextmanager
 async def connected(settings: Settings, *, embedded: bool) -> AsyncIterator[Connection]:
-    """A connection for the length of a command. Raises Unreachable, EmbeddedError,
-    BadSettings, Exit.
-    """
+    """A connection for one command. Raises Unreachable, EmbeddedError, BadSettings, Exit."""
     target = None if embedded else own_target(settings)
     opening = _own(settings, target) if target else _embedded(settings)
     async with opening as connection:
@@ -147,9 +145,7 @@ def own_target(settings: Settings) -> Target | None:
 
 
 def configured_target(settings: Settings) -> Target:
-    """The server that Temporal's variables or profile name. BadSettings if they do not fit
-    together.
-    """
+    """The server that Temporal's variables or profile name. BadSettings if they contradict."""
     return own_server.configured_target(settings, OTHERWISE)
 
 

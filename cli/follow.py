@@ -77,9 +77,7 @@ class Lines:
 
 @contextmanager
 def display() -> Iterator[Display]:
-    """A live board in a terminal, which stays on screen in its last state; plain lines
-    elsewhere.
-    """
+    """A live board in a terminal, which stays in its last state; plain lines elsewhere."""
     if not ERR.is_terminal:
         yield Lines()
         return

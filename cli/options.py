@@ -23,9 +23,7 @@ def _typed(context: typer.Context, parameter: typer.CallbackParam) -> bool:
 
 
 def _not_empty(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
-    """What was typed; Exit for nothing, as an unset variable of a script gives: it would count as
-    left out.
-    """
+    """What was typed; Exit for nothing, as an unset variable gives: it would count as left out."""
     if _typed(context, parameter) and not value:
         raise Exit(f"--{parameter.name} is empty; name one, or leave the option out")
     return value

@@ -83,7 +83,9 @@ _BelowHome = Annotated[Path, AfterValidator(_below_home)]
 
 
 class Settings(BaseSettings):
-    """Each field is one variable: `HOLDFAST_` + its name, unless the description names another."""
+    """Each field is one variable: `HOLDFAST_` + its name, or its alias. Its description, and its
+    example or else its default, are printed into `.env.example`.
+    """
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
@@ -98,7 +100,8 @@ class Settings(BaseSettings):
     )
     store_url: str = Field(
         "", validation_alias=AliasChoices("STORE_URL", "store_url"),
-        description="STORE_URL: where payloads above 16 KiB live when the server is your own, as file:///PATH.",
+        description="Where payloads above 16 KiB live when the server is your own, one for all.",
+        examples=["file:///srv/holdfast/store"],
     )  # fmt: skip
     task_queue: str = Field(NAME, description="Task queue on a server of your own.")
     allowed_roots: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_split_paths)] = Field(
@@ -107,11 +110,12 @@ class Settings(BaseSettings):
     )
     anthropic_api_key: Annotated[SecretStr | None, OF_MODELS] = Field(
         None, validation_alias=AliasChoices("ANTHROPIC_API_KEY", "anthropic_api_key"),
-        description="ANTHROPIC_API_KEY: the key of the model endpoint.",
+        description="The key of the model endpoint. Without key or address no model is asked.",
     )  # fmt: skip
     anthropic_base_url: Annotated[str, OF_MODELS] = Field(
         "", validation_alias=AliasChoices("ANTHROPIC_BASE_URL", "anthropic_base_url"),
-        description="ANTHROPIC_BASE_URL: another endpoint with the Messages API, without /v1.",
+        description="Address of another endpoint with the Messages API, without /v1.",
+        examples=["http://127.0.0.1:8080"],
     )  # fmt: skip
     model_haiku: Annotated[str, OF_MODELS] = Field(
         "claude-haiku-5-5", description="Model id of the haiku tier."
@@ -128,25 +132,28 @@ class Settings(BaseSettings):
     )
     capabilities: Annotated[str, OF_MODELS] = Field(
         "auto",
-        description="Of the endpoint: auto, full, or a list of schemas,effort,counting.",
+        description="Of the endpoint: auto, full, none, or a list of schemas,effort,counting.",
     )
     idle_seconds: int = Field(
-        60, ge=1, description="The embedded server stops after this long without use."
+        60, ge=1, description="The embedded server stops after this many seconds without use."
     )
     keep_megabytes: int = Field(
         2_000, ge=50,
         description="So many MB are kept of store, journal, reports, edits and snapshots each.",
     )  # fmt: skip
     most_dollars_run: Annotated[_Dollars | None, OF_MODELS] = Field(
-        None, description="Dollars that no run may go above, whatever its Goal says."
-    )
+        None, examples=["5"],
+        description="Dollars that no run may go above; every model needs a known price then.",
+    )  # fmt: skip
     most_dollars_day: Annotated[_Dollars | None, OF_MODELS] = Field(
-        None, description="Dollars that all calls of a day (UTC) may cost together."
-    )
+        None, examples=["50"],
+        description="Dollars of all calls of a day (UTC) by the workers of one state directory.",
+    )  # fmt: skip
     log_level: str = Field("INFO", description="Level of the JSON log files.")
     web_ui: str = Field(
-        "", description="Address of Temporal's Web UI when the server is your own, for links."
-    )
+        "", examples=["http://localhost:8233"],
+        description="Address of Temporal's Web UI when the server is your own, for links.",
+    )  # fmt: skip
     build_id: str = Field("", description="Build id of the worker; default: the project's version.")
 
     def __init__(self, **given: Any) -> None:
@@ -186,7 +193,7 @@ class Settings(BaseSettings):
     def as_variables(self) -> dict[str, str]:
         """Every setting as the environment variable that sets it, secrets too; empty: none."""
         return {
-            self.variable(name): _as_text(getattr(self, name)) for name in type(self).model_fields
+            self.variable(name): as_text(getattr(self, name)) for name in type(self).model_fields
         }
 
     @property
@@ -220,7 +227,8 @@ class Settings(BaseSettings):
         return next(map(self.variable, held), "")
 
 
-def _as_text(value: object) -> str:
+def as_text(value: object) -> str:
+    """The value of a setting as its variable has it; empty: none."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, tuple):

@@ -62,8 +62,7 @@ async def require_worker(
     connection: Connection, tell: Tell, tiers: Sequence[Tier] = (), wait: float = WORKER_SECONDS
 ) -> None:
     """Return once a living worker polls the queue; Refused after `wait` seconds without. Tells
-    which of the `tiers` that the run may ask nobody serves. The embedded server brings its own
-    worker.
+    which of the `tiers` that the run may ask nobody serves. The embedded server has its own worker.
     """
     target = connection.target
     if target.embedded:

@@ -24,9 +24,7 @@ PLAN_BYTES = 512 * 1024
 
 
 def read(path: Path, option: str = "--plan") -> Plan:
-    """The plan in a file: YAML if its name says so, else JSON. Refused lists every mistake of its
-    shape.
-    """
+    """The plan in a file: YAML if its name says so, else JSON. Refused with all its mistakes."""
     text = read_text(path, option, PLAN_BYTES)
     return parse(text, f"{option} {path}", as_yaml=path.suffix.lower() in YAML)
 
@@ -57,9 +55,7 @@ def _check_count(given: object, where: str) -> None:
 
 
 def invalid(where: str, mistakes: Sequence[str]) -> Refused:
-    """The refusal of a plan with its mistakes: all that a person corrects at a time, and how many
-    there are.
-    """
+    """The refusal of a plan: as many mistakes as one corrects at a time, and their number."""
     if len(mistakes) == 1:
         return Refused(f"{where}: {mistakes[0]}")
     lines = [f"{where}: {len(mistakes)} mistakes", *(f"  {each}" for each in mistakes[:MOST_SHOWN])]

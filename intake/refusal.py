@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 Kind = Literal["input", "taken", "no worker"]
-"""What is wrong is what was asked, or that its id belongs to another run, or that nobody would
-work on it.
-"""
+"""What is wrong: what was asked, an id that belongs to another run, or nobody to work on it."""
 
 
 class Refused(Exception):

@@ -1,9 +1,9 @@
 """The supervisor: owns a run from its goal to its report.
 
-What happens next is decided by two pure functions, `reducer.apply` and `next_moves`. This
-class carries out moves, turns what comes back into events, and does nothing else. It takes one
-event at a time and carries out what follows from it before it takes the next, and it reads no
-clock: so the same history leads to the same commands, however its results were handed over.
+What happens next is decided by two pure functions, `reducer.apply` and `next_moves`. This class
+carries out moves, turns what comes back into events, and does nothing else. It takes one event at a
+time and carries out what follows from it before it takes the next, and it reads no clock: so the
+same history leads to the same commands, however its results were handed over.
 """
 
 from __future__ import annotations

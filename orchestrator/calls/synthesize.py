@@ -66,9 +66,7 @@ def to_synthesis(answer: SynthesisAnswer) -> Synthesis:
 
 
 def synthesis_prompt(material: SynthesisMaterial) -> str:
-    """The synthesizer's user turn: goal, instruction, every finding, failures with their
-    reasons.
-    """
+    """The synthesizer's user turn: goal, instruction, every finding, and why any of them failed."""
     titles = {subtask.id: subtask.title for subtask in material.subtasks}
     parts = [
         section("goal", material.goal),

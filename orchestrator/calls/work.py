@@ -78,9 +78,7 @@ def to_draft(answer: WorkAnswer) -> Draft:
 
 
 def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
-    """An agent's user turn: instruction, inputs verbatim, what its dependencies found, why it is
-    asked again.
-    """
+    """An agent's user turn: instruction, inputs verbatim, what it depends on, why asked again."""
     subtask = material.subtask
     parts = [section("instruction", subtask.instruction)]
     if subtask.acceptance_criteria:

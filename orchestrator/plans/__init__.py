@@ -1,3 +1,1 @@
-"""Whether a plan, a check of it or a change of it can be carried out. Pure, and asked where nothing
-replays.
-"""
+"""Whether a plan, or a change of it, can be carried out. Pure; asked where nothing replays."""

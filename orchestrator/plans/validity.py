@@ -1,7 +1,7 @@
 """Whether a plan is valid: one function, for plans of models, of files and of people alike. Pure.
 
-Nothing that replays may ask: what one version of RE2 takes for a pattern another may refuse, and
-so may another version of these rules. A plan is judged where its judgement is recorded, in an
+Nothing that replays may ask: what one version of RE2 takes for a pattern another may refuse, and so
+may another version of these rules. A plan is judged where its judgement is recorded, in an
 activity, or where it is not replayed, in the starter and when an Update arrives.
 """
 
@@ -66,9 +66,7 @@ def problems(
 
 
 def folder_problem(plan: Plan | None, roles: Sequence[RoleCard], folders: Collection[str]) -> str:
-    """Why a run cannot have these folders as inputs: only tools read folders, no agent does; empty:
-    it can.
-    """
+    """Why a run cannot have these folders as inputs: only tools read folders; empty: it can."""
     if not folders:
         return ""
     tools = [role.name for role in roles if role.tier == "none"]

@@ -1,6 +1,4 @@
-"""Pure questions about the graph of a plan: what repeats what, what follows from what, what takes
-longest.
-"""
+"""Pure questions about a plan's graph: what repeats, what follows from what, what takes longest."""
 
 from __future__ import annotations
 
@@ -111,9 +109,7 @@ def critical_path(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> 
 
 
 def longest_chain(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> tuple[str, ...]:
-    """The ids along the critical path, first to last; of several that end last, the one that most
-    depends on.
-    """
+    """The ids along the critical path, first to last; of several, that with most below it."""
     finish, below = finishes(subtasks, seconds), chain_below(subtasks)
     needs = {each.id: each.depends_on for each in subtasks}
     chain: list[str] = []

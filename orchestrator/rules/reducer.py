@@ -32,9 +32,6 @@ from orchestrator.events import (
 )
 from orchestrator.money import keeping
 from orchestrator.moves import (
-    Ask,
-    Examine,
-    StartTeam,
     Stop,
 )
 from orchestrator.rules import repair, steering, teams
@@ -87,8 +84,9 @@ def apply(state: State, event: Event) -> State:
 
 def _is_late(state: State, event: Event) -> bool:
     """Whether it is of what was abandoned, whose reservation has been counted as spent."""
-    ended = isinstance(event, Answered | Unanswered | Examined | TeamEnded)
-    return ended and event.move.id not in state.flights
+    if not isinstance(event, Answered | Unanswered | Examined | TeamEnded):
+        return False
+    return event.move.id not in state.flights
 
 
 def _cancelled(state: State, event: CancelAsked, now: datetime) -> State:

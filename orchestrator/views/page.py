@@ -163,9 +163,7 @@ def _cells(report: Report, finding: Finding) -> tuple[str, ...]:
 
 
 def _tries(report: Report) -> Iterator[str]:
-    """Of the subtasks that took more than one, or a call without an answer: each as its finding
-    tells it.
-    """
+    """Of the subtasks that took more than one, or a call without an answer: as in its finding."""
     for finding in report.findings:
         told = [*findings.tries(finding)]
         if (len(told) > 1 or finding.unanswered) and not finding.reused_from:

@@ -20,21 +20,8 @@ CODE = (
     "workflows",
 )
 MODULE_LINES, FUNCTION_LINES, FOLDER_MODULES = 300, 40, 20
-LONGER_MODULES = {
-    "orchestrator/events.py",
-    "orchestrator/rules/finishing.py",
-    "orchestrator/rules/reducer.py",
-    "orchestrator/rules/state.py",
-    "workflows/supervisor.py",
-}
-LONGER_FUNCTIONS = {
-    "cli/commands/runs/run.py: command",
-    "orchestrator/rules/reducer.py: _unanswered",
-    "orchestrator/rules/reducer.py: apply",
-    "orchestrator/rules/reserving.py: paid_call",
-}
-FULLER_FOLDERS: set[str] = set()
-"""What is longer than it should be. A name goes as soon as it is short enough; none comes."""
+LONGER_FUNCTIONS = {"cli/commands/runs/run.py: command"}
+"""Its options are its arguments: that is how typer reads them."""
 
 
 def modules() -> Iterator[Path]:
@@ -70,9 +57,9 @@ def full_folders() -> set[str]:
 @pytest.mark.parametrize(
     ("found", "known", "remedy"),
     [
-        (long_modules, LONGER_MODULES, f"split it: {MODULE_LINES} lines, one concept"),
+        (long_modules, set(), f"split it: {MODULE_LINES} lines, one concept"),
         (long_functions, LONGER_FUNCTIONS, f"split it: {FUNCTION_LINES} lines, one thought"),
-        (full_folders, FULLER_FOLDERS, f"give it rooms: {FOLDER_MODULES} modules"),
+        (full_folders, set(), f"give it rooms: {FOLDER_MODULES} modules"),
     ],
     ids=["modules", "functions", "folders"],
 )

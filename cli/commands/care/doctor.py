@@ -170,9 +170,7 @@ async def polled(client: Client, target: Target) -> list[Checkup]:
 
 
 def _queue(target: Target, queue: str, found: tuple[Poller, ...]) -> Checkup:
-    """A queue that nobody serves stops every run if it is the workflows', else those that ask for
-    the tier.
-    """
+    """A queue that nobody serves stops every run if it is the workflows', else its tier's."""
     alive = ", ".join(each.identity for each in found if each.alive)
     dead = ", ".join(
         f"{each.identity} (last heard of {seconds(each.ago)} ago)"
@@ -272,9 +270,7 @@ def origins(settings: Settings) -> list[Checkup]:
 
 
 def _line(check: Checkup, *, first: bool) -> Table:
-    """One check as a row of its own: what comes after it is not known yet. `first` of its
-    section.
-    """
+    """One check as a row of its own: what comes after is not known yet. `first` of its section."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
     table.add_column(no_wrap=True, style="dim", min_width=SECTION_WIDTH)
     table.add_column(no_wrap=True, min_width=1)

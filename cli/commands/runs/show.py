@@ -42,9 +42,7 @@ def command(
 
 
 async def run_finding(connection: Connection, run_id: str, subtask: str, as_json: bool) -> int:
-    """What a subtask found, or why it did not; 0 also for a failed one. Exit where there is none
-    yet.
-    """
+    """What a subtask found, or why it did not; 0 also if it failed. Exit without one."""
     look = await Reader(connection, run_id).look()
     if look.state is None:
         raise Exit(f"{run_id}: {'; '.join(look.notes) or 'it has not begun'}", Code.UNREACHABLE)

@@ -122,8 +122,8 @@ async def _waiting(connection: Connection, run_id: str) -> Waiting:
 
 
 async def _decided(waiting: Waiting, text: Path, *, given: bool, yes: bool) -> Plan | None:
-    """The changed plan that the person wants to run; None: it is not changed. Exit when they do
-    not want it, or nobody can be asked.
+    """The changed plan that the person wants to run; None: it is not changed. Exit when they do not
+    want it, or nobody can be asked.
     """
     where = f"--plan {text}" if given else "the plan"
     while True:
