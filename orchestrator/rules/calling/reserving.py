@@ -93,16 +93,17 @@ def paid_call(
     One whose last answer was cut off gets twice the room, if that can be paid. With `smaller`, one
     whose whole room cannot be paid gets less.
     """
-    policy = kind.policy
-    model = state.brief.model(tier or policy.tier)
+    model = state.brief.model(tier or kind.policy.tier)
     subtask_id = progress.subtask.id if progress else ""
     tokens = input_tokens(kind, material) + (role.prompt_bytes if role else 0)
     tokens = max(tokens, state.needed.get(f"{purpose}/{model.tier}", 0))
     cut_off = (f"{kind.name}-{subtask_id}" if progress else purpose) in state.roomier
-    for max_output in _offered(kind, model, cut_off=cut_off, smaller=smaller):
-        amount = reservation(model, tokens, max_output)
-        if state.ledger.fits(amount, keep=keep):
-            break
+    offered = [*_offered(kind, model, cut_off=cut_off, smaller=smaller)]
+    fits = (
+        room for room in offered if state.ledger.fits(reservation(model, tokens, room), keep=keep)
+    )
+    max_output = next(fits, offered[-1])
+    amount = reservation(model, tokens, max_output)
     call = Call(
         kind=kind.name,
         purpose=purpose,
@@ -113,7 +114,7 @@ def paid_call(
         model=model,
         role=role.name if role else "",
         max_output=max_output,
-        effort=role.effort if role else policy.effort,
+        effort=role.effort if role else kind.policy.effort,
         ceiling=amount.dollars,
         token_ceiling=amount.tokens,
         capabilities=state.brief.capabilities,
