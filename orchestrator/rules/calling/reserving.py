@@ -19,7 +19,7 @@ from orchestrator.contracts import (
     RoleTier,
     Tier,
 )
-from orchestrator.money.ledger import Amount
+from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.money.pricing import worst
 from orchestrator.moves import Ask
 from orchestrator.rules.parts import Progress
@@ -88,22 +88,17 @@ def paid_call(
     keep: bool = True,
     smaller: bool = False,
 ) -> Ask:
-    """A call and its reservation. `tier` None: the one that the policy of its kind names.
-
-    One whose last answer was cut off gets twice the room, if that can be paid. With `smaller`, one
-    whose whole room cannot be paid gets less.
+    """A call and its reservation; its tier is else that of its kind's policy. One whose last answer
+    was cut off gets twice the room, if that can be paid; one that is `smaller` gets less, where its
+    whole room cannot be paid.
     """
     model = state.brief.model(tier or kind.policy.tier)
     subtask_id = progress.subtask.id if progress else ""
     tokens = input_tokens(kind, material) + (role.prompt_bytes if role else 0)
     tokens = max(tokens, state.needed.get(f"{purpose}/{model.tier}", 0))
     cut_off = (f"{kind.name}-{subtask_id}" if progress else purpose) in state.roomier
-    offered = [*_offered(kind, model, cut_off=cut_off, smaller=smaller)]
-    fits = (
-        room for room in offered if state.ledger.fits(reservation(model, tokens, room), keep=keep)
-    )
-    max_output = next(fits, offered[-1])
-    amount = reservation(model, tokens, max_output)
+    offered = _offered(kind, model, cut_off=cut_off, smaller=smaller)
+    max_output, amount = _room(state.ledger, model, tokens, offered, keep=keep)
     call = Call(
         kind=kind.name,
         purpose=purpose,
@@ -121,6 +116,18 @@ def paid_call(
         run=state.first_run_id,
     )
     return Ask(call, material, amount, keep)
+
+
+def _room(
+    ledger: Ledger, model: ModelCard, tokens: int, offered: Iterator[int], *, keep: bool
+) -> tuple[int, Amount]:
+    """The first of the offered rooms that can be paid, else the last; and what it is reserved at."""
+    room, amount = 0, Amount()
+    for room in offered:
+        amount = reservation(model, tokens, room)
+        if ledger.fits(amount, keep=keep):
+            break
+    return room, amount
 
 
 def _offered(kind: AnyKind, model: ModelCard, *, cut_off: bool, smaller: bool) -> Iterator[int]:
