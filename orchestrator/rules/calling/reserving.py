@@ -121,7 +121,7 @@ def paid_call(
 def _room(
     ledger: Ledger, model: ModelCard, tokens: int, offered: Iterator[int], *, keep: bool
 ) -> tuple[int, Amount]:
-    """The first of the offered rooms that can be paid, else the last; and what it is reserved at."""
+    """The first of the offered rooms that can be paid, else the last; and its reservation."""
     room, amount = 0, Amount()
     for room in offered:
         amount = reservation(model, tokens, room)
