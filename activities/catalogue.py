@@ -81,7 +81,7 @@ def _effective(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
     """The role; CatalogueError when its title would stand in no plan."""
     if role.title and (playbook is None or playbook.lenses is None):
         raise CatalogueError(
-            f"{path.name}: front matter: title: no effect but where a playbook has lenses; remove it"
+            f"{path.name}: front matter: title: no effect without a playbook's lenses; remove it"
         )
     return role
 
