@@ -29,7 +29,7 @@ from temporalio.worker import Interceptor, Worker, WorkerDeploymentConfig
 from activities.asking.journal import FileJournal
 from activities.gate.rate_gate import RateGate
 from activities.gate.throttles import ShowThrottles
-from activities.wiring import MakeJournal, MakeTools, Served, build, shipped_tools
+from activities.wiring import MakeJournal, MakeLenses, Served, build, shipped_lenses
 from deployment.embedded import EmbeddedError, StateDir, attendance, embedded_target
 from deployment.own_server import configured_target
 from deployment.served import Lookout
@@ -39,12 +39,12 @@ from deployment.telemetry import LogContext, configure_logging, runtime
 from deployment.temporal import Target, Unreachable, connect
 from orchestrator import __version__
 from orchestrator.contracts import LONGEST_CALL_SECONDS, Tier
-from orchestrator.policies import TOOL_MARGIN_SECONDS
+from orchestrator.policies import LENS_MARGIN_SECONDS
 from workflows import WORKFLOWS
 
 CONNECT_SECONDS = 60.0
 """A worker may be started before its server."""
-GRACE = timedelta(seconds=LONGEST_CALL_SECONDS + TOOL_MARGIN_SECONDS)
+GRACE = timedelta(seconds=LONGEST_CALL_SECONDS + LENS_MARGIN_SECONDS)
 """The longest that anything is scheduled for: a worker that drains waits for what is in flight, so
 that nothing is paid twice; it ends as soon as that is done.
 """
@@ -167,7 +167,7 @@ async def drain(started: list[Worker]) -> None:
 
 def main(
     arguments: list[str] | None = None,
-    make_tools: MakeTools = shipped_tools,
+    make_lenses: MakeLenses = shipped_lenses,
     make_journal: MakeJournal = FileJournal,
 ) -> int:
     """The exit code. `make_…` is what another worker of this project may bring along."""
@@ -179,7 +179,7 @@ def main(
         target = embedded_target(settings) if place else configured_target(settings)
         _log(settings, embedded=target.embedded)
         gate = RateGate()
-        served = build(settings, target, gate, make_tools=make_tools, make_journal=make_journal)
+        served = build(settings, target, gate, make_lenses=make_lenses, make_journal=make_journal)
     # Temporal's profiles fail with RuntimeError.
     except (ValueError, OSError, RuntimeError, EmbeddedError) as error:
         return _refused(error, 2)

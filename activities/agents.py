@@ -16,7 +16,6 @@ from activities.asking.past import Past
 from activities.asking.reaching import until_reached
 from activities.asking.replies import Shape, lost
 from activities.seam import Budget, Code, Gate, Journal, Model, Store
-from orchestrator import checks
 from orchestrator.calls.critique import CRITIQUE, Critique, CritiqueMaterial
 from orchestrator.calls.digest import DIGEST, Digest, DigestMaterial
 from orchestrator.calls.judge import JUDGE, JudgeMaterial, Judgement
@@ -32,7 +31,7 @@ from orchestrator.calls.work import WORK, WorkMaterial, below
 from orchestrator.contracts import Call, Draft, Plan, Problem, Reply, Synthesis, Usage
 from orchestrator.envelopes import mend
 from orchestrator.errors import BlobLost, CallRefused
-from orchestrator.rules import revision, validity
+from orchestrator.plans import checks, revision, validity
 
 
 @dataclass(frozen=True)

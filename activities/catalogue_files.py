@@ -31,7 +31,7 @@ from orchestrator.contracts import (
 
 Inherit = Literal["inherit"]
 ONLY_SHOWN = {"color"}
-"""Of Claude Code's subagent files: how its own screen shows an agent."""
+"""Fields of Claude Code's subagent files that say how its own screen shows an agent."""
 NEED_A_MODEL = ("effort", "fallback", "team", "fixed_tier")
 ONLY_OF_LENSES = ("title",)
 NOT_FOR_TEAMS = ("effort", "fixed_tier", *ONLY_OF_LENSES)
@@ -115,7 +115,7 @@ class PlaybookFile(BaseModel):
         return self.plan.goal if self.plan else self.description
 
     def card(self, plan: Plan | None) -> PlaybookCard:
-        """As the supervisor needs it; `plan` is what can be served of the ready plan."""
+        """As the supervisor needs it; `plan` is what can be served here of the ready plan."""
         return PlaybookCard(
             name=self.name,
             description=self.description,

@@ -28,7 +28,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.errors import BadGoal, BlobLost, CapTooSmall
 from orchestrator.money import keeping
-from orchestrator.rules import validity
+from orchestrator.plans import validity
 
 if TYPE_CHECKING:
     # Only named in annotations: workflows import this module for its signature.
@@ -50,7 +50,7 @@ class Preparation:
     catalogue: Catalogue
     store: Store
     pricing: Pricing
-    tools: tuple[str, ...]
+    lenses: tuple[str, ...]
     take_snapshot: TakeSnapshot
     allowed_roots: Callable[[], Roots]
     capabilities: Callable[[], Awaitable[Capabilities]]
@@ -143,7 +143,7 @@ class Preparation:
         """The roles this run may use, and why the others cannot be served."""
         served, missing = [], {}
         for card in self.catalogue.roles_for(goal.playbook):
-            absent = [tool for tool in card.tools if tool not in self.tools]
+            absent = [lens for lens in card.tools if lens not in self.lenses]
             if card.tier != "none" and not goal.use_models:
                 missing[card.name] = "needs a model, and this run uses none"
             elif absent:

@@ -95,7 +95,7 @@ def _kill(group: int) -> None:
 async def _spoken(
     process: asyncio.subprocess.Process, stdin: bytes, limit: int
 ) -> tuple[tuple[bytes, bool], tuple[bytes, bool], int]:
-    """What a program writes to both its outputs, each with whether it was too much; the code."""
+    """What a program writes to both its outputs, whether that was too much, and its exit code."""
     _, out, said, code = await asyncio.gather(
         _feed(process.stdin, stdin),
         _drain(process.stdout, limit, process.pid),

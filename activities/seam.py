@@ -169,5 +169,5 @@ class Pricing(Protocol):
 
 Code = Callable[[VerifyMaterial], Awaitable[tuple[Shown, ...]]]
 """What a model may see of each remark, in their order."""
-Tool = Callable[[WorkMaterial], Awaitable[Draft]]
-"""A tool that the supervisor schedules itself, for a role without a model. Raises ToolFailed."""
+Lens = Callable[[WorkMaterial], Awaitable[Draft]]
+"""What does the work of a role without a model. Raises LensFailed."""

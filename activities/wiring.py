@@ -17,14 +17,14 @@ from activities.asking.journal import FileJournal
 from activities.asking.prices import Prices
 from activities.assembly import TEMPLATES
 from activities.catalogue import Catalogue
-from activities.code_review.lenses import lens_tools
+from activities.code_review.lenses import lenses_of
+from activities.examine import Lenses
 from activities.preparation import Preparation
 from activities.prompts.excerpts import Excerpts
 from activities.prompts.files import system_prompts
 from activities.repositories import snapshot
 from activities.repositories.scratch import Snapshots
-from activities.seam import Gate, Journal, Model, Store, Tool
-from activities.use_tool import Tools
+from activities.seam import Gate, Journal, Lens, Model, Store
 from deployment.embedded import StateDir
 from deployment.embedded.allowed import allowed_roots
 from deployment.embedded.trouble import said
@@ -35,15 +35,15 @@ from deployment.temporal import Target
 from orchestrator import __version__
 from orchestrator.contracts import Capabilities, Tier
 
-MakeTools = Callable[[Store, Path], Mapping[str, Tool]]
+MakeLenses = Callable[[Store, Path], Mapping[str, Lens]]
 """(store, scratch folder) -> the tools of this worker, by name."""
 MakeJournal = Callable[[Path], Journal]
 """folder -> the journal of this worker."""
 
 
-def shipped_tools(store: Store, scratch: Path) -> Mapping[str, Tool]:
+def shipped_lenses(store: Store, scratch: Path) -> Mapping[str, Lens]:
     """The analysers."""
-    return lens_tools(Snapshots(store, scratch))
+    return lenses_of(Snapshots(store, scratch))
 
 
 # ---------------------------------------------------------------- the endpoint of the models
@@ -115,7 +115,7 @@ class _Parts:
     prices: Prices
     catalogue: Catalogue
     endpoint: ModelEndpoint
-    tools: Mapping[str, Tool]
+    lenses: Mapping[str, Lens]
 
     def preparation(self, *, embedded: bool) -> Preparation:
         """What runs are told of this deployment."""
@@ -123,7 +123,7 @@ class _Parts:
             catalogue=self.catalogue,
             store=self.store,
             pricing=self.prices,
-            tools=tuple(self.tools),
+            lenses=tuple(self.lenses),
             take_snapshot=snapshot.take,
             allowed_roots=allowed_roots(self.settings, embedded=embedded),
             capabilities=self.endpoint.capabilities,
@@ -163,7 +163,7 @@ def build(
     target: Target,
     gate: Gate | None = None,
     *,
-    make_tools: MakeTools = shipped_tools,
+    make_lenses: MakeLenses = shipped_lenses,
     make_journal: MakeJournal = FileJournal,
     store: Store | None = None,
     catalogue: Catalogue | None = None,
@@ -185,12 +185,12 @@ def build(
         prices=prices,
         catalogue=catalogue or Catalogue.load(),
         endpoint=endpoint or model_endpoint(settings, prices),
-        tools=make_tools(store, state.snapshots),
+        lenses=make_lenses(store, state.snapshots),
     )
     model = parts.endpoint.model
     return Served(
         preparing=activities_of(parts.preparation(embedded=target.embedded)),
-        free=activities_of(Tools(parts.tools, parts.journal)),
+        free=activities_of(Lenses(parts.lenses, parts.journal)),
         asking=activities_of(parts.agents(gate)),
         tiers=tuple(card.tier for card in prices.cards()) if model else (),
         close=parts.endpoint.close,

@@ -34,7 +34,7 @@ def write(report: Report, path: Path) -> None:
 
 
 def deliver(report: Report, folder: Path, out: Path | None) -> None:
-    """Write a run's files and say where they are; a full disk is said, and costs no report."""
+    """Write the files of a finished run and say where they are; a full disk costs no report."""
     try:
         say(f"Report: {keep(report, folder)}")
     except OSError as error:

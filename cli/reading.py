@@ -27,7 +27,8 @@ from deployment.storage import store_at
 from deployment.temporal import Target
 from intake.connection import Connection
 from orchestrator.contracts import Report
-from orchestrator.recorded.history import Fold, Unreadable
+from orchestrator.recorded.history import Fold
+from orchestrator.recorded.payloads import Unreadable
 from orchestrator.rules.state import State
 from orchestrator.view import RunView
 from orchestrator.views.running import run_view, tiers_in_flight

@@ -27,7 +27,7 @@ from orchestrator.contracts import (
     Plan,
 )
 from orchestrator.mistakes import as_rest
-from orchestrator.rules import validity
+from orchestrator.plans import validity
 from orchestrator.text import says_something
 
 AUTO = Approval()
@@ -56,13 +56,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     """
     playbook = _playbook(wish.playbook, catalogue)
     given = plans.read(wish.plan) if wish.plan else None
-    typed = wish.text.strip() if says_something(wish.text) else ""
-    text = typed or _words_of(given, playbook)
-    if not text:
-        raise Refused(
-            'the goal is empty; say what you want: run "a goal", --playbook NAME, or --plan FILE'
-        )
-    check_size("the goal", text)
+    text = _text_of(wish, given, playbook)
     limits = limits_of(wish.limits)
     inputs = tuple(input_of(each, playbook) for each in wish.inputs)
     check_inputs(inputs, playbook)
@@ -75,9 +69,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
         raise Refused(f"--input: {problem}")
     use_models = wish.models or not _works_without_models(ready, catalogue)
     if use_models and embedded:
-        if not settings.has_endpoint:
-            raise _no_endpoint(wish.playbook)
-        _check_prices(settings)
+        _check_endpoint(settings, wish.playbook)
     return Goal(
         text=text,
         inputs=inputs,
@@ -128,6 +120,17 @@ def _playbook(name: str, catalogue: Catalogue) -> PlaybookFile | None:
     return playbook
 
 
+def _text_of(wish: Wish, plan: Plan | None, playbook: PlaybookFile | None) -> str:
+    """The goal in words; Refused where nobody said any, or too many."""
+    typed = wish.text.strip() if says_something(wish.text) else ""
+    text = typed or _words_of(plan, playbook)
+    if not text:
+        raise Refused(
+            'the goal is empty; say what you want: run "a goal", --playbook NAME, or --plan FILE'
+        )
+    return check_size("the goal", text)
+
+
 def _words_of(plan: Plan | None, playbook: PlaybookFile | None) -> str:
     """The goal where none was typed: the given plan's, else the playbook's."""
     if plan is not None and says_something(plan.goal):
@@ -141,6 +144,13 @@ def _works_without_models(plan: Plan | None, catalogue: Catalogue) -> bool:
     """Whether a ready plan has work for tools alone; a model's part of it is then left out."""
     tools = [name for name, role in catalogue.roles.items() if role.card.tier == "none"]
     return plan is not None and any(subtask.role in tools for subtask in plan.subtasks)
+
+
+def _check_endpoint(settings: Settings, playbook: str) -> None:
+    """Return if a model can be asked from here; else Refused."""
+    if not settings.has_endpoint:
+        raise _no_endpoint(playbook)
+    _check_prices(settings)
 
 
 def _check_prices(settings: Settings) -> None:

@@ -20,6 +20,7 @@ from temporalio.service import RPCError
 from activities.catalogue import Catalogue
 from deployment.embedded import register_root
 from deployment.roots import Roots
+from deployment.settings import Settings
 from intake.connection import Connection, Tell, require_worker
 from intake.refusal import Refused
 from intake.repositories import about, roots_of
@@ -75,19 +76,9 @@ async def launch(
     """
     target = connection.target
     if target.embedded:
-        named = [Path(each.value) for each in goal.inputs if each.kind != "text"]
-        # The worker may be older than this shell's settings.
-        for path in (*named, *connection.settings.allowed_roots):
-            register_root(connection.settings, path)
+        _allow(goal, connection.settings)
     await require_worker(connection, tell, get_args(Tier) if goal.use_models else ())
-    goal = goal.model_copy(
-        update={
-            # Random: a worker finds it in no other store, whatever was written there before.
-            "probe": await connection.store.put(PROBE.format(uuid.uuid4()).encode()),
-            "search_attributes": await search_attributes_of(connection.client, target.namespace),
-            "requester": goal.requester or login(),
-        }
-    )
+    goal = await _completed(goal, connection)
     chosen = run_id or new_id(goal)
     roots = roots_of(goal.inputs, connection.settings, embedded=target.embedded)
     title = await title_before(goal, roots)
@@ -113,6 +104,28 @@ async def launch(
             ) from error
         return Launched(chosen, attached=True)
     return Launched(chosen)
+
+
+def _allow(goal: Goal, settings: Settings) -> None:
+    """Let the embedded worker read what the goal names, and what the settings allow here: it may be
+    older than this shell's.
+    """
+    named = [Path(each.value) for each in goal.inputs if each.kind != "text"]
+    for path in (*named, *settings.allowed_roots):
+        register_root(settings, path)
+
+
+async def _completed(goal: Goal, connection: Connection) -> Goal:
+    """The goal with what nobody asks for: a probe of the store, and who asks."""
+    namespace = connection.target.namespace
+    return goal.model_copy(
+        update={
+            # Random: a worker finds it in no other store, whatever was written there before.
+            "probe": await connection.store.put(PROBE.format(uuid.uuid4()).encode()),
+            "search_attributes": await search_attributes_of(connection.client, namespace),
+            "requester": goal.requester or login(),
+        }
+    )
 
 
 def login() -> str:

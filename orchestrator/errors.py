@@ -12,7 +12,7 @@
         AuthenticationRefused
         SpendLimitReached
         AllowanceReached
-      ToolFailed          a tool could not do its work; permanent
+      LensFailed          a lens could not do its work; permanent
       BlobLost            the store does not have, or has damaged, what is needed; permanent
 
 Temporal's non-retryable list matches exact class names, so each error says itself whether a retry
@@ -154,8 +154,8 @@ class AllowanceReached(RunStopping):
     trouble = "allowance"
 
 
-class ToolFailed(OrchestrationError):
-    """A tool ran and could not do its work."""
+class LensFailed(OrchestrationError):
+    """A lens could not do its work."""
 
 
 class BlobLost(OrchestrationError):

@@ -1,19 +1,15 @@
-"""What the executor is told to do, and what can happen to a run: moves and events, plain values."""
+"""What can happen to a run: plain values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
-from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import (
     Bill,
     Briefing,
-    Call,
-    Contract,
     Draft,
-    Goal,
     Order,
     Reply,
     Report,
@@ -22,144 +18,13 @@ from orchestrator.contracts import (
     Unreached,
 )
 from orchestrator.errors import TroubleKind
-from orchestrator.money.ledger import Amount
+from orchestrator.moves import Ask, Examine, Move, StartTeam, StopReason
 
-StopReason = Literal[
-    "budget",
-    "allowance",
-    "deadline",
-    "cancelled",
-    "endpoint",
-    "declined",
-    "refused",
-    "small cap",
-    "unprepared",
-]
 RUN_FAILED = "RunFailed"
 """The type of the error that closes a run that failed; its detail is the Report."""
 
 
 # ---------------------------------------------------------------- what the executor is told to do
-
-
-@dataclass(frozen=True)
-class Prepare:
-    """Schedule `prepare`, the first activity of every run."""
-
-    id: str = "prepare"
-    purpose: str = "prepare"
-    subtask_id: str = ""
-
-
-@dataclass(frozen=True)
-class Ask:
-    """Schedule one model activity."""
-
-    call: Call
-    material: Contract
-    """What it works from."""
-    amount: Amount
-    """What the ledger reserves for it."""
-    keep: bool = True
-    """Whether what is kept for the synthesis stays untouched by it."""
-    subject: str = ""
-    """The subtask whose finding it is about, where it is no call for that subtask."""
-    place: int | None = None
-    """Which batch or contradiction it is about, counted from 0; None: it is about none."""
-
-    @property
-    def id(self) -> str:
-        return self.call.id
-
-    @property
-    def purpose(self) -> str:
-        return self.call.purpose
-
-    @property
-    def subtask_id(self) -> str:
-        return self.call.subtask_id
-
-
-@dataclass(frozen=True)
-class UseTool:
-    """Schedule the tool of a role without a model."""
-
-    subtask_id: str
-    number: int
-    material: WorkMaterial
-
-    @property
-    def purpose(self) -> str:
-        return f"use_tool-{self.subtask_id}"
-
-    @property
-    def id(self) -> str:
-        return f"{self.purpose}-{self.number}"
-
-
-@dataclass(frozen=True)
-class StartTeam:
-    """Start a run of its own for the subtask of a role that is a team."""
-
-    subtask_id: str
-    number: int
-    goal: Goal
-    amount: Amount
-    """Its slice: what the ledger reserves for it, and its whole cap."""
-
-    @property
-    def purpose(self) -> str:
-        return f"team-{self.subtask_id}"
-
-    @property
-    def id(self) -> str:
-        return f"{self.purpose}-{self.number}"
-
-    def run_of(self, parent: str) -> str:
-        """The workflow id of the team's run."""
-        return f"{parent}.{self.subtask_id}.{self.number}"
-
-
-@dataclass(frozen=True)
-class AskPerson:
-    """Wait, durably, for a person to answer an escalation."""
-
-    subtask_id: str
-    question: str
-
-
-@dataclass(frozen=True)
-class AskRaise:
-    """Wait, durably, for a person to raise the cap."""
-
-    why: str
-
-
-@dataclass(frozen=True)
-class Stop:
-    """No more work starts; what exists is synthesized."""
-
-    reason: StopReason
-    why: str
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Cancel these activities; each answers or counts at its reservation."""
-
-    ids: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class TellAbove:
-    """Tell the run above, if there is one, that this team waits, or that it goes on."""
-
-    word: Standstill
-
-
-Flying = Prepare | Ask | UseTool | StartTeam
-"""What is in flight until it returns."""
-Move = Flying | AskPerson | AskRaise | Stop | Cut | TellAbove
 
 
 # ---------------------------------------------------------------- what can happen
@@ -235,10 +100,10 @@ class Unanswered:
 
 
 @dataclass(frozen=True)
-class ToolEnded:
-    """A tool returned a draft, or failed with a reason."""
+class Examined:
+    """A lens handed in a draft, or failed and said why."""
 
-    move: UseTool
+    move: Examine
     draft: Draft
     at: datetime | None = None
 
@@ -349,7 +214,7 @@ Event = (
     | Started
     | Answered
     | Unanswered
-    | ToolEnded
+    | Examined
     | TeamEnded
     | Steered
     | NobodyCame

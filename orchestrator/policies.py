@@ -23,8 +23,8 @@ HAND_UP = timedelta(seconds=5)
 """How much longer, for each level of teams below, a run waits for the report of a team it cut."""
 OUTPUT_TOKENS = {"low": 200, "expected": 800}
 """What a call is taken to write when a plan is priced; the worst case is its max_output."""
-TOOL_SECONDS = 5.0
-"""What a tool is taken to need when a plan is predicted."""
+LENS_SECONDS = 5.0
+"""What a lens is taken to need when a plan is predicted."""
 APPROVAL_PATIENCE = timedelta(days=7)
 """How long a plan waits for approval before the run closes as declined."""
 PERSON_PATIENCE = timedelta(hours=24)
@@ -52,8 +52,8 @@ REACH_SECONDS = 300
 """How long one attempt waits for an endpoint; how long the run does is its limit's business."""
 SHORTEST_SLEEP = timedelta(milliseconds=1)
 """The shortest timer that Temporal keeps: shorter ones are none."""
-TOOL_MARGIN_SECONDS = 15
-"""How much longer than its own limit a tool may take to clean up after itself."""
+LENS_MARGIN_SECONDS = 15
+"""How much longer than its own limit a lens may take to clean up after itself."""
 BYTES_PER_TOKEN = 2
 """What long text is reserved at: UTF-8 bytes over this. It is no bound: text of rare scripts, or of
 no language, may have as many tokens as bytes, and never more, because tokenizers work on bytes.
@@ -139,7 +139,7 @@ def model_policy(tier: Tier, max_output: int, effort: Effort) -> Policy:
 
 
 PREPARE = Policy(attempts=3)
-USE_TOOL = Policy(attempts=3)
+EXAMINE = Policy(attempts=3)
 """Those of each kind of call stand beside it, in `orchestrator/calls/`."""
 
 

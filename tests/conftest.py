@@ -26,7 +26,7 @@ from temporalio.testing import WorkflowEnvironment
 from activities.asking import call as asking
 from activities.asking.journal import FileJournal
 from activities.catalogue import Catalogue
-from activities.seam import Model, Tool
+from activities.seam import Lens, Model
 from activities.wiring import ModelEndpoint, build
 from bench.instruments.clients import outcome
 from deployment.histories.replay import played
@@ -136,7 +136,7 @@ class Runs:
     async def worker(
         self,
         model: Model | None = None,
-        tools: Mapping[str, Tool] | None = None,
+        tools: Mapping[str, Lens] | None = None,
         catalogue: Catalogue | None = None,
         **more: Any,
     ) -> AsyncIterator[None]:
@@ -144,7 +144,7 @@ class Runs:
         served = build(
             Settings(_env_file=None, state_dir=self.folder, allowed_roots=(self.folder,)),
             Target("", store_url=self.store.root.as_uri(), embedded=False),
-            make_tools=lambda *_: tools or {},
+            make_lenses=lambda *_: tools or {},
             make_journal=lambda _: self.journal,
             store=self.store,
             catalogue=catalogue or _shipped(),

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from temporalio.client import WorkflowFailureError
 from temporalio.testing import WorkflowEnvironment
 
-from activities.code_review.lenses import lens_tools
+from activities.code_review.lenses import lenses_of
 from activities.repositories.scratch import Snapshots
 from conftest import TEMPORAL, Runs, seen
 from deployment.histories.replay import export
@@ -123,7 +123,7 @@ async def a_code_review(runs: Runs) -> None:
     program = "import os\n\n\ndef run(cmd):\n    os.system(cmd)\n    return eval(cmd)\n"
     repository.commit({"app.py": program})
     given = GoalInput(name="repo", kind="repository", value=str(repository.path))
-    tools = lens_tools(Snapshots(runs.store, runs.folder / "snapshots"))
+    tools = lenses_of(Snapshots(runs.store, runs.folder / "snapshots"))
     goal = Goal(text="Review the repository", playbook="code-review", inputs=(given,))
     await runs.run(goal, tools=tools)
 

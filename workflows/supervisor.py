@@ -1,9 +1,9 @@
 """The supervisor: owns a run from its goal to its report.
 
-What happens next is decided by two pure functions, `reducer.apply` and `moves.next_moves`. This
-class carries out moves, turns what comes back into events, and does nothing else. It takes one
-event at a time and carries out what follows from it before it takes the next, and it reads no
-clock: so the same history leads to the same commands, however its results were handed over.
+What happens next is decided by two pure functions, `reducer.apply` and `next_moves`. This class
+carries out moves, turns what comes back into events, and does nothing else. It takes one event at a
+time and carries out what follows from it before it takes the next, and it reads no clock: so the
+same history leads to the same commands, however its results were handed over.
 """
 
 from __future__ import annotations
@@ -28,38 +28,21 @@ from temporalio.workflow import (
     ParentClosePolicy,
 )
 
-from activities.agents import Agents
-from activities.preparation import Preparation
-from activities.use_tool import Tools
 from orchestrator import policies
-from orchestrator.calls import KINDS
-from orchestrator.contracts import Call, Draft, Goal, Order, Reply, Report, Standstill
-from orchestrator.events import (
-    RUN_FAILED,
-    Ask,
-    Cut,
-    Event,
-    Move,
-    Prepare,
-    Started,
-    StartTeam,
-    Steered,
-    Stop,
-    TellAbove,
-    UseTool,
-    cancel_asked,
-)
+from orchestrator.contracts import Goal, Order, Report, Standstill
+from orchestrator.events import RUN_FAILED, Event, Started, Steered, cancel_asked
+from orchestrator.moves import Ask, Cut, Examine, Move, Prepare, StartTeam, Stop, TellAbove
 from orchestrator.recorded import landings
 from orchestrator.recorded.signals import SIGNALS, STANDSTILL, heard
-from orchestrator.rules import moves, reducer, steering
-from orchestrator.rules.state import Flight, first_state
-from orchestrator.rules.timers import Timer, moment, timers
+from orchestrator.rules import next_moves, reducer, steering
+from orchestrator.rules.parts import Flight
+from orchestrator.rules.state import first_state
+from orchestrator.rules.timers import moment, timers
 from orchestrator.view import RunView
 from orchestrator.views import listing, reporting, running
-from orchestrator.views.board import board, call_summary, tool_summary
-
-ACTIVITIES = {name: getattr(Agents, name) for name in KINDS}
-"""The activity of each kind of call."""
+from orchestrator.views.board import board
+from workflows import scheduling
+from workflows.alarms import Alarms
 
 
 @workflow.defn
@@ -78,7 +61,7 @@ class SupervisorWorkflow:
         self._listed = False
         self._flying: dict[str, asyncio.Task[None]] = {}
         self._teams: dict[str, ChildWorkflowHandle[Any, Report]] = {}
-        self._sleeping: dict[Timer, asyncio.Task[None]] = {}
+        self._alarms = Alarms(self._take)
         self._failure: ActivityError | None = None
         for name in steering.COMMANDS:
             self._steerable(name)
@@ -120,9 +103,9 @@ class SupervisorWorkflow:
 
     def _go_on(self) -> None:
         """Carry out what follows from the state, and let exactly its timers run."""
-        for move in moves.next_moves(self._state):
+        for move in next_moves.next_moves(self._state):
             self._carry_out(move)
-        self._set_timers()
+        self._alarms.set(timers(self._state), self._state.now)
 
     async def _next_event(self) -> None:
         """Wait for one event and take it in. A cancellation is an event like any other."""
@@ -176,7 +159,7 @@ class SupervisorWorkflow:
     def _carry_out(self, move: Move) -> None:
         self._apply(Started(move))
         match move:
-            case Prepare() | Ask() | UseTool() | StartTeam():
+            case Prepare() | Ask() | Examine() | StartTeam():
                 self._spawn(move.id, self._fly(self._state.flights[move.id]))
             case Cut():
                 for flight_id in move.ids:
@@ -219,42 +202,14 @@ class SupervisorWorkflow:
 
     async def _result(self, flight: Flight) -> landings.Result:
         match flight.move:
-            case Prepare():
-                return await workflow.execute_activity_method(
-                    Preparation.prepare,
-                    self._state.goal,
-                    activity_id=flight.move.id,
-                    task_queue=_prepare_queue(self._state.goal),
-                    summary="resolve roles, inputs, prices",
-                    **flight.timeouts,
-                )
+            case Prepare() as move:
+                return await scheduling.prepare(move, self._state.goal, flight.timeouts)
             case Ask() as move:
-                return await self.ask(move, flight)
-            case UseTool() as move:
-                return await self._use_tool(move, flight)
+                return await scheduling.ask(move.call, move.material, flight.timeouts)
+            case Examine() as move:
+                return await scheduling.examine(move, flight.timeouts)
             case StartTeam() as move:
                 return await self._run_team(move)
-
-    async def ask(self, move: Ask, flight: Flight) -> Reply[Any]:
-        """The only place that schedules a model activity; its worst case is reserved before."""
-        call = move.call
-        return await workflow.execute_activity_method(
-            ACTIVITIES[call.kind],
-            args=[call, move.material],
-            activity_id=call.id,
-            task_queue=_queue(call),
-            summary=call_summary(call),
-            **flight.timeouts,
-        )
-
-    async def _use_tool(self, move: UseTool, flight: Flight) -> Reply[Draft]:
-        return await workflow.execute_activity_method(
-            Tools.use_tool,
-            move.material,
-            activity_id=move.id,
-            summary=tool_summary(move.material.subtask),
-            **flight.timeouts,
-        )
 
     async def _run_team(self, move: StartTeam) -> Report:
         """The run of a role that is a team; should this one be closed from outside, it is told."""
@@ -328,34 +283,3 @@ class SupervisorWorkflow:
             with suppress(FailureError):
                 handle = workflow.get_external_workflow_handle(above.workflow_id)
                 await handle.signal(STANDSTILL, word)
-
-    # ------------------------------------------------------------ timers
-
-    def _set_timers(self) -> None:
-        """Cancel what is not waited for any more, and start what is."""
-        wanted = timers(self._state)
-        for timer in [each for each in self._sleeping if wanted.get(each.name) != each]:
-            self._sleeping.pop(timer).cancel()
-        for timer in wanted.values():
-            if timer not in self._sleeping:
-                left = timer.left(self._state.now).total_seconds()
-                self._sleeping[timer] = asyncio.create_task(self._sleep(timer, left))
-
-    async def _sleep(self, timer: Timer, seconds: float) -> None:
-        await workflow.sleep(seconds, summary=timer.name)
-        self._sleeping.pop(timer, None)
-        self._take(timer.then)
-
-
-def _prepare_queue(goal: Goal) -> str:
-    """A run that asks models is prepared by a worker that has them: only that one knows their ids,
-    prices and what they understand.
-    """
-    queue = workflow.info().task_queue
-    return f"{queue}-{policies.PREPARE_TIER}" if goal.use_models else queue
-
-
-def _queue(call: Call) -> str:
-    """Calls of a tier have a queue of their own: one that is throttled holds up no other."""
-    queue = workflow.info().task_queue
-    return f"{queue}-{call.tier}" if call.model or call.kind == "reach" else queue

@@ -30,7 +30,7 @@ class Trip:
     left: bool = False
     """Whether its first byte may have left and it was not refused."""
     tokens: int = 0
-    """Of the prompt, as far as its bound had to be known."""
+    """The tokens of the prompt, as far as its bound had to be known."""
     earlier: bool = False
     """Whether the journal knew it before its first attempt: from before the run was reset."""
 

@@ -18,7 +18,7 @@ import anyio.to_thread
 from activities.code_review.lens import Analyser, Parsed, Sighting
 from activities.code_review.sharing import fair_share
 from activities.process import ProgramStopped, run
-from orchestrator.errors import ToolFailed
+from orchestrator.errors import LensFailed
 
 PORTION_FILES = 400
 PORTION_BYTES = 400_000
@@ -46,12 +46,12 @@ class Examination:
     failures: list[str] = field(default_factory=list)
 
     async def look_at(self, paths: Sequence[str]) -> Parsed:
-        """Everything the tool says of the files, suppressed sightings marked. ToolFailed when it is
+        """Everything the tool says of the files, suppressed sightings marked. LensFailed when it is
         the tool that does not work.
         """
         honoured = await self._in_portions(paths, honour=True)
         if paths and len(self.failures) and len(honoured.not_parsed) == len(paths):
-            raise ToolFailed(f"{self.analyser.name}: {self.failures[-1]}")
+            raise LensFailed(f"{self.analyser.name}: {self.failures[-1]}")
         if self.analyser.marker is None:
             return honoured
         marked = await anyio.to_thread.run_sync(self._marked, paths)
@@ -89,7 +89,7 @@ class Examination:
         except (ProgramStopped, ValueError, KeyError, TypeError) as error:
             self.failures.append(f"its tool failed: {error}"[:300])
         if len(self.failures) > FAILURES:
-            raise ToolFailed(f"{self.analyser.name}: {self.failures[-1]}")
+            raise LensFailed(f"{self.analyser.name}: {self.failures[-1]}")
         if len(paths) == 1:
             return Parsed(not_parsed=tuple(paths), read=1)
         middle = len(paths) // 2

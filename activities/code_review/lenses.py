@@ -19,10 +19,10 @@ from activities.code_review.lens import Analyser, Parsed
 from activities.code_review.redact import Redactor
 from activities.repositories.manifest import SnapshotFile
 from activities.repositories.scratch import Snapshot, Snapshots
-from activities.seam import Tool
+from activities.seam import Lens
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Draft
-from orchestrator.errors import ToolFailed
+from orchestrator.errors import LensFailed
 
 SECRETS = "secrets"
 KEPT_SCANS = 4
@@ -43,7 +43,7 @@ def analysers() -> dict[str, Analyser]:
     return found
 
 
-def lens_tools(snapshots: Snapshots) -> dict[str, Tool]:
+def lenses_of(snapshots: Snapshots) -> dict[str, Lens]:
     """One tool per analyser, under the analyser's name."""
     return {
         name: partial(_look, analyser, snapshots) for name, analyser in sorted(analysers().items())
@@ -72,7 +72,7 @@ class Scans:
         """The redactor of every lens here. If the search failed or has a gap, nothing is quoted."""
         try:
             parsed = await self.of(snapshot, deadline)
-        except ToolFailed:
+        except LensFailed:
             return Redactor(whole=False)
         known = partial(Redactor, parsed.withheld, whole=parsed.whole, unread=parsed.not_parsed)
         return await anyio.to_thread.run_sync(known)
@@ -91,7 +91,7 @@ SCANS = Scans()
 async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial) -> Draft:
     pinned = next((each for each in material.inputs if each.kind == "repository"), None)
     if pinned is None:
-        raise ToolFailed(f"{analyser.name}: its subtask names no input that is a repository")
+        raise LensFailed(f"{analyser.name}: its subtask names no input that is a repository")
     deadline = time.monotonic() + max(material.timeout_seconds - MARGIN_SECONDS, 1.0)
     snapshot = await snapshots.open(pinned.digest)
     if analyser.survey is not None:

@@ -10,17 +10,10 @@ from dataclasses import dataclass, field, replace
 
 from activities.gate.flow import FORGOTTEN, Flow, Throttled, next_rate, regained
 from activities.gate.measured import Measured
-from activities.gate.pace import SPACING, following, spacing
+from activities.gate.pace import SPACING, following, settling, spacing
 from activities.gate.queue_rates import QueueRate
 from activities.gate.refusals import Crowds, Doubt, Luck, Sent, is_news
 from activities.gate.room import ENOUGH_WAITING, Room
-
-SETTLED_SECONDS = 0.1
-"""A call was taken when no refusal has come back for at least this many seconds."""
-SETTLED_TIMES = 3
-"""A call was taken only after this many times as long as a refusal lately took to come back."""
-LONGEST_SETTLED = 2.0
-"""After this many seconds without a refusal a call was taken, however slow refusals are."""
 
 
 @dataclass
@@ -66,7 +59,7 @@ class Lane:
         """Take in that it is now."""
         for sent in self.flying:
             # They stand in the order in which they left: those behind it are younger still.
-            if sent.at > now - self._settling:
+            if sent.at > now - settling(self.back):
                 break
             self._taken(sent, now)
         before, self.flow = self.flow, next_rate(self.flow, None, now)
@@ -259,14 +252,9 @@ class Lane:
         return math.ceil(self.flow.most / self.workers) if self.flow.most else math.inf
 
     @property
-    def _settling(self) -> float:
-        """Seconds after which a call that was not refused was taken."""
-        return min(max(SETTLED_SECONDS, SETTLED_TIMES * self.back), LONGEST_SETTLED)
-
-    @property
     def _decided(self) -> float:
         """When a call that left as the tier opened was refused or taken."""
-        return self.measured.opened + 2 * self._settling
+        return self.measured.opened + 2 * settling(self.back)
 
     def left(self, now: float) -> Sent:
         """Take in that a call leaves."""

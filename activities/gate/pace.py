@@ -1,4 +1,6 @@
-"""How far apart the calls of one tier leave this process, whatever its rate. Pure."""
+"""How far apart the calls of one tier leave this process, whatever its rate, and when one of them
+was taken. Pure.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,18 @@ from collections.abc import Sequence
 SPACING = 0.01
 """Seconds between two calls of a tier that leave this process, at least."""
 FIRST_SPACING = 0.02
-"""The same for the first calls after a pause: the first refusal is back before many have left."""
+"""The same after a pause: the first refusal comes back before a wide fan-out has left."""
 FIRST_CALLS = 20
 BUSY_SECONDS = 5.0
-"""A pause is: fewer calls than that in so many seconds."""
+"""Fewer calls than FIRST_CALLS in this many seconds are a pause."""
 LATE_SECONDS = 0.02
 """More than timers and the event loop are late."""
+SETTLED_SECONDS = 0.1
+"""A call was taken when no refusal has come back for at least this many seconds."""
+SETTLED_TIMES = 3
+"""A call was taken only after this many times as long as a refusal lately took to come back."""
+LONGEST_SETTLED = 2.0
+"""After this many seconds without a refusal a call was taken, however slow refusals are."""
 
 
 def spacing(sent: Sequence[float], now: float) -> float:
@@ -27,3 +35,8 @@ def following(free: float, now: float, gap: float) -> float:
     """
     on_time = now - free <= min(LATE_SECONDS, gap)
     return (free if on_time else now) + gap
+
+
+def settling(back: float) -> float:
+    """Seconds after which a call that was not refused was taken; a refusal lately took `back`."""
+    return min(max(SETTLED_SECONDS, SETTLED_TIMES * back), LONGEST_SETTLED)

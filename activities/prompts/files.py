@@ -9,8 +9,8 @@ from pathlib import Path
 
 from activities.catalogue_files import CatalogueError, text_of
 from deployment.settings import HOME
-from orchestrator import checks
 from orchestrator.calls import MODEL_KINDS
+from orchestrator.plans import checks
 from orchestrator.policies import PROMPT_OVERHEAD_TOKENS
 
 FOLDER = "prompts"

@@ -50,7 +50,7 @@ class Commit(Contract):
 
 
 class Manifest(Contract):
-    """What a snapshot holds. In scope is the whole tree, or with a base what differs from it."""
+    """What a snapshot holds: in scope is what differs from the base, without one the whole tree."""
 
     archive: str
     """Digest of the tar archive with the files."""

@@ -18,7 +18,7 @@ from activities.repositories.manifest import Manifest
 from activities.repositories.working_tree import FILE_LIMIT, NotRead, check_name
 from activities.seam import Store
 from deployment.storage import cleaning
-from orchestrator.errors import ToolFailed
+from orchestrator.errors import LensFailed
 
 KEPT_MANIFESTS = 4
 
@@ -45,7 +45,7 @@ class Snapshots:
         self._manifests: OrderedDict[str, Manifest] = OrderedDict()
 
     async def open(self, digest: str) -> Snapshot:
-        """The snapshot with this manifest. BlobLost when the store does not have it, ToolFailed
+        """The snapshot with this manifest. BlobLost when the store does not have it, LensFailed
         when the blob is none: whoever reaches the server can name any.
         """
         content = await self._store.get(digest)
@@ -75,7 +75,7 @@ def _checked(content: bytes, digest: str) -> Manifest:
         for file in manifest.files:
             check_name(file.path.encode())
     except (ValidationError, NotRead, UnicodeEncodeError):
-        raise ToolFailed(f"blob {digest} is no snapshot of a repository") from None
+        raise LensFailed(f"blob {digest} is no snapshot of a repository") from None
     return manifest
 
 
@@ -120,7 +120,7 @@ def _unpack(folder: Path, manifest: Manifest, archive: bytes) -> None:
                 # A sparse one could claim any size.
                 plain = member.isreg() and not member.issparse() and member.size <= FILE_LIMIT
                 if not plain or missing.pop(member.name, None) != member.size:
-                    raise ToolFailed(
+                    raise LensFailed(
                         f"the archive of the snapshot holds {member.name!r:.300} unexpectedly"
                     )
                 content = members.extractfile(member)
@@ -130,8 +130,8 @@ def _unpack(folder: Path, manifest: Manifest, archive: bytes) -> None:
                 target.write_bytes(content.read())
                 target.chmod(0o444)
     except (tarfile.TarError, EOFError) as error:
-        raise ToolFailed(f"the archive of the snapshot is none: {error}") from None
+        raise LensFailed(f"the archive of the snapshot is none: {error}") from None
     if missing:
-        raise ToolFailed(f"the archive of the snapshot lacks {min(missing)!r:.300}")
+        raise LensFailed(f"the archive of the snapshot lacks {min(missing)!r:.300}")
     for path, _, _ in os.walk(folder, topdown=False):
         os.chmod(path, 0o555 if Path(path) != folder else 0o755)

@@ -38,7 +38,7 @@ from orchestrator.text import for_terminal
 SPECIALS_SECONDS = 20.0
 """How long the walk for FIFOs, sockets and devices may take."""
 READ_BY_GIT = (b".gitignore", b".gitattributes")
-"""Of a working tree; git waits where one of them is a FIFO."""
+"""What git itself reads of a working tree; it waits where one of them is a FIFO."""
 
 
 async def take(name: str, repository: Path, roots: Roots, base: str, store: Store) -> PinnedInput:

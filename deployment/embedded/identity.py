@@ -47,7 +47,7 @@ def _shipped_files() -> Iterator[Path]:
 
 
 def model_environment(settings: Settings, salt: str) -> str:
-    """A salted hash of what decides models and prices; empty without an endpoint."""
+    """A salted hash of what decides which model is asked, and for how much. Empty: none is."""
     if not settings.has_endpoint:
         return ""
     given = settings.as_variables()

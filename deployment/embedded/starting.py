@@ -18,9 +18,9 @@ from deployment.embedded.trouble import EmbeddedError
 
 READY_SECONDS = 30.0
 ENDING_SECONDS = 2.0
-"""For a server that was killed just now."""
+"""How long a server that was killed just now may take to end."""
 SPACE_BYTES = 50_000_000
-"""Below this the database would soon fail half-way."""
+"""With less room than this the database would soon fail half-way."""
 
 
 def pid_file(state: StateDir, name: Literal["server", "worker"]) -> Path:

@@ -26,7 +26,7 @@ INITIATED = EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED
 TASK_COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 TASK_FAILED = EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
 UNREAD = (SCHEDULED, INITIATED)
-"""Their payloads are read by whoever carries them out: without one of them a run still goes on."""
+"""Their payloads are read by whoever carries them out: a lost one stops no run."""
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class StoreDriver(StorageDriver):
 
 
 def external_storage(store: DirectoryStore) -> ExternalStorage:
-    """Keeps big payloads out of history: from 16 KiB for activities, from 256 KiB for workflows."""
+    """Keeps big payloads out of history: those of activities from 16 KiB, of workflows from 256."""
     driver = StoreDriver(store)
 
     def select(_context: StorageDriverSelectContext, payload: Payload) -> StorageDriver | None:

@@ -34,15 +34,15 @@ class WorkAnswer(Answer):
 
 
 class WorkMaterial(Contract):
-    """What `work` and `use_tool` work from: one subtask and what its dependencies found, nothing
+    """What `work` and `examine` work from: one subtask and what its dependencies found, nothing
     else of the run.
     """
 
     subtask: Subtask
     inputs: tuple[PinnedInput, ...] = ()
     dependencies: tuple[Finding, ...] = ()
-    tool: str = ""
-    """Only for `use_tool`: the tool to run."""
+    lens: str = ""
+    """Only for `examine`: the lens to look through."""
     timeout_seconds: int = 300
     number: int = 1
     why: str = ""

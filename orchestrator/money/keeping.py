@@ -13,12 +13,13 @@ from orchestrator.calls.plan import PLAN
 from orchestrator.calls.synthesize import SYNTHESIZE
 from orchestrator.calls.work import WORK
 from orchestrator.contracts import Briefing, Call, Goal, Limits, Subtask, Tier
-from orchestrator.events import Ask
 from orchestrator.money.ledger import Amount, Ledger
-from orchestrator.rules import gathering as material
-from orchestrator.rules import verifying
-from orchestrator.rules.reserving import input_tokens, paid_call, reservation, rooms, tiers
-from orchestrator.rules.state import Progress, State, first_state
+from orchestrator.moves import Ask
+from orchestrator.rules.answering import verifying
+from orchestrator.rules.calling import gathering as material
+from orchestrator.rules.calling.reserving import input_tokens, paid_call, reservation, rooms, tiers
+from orchestrator.rules.parts import Progress
+from orchestrator.rules.state import State, first_state
 
 USUAL_SHARE = Decimal("0.15")
 """What a call usually takes of its worst case, and an answer of its room."""

@@ -17,11 +17,13 @@ from orchestrator.calls.verify import VERIFY
 from orchestrator.calls.work import WORK
 from orchestrator.contracts import ModelCard, Subtask, Usage
 from orchestrator.money.pricing import price, worst
-from orchestrator.rules import context, graph, teams, verifying
-from orchestrator.rules import gathering as material
-from orchestrator.rules.reserving import fitting_call, input_tokens
-from orchestrator.rules.state import Progress, State
-from orchestrator.rules.work_calls import work_call
+from orchestrator.rules import graph, teams
+from orchestrator.rules.answering import context, verifying
+from orchestrator.rules.calling import gathering as material
+from orchestrator.rules.calling.reserving import fitting_call, input_tokens
+from orchestrator.rules.calling.work_calls import work_call
+from orchestrator.rules.parts import Progress
+from orchestrator.rules.state import State
 from orchestrator.view import Preview, PreviewRow, RowKind
 
 Money = Decimal | None
@@ -110,7 +112,7 @@ def _work(state: State) -> Iterator[PreviewRow]:
 def _priced(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
     subtask = progress.subtask
     if progress.tier == "none":
-        return row.model_copy(update={"seconds": policies.TOOL_SECONDS})
+        return row.model_copy(update={"seconds": policies.LENS_SECONDS})
     if state.brief.role(subtask.role).team:
         return _team(state, progress, row)
     ask = work_call(state, progress)

@@ -13,29 +13,21 @@ from datetime import datetime
 from typing import Any
 
 from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
-from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.update.v1 import Request
 from temporalio.converter import DataConverter
-from temporalio.exceptions import ActivityError, CancelledError, ChildWorkflowError
+from temporalio.exceptions import CancelledError
 
-from orchestrator.calls import KINDS
-from orchestrator.contracts import Briefing, Draft, Goal, Order, Reply, Report
-from orchestrator.events import (
-    Ask,
-    Event,
-    Prepare,
-    Started,
-    StartTeam,
-    Steered,
-    UseTool,
-    cancel_asked,
-)
+from orchestrator.contracts import Goal, Order, Report
+from orchestrator.events import Event, Started, Steered, cancel_asked
+from orchestrator.moves import StartTeam
 from orchestrator.recorded import landings
+from orchestrator.recorded.payloads import Payloads, Unreadable, activity_error, child_error
 from orchestrator.recorded.signals import SIGNALS, heard
 from orchestrator.recorded.troubles import report_in
-from orchestrator.rules import moves, reducer
-from orchestrator.rules.state import Flight, State, first_state
+from orchestrator.rules import next_moves, reducer
+from orchestrator.rules.parts import Flight
+from orchestrator.rules.state import State, first_state
 from orchestrator.rules.timers import EPOCH, Timer, moment, timers
 
 TASK_SCHEDULED = EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED
@@ -49,10 +41,6 @@ CLOSING = (
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT,
 )
-
-
-class Unreadable(Exception):
-    """Not the history of a run, or one with payloads that cannot be read; the message says why."""
 
 
 @dataclass
@@ -84,6 +72,9 @@ class Fold:
     _timers: dict[str, Timer | Steered] = field(default_factory=dict)
     """By Temporal's id."""
 
+    def __post_init__(self) -> None:
+        self._payloads = Payloads(self.run_id, self.converter)
+
     async def take(self, event: HistoryEvent) -> None:
         """Take in the next event. Unreadable when it cannot be understood."""
         if event.event_id <= self.last_event:
@@ -101,7 +92,7 @@ class Fold:
 
     async def _started(self, event: HistoryEvent) -> None:
         attributes = event.workflow_execution_started_event_attributes
-        goal = await self._decoded(attributes.input.payloads, Goal, event)
+        goal = await self._payloads.decoded(attributes.input.payloads, Goal, event)
         began = moment(event.event_time.ToNanoseconds())
         self._state = first_state(self.run_id, goal, began, attributes.first_execution_run_id)
         self._go_on()
@@ -120,14 +111,11 @@ class Fold:
 
     async def _completed(self, event: HistoryEvent) -> None:
         attributes = event.workflow_execution_completed_event_attributes
-        self.report = await self._decoded(attributes.result.payloads, Report, event)
+        self.report = await self._payloads.decoded(attributes.result.payloads, Report, event)
 
     async def _failed(self, event: HistoryEvent) -> None:
         attributes = event.workflow_execution_failed_event_attributes
-        try:
-            self.report = report_in(await self.converter.decode_failure(attributes.failure))
-        except Exception as error:
-            raise self._unreadable(event, error) from error
+        self.report = report_in(await self._payloads.failure(attributes.failure, event))
 
     async def _task_failed(self, event: HistoryEvent) -> None:
         attributes = event.workflow_task_failed_event_attributes
@@ -149,8 +137,7 @@ class Fold:
             unsent = next((each for each in cut if each.move.id not in sent), None)
             if unsent is None:
                 break
-            error = _activity_error(unsent, 0, 0)
-            error.__cause__ = CancelledError("cancelled")
+            error = activity_error(unsent, 0, 0, CancelledError("cancelled"))
             self._apply(landings.failed(unsent, error))
             self._go_on()
         self.state = self._state if self.state is not None else None
@@ -161,7 +148,7 @@ class Fold:
 
     def _go_on(self) -> None:
         assert self._state is not None
-        for move in moves.next_moves(self._state):
+        for move in next_moves.next_moves(self._state):
             self._apply(Started(move))
 
     # ------------------------------------------------------------ what was scheduled
@@ -180,7 +167,7 @@ class Fold:
 
     async def _timer_started(self, event: HistoryEvent) -> None:
         attributes = event.timer_started_event_attributes
-        name = await self._decoded([event.user_metadata.summary], str, event)
+        name = await self._payloads.decoded([event.user_metadata.summary], str, event)
         assert self._state is not None
         known = self._orders.get(name) or timers(self._state).get(name)
         if known is not None:
@@ -193,7 +180,7 @@ class Fold:
     async def _update_accepted(self, event: HistoryEvent) -> None:
         attributes = event.workflow_execution_update_accepted_event_attributes
         request = self._asked.get(attributes.protocol_instance_id, attributes.accepted_request)
-        order = await self._decoded(request.input.args.payloads, Order, event)
+        order = await self._payloads.decoded(request.input.args.payloads, Order, event)
         self._accepted += 1
         given = Steered(self._accepted, request.input.name, order, self._task_began)
         self._orders[given.name] = given
@@ -205,10 +192,9 @@ class Fold:
         flight = self._flight(attributes.scheduled_event_id)
         if flight is None:
             return None
-        kind = _result_of(flight)
-        return landings.returned(
-            flight, await self._decoded(attributes.result.payloads, kind, event)
-        )
+        kind = landings.result_of(flight)
+        result = await self._payloads.decoded(attributes.result.payloads, kind, event)
+        return landings.returned(flight, result)
 
     async def _activity_failed(self, event: HistoryEvent) -> Event | None:
         return await self._activity_ended(event.activity_task_failed_event_attributes)
@@ -223,22 +209,16 @@ class Fold:
         flight = self._flight(attributes.scheduled_event_id)
         if flight is None:
             return None
-        error = _activity_error(flight, attributes.scheduled_event_id, attributes.started_event_id)
-        error.__cause__ = await self._cause(attributes)
-        return landings.failed(flight, error)
-
-    async def _cause(self, attributes: Any) -> BaseException:
-        if "failure" not in attributes.DESCRIPTOR.fields_by_name:
-            return CancelledError("cancelled")
-        failure: Failure = attributes.failure
-        return await self.converter.decode_failure(failure)
+        scheduled, began = attributes.scheduled_event_id, attributes.started_event_id
+        cause = await self._payloads.cause(attributes)
+        return landings.failed(flight, activity_error(flight, scheduled, began, cause))
 
     async def _child_completed(self, event: HistoryEvent) -> Event | None:
         attributes = event.child_workflow_execution_completed_event_attributes
         flight = self._flight(attributes.initiated_event_id)
         if flight is None:
             return None
-        report = await self._decoded(attributes.result.payloads, Report, event)
+        report = await self._payloads.decoded(attributes.result.payloads, Report, event)
         return landings.returned(flight, report)
 
     async def _child_ended(self, event: HistoryEvent) -> Event | None:
@@ -246,17 +226,7 @@ class Fold:
         flight = self._flight(attributes.initiated_event_id)
         if flight is None:
             return None
-        error = ChildWorkflowError(
-            "child workflow ended",
-            namespace="",
-            workflow_id="",
-            run_id="",
-            workflow_type="",
-            initiated_event_id=attributes.initiated_event_id,
-            started_event_id=0,
-            retry_state=None,
-        )
-        error.__cause__ = await self._cause(attributes)
+        error = child_error(attributes.initiated_event_id, await self._payloads.cause(attributes))
         return landings.failed(flight, error)
 
     async def _child_not_started(self, event: HistoryEvent) -> Event | None:
@@ -283,52 +253,15 @@ class Fold:
             return None
         payloads = attributes.input.payloads
         try:
-            told = await self._decoded(payloads[:1], Any, event) if payloads else None
+            told = await self._payloads.decoded(payloads[:1], Any, event) if payloads else None
         except Unreadable:
             # The SDK drops what it cannot decode.
             return None
         return heard(attributes.signal_name, told, self._task_began)
 
-    # ------------------------------------------------------------ reading
-
     def _flight(self, scheduled: int) -> Flight | None:
         assert self._state is not None
         return self._state.flights.get(self._flights.get(scheduled, ""))
-
-    async def _decoded(self, payloads: Any, kind: Any, event: HistoryEvent) -> Any:
-        try:
-            (value,) = await self.converter.decode(list(payloads), [kind])
-        except Exception as error:
-            raise self._unreadable(event, error) from error
-        return value
-
-    def _unreadable(self, event: HistoryEvent, error: Exception) -> Unreadable:
-        why = " ".join(str(error).split())[:300] or type(error).__name__
-        return Unreadable(f"event {event.event_id} of {self.run_id}: {why}")
-
-
-def _activity_error(flight: Flight, scheduled: int, started: int) -> ActivityError:
-    return ActivityError(
-        "activity ended",
-        scheduled_event_id=scheduled,
-        started_event_id=started,
-        identity="",
-        activity_type="",
-        activity_id=flight.move.id,
-        retry_state=None,
-    )
-
-
-def _result_of(flight: Flight) -> Any:
-    match flight.move:
-        case Prepare():
-            return Briefing
-        case UseTool():
-            return Reply[Draft]
-        case Ask(call=call):
-            return KINDS[call.kind].reply
-        case StartTeam():
-            return Report
 
 
 _Handler = Callable[[Fold, HistoryEvent], Any]

@@ -8,20 +8,18 @@ from typing import Any, cast
 
 from temporalio.exceptions import ActivityError, ChildWorkflowError
 
+from orchestrator.calls import KINDS
 from orchestrator.contracts import Briefing, Draft, Reply, Report
 from orchestrator.events import (
     Answered,
-    Ask,
     Event,
+    Examined,
     NotPrepared,
-    Prepare,
     Prepared,
-    StartTeam,
     TeamEnded,
-    ToolEnded,
     Unanswered,
-    UseTool,
 )
+from orchestrator.moves import Ask, Examine, Prepare, StartTeam
 from orchestrator.recorded.troubles import (
     ended_at,
     report_in,
@@ -30,9 +28,22 @@ from orchestrator.recorded.troubles import (
     unprepared,
     words,
 )
-from orchestrator.rules.state import Flight
+from orchestrator.rules.parts import Flight
 
 Result = Briefing | Reply[Any] | Report
+
+
+def result_of(flight: Flight) -> Any:
+    """The type of what a flight comes back with."""
+    match flight.move:
+        case Prepare():
+            return Briefing
+        case Examine():
+            return Reply[Draft]
+        case Ask(call=call):
+            return KINDS[call.kind].reply
+        case StartTeam():
+            return Report
 
 
 def returned(flight: Flight, result: Result) -> Event:
@@ -42,10 +53,10 @@ def returned(flight: Flight, result: Result) -> Event:
             return Prepared(cast(Briefing, result))
         case Ask() as move:
             return Answered(move, cast(Reply[Any], result))
-        case UseTool() as move:
+        case Examine() as move:
             reply = cast(Reply[Draft], result)
             at = reply.span.ended if reply.span else None
-            return ToolEnded(move, reply.value or Draft(status="failed"), at)
+            return Examined(move, reply.value or Draft(status="failed"), at)
         case StartTeam() as move:
             return TeamEnded(move, cast(Report, result))
 
@@ -61,8 +72,8 @@ def failed(flight: Flight, error: ActivityError | ChildWorkflowError) -> Event:
         told = trouble(error, flight.started, flight.options, flight.cut_at)
         return Unanswered(flight.move, told)
     at = ended_at(error, flight.started, flight.options)
-    if isinstance(flight.move, UseTool):
-        return ToolEnded(flight.move, Draft(status="failed", why=words(error)), at)
+    if isinstance(flight.move, Examine):
+        return Examined(flight.move, Draft(status="failed", why=words(error)), at)
     return NotPrepared(words(error), unprepared(error), at)
 
 

@@ -19,7 +19,8 @@ from temporalio.exceptions import (
 
 from orchestrator.contracts import Bill, Contract, Report, Span, Unreached
 from orchestrator.errors import trouble_of
-from orchestrator.events import StopReason, Trouble
+from orchestrator.events import Trouble
+from orchestrator.moves import StopReason
 from orchestrator.policies import Options
 
 Detail = TypeVar("Detail", bound=Contract)

@@ -10,9 +10,11 @@ from datetime import datetime
 
 from orchestrator.calls.reach import ReachMaterial
 from orchestrator.contracts import Call, Tier, Unreached
-from orchestrator.events import Ask, Cut, Stop, Trouble
+from orchestrator.events import Trouble
 from orchestrator.money.ledger import Amount
-from orchestrator.rules.state import Outage, State
+from orchestrator.moves import Ask, Cut, Stop
+from orchestrator.rules.parts import Outage
+from orchestrator.rules.state import State
 
 LONGEST_PAUSE_SECONDS = 30.0
 """The longest pause before another look at an endpoint that was found and lost again."""

@@ -10,11 +10,12 @@ from decimal import Decimal
 from orchestrator import policies
 from orchestrator.calls.replan import Change, Patch
 from orchestrator.contracts import Plan, Revision, RoleTier, Subtask, Usage
-from orchestrator.events import Stop
 from orchestrator.money.preview import predict
+from orchestrator.moves import Stop
 from orchestrator.rules import graph
+from orchestrator.rules.parts import Progress
 from orchestrator.rules.settling import skip
-from orchestrator.rules.state import Progress, State
+from orchestrator.rules.state import State
 
 
 def judge_plan(state: State, plan: Plan | None, why: str) -> State:

@@ -13,8 +13,10 @@ from orchestrator.calls.refine import Refined
 from orchestrator.calls.review import Review
 from orchestrator.contracts import Draft, Escalation, Problem, RoleCard, RoleTier
 from orchestrator.rules import graph
-from orchestrator.rules.settling import accept, settle, tried, update
-from orchestrator.rules.state import Progress, State
+from orchestrator.rules.edits import tried, update
+from orchestrator.rules.parts import Progress
+from orchestrator.rules.settling import accept, settle
+from orchestrator.rules.state import State
 from orchestrator.text import sentence
 
 CLIMB: dict[RoleTier, RoleTier] = {"haiku": "sonnet", "sonnet": "opus"}

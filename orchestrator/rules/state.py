@@ -5,168 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal
 
 from orchestrator import policies
-from orchestrator.calls.critique import Issue
-from orchestrator.calls.judge import Judgement
-from orchestrator.calls.verify import Verdicts
 from orchestrator.contracts import (
-    Bill,
     Briefing,
-    Draft,
     Finding,
     Given,
     Goal,
-    NoAnswer,
     Plan,
     Problem,
-    Remark,
-    Revision,
-    RoleTier,
     Standstill,
-    Subtask,
-    Synthesis,
-    Tier,
-    Try,
     Undone,
-    Unreached,
-    Usage,
 )
-from orchestrator.events import Ask, Flying, Stop, StopReason
 from orchestrator.money.ledger import Ledger
-from orchestrator.policies import Options
+from orchestrator.moves import Ask, Stop, StopReason
+from orchestrator.rules.handed_on import passes_on
+from orchestrator.rules.parts import Finishing, Flight, Outage, Progress, Replanning
 from orchestrator.view import Phase, Preview
 
-Stage = Literal["work", "review", "refine", "person"]
-
-
 # ---------------------------------------------------------------- what a run is
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far one subtask is."""
-
-    subtask: Subtask
-    tier: RoleTier
-    """Of the next or current try, as it is due; `called`: as the money allowed it."""
-    called: RoleTier = "none"
-    stage: Stage = "work"
-    """What its next or current activity is for."""
-    tries: tuple[Try, ...] = ()
-    unanswered: tuple[NoAnswer, ...] = ()
-    why: str = ""
-    """Why the last try was not accepted, or what a person answered."""
-    flight: str = ""
-    """The id of the activity in flight."""
-    answers: tuple[str, ...] = ()
-    """What people answered it: sources of its finding."""
-    asked: datetime | None = None
-    """When a person was asked, or could have been."""
-    ending: str = ""
-    """Why a person ended it while its activity was in flight."""
-    former: tuple[str, ...] = ()
-    """Roles that have had it before: none gets it again."""
-    relieved: bool = False
-    """Whether the present role has it for one last try, after all of those before."""
-    last: Draft | None = None
-    finding: Finding | None = None
-    model: str = ""
-    usage: Usage = field(default_factory=Usage)
-    paid: Bill = field(default_factory=Bill)
-    started: datetime | None = None
-    waited_at_start: float = 0.0
-    """Seconds that the run had waited when it started."""
-
-
-@dataclass(frozen=True)
-class Flight:
-    """One activity in flight."""
-
-    move: Flying
-    started: datetime
-    options: Options | None = None
-    """Timeouts and retries of its activity; None: a run of its own has none."""
-    cut: int = 0
-    """The number of the cut that it waits to come back from; 0: it was not cut."""
-    cut_at: datetime | None = None
-
-    @property
-    def timeouts(self) -> Options:
-        """Of what is carried out by an activity."""
-        assert self.options is not None, "a run of its own has no timeouts"
-        return self.options
-
-
-@dataclass(frozen=True)
-class Outage:
-    """The endpoint cannot be reached: nothing is asked until it answers again."""
-
-    since: datetime
-    unreached: Unreached
-    tier: Tier
-    """Of the call that met it: whoever serves it knows the endpoint."""
-    number: int = 1
-    """How many times in a row; the pause before the next look at the endpoint grows with it."""
-    found: bool = False
-    """Whether the endpoint was found again, and no model has answered yet."""
-    before: float = 0.0
-    """Seconds for which it was lost the times before: they count towards the limit, too."""
-
-
-@dataclass(frozen=True)
-class Setback:
-    """A subtask that ended badly and that the rest of the plan needs: a reason to replan."""
-
-    subtask_id: str
-    why: str
-
-
-@dataclass(frozen=True)
-class Replanning:
-    """How the plan has been changed, and whether it is to be changed now."""
-
-    count: int = 0
-    """Calls made, raised before each one."""
-    setbacks: tuple[Setback, ...] = ()
-    """What waits to be dealt with."""
-    covered: int = 0
-    """How many of the setbacks the call in flight deals with."""
-    errors: tuple[str, ...] = ()
-    revisions: tuple[Revision, ...] = ()
-    used_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Finishing:
-    """How far the answer is."""
-
-    synthesis: Synthesis | None = None
-    by_template: bool = False
-    """Whether no model may write the synthesis any more."""
-    unwritten: str = ""
-    """Why the answer could not be written as it was to be; empty: it was, or nobody tried."""
-    given_up: tuple[str, ...] = ()
-    """Purposes of optional calls that will not be asked again."""
-    to_verify: tuple[Remark, ...] = ()
-    """The first remarks of a review by rank, for a model to verify."""
-    verified: Mapping[int, Verdicts] = field(default_factory=dict)
-    """What was said of them, by the place of their batch."""
-    rolled: tuple[Finding, ...] = ()
-    """Digests of batches of findings, when the findings do not fit into one context."""
-    rolling: Mapping[int, Finding] = field(default_factory=dict)
-    """Batches of the current round that are done, by their place."""
-    round: int = 0
-    cut: tuple[str, ...] = ()
-    """Whose findings a model was shown the beginning of only."""
-    judgement: Judgement | None = None
-    """Which of several attempts at one question is best."""
-    conflicts: tuple[str, ...] = ()
-    """The synthesis's conflicts that were judged, with the verdict."""
-    issues: tuple[Issue, ...] | None = None
-    """What the critic found; None: not asked yet."""
-    revised: bool = False
 
 
 @dataclass(frozen=True)
@@ -342,16 +199,3 @@ def first_state(run_id: str, goal: Goal, started: datetime, first_run_id: str) -
 
 def _asks(flight: Flight, kind: str) -> bool:
     return isinstance(flight.move, Ask) and flight.move.call.kind == kind
-
-
-def passes_on(finding: Finding) -> bool:
-    """Whether dependents run on this finding: it is complete, or escalated with a partial."""
-    return bool(partial_of(finding)) or finding.status == "complete"
-
-
-def partial_of(finding: Finding) -> str:
-    """What a finding hands on: the content of a complete one, the partial of an escalation."""
-    if finding.status == "complete":
-        return finding.content
-    escalated = finding.status == "escalated" and finding.escalation is not None
-    return finding.escalation.partial if escalated and finding.escalation else ""

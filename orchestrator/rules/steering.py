@@ -13,14 +13,18 @@ from datetime import datetime
 
 from orchestrator import policies
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Draft, Given, Limits, Order
-from orchestrator.events import Steered, Stop
+from orchestrator.events import Steered
 from orchestrator.money import keeping
 from orchestrator.money.ledger import Amount, DoesNotFit
 from orchestrator.money.preview import predict
-from orchestrator.rules import graph, planning, validity
+from orchestrator.moves import Stop
+from orchestrator.plans import validity
+from orchestrator.rules import graph, planning
+from orchestrator.rules.edits import update
+from orchestrator.rules.parts import Progress
 from orchestrator.rules.repair import answered_by_person
-from orchestrator.rules.settling import settle, skip, update
-from orchestrator.rules.state import Progress, State
+from orchestrator.rules.settling import settle, skip
+from orchestrator.rules.state import State
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,17 @@ from orchestrator.contracts import (
     ReportStatus,
     Standstill,
 )
-from orchestrator.events import StartTeam, TeamEnded, TellAbove
+from orchestrator.events import TeamEnded
 from orchestrator.money import keeping
 from orchestrator.money.ledger import Amount
+from orchestrator.moves import StartTeam, TellAbove
 from orchestrator.rules import graph, outages
+from orchestrator.rules.edits import add_bill, tried, update
+from orchestrator.rules.handed_on import partial_of, passes_on
+from orchestrator.rules.parts import Progress
 from orchestrator.rules.repair import give_up, judge_work
-from orchestrator.rules.settling import add_bill, ended_by_person, settle, tried, update
-from orchestrator.rules.state import Progress, State, partial_of, passes_on
+from orchestrator.rules.settling import ended_by_person, settle
+from orchestrator.rules.state import State
 
 CUT: tuple[ReportStatus, ...] = ("cancelled", "deadline_partial")
 """How a team ends that had too little time."""

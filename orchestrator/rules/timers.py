@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from orchestrator import policies
-from orchestrator.events import Abandoned, DeadlineReached, Event, NobodyCame, StartTeam
+from orchestrator.events import Abandoned, DeadlineReached, Event, NobodyCame
+from orchestrator.moves import StartTeam
 from orchestrator.rules.state import State
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -147,7 +147,7 @@ def call_summary(call: Call) -> str:
     return " · ".join(part for part in (what.strip(), call.tier, number) if part)
 
 
-def tool_summary(subtask: Subtask) -> str:
+def lens_summary(subtask: Subtask) -> str:
     """The timeline's line for a tool that serves a subtask by itself: `bugs · Find bugs`."""
     return f"{subtask.id} · {visible(' '.join(subtask.title.split()))[:CELL]}"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from temporalio.common import SearchAttributeUpdate
 
-from orchestrator.events import StopReason
+from orchestrator.moves import StopReason
 from orchestrator.rules.state import State
 from orchestrator.search import (
     DOLLARS,

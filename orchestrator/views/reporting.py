@@ -13,7 +13,8 @@ from orchestrator.contracts import (
     Timings,
 )
 from orchestrator.money import keeping
-from orchestrator.rules import graph, noted, verifying
+from orchestrator.rules import graph, noted
+from orchestrator.rules.answering import verifying
 from orchestrator.rules.state import State
 from orchestrator.text import sentence
 from orchestrator.titles import title_of

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from orchestrator import policies
 from orchestrator.contracts import RoleTier
-from orchestrator.events import Ask, Prepare
+from orchestrator.moves import Ask, Prepare
 from orchestrator.remarks import in_a_line
 from orchestrator.rules import outages
-from orchestrator.rules.state import Progress, State
+from orchestrator.rules.parts import Progress
+from orchestrator.rules.state import State
 from orchestrator.view import Question, Row, RunView
 from orchestrator.views.reporting import notes, status_of, title
 

@@ -12,7 +12,7 @@ from activities.code_review.lenses import analysers
 from deployment.settings import HOME
 from orchestrator import policies
 from orchestrator.contracts import HARD_SUBTASK_LIMIT
-from orchestrator.rules import validity
+from orchestrator.plans import validity
 
 CATALOGUE = Catalogue.load()
 TOOLS = analysers()

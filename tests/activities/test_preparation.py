@@ -81,7 +81,7 @@ def preparation(store: DirectoryStore, allowed: Path) -> Preparation:
         catalogue=Catalogue.load(),
         store=store,
         pricing=Cards(),
-        tools=REVIEW_TOOLS,
+        lenses=REVIEW_TOOLS,
         take_snapshot=take_snapshot,
         allowed_roots=lambda: (root,),
         capabilities=capabilities,
@@ -151,7 +151,7 @@ async def test_a_lens_whose_tool_is_missing_is_said_and_not_planned(
         use_models=False,
         inputs=given(allowed / "repo", "repository", "repo"),
     )
-    briefing = await prepare(replace(preparation, tools=("bugs", "history")), review)
+    briefing = await prepare(replace(preparation, lenses=("bugs", "history")), review)
     assert briefing.playbook is not None and briefing.playbook.plan is not None
     assert [each.role for each in briefing.playbook.plan.subtasks] == ["bugs", "history"]
     assert len(briefing.not_run) == 4

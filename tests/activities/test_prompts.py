@@ -21,7 +21,7 @@ from activities.prompts.files import CHECKS, LONGEST_BYTES, system_prompts
 from cli.commands.care import doctor
 from deployment.settings import HOME
 from driving import BRIEFING, ROLES, subtask
-from orchestrator import checks, policies
+from orchestrator import policies
 from orchestrator.calls import MODEL_KINDS
 from orchestrator.calls.critique import CritiqueMaterial, critique_prompt
 from orchestrator.calls.digest import DigestMaterial, digest_prompt
@@ -44,6 +44,7 @@ from orchestrator.contracts import (
     Synthesis,
 )
 from orchestrator.envelopes import envelope, mend, section
+from orchestrator.plans import checks
 
 SYSTEM = system_prompts()
 ENVELOPES = 300

@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 import worker
-from activities.seam import Tool
+from activities.seam import Lens
 from activities.wiring import build
 from deployment.embedded import register_root
 from deployment.embedded.allowed import allowed_roots
@@ -22,9 +22,9 @@ from driving import subtask as subtask_of
 from orchestrator.calls import MODEL_KINDS
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import LONGEST_CALL_SECONDS, Call, Goal, Limits
-from orchestrator.events import Ask, Flying, Prepare, UseTool
 from orchestrator.money.ledger import Amount
-from orchestrator.rules.schedule import options_of
+from orchestrator.moves import Ask, Examine, Flying, Prepare
+from orchestrator.rules.calling.schedule import options_of
 from orchestrator.rules.state import State
 
 
@@ -97,10 +97,10 @@ def test_no_worker_uses_the_state_directory_of_another_user(tmp_path: Path) -> N
 def test_tiers_are_served_by_a_worker_that_has_an_endpoint(endpoint: str, tmp_path: Path) -> None:
     settings = Settings(_env_file=None, state_dir=tmp_path, anthropic_base_url=endpoint)
     target = Target("localhost:1", store_url=(tmp_path / "store").as_uri())
-    tools: dict[str, Tool] = {}
-    served = build(settings, target, make_tools=lambda _store, _scratch: tools)
+    tools: dict[str, Lens] = {}
+    served = build(settings, target, make_lenses=lambda _store, _scratch: tools)
     assert served.tiers == (("haiku", "sonnet", "opus") if endpoint else ())
-    assert {each.__name__ for each in (*served.preparing, *served.free)} == {"prepare", "use_tool"}
+    assert {each.__name__ for each in (*served.preparing, *served.free)} == {"prepare", "examine"}
     assert {"plan", "work", "synthesize"} <= {each.__name__ for each in served.asking}
 
 
@@ -112,7 +112,7 @@ def test_a_worker_that_drains_waits_for_whatever_the_longest_limits_allow() -> N
     calls = [Call(purpose=each.name, kind=each.name, max_output=most) for each in MODEL_KINDS]
     # A look at an endpoint hands itself back in time, and depends on how far the run has come.
     asking = [Ask(call, material, Amount()) for call in calls]
-    moves: list[Flying] = [Prepare(), UseTool("t1", 1, material), *asking]
+    moves: list[Flying] = [Prepare(), Examine("t1", 1, material), *asking]
     options = [options_of(state, move) for move in moves]
     longest = max(each["start_to_close_timeout"] for each in options if each)
     assert longest == worker.GRACE

@@ -176,6 +176,21 @@ def test_each_word_of_the_dictionary_is_what_the_code_calls_it() -> None:
     assert [word for word, _ in rows] == list(dict.fromkeys(word for word, _ in rows))
 
 
+def test_a_class_name_that_stands_twice_is_said_to_with_every_place() -> None:
+    """Another homonym is a name to think about, and one that went is a line to delete."""
+    rooms = ("activities", "cli", "deployment", "intake", "orchestrator", "simulator", "workflows")
+    places: dict[str, set[str]] = {}
+    for path in [file for room in rooms for file in (HOME / room).rglob("*.py")]:
+        for name in re.findall(r"^class (\w+)", path.read_text(encoding="utf-8"), re.M):
+            places.setdefault(name, set()).add(str(path.relative_to(HOME)))
+    listed = WORDS.partition("## Words that stand twice")[2]
+    said = {
+        name: set(SPAN.findall(means)) & {each for paths in places.values() for each in paths}
+        for name, means in re.findall(r"^\| ([A-Z]\w+) \| (.*) \|$", listed, re.M)
+    }
+    assert said == {name: paths for name, paths in places.items() if len(paths) > 1}
+
+
 # ---------------------------------------------------------------- figures
 
 

@@ -37,7 +37,7 @@ from deployment.embedded import EmbeddedError, StateDir
 from deployment.known_secrets import KnownSecrets
 from deployment.settings import HOME, Settings
 from intake import plans
-from orchestrator.rules import validity
+from orchestrator.plans import validity
 
 SECONDS = 10
 """For one input; a busy machine is slow, a hang is forever."""

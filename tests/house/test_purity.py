@@ -119,6 +119,7 @@ def test_what_starts_a_run_prints_nothing_and_the_command_line_may() -> None:
 NEVER = {
     "orchestrator": ("deployment", "activities", "workflows", "cli", "simulator", "worker"),
     "orchestrator/rules": ("orchestrator.views",),
+    "orchestrator/plans": ("orchestrator.views", "orchestrator.rules.state"),
     "orchestrator/money": ("orchestrator.views",),
     "orchestrator/recorded": ("orchestrator.views",),
     "deployment": ("activities", "cli", "simulator", "orchestrator.views", "worker"),

@@ -9,27 +9,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = ("activities", "bench", "cli", "deployment", "orchestrator", "simulator", "workflows")
+CODE = (
+    "activities",
+    "bench",
+    "cli",
+    "deployment",
+    "intake",
+    "orchestrator",
+    "simulator",
+    "workflows",
+)
 MODULE_LINES, FUNCTION_LINES, FOLDER_MODULES = 300, 40, 20
-LONGER_MODULES = {
-    "cli/commands/reset.py",
-    "orchestrator/events.py",
-    "orchestrator/money/preview.py",
-    "orchestrator/recorded/history.py",
-    "orchestrator/rules/reducer.py",
-    "orchestrator/rules/state.py",
-    "orchestrator/views/reporting.py",
-    "workflows/supervisor.py",
-}
-LONGER_FUNCTIONS = {
-    "cli/commands/run.py: command",
-    "cli/goal.py: goal_of",
-    "cli/launch.py: launch",
-    "orchestrator/rules/calls.py: paid_call",
-    "orchestrator/rules/reducer.py: apply",
-}
-FULLER_FOLDERS = {"cli/commands"}
-"""What is longer than it should be. A name goes as soon as it is short enough; none comes."""
+LONGER_FUNCTIONS = {"cli/commands/runs/run.py: command"}
+"""Its options are its arguments: that is how typer reads them."""
 
 
 def modules() -> Iterator[Path]:
@@ -65,9 +57,9 @@ def full_folders() -> set[str]:
 @pytest.mark.parametrize(
     ("found", "known", "remedy"),
     [
-        (long_modules, LONGER_MODULES, f"split it: {MODULE_LINES} lines, one concept"),
+        (long_modules, set(), f"split it: {MODULE_LINES} lines, one concept"),
         (long_functions, LONGER_FUNCTIONS, f"split it: {FUNCTION_LINES} lines, one thought"),
-        (full_folders, FULLER_FOLDERS, f"give it rooms: {FOLDER_MODULES} modules"),
+        (full_folders, set(), f"give it rooms: {FOLDER_MODULES} modules"),
     ],
     ids=["modules", "functions", "folders"],
 )

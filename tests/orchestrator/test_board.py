@@ -10,7 +10,7 @@ from boards import row, view
 from orchestrator.calls import KINDS
 from orchestrator.contracts import Call, ModelCard, Subtask
 from orchestrator.view import Question
-from orchestrator.views.board import ANSWER_CHARACTERS, board, call_summary, tool_summary
+from orchestrator.views.board import ANSWER_CHARACTERS, board, call_summary, lens_summary
 
 MODEL = ModelCard(tier="sonnet", id="a-model")
 
@@ -109,4 +109,4 @@ def test_a_call_of_every_kind_has_its_line() -> None:
 
 def test_a_line_for_a_tool_names_its_subtask_and_shows_hostile_titles_as_text() -> None:
     subtask = Subtask(id="bugs", title="Find\n\u202ebugs", instruction="i", role="bugs")
-    assert tool_summary(subtask) == "bugs · Find \\u202ebugs"
+    assert lens_summary(subtask) == "bugs · Find \\u202ebugs"

@@ -11,9 +11,10 @@ from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType
 from driving import Drive, subtask
 from orchestrator import policies
 from orchestrator.contracts import Finding, Plan, Strategy
-from orchestrator.events import Ask, Unanswered
+from orchestrator.events import Unanswered
+from orchestrator.moves import Ask
 from orchestrator.recorded.landings import failed
-from orchestrator.rules import context
+from orchestrator.rules.answering import context
 from orchestrator.views import reporting
 from outcomes import AMPLE, begun, draft, end, in_flight
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from driving import ROLES, longest_chains, subtask
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Plan, Subtask
-from orchestrator.rules import graph, validity
+from orchestrator.plans import validity
+from orchestrator.rules import graph
 
 EXAMPLES = settings(max_examples=50, deadline=None, database=None)
 

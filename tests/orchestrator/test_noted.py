@@ -7,7 +7,8 @@ from decimal import Decimal
 from activities.asking.replies import NO_COUNT
 from driving import Drive, subtask
 from orchestrator.contracts import Bill, Reply, Usage
-from orchestrator.events import Answered, Ask
+from orchestrator.events import Answered
+from orchestrator.moves import Ask
 from orchestrator.rules import noted
 from orchestrator.views import reporting
 from outcomes import begun, draft, end

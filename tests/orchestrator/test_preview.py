@@ -21,10 +21,11 @@ from orchestrator.contracts import (
     Subtask,
     Tier,
 )
-from orchestrator.events import Ask, Prepare, Prepared, Started, ToolEnded
+from orchestrator.events import Examined, Prepared, Started
 from orchestrator.money import keeping
+from orchestrator.moves import Ask, Prepare
 from orchestrator.rules import teams
-from orchestrator.rules.moves import next_moves
+from orchestrator.rules.next_moves import next_moves
 from orchestrator.rules.reducer import apply
 from orchestrator.rules.state import State, first_state
 from orchestrator.view import Preview
@@ -206,7 +207,7 @@ def play(drive: Drive) -> State:
             value = value_of(move, "complete", drive.plan or ONE)
             drive.put(comes_back(move, "complete", Decimal("0.1"), value))
         else:
-            drive.put(ToolEnded(move, draft(move.id)))
+            drive.put(Examined(move, draft(move.id)))
     return drive.state
 
 

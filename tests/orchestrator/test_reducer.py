@@ -24,16 +24,9 @@ from orchestrator.contracts import (
     Tier,
     dollars,
 )
-from orchestrator.events import (
-    Answered,
-    Ask,
-    StartTeam,
-    TeamEnded,
-    ToolEnded,
-    Unanswered,
-    UseTool,
-)
-from orchestrator.rules import revision
+from orchestrator.events import Answered, Examined, TeamEnded, Unanswered
+from orchestrator.moves import Ask, Examine, StartTeam
+from orchestrator.plans import revision
 from orchestrator.views import reporting, running
 from outcomes import AMPLE, DRAFTS, PLANNED, PROBLEMS, TROUBLES, WORK_OUTCOMES, comes_back, value_of
 
@@ -182,13 +175,13 @@ class Chance:
         self._pay(move.subtask_id, paid)
         self.drive.put(event)
 
-    def _end(self, move: Ask | UseTool) -> None:
+    def _end(self, move: Ask | Examine) -> None:
         late = move in self.drive.late
         if late:
             self.drive.late.remove(move)
-        event: Answered | Unanswered | ToolEnded
-        if isinstance(move, UseTool):
-            event = ToolEnded(move, self._tool_draft(move))
+        event: Answered | Unanswered | Examined
+        if isinstance(move, Examine):
+            event = Examined(move, self._tool_draft(move))
         else:
             share = self.data.draw(st.sampled_from((Decimal(0), Decimal("0.5"), Decimal(1))))
             outcome = self._outcome(move)
@@ -233,7 +226,7 @@ class Chance:
             st.sampled_from(("complete", "complete", "failed", *PROBLEMS, *TROUBLES))
         )
 
-    def _tool_draft(self, move: UseTool) -> Draft:
+    def _tool_draft(self, move: Examine) -> Draft:
         kind = self.data.draw(st.sampled_from(("complete", "complete", "failed")))
         return DRAFTS[kind](move.id)
 

@@ -21,8 +21,8 @@ from orchestrator.contracts import (
     Synthesis,
 )
 from orchestrator.events import CancelAsked, Steered
-from orchestrator.rules import gathering as material
 from orchestrator.rules import steering
+from orchestrator.rules.calling import gathering as material
 from orchestrator.views import page, reporting, running
 from outcomes import AMPLE, begun, end, in_flight, wait_until_cut
 

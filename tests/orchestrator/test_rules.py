@@ -8,8 +8,9 @@ from driving import BRIEFING, ROLES, Drive, model, subtask
 from orchestrator import policies
 from orchestrator.calls.replan import Change, Patch
 from orchestrator.contracts import Order, Plan, Tier
-from orchestrator.events import Ask, Started, Steered, Stop
-from orchestrator.rules import revision
+from orchestrator.events import Started, Steered
+from orchestrator.moves import Ask, Stop
+from orchestrator.plans import revision
 from orchestrator.rules.reducer import apply
 from orchestrator.views import reporting, running
 from outcomes import AMPLE, begun, comes_back, end, in_flight, wait_until_cut
@@ -208,7 +209,7 @@ def test_the_grace_of_what_was_cut_does_not_end_the_synthesis_that_follows() -> 
 def test_a_tool_that_fails_by_itself_after_the_work_was_stopped_has_failed() -> None:
     run = begun(subtask("a"), subtask("b", role="scanner"))
     end(run, "work-a-1", "stopping")
-    end(run, "use_tool-b-1", "failed")
+    end(run, "examine-b-1", "failed")
     assert run.finding("b").status == "failed"
 
 

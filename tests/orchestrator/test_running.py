@@ -17,8 +17,8 @@ def test_the_view_shows_each_subtask_as_it_stands() -> None:
         *(subtask("d"), subtask("e", "d")),
     )
     end(run, "work-a-1", "unsure")
-    found = DRAFTS["complete"]("use_tool-b-1").model_copy(update={"data": {"remarks": [1]}})
-    end(run, "use_tool-b-1", value=found)
+    found = DRAFTS["complete"]("examine-b-1").model_copy(update={"data": {"remarks": [1]}})
+    end(run, "examine-b-1", value=found)
     end(run, "work-d-1", "refused")
     run.wait(5)
     run.put(Steered(1, "pause", Order()))

@@ -28,8 +28,9 @@ from deployment.storage.payloads import stored
 from driving import subtask as subtask_of
 from intake.connection import Connection
 from orchestrator.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone
-from orchestrator.events import Ask, Move, WasReset
-from orchestrator.rules import moves
+from orchestrator.events import WasReset
+from orchestrator.moves import Ask, Move
+from orchestrator.rules import next_moves
 from orchestrator.rules.state import State
 from orchestrator.rules.timers import moment
 from outcomes import begun
@@ -57,7 +58,7 @@ def backwards(state: State) -> list[Move]:
     return [next(turned) if each in work else each for each in found]
 
 
-NEXT_MOVES = moves.next_moves
+NEXT_MOVES = next_moves.next_moves
 
 
 def script(**lines: list[Line]) -> ScriptedModel:
@@ -79,7 +80,7 @@ async def poisoned(
     flight: t4's. `journal`: of the worker that takes it over, when it is another machine's.
     """
     with monkeypatch.context() as patched:
-        patched.setattr(moves, "next_moves", backwards)
+        patched.setattr(next_moves, "next_moves", backwards)
         async with runs.worker(model), asyncio.timeout(60):
             handle = await runs.start(goal, skipping=False)
             await model.asked("t4")

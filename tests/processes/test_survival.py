@@ -99,7 +99,7 @@ def tools_completed(history: WorkflowHistory) -> frozenset[str]:
         for event in history.events
         if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED
     ]
-    return frozenset(each.split("-")[1] for each in done if each.startswith("use_tool-"))
+    return frozenset(each.split("-")[1] for each in done if each.startswith("examine-"))
 
 
 def attempts(history: WorkflowHistory) -> int:

@@ -29,32 +29,35 @@ from orchestrator.contracts import (
 from orchestrator.events import (
     Abandoned,
     Answered,
+    CancelAsked,
+    Event,
+    Examined,
+    NobodyCame,
+    Prepared,
+    Started,
+    Steered,
+    TeamEnded,
+    Unanswered,
+)
+from orchestrator.money.ledger import Amount
+from orchestrator.moves import (
     Ask,
     AskPerson,
     AskRaise,
-    CancelAsked,
     Cut,
-    Event,
+    Examine,
     Flying,
     Move,
-    NobodyCame,
     Prepare,
-    Prepared,
-    Started,
     StartTeam,
-    Steered,
     Stop,
-    TeamEnded,
-    ToolEnded,
-    Unanswered,
-    UseTool,
 )
-from orchestrator.money.ledger import Amount
-from orchestrator.rules import gathering as material
 from orchestrator.rules import graph, steering
-from orchestrator.rules.moves import next_moves
+from orchestrator.rules.calling import gathering as material
+from orchestrator.rules.handed_on import passes_on
+from orchestrator.rules.next_moves import next_moves
 from orchestrator.rules.reducer import apply
-from orchestrator.rules.state import State, first_state, passes_on
+from orchestrator.rules.state import State, first_state
 from orchestrator.rules.timers import timers
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -115,7 +118,7 @@ class Drive:
         self.started: list[str] = []
         self.asks: dict[str, list[Ask]] = {}
         """Every paid call of a subtask, in order."""
-        self.late: list[Ask | UseTool] = []
+        self.late: list[Ask | Examine] = []
         """What was abandoned and may still answer."""
         self.abandoned: list[StartTeam] = []
         self.replanned_from: ReplanMaterial | None = None
@@ -166,9 +169,9 @@ class Drive:
         return self.state.phase == "closed"
 
     @property
-    def in_flight(self) -> list[Ask | UseTool]:
+    def in_flight(self) -> list[Ask | Examine]:
         moves = (flight.move for flight in self.state.flights.values())
-        return [each for each in moves if isinstance(each, Ask | UseTool)]
+        return [each for each in moves if isinstance(each, Ask | Examine)]
 
     @property
     def teams(self) -> list[StartTeam]:
@@ -186,7 +189,7 @@ class Drive:
             if isinstance(timer.then, Abandoned):
                 flights = self.state.flights
                 cut = [flights[each].move for each in timer.then.ids if each in flights]
-                self.late += [each for each in cut if isinstance(each, Ask | UseTool)]
+                self.late += [each for each in cut if isinstance(each, Ask | Examine)]
                 self.abandoned += [each for each in cut if isinstance(each, StartTeam)]
             self.put(timer.then)
 
@@ -194,7 +197,7 @@ class Drive:
         before = self.state
         self._apply(Started(move))
         match move:
-            case Ask() | UseTool() | StartTeam():
+            case Ask() | Examine() | StartTeam():
                 self._check_start(before, move)
                 if isinstance(move, Ask) and move.call.kind == "replan":
                     self.replanned_from = material.for_replan(self.state)
@@ -222,7 +225,7 @@ class Drive:
                 assert now is not None
                 frozen = now.model_copy(update={"digest": progress.finding.digest})
                 assert frozen == progress.finding, "findings are frozen, but for their digest"
-        if isinstance(event, Answered | Unanswered | ToolEnded | TeamEnded) and not after.stop:
+        if isinstance(event, Answered | Unanswered | Examined | TeamEnded) and not after.stop:
             self._check_isolation(before, event)
 
     def _check_ledger(self) -> None:
@@ -245,10 +248,10 @@ class Drive:
             assert all(flight.cut for flight in state.flights.values())
 
     def _check_isolation(
-        self, before: State, event: Answered | Unanswered | ToolEnded | TeamEnded
+        self, before: State, event: Answered | Unanswered | Examined | TeamEnded
     ) -> None:
         ended = (
-            event.move if isinstance(event, ToolEnded | TeamEnded) else event.move.call
+            event.move if isinstance(event, Examined | TeamEnded) else event.move.call
         ).subtask_id
         if not ended:
             return
@@ -258,7 +261,7 @@ class Drive:
             if subtask_id not in touched:
                 assert self.state.work[subtask_id] == progress, "siblings are left alone"
 
-    def _check_start(self, before: State, move: Ask | UseTool | StartTeam) -> None:
+    def _check_start(self, before: State, move: Ask | Examine | StartTeam) -> None:
         assert move.id not in self.started, "an id is never used twice"
         self.started.append(move.id)
         assert len(self.state.flights) <= self.limits.concurrency

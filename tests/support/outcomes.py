@@ -23,7 +23,8 @@ from orchestrator.contracts import (
     Synthesis,
     Usage,
 )
-from orchestrator.events import Answered, Ask, ToolEnded, Trouble, Unanswered, UseTool
+from orchestrator.events import Answered, Examined, Trouble, Unanswered
+from orchestrator.moves import Ask, Examine
 
 
 def draft(flight_id: str, **fields: Any) -> Draft:
@@ -141,9 +142,9 @@ def begun(*subtasks: Subtask, **limits: object) -> Drive:
 def end(run: Drive, flight_id: str, outcome: str = "complete", value: object = None) -> None:
     """The activity comes back with this outcome, having cost all that was reserved."""
     (move,) = (each for each in (*run.in_flight, *run.late) if _id(each) == flight_id)
-    if isinstance(move, UseTool):
+    if isinstance(move, Examine):
         draft = value if isinstance(value, Draft) else DRAFTS[outcome](flight_id)
-        run.put(ToolEnded(move, draft))
+        run.put(Examined(move, draft))
     else:
         if value is None and outcome in DRAFTS:
             value = value_of(move, outcome, run.plan or PLANNED)
@@ -160,5 +161,5 @@ def in_flight(run: Drive) -> list[str]:
     return [_id(move) for move in run.in_flight]
 
 
-def _id(move: Ask | UseTool) -> str:
+def _id(move: Ask | Examine) -> str:
     return move.call.id if isinstance(move, Ask) else move.id

@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from activities.code_review.lenses import lens_tools
+from activities.code_review.lenses import lenses_of
 from activities.repositories.scratch import Snapshot, Snapshots
 from activities.repositories.snapshot import take
 from deployment.roots import Root
@@ -102,7 +102,7 @@ class Bench:
         material = WorkMaterial(
             subtask=subtask, inputs=(pinned,), tool=lens, timeout_seconds=seconds
         )
-        return await lens_tools(self.snapshots)[lens](material)
+        return await lenses_of(self.snapshots)[lens](material)
 
 
 def remarks_of(draft: Draft) -> list[Remark]:

@@ -44,8 +44,9 @@ from orchestrator.errors import (
     OverReservation,
     PossiblyBilled,
 )
-from orchestrator.events import Answered, Ask
+from orchestrator.events import Answered
 from orchestrator.money.ledger import Amount
+from orchestrator.moves import Ask
 from orchestrator.rules.timers import moment
 from orchestrator.search import DOLLARS, STATUS
 from outcomes import DRAFTS, comes_back, value_of
@@ -264,7 +265,7 @@ def ended(
     span = Span(started=at - timedelta(seconds=1), ended=at + timedelta(seconds=seconds))
     if asked.activity_type == "prepare":
         return by_hand.returns(seq, WITH_TEAM.model_copy(update={"span": span}))
-    if asked.activity_type == "use_tool":
+    if asked.activity_type == "examine":
         draft = DRAFTS.get(outcome, DRAFTS["failed"])(asked.activity_id)
         return by_hand.returns(seq, Reply[Draft](value=draft, span=span))
     if outcome in TIMEOUTS:

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import worker
-from activities.seam import Store, Tool
+from activities.seam import Lens, Store
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Draft
 
@@ -29,7 +29,7 @@ SECONDS = {
 """Two that are finished and some that are not, whenever somebody strikes."""
 
 
-def slow_tools(_store: Store, scratch: Path) -> Mapping[str, Tool]:
+def slow_tools(_store: Store, scratch: Path) -> Mapping[str, Lens]:
     return {name: partial(_slow, name, scratch.parent / "calls") for name in SECONDS}
 
 
@@ -48,5 +48,5 @@ def _note(calls: Path, line: str) -> None:
 
 
 if __name__ == "__main__":
-    code = worker.main(make_tools=slow_tools)
+    code = worker.main(make_lenses=slow_tools)
     os._exit(code)

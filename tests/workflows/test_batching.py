@@ -217,7 +217,7 @@ def cut_among_late_results() -> Played:
     """The run is cancelled between two results; what was cut comes back, or never does."""
     played = working(MIXED)
     played.desk.now += SECOND
-    played.hand_over([played.ends("use_tool-scan-1"), by_hand.cancels(), played.ends("work-t1-1")])
+    played.hand_over([played.ends("examine-scan-1"), by_hand.cancels(), played.ends("work-t1-1")])
     played.desk.now += 11 * SECOND
     played.hand_over(played.fired)
     return played
@@ -250,7 +250,7 @@ def lost_and_found_among_results() -> Played:
     played = working(MIXED)
     played.desk.now += SECOND
     lost = played.ends("work-t1-1", "unreachable")
-    played.hand_over([lost, played.ends("use_tool-scan-1")])
+    played.hand_over([lost, played.ends("examine-scan-1")])
     played.desk.now += 30 * SECOND
     played.hand_over([played.ends("reach-1"), *played.fired])
     return played

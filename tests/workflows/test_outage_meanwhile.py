@@ -25,7 +25,8 @@ from orchestrator.contracts import (
     Standstill,
     Unreached,
 )
-from orchestrator.events import Answered, Ask, Steered, TeamWaits, Trouble, Unanswered
+from orchestrator.events import Answered, Steered, TeamWaits, Trouble, Unanswered
+from orchestrator.moves import Ask
 from orchestrator.rules import outages
 from orchestrator.rules.reducer import apply
 from orchestrator.view import Question

@@ -10,12 +10,12 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.catalogue import Catalogue
+from activities.examine import Lenses
 from activities.seam import ModelAnswer
-from activities.use_tool import Tools
 from conftest import Runs
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Draft, Goal, GoalInput, Report
-from orchestrator.errors import ToolFailed
+from orchestrator.errors import LensFailed
 from scripted import USAGE, ScriptedModel, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -384,7 +384,7 @@ async def test_a_tool_that_hangs_is_ended_and_its_siblings_are_delivered(runs: R
         return Draft(content="looked")
 
     async def breaks(_: WorkMaterial) -> Draft:
-        raise ToolFailed("no such analyser")
+        raise LensFailed("no such analyser")
 
     wanted = lenses(runs, "hangs", "looks", "breaks")
     wanted = wanted.model_copy(
@@ -408,11 +408,11 @@ async def test_a_finished_tool_is_not_run_again_when_its_completion_was_lost(run
         ran.append(material.subtask.id)
         return Draft(content="looked")
 
-    tools = Tools({"looks": looks}, runs.journal)
+    tools = Lenses({"looks": looks}, runs.journal)
     plan = lenses(runs, "looks").plan
     assert plan is not None
     material = WorkMaterial(subtask=plan.subtasks[0], tool="looks")
-    first = await ActivityEnvironment().run(tools.use_tool, material)
-    second = await ActivityEnvironment().run(tools.use_tool, material)
+    first = await ActivityEnvironment().run(tools.examine, material)
+    second = await ActivityEnvironment().run(tools.examine, material)
     assert first.value == second.value == Draft(content="looked")
     assert ran == ["looks"]

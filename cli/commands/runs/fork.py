@@ -47,7 +47,8 @@ from orchestrator.contracts import (
     Subtask,
     Tier,
 )
-from orchestrator.rules import graph, validity
+from orchestrator.plans import validity
+from orchestrator.rules import graph
 
 
 @dataclass(frozen=True)

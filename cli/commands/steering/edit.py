@@ -31,7 +31,8 @@ from intake.connection import Connection
 from intake.refusal import Refused
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Order, Plan
 from orchestrator.money.preview import predict
-from orchestrator.rules import planning, validity
+from orchestrator.plans import validity
+from orchestrator.rules import planning
 from orchestrator.rules.state import State
 from orchestrator.view import Preview
 

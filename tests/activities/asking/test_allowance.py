@@ -34,8 +34,9 @@ from orchestrator.errors import (
     PossiblyBilled,
     SpendLimitReached,
 )
-from orchestrator.events import Prepare, Prepared, Started
+from orchestrator.events import Prepared, Started
 from orchestrator.money import keeping
+from orchestrator.moves import Prepare
 from orchestrator.rules.reducer import apply
 from orchestrator.rules.state import first_state
 from orchestrator.rules.steering import COMMANDS

@@ -13,11 +13,10 @@ from activities.prompts.files import system_prompts
 from deployment.storage import DirectoryStore
 from deployment.unread import unread
 from driving import ROLES, Drive, subtask
-from orchestrator import checks
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Call, Check, Plan, Subtask
 from orchestrator.errors import CallRefused
-from orchestrator.rules import validity
+from orchestrator.plans import checks, validity
 from outcomes import begun, end
 
 

@@ -21,12 +21,12 @@ from activities.code_review.analysers import bugs, security
 from activities.code_review.examination import PORTION_FILES, Examination
 from activities.code_review.findings import MOST_REMARKS
 from activities.code_review.lens import Analyser, CommandLine, Grade, Parsed, Sighting
-from activities.code_review.lenses import analysers, lens_tools
+from activities.code_review.lenses import analysers, lenses_of
 from activities.code_review.redact import redact
 from activities.process import MEMORY_LIMIT, ProgramStopped, run
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Draft, Subtask
-from orchestrator.errors import ToolFailed
+from orchestrator.errors import LensFailed
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +52,7 @@ def found(draft: Draft) -> list[tuple[str, int, str]]:
 
 
 def test_every_lens_is_found_under_its_own_name(bench: Bench) -> None:
-    assert tuple(lens_tools(bench.snapshots)) == LENSES
+    assert tuple(lenses_of(bench.snapshots)) == LENSES
     assert all(name == analyser.name for name, analyser in analysers().items())
 
 
@@ -270,8 +270,8 @@ async def test_the_most_severe_remarks_are_handed_on_and_the_cut_is_said(
 
 async def test_a_subtask_without_a_repository_fails_in_one_line(bench: Bench) -> None:
     subtask = Subtask(id="t", title="t", instruction="", role="bugs")
-    with pytest.raises(ToolFailed, match="no input that is a repository"):
-        await lens_tools(bench.snapshots)["bugs"](WorkMaterial(subtask=subtask, tool="bugs"))
+    with pytest.raises(LensFailed, match="no input that is a repository"):
+        await lenses_of(bench.snapshots)["bugs"](WorkMaterial(subtask=subtask, tool="bugs"))
 
 
 # ---------------------------------------------------------------- tools that misbehave
@@ -331,18 +331,18 @@ async def test_a_file_on_which_the_tool_fails_does_not_take_the_others_down(
 
 async def test_a_tool_that_always_fails_is_said_to_have_failed(tmp_path: Path) -> None:
     paths = _files(tmp_path, ["crash"] * 4)
-    with pytest.raises(ToolFailed, match="strange: its tool failed: exit code -6"):
+    with pytest.raises(LensFailed, match="strange: its tool failed: exit code -6"):
         await Examination(STRANGE, _deadline(60)).look_at(paths)
 
 
 async def test_a_tool_that_says_something_else_has_failed(tmp_path: Path) -> None:
     odd = replace(STRANGE, command=lambda *_: CommandLine((sys.executable, "-c", "print('hello')")))
-    with pytest.raises(ToolFailed, match="its tool failed"):
+    with pytest.raises(LensFailed, match="its tool failed"):
         await Examination(odd, _deadline(60)).look_at(_files(tmp_path, ["fine"]))
 
 
 async def test_a_tool_that_hangs_is_stopped_at_the_deadline(tmp_path: Path) -> None:
-    with pytest.raises(ToolFailed, match="strange: "):
+    with pytest.raises(LensFailed, match="strange: "):
         await Examination(STRANGE, _deadline(0.5)).look_at(_files(tmp_path, ["hang"]))
 
 

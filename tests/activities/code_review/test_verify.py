@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from activities.code_review.lenses import lens_tools
+from activities.code_review.lenses import lenses_of
 from activities.prompts.excerpts import excerpt
 from activities.repositories.scratch import Snapshots
 from conftest import Runs
@@ -51,7 +51,7 @@ async def review(
         use_models=model is not None,
         limits=limits,
     )
-    tools = lens_tools(Snapshots(runs.store, runs.folder / "snapshots"))
+    tools = lenses_of(Snapshots(runs.store, runs.folder / "snapshots"))
     return await runs.run(goal, model, tools=tools)
 
 

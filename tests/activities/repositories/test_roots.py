@@ -17,7 +17,7 @@ from activities.repositories.view import INDEX_BYTES
 from activities.repositories.working_tree import PATH_FOLDERS
 from deployment.folders import NotRegular, read_handle
 from deployment.roots import Outside, Root, Roots, open_file, open_folder, roots_at
-from orchestrator.errors import BadGoal, ToolFailed
+from orchestrator.errors import BadGoal, LensFailed
 from repositories import Bench, Repository
 
 pytestmark = pytest.mark.anyio
@@ -418,7 +418,7 @@ async def test_a_forged_manifest_reads_and_writes_nothing_outside_its_folder(
 ) -> None:
     forged = Manifest(archive="", files=(SnapshotFile(path=path, size=1, lines=1),))
     digest = await bench.store.put(forged.model_dump_json().encode())
-    with pytest.raises(ToolFailed, match="is no snapshot of a repository"):
+    with pytest.raises(LensFailed, match="is no snapshot of a repository"):
         await bench.snapshots.open(digest)
 
 
@@ -427,7 +427,7 @@ async def test_a_blob_that_is_no_manifest_is_refused_in_one_line(
     bench: Bench, content: bytes
 ) -> None:
     digest = await bench.store.put(content)
-    with pytest.raises(ToolFailed, match="is no snapshot of a repository"):
+    with pytest.raises(LensFailed, match="is no snapshot of a repository"):
         await bench.snapshots.open(digest)
 
 
@@ -435,6 +435,6 @@ async def test_an_archive_that_is_not_the_manifests_leaves_nothing_behind(bench:
     archive = await bench.store.put(b"no archive at all")
     forged = Manifest(archive=archive, files=(SnapshotFile(path="a.txt", size=1, lines=1),))
     digest = await bench.store.put(forged.model_dump_json().encode())
-    with pytest.raises(ToolFailed, match="the archive of the snapshot"):
+    with pytest.raises(LensFailed, match="the archive of the snapshot"):
         await bench.snapshots.open(digest)
     assert [*(bench.folder / "scratch").iterdir()] == []

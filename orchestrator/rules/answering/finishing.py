@@ -12,18 +12,17 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from orchestrator.calls.critique import CRITIQUE, Critique
-from orchestrator.calls.digest import DIGEST, Digest
-from orchestrator.calls.judge import JUDGE, Judgement
+from orchestrator.calls.critique import CRITIQUE
+from orchestrator.calls.digest import DIGEST
+from orchestrator.calls.judge import JUDGE
 from orchestrator.calls.kind import AnyKind
 from orchestrator.calls.synthesize import SYNTHESIZE
-from orchestrator.calls.verify import VERIFY, Verdicts
-from orchestrator.contracts import Contract, Finding, Problem, Synthesis
-from orchestrator.events import Ask
-from orchestrator.rules import context, verifying
-from orchestrator.rules import gathering as material
-from orchestrator.rules.reserving import fitting_call, free_call
-from orchestrator.rules.settling import update
+from orchestrator.calls.verify import VERIFY
+from orchestrator.contracts import Contract, Problem
+from orchestrator.moves import Ask
+from orchestrator.rules.answering import context, verifying
+from orchestrator.rules.calling import gathering as material
+from orchestrator.rules.calling.reserving import fitting_call, free_call
 from orchestrator.rules.state import State
 
 CONFLICTS_JUDGED = 3
@@ -112,7 +111,7 @@ def _next_roll(state: State) -> Ask | None:
         ask = _optional(
             state,
             DIGEST,
-            f"digest-{_roll(state, place)}",
+            f"digest-{roll(state, place)}",
             partial(material.for_digest, state, batch),
             place=place,
         )
@@ -121,7 +120,7 @@ def _next_roll(state: State) -> Ask | None:
     return None
 
 
-def _roll(state: State, place: int) -> str:
+def roll(state: State, place: int) -> str:
     """The name of a batch of this round."""
     return f"{ROLL}{state.finishing.round + 1}-{place}"
 
@@ -221,85 +220,3 @@ def asked(state: State, ask: Ask) -> State:
 
 
 # ---------------------------------------------------------------- what came back
-
-
-def take(
-    state: State, ask: Ask, value: Digest | Judgement | Critique | Verdicts | None, why: str
-) -> State:
-    """The reply to an optional call; None: it is left out, and the report says why."""
-    finishing = replace(state.finishing, given_up=(*state.finishing.given_up, ask.purpose))
-    state = replace(state, finishing=finishing)
-    if value is None:
-        note = f"{ask.call.kind} was left out: {why}"
-        return replace(state, notes=(*state.notes, note))
-    match value:
-        case Digest():
-            return _take_digest(state, ask, value)
-        case Verdicts():
-            assert ask.place is not None, "remarks are verified in batches"
-            return verifying.take(state, ask.place, value)
-        case Judgement():
-            return _take_judgement(state, ask, value)
-        case Critique():
-            return replace(state, finishing=replace(finishing, issues=value.issues))
-
-
-def _take_digest(state: State, ask: Ask, digest: Digest) -> State:
-    if ask.place is not None:
-        return _take_roll(state, ask.place, digest)
-    finding = state.work[ask.subject].finding
-    assert finding is not None
-    shorter = finding.model_copy(update={"digest": digest.text})
-    return update(state, ask.subject, lambda each: replace(each, finding=shorter))
-
-
-def _take_roll(state: State, place: int, digest: Digest) -> State:
-    """A batch was rolled up; the round is over when every batch of more than one has been."""
-    finishing = state.finishing
-    rolled = Finding(
-        subtask_id=_roll(state, place),
-        status="complete",
-        content=digest.text,
-        confidence=100,
-    )
-    rolling = {**finishing.rolling, place: rolled}
-    batches = list(enumerate(context.batches(state)))
-    if any(len(batch) > 1 and place not in rolling for place, batch in batches):
-        return replace(state, finishing=replace(finishing, rolling=rolling))
-    whole = tuple(rolling[place] if len(batch) > 1 else batch[0] for place, batch in batches)
-    finishing = replace(finishing, rolled=whole, rolling={}, round=finishing.round + 1)
-    return replace(state, finishing=finishing)
-
-
-def _take_judgement(state: State, ask: Ask, judgement: Judgement) -> State:
-    finishing = state.finishing
-    if ask.place is None:
-        return replace(state, finishing=replace(finishing, judgement=judgement))
-    assert finishing.synthesis is not None
-    conflict = finishing.synthesis.conflicts[ask.place]
-    ruled = f"judged for {judgement.winner}" if judgement.winner else "could not be decided"
-    said = f"{conflict} ({ruled}: {judgement.why})"
-    return replace(state, finishing=replace(finishing, conflicts=(*finishing.conflicts, said)))
-
-
-def take_synthesis(state: State, synthesis: Synthesis | None, why: str) -> State:
-    if synthesis is None:
-        return no_synthesis(state, why)
-    finishing = state.finishing
-    revised = finishing.synthesis is not None
-    return replace(state, finishing=replace(finishing, synthesis=synthesis, revised=revised))
-
-
-def no_synthesis(state: State, why: str) -> State:
-    """The first synthesis is replaced by a template; a failed revision leaves what there is."""
-    finishing = state.finishing
-    if finishing.synthesis is not None:
-        note = f"The answer could not be revised: {why}"
-        finishing = replace(finishing, given_up=(*finishing.given_up, "revision"))
-    elif finishing.by_template:
-        finishing = replace(finishing, synthesis=Synthesis(answer="", by_template=True))
-        return replace(state, finishing=replace(finishing, unwritten=why))
-    else:
-        # What the gap says is in no note as well.
-        return replace(state, finishing=replace(finishing, by_template=True, unwritten=why))
-    return replace(state, finishing=finishing, notes=(*state.notes, note))

@@ -10,25 +10,18 @@ from orchestrator.calls.refine import REFINE
 from orchestrator.calls.replan import REPLAN
 from orchestrator.calls.review import REVIEW
 from orchestrator.calls.work import WORK
-from orchestrator.events import (
-    Ask,
-    AskPerson,
-    AskRaise,
-    Cut,
-    Move,
-    Prepare,
-    Started,
-    Stop,
-    UseTool,
-)
+from orchestrator.events import Started
 from orchestrator.money import keeping
-from orchestrator.rules import finishing, graph, outages, teams
-from orchestrator.rules import gathering as material
+from orchestrator.moves import Ask, AskPerson, AskRaise, Cut, Examine, Move, Prepare, Stop
+from orchestrator.rules import graph, outages, teams
+from orchestrator.rules.answering import finishing
+from orchestrator.rules.calling import gathering as material
+from orchestrator.rules.calling.reserving import fitting_call, free_call
+from orchestrator.rules.calling.work_calls import work_call
+from orchestrator.rules.parts import Progress
+from orchestrator.rules.phases import held_back
 from orchestrator.rules.reducer import apply
-from orchestrator.rules.reserving import fitting_call, free_call
-from orchestrator.rules.settling import held_back
-from orchestrator.rules.state import Progress, State
-from orchestrator.rules.work_calls import work_call
+from orchestrator.rules.state import State
 
 
 def next_moves(state: State) -> tuple[Move, ...]:
@@ -188,7 +181,7 @@ def _start(state: State, progress: Progress) -> Move | None:
     role = state.brief.role(subtask.role)
     if progress.tier == "none":
         wanted = material.for_work(state, progress)
-        return UseTool(subtask.id, state.next_number(f"use_tool-{subtask.id}"), wanted)
+        return Examine(subtask.id, state.next_number(f"examine-{subtask.id}"), wanted)
     if state.out_of_reach:
         return None
     if role.team and progress.stage == "work":

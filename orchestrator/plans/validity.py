@@ -11,8 +11,8 @@ import string
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from orchestrator import checks
 from orchestrator.contracts import Plan, RoleCard, Subtask
+from orchestrator.plans import checks
 from orchestrator.rules import graph
 
 ID_LENGTH = 32

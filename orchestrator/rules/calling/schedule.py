@@ -7,8 +7,8 @@ from orchestrator.calls import KINDS
 from orchestrator.calls.reach import REACH
 from orchestrator.calls.work import WORK
 from orchestrator.contracts import LONGEST_CALL_SECONDS, Call
-from orchestrator.events import Ask, Flying, Prepare, StartTeam, UseTool
-from orchestrator.policies import PREPARE, USE_TOOL, Options
+from orchestrator.moves import Ask, Examine, Flying, Prepare, StartTeam
+from orchestrator.policies import EXAMINE, PREPARE, Options
 from orchestrator.rules import outages
 from orchestrator.rules.state import State
 
@@ -23,9 +23,9 @@ def options_of(state: State, move: Flying) -> Options | None:
             return PREPARE.options(policies.PREPARE_SECONDS, total=total)
         case StartTeam():
             return None
-        case UseTool():
-            # The tool ends itself at the limit and says so; this only catches one that does not.
-            return USE_TOOL.options(limit + policies.TOOL_MARGIN_SECONDS)
+        case Examine():
+            # The lens ends itself at the limit and says so; this only catches one that does not.
+            return EXAMINE.options(limit + policies.LENS_MARGIN_SECONDS)
         case Ask(call=call) if call.kind == "reach":
             left = outages.seconds_left(state)
             return REACH.policy.options(min(left, policies.REACH_SECONDS), total=left)

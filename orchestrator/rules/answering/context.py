@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from orchestrator.contracts import Finding
-from orchestrator.rules.state import State, passes_on
+from orchestrator.rules.handed_on import passes_on
+from orchestrator.rules.state import State
 
 BYTES_PER_TOKEN = 4
 """Of plain English text; for sizes that decide what is shortened, never for what is paid."""

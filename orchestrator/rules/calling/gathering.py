@@ -14,8 +14,10 @@ from orchestrator.calls.review import ReviewMaterial
 from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Contract, Finding, Problem
-from orchestrator.rules import context, verifying
-from orchestrator.rules.state import Progress, State, passes_on
+from orchestrator.rules.answering import context, verifying
+from orchestrator.rules.handed_on import passes_on
+from orchestrator.rules.parts import Progress
+from orchestrator.rules.state import State
 
 DIGEST_WORDS = 400
 LEAST_SHARE = 4
@@ -55,7 +57,7 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
         subtask=subtask,
         inputs=tuple(pinned for pinned in state.brief.inputs if pinned.name in subtask.inputs),
         dependencies=tuple(finding for finding in findings if finding is not None),
-        tool=role.tools[0] if role.tier == "none" else "",
+        lens=role.tools[0] if role.tier == "none" else "",
         timeout_seconds=state.goal.limits.subtask_timeout_seconds,
         number=len(progress.tries) + 1,
         why=progress.why,

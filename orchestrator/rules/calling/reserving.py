@@ -19,10 +19,11 @@ from orchestrator.contracts import (
     RoleTier,
     Tier,
 )
-from orchestrator.events import Ask
-from orchestrator.money.ledger import Amount
+from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.money.pricing import worst
-from orchestrator.rules.state import Progress, State
+from orchestrator.moves import Ask
+from orchestrator.rules.parts import Progress
+from orchestrator.rules.state import State
 
 CHEAPER: Mapping[RoleTier, Tier] = {"opus": "sonnet", "sonnet": "haiku"}
 
@@ -87,43 +88,58 @@ def paid_call(
     keep: bool = True,
     smaller: bool = False,
 ) -> Ask:
-    """A call and its reservation. `tier` None: the one that the policy of its kind names.
-
-    A call whose last answer was cut off gets twice the room, if that can be paid. With `smaller`,
-    one whose whole room cannot be paid gets less.
+    """A call and its reservation; its tier is else that of its kind's policy. One whose last answer
+    was cut off gets twice the room, if that can be paid; one that is `smaller` gets less, where its
+    whole room cannot be paid.
     """
-    policy = kind.policy
-    model = state.brief.model(tier or policy.tier)
+    model = state.brief.model(tier or kind.policy.tier)
+    subtask_id = progress.subtask.id if progress else ""
     tokens = input_tokens(kind, material) + (role.prompt_bytes if role else 0)
     tokens = max(tokens, state.needed.get(f"{purpose}/{model.tier}", 0))
-    subject = f"{kind.name}-{progress.subtask.id}" if progress else purpose
-    cut_off = subject in state.roomier
-    most = [2 * policy.max_output] if cut_off else []
-    # What was cut off is not asked for again with as little, while a cheaper model has the room.
-    small = smaller and not (cut_off and model.tier in CHEAPER)
-    most += rooms(policy.max_output) if small else (policy.max_output,)
-    max_output, amount = policy.max_output, Amount()
-    for max_output in most:
-        amount = reservation(model, tokens, max_output)
-        if state.ledger.fits(amount, keep=keep):
-            break
+    cut_off = (f"{kind.name}-{subtask_id}" if progress else purpose) in state.roomier
+    offered = _offered(kind, model, cut_off=cut_off, smaller=smaller)
+    max_output, amount = _room(state.ledger, model, tokens, offered, keep=keep)
     call = Call(
         kind=kind.name,
         purpose=purpose,
         number=state.next_number(purpose),
-        subtask_id=progress.subtask.id if progress else "",
+        subtask_id=subtask_id,
         mending=getattr(material, "broken", None) is not None,
         tier=model.tier,
         model=model,
         role=role.name if role else "",
         max_output=max_output,
-        effort=role.effort if role else policy.effort,
+        effort=role.effort if role else kind.policy.effort,
         ceiling=amount.dollars,
         token_ceiling=amount.tokens,
         capabilities=state.brief.capabilities,
         run=state.first_run_id,
     )
     return Ask(call, material, amount, keep)
+
+
+def _room(
+    ledger: Ledger, model: ModelCard, tokens: int, offered: Iterator[int], *, keep: bool
+) -> tuple[int, Amount]:
+    """The first of the offered rooms that can be paid, else the last; and its reservation."""
+    room, amount = 0, Amount()
+    for room in offered:
+        amount = reservation(model, tokens, room)
+        if ledger.fits(amount, keep=keep):
+            break
+    return room, amount
+
+
+def _offered(kind: AnyKind, model: ModelCard, *, cut_off: bool, smaller: bool) -> Iterator[int]:
+    """Rooms for the answer, the most first."""
+    most = kind.policy.max_output
+    if cut_off:
+        yield 2 * most
+    # What was cut off is not asked for again with as little, while a cheaper model has the room.
+    if smaller and not (cut_off and model.tier in CHEAPER):
+        yield from rooms(most)
+    else:
+        yield most
 
 
 def reservation(model: ModelCard, tokens: int, max_output: int) -> Amount:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from orchestrator.calls.replan import Patch, ReplanMaterial
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Plan, Subtask
-from orchestrator.rules import graph, validity
+from orchestrator.plans import validity
+from orchestrator.rules import graph
 
 
 def patched(plan: Plan, patch: Patch) -> Plan:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from orchestrator.calls.work import WORK
 from orchestrator.contracts import Tier
-from orchestrator.events import Ask
-from orchestrator.rules import gathering as material
-from orchestrator.rules.reserving import paid_call, tiers
-from orchestrator.rules.state import Progress, State
+from orchestrator.moves import Ask
+from orchestrator.rules.calling import gathering as material
+from orchestrator.rules.calling.reserving import paid_call, tiers
+from orchestrator.rules.parts import Progress
+from orchestrator.rules.state import State
 
 
 def work_call(state: State, progress: Progress) -> Ask:
@@ -15,7 +16,7 @@ def work_call(state: State, progress: Progress) -> Ask:
     next cheaper tier, unless the role's is fixed; at last with less room. The cheapest of these
     where none can be paid.
     """
-    assert progress.tier != "none", "work without a model is a tool's"
+    assert progress.tier != "none", "work without a model is a lens's"
     fixed = state.brief.role(progress.subtask.role).fixed_tier
     offered = [progress.tier] if fixed else [*tiers(state.brief, progress.tier)]
     for tier in offered:

@@ -1,0 +1,51 @@
+"""Settling what a call costs, in the ledger and with its subtask. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+from orchestrator.contracts import Bill, Call, NoAnswer
+from orchestrator.rules import noted
+from orchestrator.rules.edits import add_bill, update
+from orchestrator.rules.state import State
+
+
+def pay(state: State, call: Call, bill: Bill) -> State:
+    """Settle a call in the ledger and with its subtask. A bill that is not final counts at the
+    reservation, or at itself where that is more; what is to be known of it is noted.
+    """
+    assert call.model is not None, "what asks no model is not paid"
+    amount = state.ledger.reserved[call.id]
+    reserved, paid = amount.dollars, bill
+    if not bill.final:
+        known = bill.dollars or Decimal(0)
+        # A model without a price reserves no dollars: that it may have cost some stays known.
+        price = max(reserved, known) if call.model.prices else None
+        assumed = max(reserved - known, Decimal(0))
+        paid = bill.model_copy(update={"dollars": price, "assumed": assumed})
+    state = replace(state, ledger=state.ledger.settle(call.id, paid))
+    state = noted.with_bill(state, call, bill, amount)
+    if not call.subtask_id:
+        return state
+    return update(state, call.subtask_id, lambda each: add_bill(each, paid))
+
+
+def note_unanswered(before: State, state: State, call: Call, why: str) -> State:
+    """What is to be known of a call that brought no answer, once it is settled: what it counts at,
+    and whose it was.
+    """
+    assert call.model is not None, "what asks no model is settled by nobody"
+    old, new = before.ledger, state.ledger
+    if new.spent.calls == old.spent.calls:
+        state = replace(state, unpaid_calls=state.unpaid_calls + 1)
+        dollars: Decimal | None = Decimal(0)
+    else:
+        dollars = new.spent.dollars - old.spent.dollars if call.model.prices else None
+    if not call.subtask_id:
+        return state
+    assumed = new.assumed - old.assumed
+    said = NoAnswer(id=call.id, tier=call.tier, why=why, dollars=dollars, assumed=assumed)
+    return update(
+        state, call.subtask_id, lambda each: replace(each, unanswered=(*each.unanswered, said))
+    )

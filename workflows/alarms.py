@@ -1,0 +1,34 @@
+"""The timers of a run, kept as its state wants them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from temporalio import workflow
+
+from orchestrator.events import Event
+from orchestrator.rules.timers import Timer
+
+
+class Alarms:
+    """Lets exactly the wanted timers run; `ring` takes the event of one that fires."""
+
+    def __init__(self, ring: Callable[[Event], None]) -> None:
+        self._ring = ring
+        self._sleeping: dict[Timer, asyncio.Task[None]] = {}
+
+    def set(self, wanted: Mapping[str, Timer], now: datetime) -> None:
+        """Cancel what is not waited for any more, and start what is."""
+        for timer in [each for each in self._sleeping if wanted.get(each.name) != each]:
+            self._sleeping.pop(timer).cancel()
+        for timer in wanted.values():
+            if timer not in self._sleeping:
+                left = timer.left(now).total_seconds()
+                self._sleeping[timer] = asyncio.create_task(self._sleep(timer, left))
+
+    async def _sleep(self, timer: Timer, seconds: float) -> None:
+        await workflow.sleep(seconds, summary=timer.name)
+        self._sleeping.pop(timer, None)
+        self._ring(timer.then)

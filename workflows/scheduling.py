@@ -1,0 +1,71 @@
+"""Scheduling what is done for a run, for any workflow: on which queue, under which id, with which
+words in the timeline. What it may cost has been reserved before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from temporalio import workflow
+
+from activities.agents import Agents
+from activities.examine import Lenses
+from activities.preparation import Preparation
+from orchestrator import policies
+from orchestrator.calls import KINDS
+from orchestrator.contracts import Briefing, Call, Contract, Draft, Goal, Reply
+from orchestrator.moves import Examine, Prepare
+from orchestrator.policies import Options
+from orchestrator.views.board import call_summary, lens_summary
+
+ACTIVITIES = {name: getattr(Agents, name) for name in KINDS}
+"""The activity of each kind of call."""
+
+
+async def ask(call: Call, material: Contract, options: Options) -> Reply[Any]:
+    """The only place that schedules a call; a reducer has reserved its worst case."""
+    return await workflow.execute_activity_method(
+        ACTIVITIES[call.kind],
+        args=[call, material],
+        activity_id=call.id,
+        task_queue=_queue(call),
+        summary=call_summary(call),
+        **options,
+    )
+
+
+async def prepare(move: Prepare, goal: Goal, options: Options) -> Briefing:
+    """Resolve roles, inputs and prices once."""
+    return await workflow.execute_activity_method(
+        Preparation.prepare,
+        goal,
+        activity_id=move.id,
+        task_queue=_prepare_queue(goal),
+        summary="resolve roles, inputs, prices",
+        **options,
+    )
+
+
+async def examine(move: Examine, options: Options) -> Reply[Draft]:
+    """Let a lens look at a subtask's inputs."""
+    return await workflow.execute_activity_method(
+        Lenses.examine,
+        move.material,
+        activity_id=move.id,
+        summary=lens_summary(move.material.subtask),
+        **options,
+    )
+
+
+def _prepare_queue(goal: Goal) -> str:
+    """A run that asks models is prepared by a worker that has them: only that one knows their ids,
+    prices and what they understand.
+    """
+    queue = workflow.info().task_queue
+    return f"{queue}-{policies.PREPARE_TIER}" if goal.use_models else queue
+
+
+def _queue(call: Call) -> str:
+    """Calls of a tier have a queue of their own: one that is throttled holds up no other."""
+    queue = workflow.info().task_queue
+    return f"{queue}-{call.tier}" if call.model or call.kind == "reach" else queue
