@@ -1,13 +1,14 @@
 """A role or a playbook as a file: read, and refused with the file's name and the mistake.
 
-A role is Markdown with front matter (name, description, model, tools, effort, fallback, team,
-fixed_tier) and the system prompt as its body; of a role without a model people read the body, and a
-team has none. What would have no effect is not accepted in silence: it makes the file unusable.
+A role is Markdown with front matter (name, description, model, tools, title, effort, fallback,
+team, fixed_tier) and the system prompt as its body; of a role without a model people read the body,
+and a team has none. Nothing in a file is accepted in silence: what would have no effect is refused.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,13 +19,22 @@ from activities.assembly import TEMPLATES
 from deployment.folders import read_regular
 from deployment.reading import NotPlain, from_yaml
 from deployment.unread import unread
-from orchestrator.contracts import Effort, InputKind, Plan, PlaybookCard, RoleCard, RoleTier
+from orchestrator.contracts import (
+    Effort,
+    InputKind,
+    Plan,
+    PlaybookCard,
+    RoleCard,
+    RoleTier,
+    Subtask,
+)
 
 Inherit = Literal["inherit"]
 ONLY_SHOWN = {"color"}
 """Fields of Claude Code's subagent files that say how its own screen shows an agent."""
 NEED_A_MODEL = ("effort", "fallback", "team", "fixed_tier")
-NOT_FOR_TEAMS = ("effort", "fixed_tier")
+ONLY_OF_LENSES = ("title",)
+NOT_FOR_TEAMS = ("effort", "fixed_tier", *ONLY_OF_LENSES)
 """The agents of a team have roles of their own."""
 FILE_BYTES = 1024 * 1024
 """The largest role or playbook file."""
@@ -44,6 +54,7 @@ class FrontMatter(BaseModel):
     description: str
     model: RoleTier | Inherit = "inherit"
     tools: str | list[str] = ""
+    title: str = ""
     effort: Effort = "medium"
     fallback: str = ""
     team: bool = False
@@ -58,6 +69,26 @@ class PlaybookInput(BaseModel):
     kind: InputKind
     required: bool = False
     description: str = ""
+
+
+class Lenses(BaseModel):
+    """A ready plan in which each lens among the playbook's own roles is a subtask."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    goal: str
+    inputs: tuple[str, ...]
+
+    def plan(self, roles: Iterable[Role]) -> Plan:
+        """What each looks for, its role file says."""
+        return Plan(goal=self.goal, subtasks=tuple(map(self._subtask, roles)))
+
+    def _subtask(self, role: Role) -> Subtask:
+        name = role.card.name
+        told = role.prompt or role.card.description
+        return Subtask(
+            id=name, title=role.title or name, role=name, instruction=told, inputs=self.inputs
+        )
 
 
 class PlaybookFile(BaseModel):
@@ -75,6 +106,8 @@ class PlaybookFile(BaseModel):
     """So many of the first remarks by rank a model verifies, in a run with models."""
     inputs: dict[str, PlaybookInput] = {}
     plan: Plan | None = None
+    lenses: Lenses | None = None
+    """What the plan is made of, once the roles are known."""
 
     @property
     def words(self) -> str:
@@ -103,6 +136,8 @@ class Role:
     prompt: str
     playbook: str = ""
     """Empty: usable by every goal."""
+    title: str = ""
+    """Of the subtask that a lens is in the plan of its playbook; empty: the name."""
 
 
 def name_of(path: Path) -> str:
@@ -144,7 +179,7 @@ def read_role(path: Path, playbook: str = "") -> Role:
         fixed_tier=front.fixed_tier,
         prompt_bytes=len(body.encode()),
     )
-    return Role(card, body, playbook)
+    return Role(card, body, playbook, front.title)
 
 
 def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:
@@ -155,6 +190,8 @@ def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:
         none, who = [name for name in NEED_A_MODEL if name in fields], "for a role without a model"
     elif not none and fields.get("team"):
         none, who = [name for name in NOT_FOR_TEAMS if name in fields], "for a role that is a team"
+    elif not none:
+        none, who = [name for name in ONLY_OF_LENSES if name in fields], "for a role with a model"
     if none:
         raise CatalogueError(
             f"{path.name}: front matter: {', '.join(none)}: no effect {who}; remove it"
@@ -208,8 +245,10 @@ def read_playbook(path: Path) -> PlaybookFile:
     if playbook.template not in TEMPLATES:
         known = ", ".join(TEMPLATES)
         wrong.append(f"template: unknown template {playbook.template!r}; known: {known}")
-    if playbook.plan is not None and playbook.guidance:
+    if (playbook.plan or playbook.lenses) and playbook.guidance:
         wrong.append("guidance: no effect beside a ready plan, which no planner makes; remove one")
+    if playbook.plan and playbook.lenses:
+        wrong.append("lenses: no effect beside a plan that is written out; remove one")
     given = {"min_confidence", "verify"} & playbook.model_fields_set
     if given and playbook.template != "review":
         named = ", ".join(sorted(given))

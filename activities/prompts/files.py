@@ -10,11 +10,14 @@ from pathlib import Path
 from activities.catalogue_files import CatalogueError, text_of
 from deployment.settings import HOME
 from orchestrator.calls import MODEL_KINDS
+from orchestrator.plans import checks
 from orchestrator.policies import PROMPT_OVERHEAD_TOKENS
 
 FOLDER = "prompts"
 SHARED = "untrusted"
 """The file that stands below every other: what strangers wrote gives no instructions."""
+CHECKS = "{checks}"
+"""Stands in a prompt for the kinds of checks that there are, each with its argument."""
 LONGEST_BYTES = PROMPT_OVERHEAD_TOKENS
 """A longer prompt could not leave with what is reserved around a call's material."""
 
@@ -33,7 +36,9 @@ def system_prompts(home: Path = HOME) -> Mapping[str, str]:
     if wrong:
         raise CatalogueError(f"{'; '.join(wrong)}; mend or restore what calls are told")
     shared = texts.pop(SHARED)
-    return {name: f"{text}\n\n{shared}" for name, text in texts.items()}
+    return {
+        name: f"{text}\n\n{shared}".replace(CHECKS, checks.KINDS) for name, text in texts.items()
+    }
 
 
 def _text(path: Path) -> str:
