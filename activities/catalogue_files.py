@@ -7,11 +7,12 @@ and a team has none. Nothing in a file is accepted in silence: what would have n
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -28,13 +29,26 @@ from orchestrator.contracts import (
     RoleTier,
     Subtask,
 )
+from orchestrator.policies import TOOLS_TOKENS
+
+if TYPE_CHECKING:
+    from activities.toolset.tool import Tool
 
 Inherit = Literal["inherit"]
 ONLY_SHOWN = {"color"}
 """Fields of Claude Code's subagent files that say how its own screen shows an agent."""
-NEED_A_MODEL = ("effort", "fallback", "team", "fixed_tier")
+OF_CLAUDE_CODE = {
+    "Read": "read_file",
+    "Glob": "list_files",
+    "LS": "list_files",
+    "Grep": "search_files",
+    "WebFetch": "web_fetch",
+    "WebSearch": "web_search",
+}
+"""The tools of Claude Code's subagent files by our names."""
+NEED_A_MODEL = ("turns", "effort", "fallback", "team", "fixed_tier")
 ONLY_OF_LENSES = ("title",)
-NOT_FOR_TEAMS = ("effort", "fixed_tier", *ONLY_OF_LENSES)
+NOT_FOR_TEAMS = ("turns", "effort", "fixed_tier", *ONLY_OF_LENSES)
 """The agents of a team have roles of their own."""
 FILE_BYTES = 1024 * 1024
 """The largest role or playbook file."""
@@ -59,6 +73,8 @@ class FrontMatter(BaseModel):
     fallback: str = ""
     team: bool = False
     fixed_tier: bool = False
+    turns: int = Field(0, ge=0, le=100)
+    """The most that an agent with tools takes; 0: as many as the run allows."""
 
 
 class PlaybookInput(BaseModel):
@@ -168,16 +184,18 @@ def read_role(path: Path, playbook: str = "") -> Role:
             f"{path.name}: the text below the front matter: no effect for a role that is a team,"
             " whose planner is told the instruction of its subtask; remove it"
         )
+    tools = _tools(path, front.tools, tier, team=front.team)
     card = RoleCard(
         name=front.name,
         description=front.description,
         tier=tier,
-        tools=_tools(path, front.tools, tier),
+        tools=tools,
         effort=front.effort,
         fallback=front.fallback,
         team=front.team,
         fixed_tier=front.fixed_tier,
-        prompt_bytes=len(body.encode()),
+        prompt_bytes=len(body.encode()) + (_told(tools) if tier != "none" else 0),
+        turns=front.turns,
     )
     return Role(card, body, playbook, front.title)
 
@@ -198,20 +216,40 @@ def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:
         )
 
 
-def _tools(path: Path, given: str | list[str], tier: RoleTier) -> tuple[str, ...]:
-    """The one tool of a role without a model. CatalogueError when there is not exactly one, or when
-    a role with a model names any: an agent reads and runs nothing yet.
+def _tools(path: Path, given: str | list[str], tier: RoleTier, *, team: bool) -> tuple[str, ...]:
+    """The one lens of a role without a model; else the tools that an agent is given. CatalogueError
+    names those that there are not.
     """
     names = [name.strip() for name in (given.split(",") if isinstance(given, str) else given)]
-    tools = [name for name in names if name]
-    if tier != "none" and tools:
+    names = [name for name in names if name]
+    if tier == "none":
+        if len(names) != 1:
+            raise CatalogueError(f"{path.name}: tools: a role without a model is exactly one tool")
+        return tuple(names)
+    if names and team:
+        raise CatalogueError(f"{path.name}: tools: no effect for a role that is a team; remove it")
+    tools = tuple(dict.fromkeys(OF_CLAUDE_CODE.get(name, name) for name in names))
+    unknown = [name for name in tools if name not in _shelf()] if tools else []
+    if unknown:
+        known = ", ".join(_shelf())
         raise CatalogueError(
-            f"{path.name}: tools: {', '.join(tools)}: agents cannot use tools yet; remove `tools`"
-            " if the role can do without"
+            f"{path.name}: tools: there is no tool {', '.join(unknown)}; there are: {known}"
         )
-    if tier == "none" and len(tools) != 1:
-        raise CatalogueError(f"{path.name}: tools: a role without a model is exactly one tool")
-    return tuple(tools)
+    return tools
+
+
+def _shelf() -> Mapping[str, Tool]:
+    # Few commands look at a role with tools, and tools take a while to import.
+    from activities.toolset.shelf import shipped
+
+    return shipped()
+
+
+def _told(tools: Sequence[str]) -> int:
+    """Bytes that an endpoint is told of the tools, and what it adds by itself, a token a byte."""
+    shelf = _shelf() if tools else {}
+    told = [[name, shelf[name].description, shelf[name].schema] for name in tools]
+    return len(json.dumps(told).encode()) + TOOLS_TOKENS if tools else 0
 
 
 def _split(path: Path) -> tuple[str, str]:

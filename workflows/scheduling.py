@@ -11,8 +11,11 @@ from temporalio import workflow
 from activities.agents import Agents
 from activities.examine import Lenses
 from activities.preparation import Preparation
+from activities.use_tool import Tools
 from orchestrator import policies
+from orchestrator.agent.state import UseTool
 from orchestrator.calls import KINDS
+from orchestrator.calls.turn import ToolResult, UseMaterial
 from orchestrator.contracts import Briefing, Call, Contract, Draft, Goal, Reply
 from orchestrator.moves import Examine, Prepare
 from orchestrator.policies import Options
@@ -53,6 +56,17 @@ async def examine(move: Examine, options: Options) -> Reply[Draft]:
         move.material,
         activity_id=move.id,
         summary=lens_summary(move.material.subtask),
+        **options,
+    )
+
+
+async def use_tool(move: UseTool, material: UseMaterial, options: Options) -> ToolResult:
+    """Run one tool for an agent."""
+    return await workflow.execute_activity_method(
+        Tools.use_tool,
+        material,
+        activity_id=move.id,
+        summary=f"{move.use.name} {move.use.says}".strip(),
         **options,
     )
 

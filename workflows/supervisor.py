@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeUpdate
@@ -29,9 +29,20 @@ from temporalio.workflow import (
 )
 
 from orchestrator import policies
+from orchestrator.calls.turn import AgentReport
 from orchestrator.contracts import Goal, Order, Report, Standstill
 from orchestrator.events import RUN_FAILED, Event, Started, Steered, cancel_asked
-from orchestrator.moves import Ask, Cut, Examine, Move, Prepare, StartTeam, Stop, TellAbove
+from orchestrator.moves import (
+    Ask,
+    Cut,
+    Examine,
+    Move,
+    Prepare,
+    StartAgent,
+    StartTeam,
+    Stop,
+    TellAbove,
+)
 from orchestrator.recorded import landings
 from orchestrator.recorded.signals import SIGNALS, STANDSTILL, heard
 from orchestrator.rules import next_moves, reducer, steering
@@ -42,7 +53,10 @@ from orchestrator.view import RunView
 from orchestrator.views import listing, reporting, running
 from orchestrator.views.board import board
 from workflows import scheduling
+from workflows.agent import AgentWorkflow
 from workflows.alarms import Alarms
+
+Ended = TypeVar("Ended")
 
 
 @workflow.defn
@@ -60,7 +74,7 @@ class SupervisorWorkflow:
         self._published: list[SearchAttributeUpdate[Any]] = []
         self._listed = False
         self._flying: dict[str, asyncio.Task[None]] = {}
-        self._teams: dict[str, ChildWorkflowHandle[Any, Report]] = {}
+        self._teams: dict[str, ChildWorkflowHandle[Any, Any]] = {}
         self._alarms = Alarms(self._take)
         self._failure: ActivityError | None = None
         for name in steering.COMMANDS:
@@ -159,7 +173,7 @@ class SupervisorWorkflow:
     def _carry_out(self, move: Move) -> None:
         self._apply(Started(move))
         match move:
-            case Prepare() | Ask() | Examine() | StartTeam():
+            case Prepare() | Ask() | Examine() | StartTeam() | StartAgent():
                 self._spawn(move.id, self._fly(self._state.flights[move.id]))
             case Cut():
                 for flight_id in move.ids:
@@ -175,7 +189,7 @@ class SupervisorWorkflow:
         """A team is cut as soon as its start is confirmed: cancelled before that, in a run that is
         cancelled itself, the SDK would never say how it ended.
         """
-        if isinstance(flight.move, StartTeam):
+        if isinstance(flight.move, StartTeam | StartAgent):
             team = self._teams.get(flight.move.id)
             if team is not None:
                 team.cancel()
@@ -210,6 +224,8 @@ class SupervisorWorkflow:
                 return await scheduling.examine(move, flight.timeouts)
             case StartTeam() as move:
                 return await self._run_team(move)
+            case StartAgent() as move:
+                return await self._run_agent(move)
 
     async def _run_team(self, move: StartTeam) -> Report:
         """The run of a role that is a team; should this one be closed from outside, it is told."""
@@ -221,11 +237,27 @@ class SupervisorWorkflow:
             cancellation_type=ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
             static_summary=f"team of {move.subtask_id}",
         )
-        self._teams[move.id] = team
-        flight = self._state.flights.get(move.id)
+        return await self._below(move.id, team)
+
+    async def _run_agent(self, move: StartAgent) -> AgentReport:
+        """The next segment of an agent."""
+        agent = await workflow.start_child_workflow(
+            AgentWorkflow.run,
+            move.goal,
+            id=move.run_of(self._state.run_id),
+            parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
+            cancellation_type=ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+            static_summary=f"agent of {move.subtask_id}",
+        )
+        return await self._below(move.id, agent)
+
+    async def _below(self, flight_id: str, child: ChildWorkflowHandle[Any, Ended]) -> Ended:
+        """What a child reports; one that was cut before its start was confirmed is cut now."""
+        self._teams[flight_id] = child
+        flight = self._state.flights.get(flight_id)
         if flight is None or flight.cut:
-            team.cancel()
-        return await team
+            child.cancel()
+        return await child
 
     # ------------------------------------------------------------ people
 

@@ -17,7 +17,16 @@ from activities.asking.flights import Flights
 from activities.asking.heartbeat import Notes, noted_before
 from activities.asking.past import Past
 from activities.asking.patience import through
-from activities.asking.replies import Asked, PriceOf, Shape, Value, lost, recorded, reply_to
+from activities.asking.replies import (
+    Asked,
+    Conversation,
+    PriceOf,
+    Shape,
+    Value,
+    lost,
+    recorded,
+    reply_to,
+)
 from activities.asking.trip import Trip, byte_bound, call_key, request_of
 from activities.seam import Budget, Gate, Journal, Model, ModelRequest
 from orchestrator import policies
@@ -83,12 +92,26 @@ class Asking:
         prompt: str,
     ) -> Reply[Value]:
         """Ask once; what is wrong with a complete answer comes back as data, never raised."""
-        assert self.model is not None and call.model is not None, "prepare admits no such run"
-        key = call_key(call, material)
-        past = Past.read()
-        request = request_of(call, shape.answer, system, prompt, past)
+        request = request_of(call, shape.answer, system, prompt, Past.read())
+        return await self._reply(call, material, shape, request)
 
-        earlier = False
+    async def converse(
+        self, call: Call, material: Contract, talk: Conversation[Value], system: str
+    ) -> Reply[Value]:
+        """Ask for the next message of a conversation; the rest is as with `ask`."""
+        request = request_of(call, talk.answer, system, "", Past.read())
+        request = replace(request, messages=talk.messages, tools=talk.tools, cached=True)
+        return await self._reply(call, material, talk, request)
+
+    async def _reply(
+        self,
+        call: Call,
+        material: Contract,
+        shape: Shape[Asked, Value] | Conversation[Value],
+        request: ModelRequest,
+    ) -> Reply[Value]:
+        assert self.model is not None and call.model is not None, "prepare admits no such run"
+        key, past, earlier = call_key(call, material), Past.read(), False
 
         async def fly(notes: Notes) -> str:
             nonlocal earlier

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from activities.catalogue_files import CatalogueError, text_of
 from deployment.settings import HOME
-from orchestrator.calls import MODEL_KINDS
+from orchestrator.calls import KINDS
 from orchestrator.plans import checks
 from orchestrator.policies import PROMPT_OVERHEAD_TOKENS
 
@@ -28,7 +28,7 @@ def system_prompts(home: Path = HOME) -> Mapping[str, str]:
     """
     texts: dict[str, str] = {}
     wrong: list[str] = []
-    for name in (*(kind.prompt for kind in MODEL_KINDS), SHARED):
+    for name in (*(kind.prompt for kind in KINDS.values() if kind.prompt), SHARED):
         try:
             texts[name] = _text(home / FOLDER / f"{name}.md")
         except CatalogueError as error:

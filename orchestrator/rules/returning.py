@@ -27,6 +27,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.errors import TroubleKind
 from orchestrator.events import (
+    AgentEnded,
     Answered,
     TeamEnded,
     Trouble,
@@ -35,11 +36,12 @@ from orchestrator.moves import (
     Ask,
     Examine,
     Prepare,
+    StartAgent,
     StartTeam,
     Stop,
     StopReason,
 )
-from orchestrator.rules import outages, paying, planning, repair, teams
+from orchestrator.rules import agents, outages, paying, planning, repair, teams
 from orchestrator.rules.answering import taking
 from orchestrator.rules.edits import landed, update, without
 from orchestrator.rules.settling import ended_by_person, settle
@@ -205,6 +207,9 @@ def abandoned(state: State, ids: tuple[str, ...], now: datetime) -> State:
             case StartTeam():
                 lost = TeamEnded(flight.move, None, why)
                 state = teams.ended(landed(state, flight.move.id), lost, now)
+            case StartAgent():
+                gone = AgentEnded(flight.move, None, why)
+                state = agents.ended(landed(state, flight.move.id), gone, now)
             case Examine():
                 state = examined(state, flight.move, Draft(status="failed", why=why), now)
             case Prepare():
