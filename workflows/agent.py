@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from datetime import datetime
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
@@ -41,6 +42,7 @@ class AgentWorkflow:
         self._state = first_state(goal, workflow.info().workflow_start_time)
         self._inbox: list[Event] = []
         self._flying: dict[str, asyncio.Task[None]] = {}
+        self._cut_at: datetime | None = None
         self._report: AgentReport | None = None
 
     @workflow.run
@@ -70,6 +72,7 @@ class AgentWorkflow:
         except asyncio.CancelledError:
             if workflow.cancellation_reason() is None or self._state.cut:
                 raise  # this worker only drops it from its cache
+            self._cut_at = moment(workflow.time_ns())
             self._inbox.append(CutAsked("cut by the run above"))
             for task in self._flying.values():
                 task.cancel()
@@ -86,7 +89,7 @@ class AgentWorkflow:
                 self._inbox.append(ToolEnded(move, result))
         except ActivityError as error:
             if isinstance(move, TakeTurn):
-                told = trouble(error, flight.started, flight.options)
+                told = trouble(error, flight.started, flight.options, self._cut_at)
                 self._inbox.append(TurnLost(move, told))
             else:
                 self._inbox.append(ToolLost(move, words(error)))

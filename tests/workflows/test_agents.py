@@ -188,7 +188,7 @@ async def test_a_person_who_ends_the_subtask_cuts_its_agent(runs: Runs) -> None:
         report = await outcome(handle)
     assert said
     assert report.findings[0].status == "cancelled"
-    assert report.dollars is not None and report.model_calls == 2
+    assert report.model_calls == 1, "the second had not left"
 
 
 async def test_a_call_that_no_tool_can_carry_out_is_an_error_result_and_the_agent_goes_on(
