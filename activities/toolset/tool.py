@@ -12,6 +12,7 @@ from typing import Concatenate, Protocol, cast, get_type_hints
 
 from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
 
+from activities.repositories.manifest import Manifest
 from orchestrator.contracts import PinnedInput
 from orchestrator.mistakes import mistakes
 
@@ -56,8 +57,21 @@ class Here(Protocol):
         ...
 
     async def folder(self, name: str) -> Path:
-        """Where the snapshot of a repository or folder input is, read-only; its last part is the
-        snapshot's digest. ToolError if it is neither.
+        """Where the snapshot of a repository or folder input is, read-only. ToolError if it is
+        neither.
+        """
+        ...
+
+    async def manifest(self, name: str) -> Manifest:
+        """What is known of a repository or folder input: its files, what was not read, its history.
+        ToolError if it is neither.
+        """
+        ...
+
+    @property
+    def scratch(self) -> Path:
+        """A private folder of this machine, for what can be made again; each folder in it that
+        nobody used for a day is removed.
         """
         ...
 

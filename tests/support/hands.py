@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from activities.repositories.manifest import Manifest
 from activities.toolset.running import call
 from activities.toolset.tool import Result, Tool, ToolError
 from orchestrator.contracts import PinnedInput
@@ -22,6 +23,8 @@ class Bench:
     folders: dict[str, Path] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     key: str = "run/subtask/call"
+    manifests: dict[str, Manifest] = field(default_factory=dict)
+    scratch: Path = field(default_factory=Path)
     results: dict[str, bytes] = field(default_factory=dict)
     """What was kept, by its handle."""
     pinned: dict[str, PinnedInput] = field(default_factory=dict)
@@ -47,6 +50,10 @@ class Bench:
         if name not in self.folders:
             raise ToolError(f"there is no folder input {name!r}")
         return self.folders[name]
+
+    async def manifest(self, name: str) -> Manifest:
+        await self.folder(name)
+        return self.manifests.get(name, Manifest(archive=""))
 
     def setting(self, name: str) -> str:
         return self.settings[name]
