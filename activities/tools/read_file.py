@@ -24,8 +24,7 @@ async def read_file(
     limit: Annotated[int, Field(description="How many lines.", ge=1, le=20_000)] = 2_000,
 ) -> str:
     """Read a text file of your inputs, with the numbers of its lines. Cite a line as `path:12`.
-    What looks like a secret is shown as [redacted]. PDF, Office documents and web pages are read by
-    read_document.
+    What looks like a secret is shown as [redacted]. For PDF and Office documents use read_document.
     """
     content = await read(here, file_path, TEXT_BYTES)
     return await anyio.to_thread.run_sync(_numbered, content, file_path, offset, limit)

@@ -57,9 +57,7 @@ class Here(Protocol):
         ...
 
     async def folder(self, name: str) -> Path:
-        """Where the snapshot of a repository or folder input is, read-only. ToolError if it is
-        neither.
-        """
+        """The read-only snapshot of a repository or folder input; ToolError if it is neither."""
         ...
 
     async def manifest(self, name: str) -> Manifest:
