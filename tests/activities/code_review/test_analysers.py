@@ -272,7 +272,7 @@ async def test_the_most_severe_remarks_are_handed_on_and_the_cut_is_said(
 async def test_a_subtask_without_a_repository_fails_in_one_line(bench: Bench) -> None:
     subtask = Subtask(id="t", title="t", instruction="", role="bugs")
     with pytest.raises(LensFailed, match="no input that is a repository"):
-        await lenses_of(bench.snapshots)["bugs"](WorkMaterial(subtask=subtask, tool="bugs"))
+        await lenses_of(bench.snapshots)["bugs"](WorkMaterial(subtask=subtask, lens="bugs"))
 
 
 # ---------------------------------------------------------------- tools that misbehave
