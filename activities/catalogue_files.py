@@ -87,7 +87,7 @@ class PlaybookInput(BaseModel):
     description: str = ""
 
 
-class Lenses(BaseModel):
+class LensPlan(BaseModel):
     """A ready plan in which each lens among the playbook's own roles is a subtask."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -122,7 +122,7 @@ class PlaybookFile(BaseModel):
     """So many of the first remarks by rank a model verifies, in a run with models."""
     inputs: dict[str, PlaybookInput] = {}
     plan: Plan | None = None
-    lenses: Lenses | None = None
+    lenses: LensPlan | None = None
     """What the plan is made of, once the roles are known."""
 
     @property

@@ -8,13 +8,9 @@ from datetime import datetime
 from typing import TypeVar
 
 from orchestrator import policies
-from orchestrator.calls.critique import Critique
-from orchestrator.calls.digest import Digest
-from orchestrator.calls.judge import Judgement
 from orchestrator.calls.refine import Refined
 from orchestrator.calls.replan import Patch
 from orchestrator.calls.review import Review
-from orchestrator.calls.verify import Verdicts
 from orchestrator.contracts import (
     Bill,
     Call,
@@ -106,13 +102,12 @@ def _take(
             return repair.judge_review(state, call.subtask_id, _as(Review, value), why, now)
         case "refine":
             return repair.take_refined(state, call.subtask_id, _as(Refined, value))
-        case "digest" | "judge" | "critique" | "verify":
-            extra = value if isinstance(value, Digest | Judgement | Critique | Verdicts) else None
-            return taking.take(state, move, extra, why)
         case "synthesize":
             return taking.take_synthesis(state, _as(Synthesis, value), why)
-        case _:
+        case "work":
             return repair.judge_work(state, call.subtask_id, _as(Draft, value), problem, now)
+        case _:
+            return taking.take(state, move, value, why)
 
 
 def _as(kind: type[Expected], value: Contract | None) -> Expected | None:
