@@ -6,7 +6,7 @@ Nothing here imports an SDK: workflows name activities, typed, with a clean impo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol
@@ -35,6 +35,18 @@ class ModelRequest:
     """
     attempt: int = 1
     """1 and how often the call was throttled: the wait after an overload doubles with it."""
+    messages: tuple[Mapping[str, Any], ...] = ()
+    """A whole conversation in wire form, in the place of `prompt`. Its content is text, tools and
+    thoughts: nothing bounds the tokens of a picture or a PDF by its bytes.
+    """
+    tools: tuple[Mapping[str, Any], ...] = ()
+    """Name, description, input_schema, and `strict` where the model is to keep to the schema, as
+    far as endpoint and schema allow. The same through a whole conversation.
+    """
+    cached: bool = False
+    """Whether what will be sent again is to be kept in the endpoint's cache: tools and system
+    prompt, and of a conversation also its messages.
+    """
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ class Settings(BaseSettings):
     )
     capabilities: Annotated[str, OF_MODELS] = Field(
         "auto",
-        description="Of the endpoint: auto, full, none, or a list of schemas,effort,counting.",
+        description="Of the endpoint: auto, full, none, or of schemas,effort,counting,caching.",
     )
     idle_seconds: int = Field(
         60, ge=1, description="The embedded server stops after this many seconds without use."

@@ -58,6 +58,8 @@ BYTES_PER_TOKEN = 2
 """What long text is reserved at: UTF-8 bytes over this. It is no bound: text of rare scripts, or of
 no language, may have as many tokens as bytes, and never more, because tokenizers work on bytes.
 """
+TOOLS_TOKENS = 600
+"""No endpoint adds more to a request with tools, beyond what stands in it, to explain their use."""
 UNCOUNTED_BYTES = 8_000
 """This much of a call's material is reserved at a token a byte: so most calls surely fit, and only
 a longer prompt is counted by its endpoint before it leaves.

@@ -13,6 +13,7 @@ from activities.asking.past import Past
 from activities.seam import ModelRequest
 from orchestrator.calls.kind import Answer
 from orchestrator.contracts import Call, Contract
+from orchestrator.policies import TOOLS_TOKENS
 
 MARGIN_SECONDS = 5.0
 """How much sooner than its start-to-close a call is cut, so that it can still say what it used."""
@@ -37,7 +38,11 @@ class Trip:
 
 async def byte_bound(request: ModelRequest) -> int:
     """As many tokens as bytes: no tokenizer that works on bytes makes more of them."""
-    return len((request.system + request.prompt).encode()) + len(json.dumps(request.schema))
+    words = len((request.system + request.prompt).encode()) + len(json.dumps(request.schema))
+    if not (request.messages or request.tools):
+        return words
+    sent = json.dumps([request.messages, request.tools], ensure_ascii=False)
+    return words + len(sent.encode("utf-8", "replace")) + TOOLS_TOKENS * bool(request.tools)
 
 
 def call_key(call: Call, material: Contract) -> str:

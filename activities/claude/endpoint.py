@@ -22,7 +22,9 @@ OFFICIAL = "https://api.anthropic.com"
 PROBE_SECONDS = 5.0
 EFFORTS = ("low", "medium", "high")
 """What every endpoint with a Messages API understands: text in, text out."""
-NAMES = ("schemas", "effort", "counting")
+NAMES = ("schemas", "effort", "counting", "caching")
+FULL = Capabilities(caching=True)
+"""What the official host understands."""
 
 NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
 """Not EAI_AGAIN: a resolver that does not answer knows nothing of the name."""
@@ -95,7 +97,7 @@ async def find_capabilities(
         return _configured(configured)
     base_url = base_url or OFFICIAL
     if base_url.rstrip("/") == OFFICIAL:
-        return Capabilities()
+        return FULL
     client = make_client(key, base_url, httpx2.Timeout(PROBE_SECONDS), connections=2)
     try:
         listed = await _models(client)
@@ -112,6 +114,7 @@ async def find_capabilities(
         else "prompt",
         effort=known and all(_has_efforts(each) for each in features),
         token_counting=counting,
+        caching=known,
     )
 
 
@@ -144,7 +147,7 @@ async def _refused(asked: Awaitable[object]) -> str:
 
 def _configured(text: str) -> Capabilities:
     if text == "full":
-        return Capabilities()
+        return FULL
     names = {name.strip() for name in text.split(",") if name.strip()} - {"none"}
     unknown = sorted(names - set(NAMES))
     if unknown:
@@ -156,6 +159,7 @@ def _configured(text: str) -> Capabilities:
         schema_mode="native" if "schemas" in names else "prompt",
         effort="effort" in names,
         token_counting="counting" in names,
+        caching="caching" in names,
     )
 
 

@@ -8,17 +8,22 @@ depends on its capabilities.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from anthropic import transform_schema
 
+from activities.claude.caching import marked
+from activities.claude.tools import offered
 from activities.seam import ModelRequest
 from orchestrator.contracts import Capabilities
+from orchestrator.policies import TOOLS_TOKENS
 
 SCHEMA_INSTRUCTION = (
     "Answer with one JSON object and nothing else: no prose before or after it, no code fence. "
     "It must match this JSON schema:\n"
 )
+WITH_TOOLS = "As long as you need tools, call them. When you need none any more: "
 DECODE_TRIES = 100
 """How many opening braces of a text are tried: a hostile one could hold millions."""
 
@@ -27,15 +32,18 @@ def shape(request: ModelRequest, capabilities: Capabilities) -> dict[str, Any]:
     """The body of `POST /v1/messages`, as far as this endpoint understands it."""
     schema = transform_schema(request.schema)
     native = capabilities.schema_mode == "native"
-    system = request.system if native else _with_schema(request.system, schema)
+    system = request.system if native else _with_schema(request, schema)
+    one_shot: list[Mapping[str, Any]] = [{"role": "user", "content": request.prompt}]
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": request.max_output,
-        "messages": [{"role": "user", "content": request.prompt}],
+        "messages": list(request.messages) or one_shot,
         "stream": True,
     }
     if system:
         body["system"] = system
+    if request.tools:
+        body["tools"] = offered(request.tools, schema if native else None)
     output: dict[str, Any] = {}
     if capabilities.effort:
         output["effort"] = request.effort
@@ -43,7 +51,10 @@ def shape(request: ModelRequest, capabilities: Capabilities) -> dict[str, Any]:
         output["format"] = {"type": "json_schema", "schema": schema}
     if output:
         body["output_config"] = output
-    return body
+    if not (request.cached and capabilities.caching):
+        return body
+    # A prompt that is asked once would pay for an entry that nobody reads.
+    return marked(body, conversation=bool(request.messages))
 
 
 def countable(body: dict[str, Any]) -> dict[str, Any]:
@@ -53,9 +64,10 @@ def countable(body: dict[str, Any]) -> dict[str, Any]:
 
 def most_tokens(body: dict[str, Any]) -> int:
     """No fewer tokens than the countable part of a body has: as many as it has UTF-8 bytes, because
-    a tokenizer that works on bytes makes no more of them, whatever the script.
+    a tokenizer that works on bytes makes no more of them, whatever the script; and what tools add.
     """
-    return len(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
+    written = len(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
+    return written + TOOLS_TOKENS * bool(body.get("tools"))
 
 
 def extract_json(text: str) -> str:
@@ -83,6 +95,8 @@ def _objects(text: str) -> list[tuple[int, int]]:
     return places
 
 
-def _with_schema(system: str, schema: dict[str, Any]) -> str:
+def _with_schema(request: ModelRequest, schema: dict[str, Any]) -> str:
     instruction = SCHEMA_INSTRUCTION + json.dumps(schema, ensure_ascii=False)
-    return f"{system}\n\n{instruction}" if system else instruction
+    if request.tools:
+        instruction = WITH_TOOLS + instruction[:1].lower() + instruction[1:]
+    return f"{request.system}\n\n{instruction}" if request.system else instruction

@@ -32,3 +32,5 @@ class Capabilities(Contract):
     schema_mode: Literal["native", "prompt"] = "native"
     effort: bool = True
     token_counting: bool = True
+    caching: bool = False
+    """Whether parts of a request may be marked for its prompt cache."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from activities.claude.endpoint import find_capabilities
+from activities.claude.endpoint import FULL, find_capabilities
 from calling import PLAIN
 from orchestrator.contracts import Capabilities
 from simulator import Simulator
@@ -13,14 +13,14 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_the_official_host_understands_everything_and_is_not_probed() -> None:
-    assert await find_capabilities("", "", "auto", ["claude-haiku-5-5"]) == Capabilities()
+    assert await find_capabilities("", "", "auto", ["claude-haiku-5-5"]) == FULL
 
 
 async def test_an_endpoint_is_asked_what_its_models_understand_without_paying() -> None:
     async with Simulator() as simulator:
         found = await find_capabilities("k", simulator.url, "auto", ["claude-haiku-5-5"])
         unknown = await find_capabilities("k", simulator.url, "auto", ["claude-haiku-5-5", "x"])
-    assert found == Capabilities()
+    assert found == FULL
     assert unknown == PLAIN.model_copy(update={"token_counting": True})
     assert simulator.log.report()["requests"] == 0
 
@@ -32,9 +32,10 @@ async def test_an_endpoint_that_does_not_answer_understands_text() -> None:
 @pytest.mark.parametrize(
     ("configured", "expected"),
     [
-        ("full", Capabilities()),
+        ("full", FULL),
         ("none", PLAIN),
         ("effort,counting", PLAIN.model_copy(update={"effort": True, "token_counting": True})),
+        ("caching", PLAIN.model_copy(update={"caching": True})),
         ("schemas", Capabilities(effort=False, token_counting=False)),
     ],
 )

@@ -1,0 +1,47 @@
+"""Where the prompt cache is asked to keep a request: pure functions.
+
+An entry covers everything before its mark, in the order tools, system prompt, messages, and is
+found again where the next request has a mark, or up to 20 blocks before one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+MARK = {"cache_control": {"type": "ephemeral"}}
+
+
+def marked(body: Mapping[str, Any], *, conversation: bool) -> dict[str, Any]:
+    """A body with at most 3 of the 4 marks that a request may have: after what is the same for all
+    requests of a role, and in a conversation after its newest message and after the one that was
+    newest a turn ago, which is found whatever number of blocks came since.
+    """
+    result = dict(body)
+    if body.get("system"):
+        result["system"] = _marked(body["system"])
+    elif body.get("tools"):
+        result["tools"] = [*body["tools"][:-1], body["tools"][-1] | MARK]
+    if conversation:
+        messages = list(body["messages"])
+        for index in _ends(messages):
+            message = messages[index]
+            messages[index] = {**message, "content": _marked(message["content"])}
+        result["messages"] = messages
+    return result
+
+
+def _ends(messages: Sequence[Mapping[str, Any]]) -> Iterator[int]:
+    """The last user message, and the last before the newest assistant turn. Turns of the assistant
+    go back as they came, so they get no mark; thoughts could not even have one.
+    """
+    roles = [message["role"] for message in messages]
+    asked = [index for index, role in enumerate(roles) if role == "user"]
+    answered = [index for index, role in enumerate(roles) if role == "assistant"]
+    before = [index for index in asked if answered and index < answered[-1]]
+    yield from sorted({*asked[-1:], *before[-1:]})
+
+
+def _marked(content: str | Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return [*(dict(block) for block in blocks[:-1]), {**blocks[-1], **MARK}]
