@@ -69,6 +69,28 @@ class ModelAnswer:
     raw: dict[str, Any] = field(default_factory=dict)
     """The message as it came, for the journal."""
 
+    @property
+    def content(self) -> tuple[dict[str, Any], ...]:
+        """The assistant's blocks as they came, to be sent back as they are: thoughts with their
+        signatures, text, calls, and whatever else a model sends. Without those of blank text, which
+        endpoints send and refuse; no message may be made of none.
+        """
+        blocks = self.raw.get("content", ())
+        return tuple(block for block in blocks if not _blank(block))
+
+    @property
+    def calls(self) -> tuple[dict[str, Any], ...]:
+        """The calls to run: only of an answer that stopped for them, with nothing wrong in it. A
+        call that was cut off can look like a whole one.
+        """
+        if self.stop_reason != "tool_use" or self.flaw:
+            return ()
+        return tuple(block for block in self.content if block.get("type") == "tool_use")
+
+
+def _blank(block: dict[str, Any]) -> bool:
+    return block.get("type") == "text" and not str(block.get("text", "")).strip()
+
 
 class Model(Protocol):
     """The model endpoint. Raises only the errors of orchestrator/errors.py.
