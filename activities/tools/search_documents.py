@@ -32,7 +32,7 @@ from orchestrator.text import for_terminal
 FOLDER_BYTES = 100 * 1024 * 1024
 """Of the files of a folder that are indexed, the first by path."""
 INDEX_BYTES = 1024 * 1024 * 1024
-SECONDS, ALL_SECONDS = 60.0, 90.0
+SECONDS, ALL_SECONDS = 100.0, 150.0
 """How long indexing goes on to the next file; how long making and asking may take in all."""
 LINE_LETTERS = 300
 AROUND = 1
@@ -40,7 +40,7 @@ AROUND = 1
 WORD = re.compile(r"\w+")
 
 
-@tool(seconds=120)
+@tool(seconds=170)
 async def search_documents(
     here: Here,
     query: Annotated[
