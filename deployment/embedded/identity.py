@@ -47,8 +47,8 @@ def _shipped_files() -> Iterator[Path]:
 
 
 def model_environment(settings: Settings, salt: str) -> str:
-    """A salted hash of what decides which model is asked, and for how much; empty without an
-    endpoint.
+    """A salted hash of what decides which model is asked, for how much, and what its tools reach;
+    empty without an endpoint.
     """
     if not settings.has_endpoint:
         return ""

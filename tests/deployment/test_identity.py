@@ -25,6 +25,8 @@ OTHERS: dict[str, Any] = {
     "model_opus": "large",
     "price_file": Path("/prices.yaml"),
     "capabilities": "full",
+    "web_search": SecretStr("brave:other"),
+    "mcp_file": Path("/servers.json"),
     "idle_seconds": 61,
     "keep_megabytes": 61,
     "most_dollars_run": Decimal("0"),
@@ -68,6 +70,8 @@ def test_a_worker_is_another_one_when_what_it_asks_is_another(name: str) -> None
     of_models = name.startswith(("anthropic_", "model_", "most_dollars_")) or name in (
         "price_file",
         "capabilities",
+        "web_search",
+        "mcp_file",
     )
     assert changed == of_models
 
