@@ -60,6 +60,8 @@ def billed(state: AgentState, report: AgentReport) -> AgentReport:
         usage=ledger.usage,
         dollars=None if ledger.unpriced else ledger.spent.dollars,
         assumed=min(ledger.assumed, ledger.spent.dollars) if not ledger.unpriced else Decimal(0),
+        # Of a turn whose answer was lost nobody knows the tokens.
+        final=ledger.spent.tokens == ledger.usage.total,
     )
     return report.model_copy(
         update={"resume": state.resume, "bill": bill, "unpaid_calls": state.unpaid_calls}
