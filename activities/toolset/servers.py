@@ -44,7 +44,7 @@ class Server:
     """Why it cannot be used as it is written; empty: nothing."""
 
 
-class _Entry(BaseModel):
+class _Given(BaseModel):
     """A server as the file has it; what other programs keep there is ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
@@ -88,7 +88,7 @@ def _server(name: str, given: object, folder: Path, environment: Mapping[str, st
         letters = f"up to {NAME_LETTERS} letters, digits, - and single _"
         return Server(name, folder, flaw=f"its name must be made of {letters}")
     try:
-        entry = _Entry.model_validate(given)
+        entry = _Given.model_validate(given)
         return _checked(name, entry, folder, environment)
     except ValidationError as error:
         return Server(name, folder, flaw=one_line(mistakes(error, "it")[0]))
@@ -96,7 +96,7 @@ def _server(name: str, given: object, folder: Path, environment: Mapping[str, st
         return Server(name, folder, flaw=f"it needs the variable {error.args[0]}, which is not set")
 
 
-def _checked(name: str, entry: _Entry, folder: Path, environment: Mapping[str, str]) -> Server:
+def _checked(name: str, entry: _Given, folder: Path, environment: Mapping[str, str]) -> Server:
     """The server with its variables filled in. KeyError names one that is not set."""
 
     def filled(text: str) -> str:
