@@ -4,6 +4,7 @@ that of a deployment and those of tests and measurements, which bring parts of t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +28,7 @@ from activities.prompts.files import system_prompts
 from activities.repositories import snapshot
 from activities.repositories.scratch import Snapshots
 from activities.seam import Gate, Journal, Lens, Model, Store
+from activities.toolset.servers import read_servers
 from activities.toolset.shelf import shipped
 from activities.toolset.tool import Tool
 from activities.turns.workshop import Workshop
@@ -178,7 +180,15 @@ class _Parts:
         """What runs the tools of agents."""
         snapshots = Snapshots(self.store, self.state.snapshots)
         scratch = self.state.tools
-        workshop = Workshop(self.tools, self.store, snapshots, self.journal, scratch, self._key_of)
+        workshop = Workshop(
+            self.tools,
+            self.store,
+            snapshots,
+            self.journal,
+            scratch,
+            read_servers(self.settings.mcp_file, os.environ),
+            self._key_of,
+        )
         return Tools(workshop.call, self.store, self.journal)
 
     def _lacking(self) -> Mapping[str, str]:

@@ -52,6 +52,8 @@ class TurnMaterial(Contract):
 
     work: WorkMaterial
     tools: tuple[str, ...]
+    specs: str = ""
+    """As in the role's card."""
     transcript: str = ""
     """Digest of the list of messages so far; empty: there are none."""
     results: tuple[ToolResult, ...] = ()

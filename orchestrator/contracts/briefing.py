@@ -21,6 +21,10 @@ class RoleCard(Contract):
     """True: the role is itself a team; its subtask is a run of its own, one level deeper."""
     fixed_tier: bool = False
     """True: neither climbs to a stronger tier nor falls to a cheaper one."""
+    specs: str = ""
+    """Digest of what an endpoint is told of those tools that servers offer; empty: there are none.
+    It stays the same for a whole run, whatever the servers say later.
+    """
     prompt_bytes: int = 0
     """Of its prompt, and of what an endpoint is told of its tools."""
     turns: int = 0
