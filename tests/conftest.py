@@ -245,7 +245,7 @@ async def runs(
     yield started
     for handle in started.handles:
         history = await handle.fetch_history()
-        replayed = await played(history, started.store)
+        replayed = await played(history, WORKFLOWS, started.store)
         assert replayed.differences == ()
         assert await folded(handle) == replayed.state, "a reader's state is the workflow's own"
 

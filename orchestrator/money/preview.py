@@ -19,7 +19,7 @@ from orchestrator.money.pricing import price, worst
 from orchestrator.rules import graph, teams
 from orchestrator.rules.answering import context, verifying
 from orchestrator.rules.answering.finishing import READINGS, Reading
-from orchestrator.rules.calling import gathering as material
+from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import fitting_call, input_tokens
 from orchestrator.rules.calling.work_calls import work_call
 from orchestrator.rules.parts import Progress
@@ -260,12 +260,12 @@ def _asked_of_findings(
         return
     lengths = _finding_tokens(state)
     tokens = sum(lengths.values()) + policies.EXPECTED_OVERHEAD_TOKENS
-    wanted = material.for_synthesis(state)
-    ask = fitting_call(state, kind, row, wanted, keep=False)
+    material = gathering.for_synthesis(state)
+    ask = fitting_call(state, kind, row, material, keep=False)
     assert ask.call.model is not None
     most_read = state.goal.limits.supervisor_context_tokens
     found = min(sum(map(_most_tokens, state.work.values())), most_read)
-    most = worst(ask.call.model, input_tokens(kind, wanted) + found, ask.call.max_output)
+    most = worst(ask.call.model, input_tokens(kind, material) + found, ask.call.max_output)
     prices = _one(ask.call.model, tokens, most or Decimal(0))
     yield _own(row, title, ask.call.tier, _range(*prices))
 

@@ -16,6 +16,7 @@ from orchestrator.contracts import Bill, Goal, GoalInput, Order, Report
 from orchestrator.errors import PossiblyBilled
 from repositories import Repository
 from scripted import ScriptedModel, calls, found, lost, ready, subtask, synthesizes, works
+from workflows import WORKFLOWS
 
 pytestmark = pytest.mark.anyio
 
@@ -58,7 +59,7 @@ async def segments(runs: Runs, report: Report) -> list[list[str]]:
             history = await handle.fetch_history()
         except Exception:
             break
-        assert await replay(history, runs.store) == ()
+        assert await replay(history, WORKFLOWS, runs.store) == ()
         found.append(
             [
                 event.activity_task_scheduled_event_attributes.activity_id
