@@ -108,6 +108,8 @@ class Rule(BaseModel):
     """
     thinking: bool = True
     """Whether a signed thought comes before the calls."""
+    pause: bool = False
+    """The server searches by itself and pauses: the turn goes on when it gets back what it sent."""
 
 
 class Script(BaseModel):

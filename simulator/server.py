@@ -196,10 +196,10 @@ class Simulator:
         if flaw in ("refusal", "empty"):
             return [], "refusal" if flaw == "refusal" else "end_turn"
         limit: int = asked.body["max_tokens"]
-        if rule and rule.tools and asked.call == TURN:
+        if rule and (rule.tools or rule.pause) and asked.call == TURN:
             turn = turn_of(rule, asked.blocks, len(asked.body["messages"]))
             cut = flaw == "truncated" or wire.tokens_of(wire.written(turn)) > limit
-            return turn, "max_tokens" if cut else "tool_use"
+            return turn, "max_tokens" if cut else "pause_turn" if rule.pause else "tool_use"
         value = answer(asked.schema, asked.prompt, self.script, rule)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         stop = "end_turn"

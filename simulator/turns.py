@@ -19,6 +19,8 @@ from simulator.script import Rule
 Json = dict[str, Any]
 SIGNATURE = re.compile(r"scripted\.([0-9a-f]{16})\.([0-9a-f]{16})")
 ID = re.compile(r"toolu_([0-9a-f]{16})_([0-9a-f]{16})_\d+")
+SEARCHED: Json = {"type": "server_tool_use", "id": "srvtoolu_scripted", "name": "web_search"}
+FOUND: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_scripted"}
 MODIFIED = (
     "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "
     "These blocks must remain as they were in the original response."
@@ -26,7 +28,9 @@ MODIFIED = (
 
 
 def turn_of(rule: Rule, blocks: list[Block], messages: int) -> list[Json]:
-    """The content of a turn: a thought, words if the rule has some, and the calls."""
+    """The content of a turn: a thought, words if the rule has some, and the calls, or a search of
+    the server's own.
+    """
     count = len(rule.tools)
     content: list[Json] = []
     if rule.thinking:
@@ -34,6 +38,8 @@ def turn_of(rule: Rule, blocks: list[Block], messages: int) -> list[Json]:
         content.append({"type": "thinking", "thinking": said, "signature": ""})
     if rule.result:
         content.append({"type": "text", "text": f"{MARK} {rule.result}"})
+    if rule.pause:
+        content += [{**SEARCHED, "input": {"query": MARK}}, {**FOUND, "content": []}]
     for call in rule.tools:
         about = {"type": "tool_use", "id": "", "name": call.name, "input": dict(call.input)}
         content.append({**about, "caller": {"type": "direct"}})
