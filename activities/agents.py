@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 from temporalio import activity
 
@@ -16,6 +17,7 @@ from activities.asking.past import Past
 from activities.asking.reaching import until_reached
 from activities.asking.replies import Shape, lost
 from activities.seam import Budget, Code, Gate, Journal, Model, Store
+from activities.turns.taking import take
 from orchestrator.calls.critique import CRITIQUE, Critique, CritiqueMaterial
 from orchestrator.calls.digest import DIGEST, Digest, DigestMaterial
 from orchestrator.calls.judge import JUDGE, JudgeMaterial, Judgement
@@ -26,8 +28,9 @@ from orchestrator.calls.refine import REFINE, Refined, RefineMaterial
 from orchestrator.calls.replan import REPLAN, Patch, ReplanMaterial
 from orchestrator.calls.review import REVIEW, Review, ReviewMaterial
 from orchestrator.calls.synthesize import SYNTHESIZE, SynthesisMaterial
+from orchestrator.calls.turn import TAKE_TURN, Turn, TurnMaterial
 from orchestrator.calls.verify import VERIFY, Verdicts, VerifyMaterial
-from orchestrator.calls.work import WORK, WorkMaterial, below
+from orchestrator.calls.work import WORK, WorkMaterial, below, work_prompt
 from orchestrator.contracts import Call, Draft, Plan, Problem, Reply, Synthesis, Usage
 from orchestrator.envelopes import mend
 from orchestrator.errors import BlobLost, CallRefused
@@ -55,6 +58,8 @@ class Agents:
     """The calls that this process has under way."""
     budget: Budget | None = None
     """What this deployment lets calls cost. None: what their runs do."""
+    tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What an endpoint is told of each tool that agents may be given."""
     address: str = ""
     """Of the endpoint, as `Unreached` has it; empty: not known."""
 
@@ -88,6 +93,20 @@ class Agents:
             role=self.roles[call.role],
             after=lambda draft: _checked(draft, material),
         )
+
+    @activity.defn
+    async def take_turn(self, call: Call, material: TurnMaterial) -> Reply[Turn]:
+        """One turn of an agent with tools: calls of tools, or its answer, which is checked here."""
+        given = [each for each in material.work.inputs if each.kind != "repository"]
+        contents = await self._contents(call, material.work.model_copy(update={"inputs": given}))
+        first = await asyncio.to_thread(work_prompt, material.work, contents)
+        system = below(self.roles[call.role], self.system[TAKE_TURN.prompt])
+        reply = await take(self._asking(), self.store, call, material, system, first, self.tools)
+        turn = reply.value
+        if turn is None or turn.draft is None:
+            return reply
+        draft = _checked(turn.draft, material.work)
+        return reply.model_copy(update={"value": turn.model_copy(update={"draft": draft})})
 
     @activity.defn
     async def review(self, call: Call, material: ReviewMaterial) -> Reply[Review]:
@@ -167,14 +186,6 @@ class Agents:
         system prompt; `after` is done to the value of a complete answer, and `problem` says what is
         wrong with it.
         """
-        asking = Asking(
-            self.model,
-            self.journal,
-            self.price,
-            self.gate,
-            flights=self.flights,
-            budget=self.budget,
-        )
         system = self.system[kind.prompt]
         if role:
             system = below(role, system)
@@ -182,7 +193,17 @@ class Agents:
         turn = await asyncio.to_thread(kind.turn, material, *added)
         prompt = mend(turn, getattr(material, "broken", None))
         shape = Shape(kind.answer, lambda answer: after(kind.value(answer, material)), problem)
-        return await asking.ask(call, material, shape, system, prompt)
+        return await self._asking().ask(call, material, shape, system, prompt)
+
+    def _asking(self) -> Asking:
+        return Asking(
+            self.model,
+            self.journal,
+            self.price,
+            self.gate,
+            flights=self.flights,
+            budget=self.budget,
+        )
 
     async def _contents(self, call: Call, material: WorkMaterial) -> dict[str, str]:
         """The inputs of a subtask by name. PossiblyBilled when one was lost after another attempt

@@ -4,17 +4,12 @@ used stops nobody who does not need it; why it cannot is kept, for whoever asks 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from activities.catalogue_files import (
-    CatalogueError,
-    PlaybookFile,
-    Role,
-    name_of,
-    read_playbook,
-    read_role,
-)
+from activities.catalogue_files import PlaybookFile, Role, name_of, read_playbook, read_role
+from activities.catalogue_tools import CatalogueError
 from deployment.settings import HOME
 from orchestrator.contracts import RoleCard
 
@@ -54,11 +49,13 @@ class Catalogue:
         own = [(path, path.parts[-3]) for path in sorted(home.glob("playbooks/*/roles/*.md"))]
         for path, playbook in [*((each, "") for each in sorted(home.glob("roles/*.md"))), *own]:
             try:
-                roles.append(read_role(path, playbook))
+                roles.append(_effective(read_role(path, playbook), path, playbooks.get(playbook)))
             except (CatalogueError, OSError) as error:
                 bad.append(Unusable(name_of(path), str(error), playbook))
         usable, more = _consistent(roles, bad)
-        return cls(usable, playbooks, (*bad, *more), tuple(bad_playbooks))
+        unusable = (*bad, *more)
+        planned = {name: _planned(each, usable, unusable) for name, each in playbooks.items()}
+        return cls(usable, planned, unusable, tuple(bad_playbooks))
 
     def roles_for(self, playbook: str) -> tuple[RoleCard, ...]:
         """The roles a goal may use: the common ones and those of its playbook."""
@@ -72,6 +69,33 @@ class Catalogue:
     def unusable_playbook(self, name: str) -> str:
         """Why a playbook that exists cannot be used; empty: it can, or there is none."""
         return next((each.why for each in self.unusable_playbooks if each.name == name), "")
+
+
+def _effective(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
+    """The role; CatalogueError when its title would stand in no plan."""
+    if role.title and (playbook is None or playbook.lenses is None):
+        raise CatalogueError(
+            f"{path.name}: front matter: title: no effect without a playbook's lenses; remove it"
+        )
+    return role
+
+
+def _planned(
+    playbook: PlaybookFile, usable: Mapping[str, Role], unusable: Iterable[Unusable]
+) -> PlaybookFile:
+    """The playbook with the plan of its lenses, if it has any. Of a role that cannot be used nobody
+    knows whether it is one: it is planned, so that whoever starts a run is told why it cannot.
+    """
+    if playbook.lenses is None or playbook.plan is not None:
+        return playbook
+    own = [role for role in usable.values() if role.playbook == playbook.name]
+    lenses = [role for role in own if role.card.tier == "none"]
+    lost = [
+        Role(RoleCard(name=each.name, description=each.why, tier="none"), "", playbook.name)
+        for each in unusable
+        if each.playbook == playbook.name
+    ]
+    return playbook.model_copy(update={"plan": playbook.lenses.plan([*lenses, *lost])})
 
 
 def _consistent(roles: list[Role], bad: list[Unusable]) -> tuple[dict[str, Role], list[Unusable]]:

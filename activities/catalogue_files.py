@@ -1,38 +1,48 @@
 """A role or a playbook as a file: read, and refused with the file's name and the mistake.
 
-A role is Markdown with front matter (name, description, model, tools, effort, fallback, team,
-fixed_tier) and the system prompt as its body; of a role without a model people read the body, and a
-team has none. What would have no effect is not accepted in silence: it makes the file unusable.
+A role is Markdown with front matter (name, description, model, tools, title, effort, fallback,
+team, fixed_tier) and the system prompt as its body; of a role without a model people read the body,
+and a team has none. Nothing in a file is accepted in silence: what would have no effect is refused.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from activities.assembly import TEMPLATES
+from activities.catalogue_tools import CatalogueError, bytes_told, tools_of
 from deployment.folders import read_regular
 from deployment.reading import NotPlain, from_yaml
 from deployment.unread import unread
-from orchestrator.contracts import Effort, InputKind, Plan, PlaybookCard, RoleCard, RoleTier
+from orchestrator.contracts import (
+    Effort,
+    InputKind,
+    Plan,
+    PlaybookCard,
+    RoleCard,
+    RoleTier,
+    Subtask,
+)
+
+if TYPE_CHECKING:
+    pass
 
 Inherit = Literal["inherit"]
 ONLY_SHOWN = {"color"}
 """Fields of Claude Code's subagent files that say how its own screen shows an agent."""
-NEED_A_MODEL = ("effort", "fallback", "team", "fixed_tier")
-NOT_FOR_TEAMS = ("effort", "fixed_tier")
+NEED_A_MODEL = ("turns", "effort", "fallback", "team", "fixed_tier")
+ONLY_OF_LENSES = ("title",)
+NOT_FOR_TEAMS = ("turns", "effort", "fixed_tier", *ONLY_OF_LENSES)
 """The agents of a team have roles of their own."""
 FILE_BYTES = 1024 * 1024
 """The largest role or playbook file."""
 FENCE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
-
-
-class CatalogueError(ValueError):
-    """A role, playbook or prompt cannot be used; the message names the file and the mistake."""
 
 
 class FrontMatter(BaseModel):
@@ -44,10 +54,13 @@ class FrontMatter(BaseModel):
     description: str
     model: RoleTier | Inherit = "inherit"
     tools: str | list[str] = ""
+    title: str = ""
     effort: Effort = "medium"
     fallback: str = ""
     team: bool = False
     fixed_tier: bool = False
+    turns: int = Field(0, ge=0, le=100)
+    """The most that an agent with tools takes; 0: as many as the run allows."""
 
 
 class PlaybookInput(BaseModel):
@@ -58,6 +71,26 @@ class PlaybookInput(BaseModel):
     kind: InputKind
     required: bool = False
     description: str = ""
+
+
+class LensPlan(BaseModel):
+    """A ready plan in which each lens among the playbook's own roles is a subtask."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    goal: str
+    inputs: tuple[str, ...]
+
+    def plan(self, roles: Iterable[Role]) -> Plan:
+        """What each looks for, its role file says."""
+        return Plan(goal=self.goal, subtasks=tuple(map(self._subtask, roles)))
+
+    def _subtask(self, role: Role) -> Subtask:
+        name = role.card.name
+        told = role.prompt or role.card.description
+        return Subtask(
+            id=name, title=role.title or name, role=name, instruction=told, inputs=self.inputs
+        )
 
 
 class PlaybookFile(BaseModel):
@@ -75,6 +108,8 @@ class PlaybookFile(BaseModel):
     """So many of the first remarks by rank a model verifies, in a run with models."""
     inputs: dict[str, PlaybookInput] = {}
     plan: Plan | None = None
+    lenses: LensPlan | None = None
+    """What the plan is made of, once the roles are known."""
 
     @property
     def words(self) -> str:
@@ -103,6 +138,8 @@ class Role:
     prompt: str
     playbook: str = ""
     """Empty: usable by every goal."""
+    title: str = ""
+    """Of the subtask that a lens is in the plan of its playbook; empty: the name."""
 
 
 def name_of(path: Path) -> str:
@@ -133,18 +170,20 @@ def read_role(path: Path, playbook: str = "") -> Role:
             f"{path.name}: the text below the front matter: no effect for a role that is a team,"
             " whose planner is told the instruction of its subtask; remove it"
         )
+    tools = tools_of(path, front.tools, tier, team=front.team)
     card = RoleCard(
         name=front.name,
         description=front.description,
         tier=tier,
-        tools=_tools(path, front.tools, tier),
+        tools=tools,
         effort=front.effort,
         fallback=front.fallback,
         team=front.team,
         fixed_tier=front.fixed_tier,
-        prompt_bytes=len(body.encode()),
+        prompt_bytes=len(body.encode()) + (bytes_told(tools) if tier != "none" else 0),
+        turns=front.turns,
     )
-    return Role(card, body, playbook)
+    return Role(card, body, playbook, front.title)
 
 
 def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:
@@ -155,26 +194,12 @@ def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:
         none, who = [name for name in NEED_A_MODEL if name in fields], "for a role without a model"
     elif not none and fields.get("team"):
         none, who = [name for name in NOT_FOR_TEAMS if name in fields], "for a role that is a team"
+    elif not none:
+        none, who = [name for name in ONLY_OF_LENSES if name in fields], "for a role with a model"
     if none:
         raise CatalogueError(
             f"{path.name}: front matter: {', '.join(none)}: no effect {who}; remove it"
         )
-
-
-def _tools(path: Path, given: str | list[str], tier: RoleTier) -> tuple[str, ...]:
-    """The one tool of a role without a model. CatalogueError when there is not exactly one, or when
-    a role with a model names any: an agent reads and runs nothing yet.
-    """
-    names = [name.strip() for name in (given.split(",") if isinstance(given, str) else given)]
-    tools = [name for name in names if name]
-    if tier != "none" and tools:
-        raise CatalogueError(
-            f"{path.name}: tools: {', '.join(tools)}: agents cannot use tools yet; remove `tools`"
-            " if the role can do without"
-        )
-    if tier == "none" and len(tools) != 1:
-        raise CatalogueError(f"{path.name}: tools: a role without a model is exactly one tool")
-    return tuple(tools)
 
 
 def _split(path: Path) -> tuple[str, str]:
@@ -208,8 +233,10 @@ def read_playbook(path: Path) -> PlaybookFile:
     if playbook.template not in TEMPLATES:
         known = ", ".join(TEMPLATES)
         wrong.append(f"template: unknown template {playbook.template!r}; known: {known}")
-    if playbook.plan is not None and playbook.guidance:
+    if (playbook.plan or playbook.lenses) and playbook.guidance:
         wrong.append("guidance: no effect beside a ready plan, which no planner makes; remove one")
+    if playbook.plan and playbook.lenses:
+        wrong.append("lenses: no effect beside a plan that is written out; remove one")
     given = {"min_confidence", "verify"} & playbook.model_fields_set
     if given and playbook.template != "review":
         named = ", ".join(sorted(given))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +51,9 @@ class Preparation:
     store: Store
     pricing: Pricing
     lenses: tuple[str, ...]
+    tools: tuple[str, ...] = field(default=(), kw_only=True)
+    lacking: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    """Tools that cannot do their work here, and the settings that they need."""
     take_snapshot: TakeSnapshot
     allowed_roots: Callable[[], Roots]
     capabilities: Callable[[], Awaitable[Capabilities]]
@@ -143,11 +146,16 @@ class Preparation:
         """The roles this run may use, and why the others cannot be served."""
         served, missing = [], {}
         for card in self.catalogue.roles_for(goal.playbook):
-            absent = [lens for lens in card.tools if lens not in self.lenses]
+            here = self.lenses if card.tier == "none" else self.tools
+            absent = [name for name in card.tools if name not in here]
+            lacking = [name for name in card.tools if name in self.lacking]
+            unset = [f"{name} needs {self.lacking[name]}" for name in lacking]
             if card.tier != "none" and not goal.use_models:
                 missing[card.name] = "needs a model, and this run uses none"
             elif absent:
                 missing[card.name] = f"needs {', '.join(absent)}, which this worker does not have"
+            elif unset:
+                missing[card.name] = f"{'; '.join(unset)}, which is not set here"
             else:
                 served.append(card)
         return tuple(served), missing

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol
 
+from orchestrator.calls.turn import UseMaterial
 from orchestrator.calls.verify import Shown, VerifyMaterial
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Capabilities, Draft, Effort, ModelCard, Usage
@@ -203,5 +204,7 @@ class Pricing(Protocol):
 
 Code = Callable[[VerifyMaterial], Awaitable[tuple[Shown, ...]]]
 """What a model may see of each remark, in their order."""
+CallTool = Callable[[UseMaterial, str], Awaitable[tuple[str, bool]]]
+"""(what was called, its key) -> the text of the result, and whether it is an error."""
 Lens = Callable[[WorkMaterial], Awaitable[Draft]]
 """What does the work of a role without a model. Raises LensFailed."""

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
 from activities import activities_of
 from activities.agents import Agents
 from activities.asking.allowance import Allowance
@@ -25,6 +27,10 @@ from activities.prompts.files import system_prompts
 from activities.repositories import snapshot
 from activities.repositories.scratch import Snapshots
 from activities.seam import Gate, Journal, Lens, Model, Store
+from activities.toolset.shelf import shipped
+from activities.toolset.tool import Tool
+from activities.turns.workshop import Workshop
+from activities.use_tool import Tools
 from deployment.embedded import StateDir
 from deployment.embedded.allowed import allowed_roots
 from deployment.embedded.trouble import said
@@ -116,6 +122,21 @@ class _Parts:
     catalogue: Catalogue
     endpoint: ModelEndpoint
     lenses: Mapping[str, Lens]
+    tools: Mapping[str, Tool]
+
+    def served(self, gate: Gate | None, *, embedded: bool) -> Served:
+        """All activities, by who may carry them out."""
+        asked = self.endpoint.model is not None
+        return Served(
+            preparing=activities_of(self.preparation(embedded=embedded)),
+            free=[
+                *activities_of(Lenses(self.lenses, self.journal)),
+                *activities_of(self.using()),
+            ],
+            asking=activities_of(self.agents(gate)),
+            tiers=tuple(card.tier for card in self.prices.cards()) if asked else (),
+            close=self.endpoint.close,
+        )
 
     def preparation(self, *, embedded: bool) -> Preparation:
         """What runs are told of this deployment."""
@@ -124,6 +145,8 @@ class _Parts:
             store=self.store,
             pricing=self.prices,
             lenses=tuple(self.lenses),
+            tools=tuple(self.tools),
+            lacking=self._lacking(),
             take_snapshot=snapshot.take,
             allowed_roots=allowed_roots(self.settings, embedded=embedded),
             capabilities=self.endpoint.capabilities,
@@ -147,8 +170,28 @@ class _Parts:
             gate=gate,
             code=Excerpts(Snapshots(self.store, self.state.snapshots)).around,
             budget=self._budget(),
+            tools={name: tool.told for name, tool in self.tools.items()},
             address=self.endpoint.address,
         )
+
+    def using(self) -> Tools:
+        """What runs the tools of agents."""
+        snapshots = Snapshots(self.store, self.state.snapshots)
+        scratch = self.state.tools
+        workshop = Workshop(self.tools, self.store, snapshots, self.journal, scratch, self._key_of)
+        return Tools(workshop.call, self.store, self.journal)
+
+    def _lacking(self) -> Mapping[str, str]:
+        """The tools that cannot do their work here, and the settings that they need."""
+        without = {
+            name: ", ".join(each for each in tool.needs if not self._key_of(each))
+            for name, tool in self.tools.items()
+        }
+        return {name: settings for name, settings in without.items() if settings}
+
+    def _key_of(self, setting: str) -> str:
+        value = getattr(self.settings, setting, None)
+        return value.get_secret_value() if isinstance(value, SecretStr) else str(value or "")
 
     def _budget(self) -> Allowance | None:
         """What holds calls to the deployment's own caps; None without one."""
@@ -167,6 +210,7 @@ def build(
     make_journal: MakeJournal = FileJournal,
     store: Store | None = None,
     catalogue: Catalogue | None = None,
+    tools: Mapping[str, Tool] | None = None,
     endpoint: ModelEndpoint | None = None,
 ) -> Served:
     """Wire the collaborators; what is None is as the settings say, and without a gate every call
@@ -186,12 +230,6 @@ def build(
         catalogue=catalogue or Catalogue.load(),
         endpoint=endpoint or model_endpoint(settings, prices),
         lenses=make_lenses(store, state.snapshots),
+        tools=shipped() if tools is None else tools,
     )
-    model = parts.endpoint.model
-    return Served(
-        preparing=activities_of(parts.preparation(embedded=target.embedded)),
-        free=activities_of(Lenses(parts.lenses, parts.journal)),
-        asking=activities_of(parts.agents(gate)),
-        tiers=tuple(card.tier for card in prices.cards()) if model else (),
-        close=parts.endpoint.close,
-    )
+    return parts.served(gate, embedded=target.embedded)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from orchestrator.calls.turn import AgentReport
 from orchestrator.contracts import (
     Bill,
     Briefing,
@@ -18,7 +19,7 @@ from orchestrator.contracts import (
     Unreached,
 )
 from orchestrator.errors import TroubleKind
-from orchestrator.moves import Ask, Examine, Move, StartTeam, StopReason
+from orchestrator.moves import Ask, Examine, Move, StartAgent, StartTeam, StopReason
 
 RUN_FAILED = "RunFailed"
 """The type of the error that closes a run that failed; its detail is the Report."""
@@ -124,6 +125,21 @@ class TeamEnded:
 
 
 @dataclass(frozen=True)
+class AgentEnded:
+    """A segment of an agent closed: with a report, or without one and why."""
+
+    move: StartAgent
+    report: AgentReport | None
+    why: str = ""
+    unpaid: bool = False
+    """Whether it ended before it could spend anything."""
+
+    @property
+    def at(self) -> datetime | None:
+        return self.report.finished if self.report else None
+
+
+@dataclass(frozen=True)
 class Steered:
     """A person gave an order, and its turn has come."""
 
@@ -216,6 +232,7 @@ Event = (
     | Unanswered
     | Examined
     | TeamEnded
+    | AgentEnded
     | Steered
     | NobodyCame
     | CancelAsked

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from orchestrator.calls.turn import AgentGoal
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import (
     Call,
@@ -106,6 +107,29 @@ class StartTeam:
 
 
 @dataclass(frozen=True)
+class StartAgent:
+    """Start the next segment of an agent with tools."""
+
+    subtask_id: str
+    number: int
+    goal: AgentGoal
+    amount: Amount
+    """Its slice: what the ledger reserves for it, and its whole cap."""
+
+    @property
+    def purpose(self) -> str:
+        return f"agent-{self.subtask_id}"
+
+    @property
+    def id(self) -> str:
+        return f"{self.purpose}-{self.number}"
+
+    def run_of(self, parent: str) -> str:
+        """The workflow id of the segment."""
+        return f"{parent}.{self.subtask_id}.{self.number}"
+
+
+@dataclass(frozen=True)
 class AskPerson:
     """Wait, durably, for a person to answer an escalation."""
 
@@ -142,7 +166,7 @@ class TellAbove:
     word: Standstill
 
 
-Flying = Prepare | Ask | Examine | StartTeam
+Flying = Prepare | Ask | Examine | StartTeam | StartAgent
 """What is in flight until it returns."""
 
 

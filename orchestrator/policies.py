@@ -142,6 +142,7 @@ def model_policy(tier: Tier, max_output: int, effort: Effort) -> Policy:
 
 PREPARE = Policy(attempts=3)
 EXAMINE = Policy(attempts=3)
+USE_TOOL = Policy(attempts=3)
 """Those of each kind of call stand beside it, in `orchestrator/calls/`."""
 
 

@@ -42,7 +42,7 @@ class Row(Contract):
 
 
 RowKind = Literal[
-    "planning", "subtask", "team", "verification", "digest", "judge", "synthesis", "critique"
+    "planning", "subtask", "team", "verification", "digest", "judge", "synthesis", "reading"
 ]
 
 

@@ -4,20 +4,31 @@ words in the timeline. What it may cost has been reserved before.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from temporalio import workflow
+from temporalio.workflow import (
+    ChildWorkflowCancellationType,
+    ChildWorkflowHandle,
+    ParentClosePolicy,
+)
 
 from activities.agents import Agents
 from activities.examine import Lenses
 from activities.preparation import Preparation
+from activities.use_tool import Tools
 from orchestrator import policies
+from orchestrator.agent.state import UseTool
 from orchestrator.calls import KINDS
+from orchestrator.calls.turn import ToolResult, UseMaterial
 from orchestrator.contracts import Briefing, Call, Contract, Draft, Goal, Reply
 from orchestrator.moves import Examine, Prepare
 from orchestrator.policies import Options
 from orchestrator.views.board import call_summary, lens_summary
 
+Told = TypeVar("Told")
+Ended = TypeVar("Ended")
 ACTIVITIES = {name: getattr(Agents, name) for name in KINDS}
 """The activity of each kind of call."""
 
@@ -54,6 +65,31 @@ async def examine(move: Examine, options: Options) -> Reply[Draft]:
         activity_id=move.id,
         summary=lens_summary(move.material.subtask),
         **options,
+    )
+
+
+async def use_tool(move: UseTool, material: UseMaterial, options: Options) -> ToolResult:
+    """Run one tool for an agent."""
+    return await workflow.execute_activity_method(
+        Tools.use_tool,
+        material,
+        activity_id=move.id,
+        summary=f"{move.use.name} {move.use.says}".strip(),
+        **options,
+    )
+
+
+async def start_below(
+    run: Callable[[Any, Told], Awaitable[Ended]], told: Told, run_id: str, summary: str
+) -> ChildWorkflowHandle[Any, Ended]:
+    """Start a run of its own below this one; should this one be closed from outside, it is told."""
+    return await workflow.start_child_workflow(
+        run,
+        told,
+        id=run_id,
+        parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
+        cancellation_type=ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+        static_summary=summary,
     )
 
 

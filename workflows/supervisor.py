@@ -9,9 +9,9 @@ same history leads to the same commands, however its results were handed over.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeUpdate
@@ -23,15 +23,23 @@ from temporalio.exceptions import (
     WorkflowAlreadyStartedError,
 )
 from temporalio.workflow import (
-    ChildWorkflowCancellationType,
     ChildWorkflowHandle,
-    ParentClosePolicy,
 )
 
 from orchestrator import policies
 from orchestrator.contracts import Goal, Order, Report, Standstill
 from orchestrator.events import RUN_FAILED, Event, Started, Steered, cancel_asked
-from orchestrator.moves import Ask, Cut, Examine, Move, Prepare, StartTeam, Stop, TellAbove
+from orchestrator.moves import (
+    Ask,
+    Cut,
+    Examine,
+    Move,
+    Prepare,
+    StartAgent,
+    StartTeam,
+    Stop,
+    TellAbove,
+)
 from orchestrator.recorded import landings
 from orchestrator.recorded.signals import SIGNALS, STANDSTILL, heard
 from orchestrator.rules import next_moves, reducer, steering
@@ -42,7 +50,10 @@ from orchestrator.view import RunView
 from orchestrator.views import listing, reporting, running
 from orchestrator.views.board import board
 from workflows import scheduling
+from workflows.agent import AgentWorkflow
 from workflows.alarms import Alarms
+
+Ended = TypeVar("Ended")
 
 
 @workflow.defn
@@ -60,7 +71,7 @@ class SupervisorWorkflow:
         self._published: list[SearchAttributeUpdate[Any]] = []
         self._listed = False
         self._flying: dict[str, asyncio.Task[None]] = {}
-        self._teams: dict[str, ChildWorkflowHandle[Any, Report]] = {}
+        self._teams: dict[str, ChildWorkflowHandle[Any, Any]] = {}
         self._alarms = Alarms(self._take)
         self._failure: ActivityError | None = None
         for name in steering.COMMANDS:
@@ -159,7 +170,7 @@ class SupervisorWorkflow:
     def _carry_out(self, move: Move) -> None:
         self._apply(Started(move))
         match move:
-            case Prepare() | Ask() | Examine() | StartTeam():
+            case Prepare() | Ask() | Examine() | StartTeam() | StartAgent():
                 self._spawn(move.id, self._fly(self._state.flights[move.id]))
             case Cut():
                 for flight_id in move.ids:
@@ -175,7 +186,7 @@ class SupervisorWorkflow:
         """A team is cut as soon as its start is confirmed: cancelled before that, in a run that is
         cancelled itself, the SDK would never say how it ended.
         """
-        if isinstance(flight.move, StartTeam):
+        if isinstance(flight.move, StartTeam | StartAgent):
             team = self._teams.get(flight.move.id)
             if team is not None:
                 team.cancel()
@@ -209,23 +220,22 @@ class SupervisorWorkflow:
             case Examine() as move:
                 return await scheduling.examine(move, flight.timeouts)
             case StartTeam() as move:
-                return await self._run_team(move)
+                return await self._below(move, SupervisorWorkflow.run, "team")
+            case StartAgent() as move:
+                return await self._below(move, AgentWorkflow.run, "agent")
 
-    async def _run_team(self, move: StartTeam) -> Report:
-        """The run of a role that is a team; should this one be closed from outside, it is told."""
-        team = await workflow.start_child_workflow(
-            SupervisorWorkflow.run,
-            move.goal,
-            id=move.run_of(self._state.run_id),
-            parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
-            cancellation_type=ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-            static_summary=f"team of {move.subtask_id}",
-        )
-        self._teams[move.id] = team
+    async def _below(
+        self, move: StartTeam | StartAgent, run: Callable[[Any, Any], Awaitable[Ended]], what: str
+    ) -> Ended:
+        """What a run below reports; one that was cut before its start was confirmed is cut now."""
+        run_id = move.run_of(self._state.run_id)
+        said = f"{what} of {move.subtask_id}"
+        child = await scheduling.start_below(run, move.goal, run_id, said)
+        self._teams[move.id] = child
         flight = self._state.flights.get(move.id)
         if flight is None or flight.cut:
-            team.cancel()
-        return await team
+            child.cancel()
+        return await child
 
     # ------------------------------------------------------------ people
 

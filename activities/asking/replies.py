@@ -7,7 +7,7 @@ reply that cannot would be tried again for an hour, or stop its run for good.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from activities.seam import ModelAnswer
 from orchestrator.calls.kind import Answer
+from orchestrator.calls.work import WorkAnswer
 from orchestrator.contracts import Bill, Call, Contract, Problem, Reply, Usage
 from orchestrator.errors import PossiblyBilled
 from orchestrator.mistakes import mistakes
@@ -41,6 +42,16 @@ class Shape(Generic[Asked, Value]):
     answer: type[Asked]
     value: Callable[[Asked], Value]
     problem: Callable[[Value], Problem | None] = lambda _: None
+
+
+@dataclass(frozen=True)
+class Conversation(Generic[Value]):
+    """A call in the middle of a conversation: all that was said, and how the next message reads."""
+
+    messages: tuple[Mapping[str, Any], ...]
+    tools: tuple[Mapping[str, Any], ...]
+    read: Callable[[ModelAnswer], tuple[Value | None, Problem | None]]
+    answer: type[Answer] = WorkAnswer
 
 
 def lost(call: Call, why: str, *, earlier: bool = False) -> PossiblyBilled:
@@ -75,7 +86,9 @@ def answer_in(kept: str) -> ModelAnswer:
     return ModelAnswer(**fields | {"usage": Usage.model_validate(fields["usage"])})
 
 
-def reply_to(call: Call, shape: Shape[Asked, Value], kept: str, price_of: PriceOf) -> Reply[Value]:
+def reply_to(
+    call: Call, shape: Shape[Asked, Value] | Conversation[Value], kept: str, price_of: PriceOf
+) -> Reply[Value]:
     """The reply that a recorded answer makes. PossiblyBilled when the record is damaged, or holds
     what nobody thought of.
     """
@@ -85,6 +98,9 @@ def reply_to(call: Call, shape: Shape[Asked, Value], kept: str, price_of: PriceO
     except Exception as error:
         raise lost(call, f"its recorded answer cannot be read: {_kind(error)}") from None
     try:
+        if isinstance(shape, Conversation):
+            value, problem = shape.read(answer)
+            return Reply(value=value, problem=problem, bill=bill)
         return _judged(shape, answer, bill)
     except Exception as error:
         raise PossiblyBilled(f"its answer cannot be taken: {_kind(error)}", bill) from None
@@ -100,7 +116,7 @@ def _judged(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Repl
         type(value).model_validate_json(value.model_dump_json())
     except (ValidationError, ValueError, RecursionError) as error:
         text = answer.text[:BROKEN_CHARACTERS]
-        problem = Problem(kind="malformed", why=_first_lines(error), answer=text)
+        problem = Problem(kind="malformed", why=first_lines(error), answer=text)
         return Reply(problem=problem, bill=bill)
     wrong = shape.problem(value)
     return Reply(value=None if wrong else value, problem=wrong, bill=bill)
@@ -150,7 +166,7 @@ def _stopped_short(answer: ModelAnswer) -> Problem | None:
     return None
 
 
-def _first_lines(error: Exception) -> str:
+def first_lines(error: Exception) -> str:
     if isinstance(error, ValidationError):
         said = "; ".join(mistakes(error, "answer")[:5])
     else:

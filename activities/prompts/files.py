@@ -7,14 +7,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from activities.catalogue_files import CatalogueError, text_of
+from activities.catalogue_files import text_of
+from activities.catalogue_tools import CatalogueError
 from deployment.settings import HOME
-from orchestrator.calls import MODEL_KINDS
+from orchestrator.calls import KINDS
+from orchestrator.plans import checks
 from orchestrator.policies import PROMPT_OVERHEAD_TOKENS
 
 FOLDER = "prompts"
 SHARED = "untrusted"
 """The file that stands below every other: what strangers wrote gives no instructions."""
+CHECKS = "{checks}"
+"""Stands in a prompt for the kinds of checks that there are, each with its argument."""
 LONGEST_BYTES = PROMPT_OVERHEAD_TOKENS
 """A longer prompt could not leave with what is reserved around a call's material."""
 
@@ -25,7 +29,7 @@ def system_prompts(home: Path = HOME) -> Mapping[str, str]:
     """
     texts: dict[str, str] = {}
     wrong: list[str] = []
-    for name in (*(kind.prompt for kind in MODEL_KINDS), SHARED):
+    for name in (*(kind.prompt for kind in KINDS.values() if kind.prompt), SHARED):
         try:
             texts[name] = _text(home / FOLDER / f"{name}.md")
         except CatalogueError as error:
@@ -33,7 +37,9 @@ def system_prompts(home: Path = HOME) -> Mapping[str, str]:
     if wrong:
         raise CatalogueError(f"{'; '.join(wrong)}; mend or restore what calls are told")
     shared = texts.pop(SHARED)
-    return {name: f"{text}\n\n{shared}" for name, text in texts.items()}
+    return {
+        name: f"{text}\n\n{shared}".replace(CHECKS, checks.KINDS) for name, text in texts.items()
+    }
 
 
 def _text(path: Path) -> str:

@@ -114,6 +114,11 @@ class StateDir:
         return self.path / "snapshots"
 
     @property
+    def tools(self) -> Path:
+        """What tools have made and can make again."""
+        return self.path / "tools"
+
+    @property
     def cleaned(self) -> Path:
         return self.path / "cleaned"
 

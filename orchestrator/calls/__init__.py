@@ -18,6 +18,7 @@ from orchestrator.calls.refine import REFINE
 from orchestrator.calls.replan import REPLAN
 from orchestrator.calls.review import REVIEW
 from orchestrator.calls.synthesize import SYNTHESIZE
+from orchestrator.calls.turn import TAKE_TURN
 from orchestrator.calls.verify import VERIFY
 from orchestrator.calls.work import WORK
 
@@ -33,5 +34,5 @@ MODEL_KINDS: tuple[AnyKind, ...] = (
     VERIFY,
     CRITIQUE,
 )
-KINDS: Mapping[str, Kind[Any]] = {kind.name: kind for kind in (*MODEL_KINDS, REACH)}
+KINDS: Mapping[str, Kind[Any]] = {kind.name: kind for kind in (*MODEL_KINDS, TAKE_TURN, REACH)}
 """Each kind of call by the name of its activity."""

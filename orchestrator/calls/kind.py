@@ -50,6 +50,8 @@ class Kind(Generic[Value]):
     reply: type[Reply[Value]]
     """What its activity returns."""
     policy: Policy
+    prompt: str = ""
+    """The file of its system prompt in `prompts/`; empty: it asks no model."""
     words: str = ""
     """What it is for, as the timeline says it where no subtask does."""
     free_words: str = ""
@@ -64,8 +66,6 @@ class ModelKind(Kind[Value], Generic[Material, Asked, Value]):
     """The shape that the model fills."""
     value: Callable[[Asked, Material], Value]
     """What the answer means. ValueError: it is malformed, for this reason."""
-    prompt: str
-    """The file of its system prompt in `prompts/`."""
     turn: Callable[..., str]
     """The user turn, made of the material and of what the worker adds to it."""
     beyond: Callable[[Material], int] = lambda _: 0

@@ -22,6 +22,9 @@ class RoleCard(Contract):
     fixed_tier: bool = False
     """True: neither climbs to a stronger tier nor falls to a cheaper one."""
     prompt_bytes: int = 0
+    """Of its prompt, and of what an endpoint is told of its tools."""
+    turns: int = 0
+    """The most that an agent with tools takes; 0: as many as the run allows."""
 
 
 class PlaybookCard(Contract):

@@ -29,6 +29,8 @@ class Limits(Contract):
     subtasks: int = Field(6, ge=1, le=HARD_SUBTASK_LIMIT)
     concurrency: int = Field(5, ge=1, le=100)
     tries_per_subtask: int = Field(3, ge=1, le=5)
+    turns_per_agent: int = Field(10, ge=1, le=100)
+    """Exchanges with the model that an agent with tools may need for its subtask."""
     replans: int = Field(2, ge=0, le=10)
     depth: int = Field(5, ge=1, le=10)
     deadline_seconds: int = Field(900, ge=1, le=7 * 86_400)

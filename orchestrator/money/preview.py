@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_UP, Decimal
 
 from orchestrator import policies
-from orchestrator.calls.critique import CRITIQUE
 from orchestrator.calls.digest import DIGEST
 from orchestrator.calls.judge import JUDGE
 from orchestrator.calls.kind import AnyKind
@@ -19,6 +18,7 @@ from orchestrator.contracts import ModelCard, Subtask, Usage
 from orchestrator.money.pricing import price, worst
 from orchestrator.rules import graph, teams
 from orchestrator.rules.answering import context, verifying
+from orchestrator.rules.answering.finishing import READINGS, Reading
 from orchestrator.rules.calling import gathering as material
 from orchestrator.rules.calling.reserving import fitting_call, input_tokens
 from orchestrator.rules.calling.work_calls import work_call
@@ -40,7 +40,8 @@ def predict(state: State) -> Preview:
         rows = (*rows, *_verification(state))
     else:
         rows = (*rows, *_digests(state), *_selection(state), *_synthesis(state))
-        rows = (*rows, *_critique(state, rows))
+        for reading in READINGS.values():
+            rows = (*rows, *_reading(state, reading, rows))
     subtasks = [progress.subtask for progress in state.work.values()]
     seconds = {row.id: row.seconds for row in rows if row.of_plan}
     return Preview(
@@ -243,12 +244,12 @@ def _synthesis(state: State) -> Iterator[PreviewRow]:
     yield from _asked_of_findings(state, SYNTHESIZE, "synthesis", "writing the answer")
 
 
-def _critique(state: State, rows: Sequence[PreviewRow]) -> Iterator[PreviewRow]:
+def _reading(state: State, reading: Reading, rows: Sequence[PreviewRow]) -> Iterator[PreviewRow]:
     """It is left out when what the rest is expected to leave over would not pay for it."""
-    for row in _asked_of_findings(state, CRITIQUE, "critique", "a critic reads the answer"):
+    for row in _asked_of_findings(state, reading.kind, "reading", reading.title):
         before = _total([each.expected for each in rows])
         if row.high is None or before is None or before + row.high <= state.ledger.cap.dollars:
-            yield row
+            yield row.model_copy(update={"id": reading.kind.name})
 
 
 def _asked_of_findings(

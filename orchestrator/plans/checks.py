@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import re as linear
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import re2
 
-from orchestrator.contracts import Check, Draft, Plan
+from orchestrator.contracts import Check, CheckKind, Draft, Plan
 
 PATTERN_LENGTH = 200
 WORDS_LENGTH = 6
@@ -23,7 +24,9 @@ NUMBER = linear.compile(r"-?\d[\d,]*(?:\.\d+)?")
 
 def verdicts(checks: tuple[Check, ...], draft: Draft) -> tuple[str, ...]:
     """One sentence for each check that the draft fails; empty: it passes all."""
-    return tuple(why for check in checks if (why := _CHECKS[check.kind](check.argument, draft)))
+    return tuple(
+        why for check in checks if (why := _CHECKS[check.kind].verdict(check.argument, draft))
+    )
 
 
 def plan_problems(plan: Plan) -> tuple[str, ...]:
@@ -148,13 +151,25 @@ def _number_between(argument: str, draft: Draft) -> str:
     return f"no number between {argument.replace(',', ' and ')} is in the result"
 
 
-_CHECKS: dict[str, Callable[[str, Draft], str]] = {
-    "valid_json": _valid_json,
-    "keys": _keys,
-    "regex": _regex,
-    "contains": _contains,
-    "min_words": _min_words,
-    "max_words": _max_words,
-    "cites_sources": _cites_sources,
-    "number_between": _number_between,
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of check: what is wrong with a draft, and what whoever asks for it is told."""
+
+    verdict: Callable[[str, Draft], str]
+    """Of an argument and a draft: what is missing; empty: the draft passes."""
+    argument: str
+    """What the argument is, in words."""
+
+
+_CHECKS: Mapping[CheckKind, _Kind] = {
+    "valid_json": _Kind(_valid_json, "no argument"),
+    "keys": _Kind(_keys, "comma-separated"),
+    "regex": _Kind(_regex, f"RE2, at most {PATTERN_LENGTH} characters"),
+    "contains": _Kind(_contains, "text"),
+    "min_words": _Kind(_min_words, "a number"),
+    "max_words": _Kind(_max_words, "a number"),
+    "cites_sources": _Kind(_cites_sources, "no argument"),
+    "number_between": _Kind(_number_between, "low,high"),
 }
+KINDS = ", ".join(f"{name} ({kind.argument})" for name, kind in _CHECKS.items())
+"""What a plan may ask for, as planners are told: `{checks}` in a system prompt."""

@@ -66,16 +66,20 @@ def problems(
 
 
 def folder_problem(plan: Plan | None, roles: Sequence[RoleCard], folders: Collection[str]) -> str:
-    """Why a run cannot have these folders as inputs: only tools read folders; empty: it can."""
+    """Why a run cannot have these folders as inputs: only tools read folders. Empty: it can."""
     if not folders:
         return ""
-    tools = [role.name for role in roles if role.tier == "none"]
-    remedy = "agents cannot read folders yet; give the files that matter one by one"
+    readers = [role.name for role in roles if role.tier == "none" or role.tools]
+    remedy = "its role has no tool that reads folders; give the files that matter one by one"
     if plan is None:
-        return f"input {next(iter(folders))!r} is a folder, and {remedy}"
+        # A planner is told which of its roles reads what.
+        agents = any(role.tools and role.tier != "none" for role in roles)
+        return (
+            "" if agents else f"input {next(iter(folders))!r} is a folder, and no agent reads one"
+        )
     for subtask in plan.subtasks:
         for name in subtask.inputs:
-            if name in folders and subtask.role not in tools:
+            if name in folders and subtask.role not in readers:
                 return f"{subtask.id}: input {name!r} is a folder, and {remedy}"
     return ""
 

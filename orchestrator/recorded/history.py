@@ -20,7 +20,7 @@ from temporalio.exceptions import CancelledError
 
 from orchestrator.contracts import Goal, Order, Report
 from orchestrator.events import Event, Started, Steered, cancel_asked
-from orchestrator.moves import StartTeam
+from orchestrator.moves import StartAgent, StartTeam
 from orchestrator.recorded import landings
 from orchestrator.recorded.payloads import Payloads, Unreadable, activity_error, child_error
 from orchestrator.recorded.signals import SIGNALS, heard
@@ -162,7 +162,8 @@ class Fold:
         assert self._state is not None
         for flight_id, flight in self._state.flights.items():
             move = flight.move
-            if isinstance(move, StartTeam) and move.run_of(self.run_id) == attributes.workflow_id:
+            run_id = move.run_of(self.run_id) if isinstance(move, StartTeam | StartAgent) else ""
+            if run_id == attributes.workflow_id:
                 self._flights[event.event_id] = flight_id
 
     async def _timer_started(self, event: HistoryEvent) -> None:
@@ -218,7 +219,8 @@ class Fold:
         flight = self._flight(attributes.initiated_event_id)
         if flight is None:
             return None
-        report = await self._payloads.decoded(attributes.result.payloads, Report, event)
+        kind = landings.result_of(flight)
+        report = await self._payloads.decoded(attributes.result.payloads, kind, event)
         return landings.returned(flight, report)
 
     async def _child_ended(self, event: HistoryEvent) -> Event | None:

@@ -9,8 +9,10 @@ from typing import Any, cast
 from temporalio.exceptions import ActivityError, ChildWorkflowError
 
 from orchestrator.calls import KINDS
+from orchestrator.calls.turn import AgentReport
 from orchestrator.contracts import Briefing, Draft, Reply, Report
 from orchestrator.events import (
+    AgentEnded,
     Answered,
     Event,
     Examined,
@@ -19,7 +21,7 @@ from orchestrator.events import (
     TeamEnded,
     Unanswered,
 )
-from orchestrator.moves import Ask, Examine, Prepare, StartTeam
+from orchestrator.moves import Ask, Examine, Prepare, StartAgent, StartTeam
 from orchestrator.recorded.troubles import (
     ended_at,
     report_in,
@@ -30,7 +32,7 @@ from orchestrator.recorded.troubles import (
 )
 from orchestrator.rules.parts import Flight
 
-Result = Briefing | Reply[Any] | Report
+Result = Briefing | Reply[Any] | Report | AgentReport
 
 
 def result_of(flight: Flight) -> Any:
@@ -44,6 +46,8 @@ def result_of(flight: Flight) -> Any:
             return KINDS[call.kind].reply
         case StartTeam():
             return Report
+        case StartAgent():
+            return AgentReport
 
 
 def returned(flight: Flight, result: Result) -> Event:
@@ -59,11 +63,15 @@ def returned(flight: Flight, result: Result) -> Event:
             return Examined(move, reply.value or Draft(status="failed"), at)
         case StartTeam() as move:
             return TeamEnded(move, cast(Report, result))
+        case StartAgent() as move:
+            return AgentEnded(move, cast(AgentReport, result))
 
 
 def failed(flight: Flight, error: ActivityError | ChildWorkflowError) -> Event:
     """The event of a flight that came back without a result."""
     if isinstance(error, ChildWorkflowError):
+        if isinstance(flight.move, StartAgent):
+            return AgentEnded(flight.move, None, words(error), spent_nothing(error))
         assert isinstance(flight.move, StartTeam)
         report = report_in(error.cause)
         return TeamEnded(flight.move, report, words(error), spent_nothing(error))
@@ -79,5 +87,8 @@ def failed(flight: Flight, error: ActivityError | ChildWorkflowError) -> Event:
 
 def name_taken(flight: Flight, run_id: str) -> Event:
     """The event of a team that was not started, because another run with its name is open."""
+    why = f"another run named {run_id} is open"
+    if isinstance(flight.move, StartAgent):
+        return AgentEnded(flight.move, None, why, unpaid=True)
     assert isinstance(flight.move, StartTeam)
-    return TeamEnded(flight.move, None, f"another run named {run_id} is open", unpaid=True)
+    return TeamEnded(flight.move, None, why, unpaid=True)

@@ -13,7 +13,7 @@ from orchestrator.calls.work import WORK
 from orchestrator.events import Started
 from orchestrator.money import keeping
 from orchestrator.moves import Ask, AskPerson, AskRaise, Cut, Examine, Move, Prepare, Stop
-from orchestrator.rules import graph, outages, teams
+from orchestrator.rules import agents, graph, outages, teams
 from orchestrator.rules.answering import finishing
 from orchestrator.rules.calling import gathering as material
 from orchestrator.rules.calling.reserving import fitting_call, free_call
@@ -188,6 +188,8 @@ def _start(state: State, progress: Progress) -> Move | None:
         return teams.start(state, progress) or _wait_or_stop(state)
     if progress.stage != "work":
         return _affordable(state, _ask(state, progress))
+    if role.tools:
+        return agents.start(state, progress) or _wait_or_stop(state)
     ask = work_call(state, progress)
     less = ask.call.tier != progress.tier or ask.call.max_output < WORK.policy.max_output
     if less and state.ledger.reserved:

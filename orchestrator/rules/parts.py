@@ -9,6 +9,7 @@ from typing import Literal
 
 from orchestrator.calls.critique import Issue
 from orchestrator.calls.judge import Judgement
+from orchestrator.calls.turn import Resume
 from orchestrator.calls.verify import Verdicts
 from orchestrator.contracts import (
     Bill,
@@ -57,6 +58,8 @@ class Progress:
     """Roles that have had it before: none gets it again."""
     relieved: bool = False
     """Whether the present role has it for one last try, after all of those before."""
+    resume: Resume = field(default_factory=Resume)
+    """Where an agent with tools goes on."""
     last: Draft | None = None
     finding: Finding | None = None
     model: str = ""

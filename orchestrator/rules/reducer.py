@@ -16,6 +16,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.events import (
     Abandoned,
+    AgentEnded,
     Answered,
     CancelAsked,
     Event,
@@ -34,7 +35,7 @@ from orchestrator.money import keeping
 from orchestrator.moves import (
     Stop,
 )
-from orchestrator.rules import repair, steering, teams
+from orchestrator.rules import agents, repair, steering, teams
 from orchestrator.rules.answering import finishing, verifying
 from orchestrator.rules.edits import landed
 from orchestrator.rules.phases import advance
@@ -67,6 +68,8 @@ def apply(state: State, event: Event) -> State:
             state = examined(state, event.move, event.draft, now)
         case TeamEnded():
             state = teams.ended(landed(state, event.move.id), event, now)
+        case AgentEnded():
+            state = agents.ended(landed(state, event.move.id), event, now)
         case Steered():
             state = steering.steer(state, event, now)
         case NobodyCame():
@@ -84,7 +87,7 @@ def apply(state: State, event: Event) -> State:
 
 def _is_late(state: State, event: Event) -> bool:
     """Whether it is of what was abandoned, whose reservation has been counted as spent."""
-    if not isinstance(event, Answered | Unanswered | Examined | TeamEnded):
+    if not isinstance(event, Answered | Unanswered | Examined | TeamEnded | AgentEnded):
         return False
     return event.move.id not in state.flights
 

@@ -8,13 +8,9 @@ from datetime import datetime
 from typing import TypeVar
 
 from orchestrator import policies
-from orchestrator.calls.critique import Critique
-from orchestrator.calls.digest import Digest
-from orchestrator.calls.judge import Judgement
 from orchestrator.calls.refine import Refined
 from orchestrator.calls.replan import Patch
 from orchestrator.calls.review import Review
-from orchestrator.calls.verify import Verdicts
 from orchestrator.contracts import (
     Bill,
     Call,
@@ -27,6 +23,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.errors import TroubleKind
 from orchestrator.events import (
+    AgentEnded,
     Answered,
     TeamEnded,
     Trouble,
@@ -35,11 +32,12 @@ from orchestrator.moves import (
     Ask,
     Examine,
     Prepare,
+    StartAgent,
     StartTeam,
     Stop,
     StopReason,
 )
-from orchestrator.rules import outages, paying, planning, repair, teams
+from orchestrator.rules import agents, outages, paying, planning, repair, teams
 from orchestrator.rules.answering import taking
 from orchestrator.rules.edits import landed, update, without
 from orchestrator.rules.settling import ended_by_person, settle
@@ -104,13 +102,12 @@ def _take(
             return repair.judge_review(state, call.subtask_id, _as(Review, value), why, now)
         case "refine":
             return repair.take_refined(state, call.subtask_id, _as(Refined, value))
-        case "digest" | "judge" | "critique" | "verify":
-            extra = value if isinstance(value, Digest | Judgement | Critique | Verdicts) else None
-            return taking.take(state, move, extra, why)
         case "synthesize":
             return taking.take_synthesis(state, _as(Synthesis, value), why)
-        case _:
+        case "work":
             return repair.judge_work(state, call.subtask_id, _as(Draft, value), problem, now)
+        case _:
+            return taking.take(state, move, value, why)
 
 
 def _as(kind: type[Expected], value: Contract | None) -> Expected | None:
@@ -205,6 +202,9 @@ def abandoned(state: State, ids: tuple[str, ...], now: datetime) -> State:
             case StartTeam():
                 lost = TeamEnded(flight.move, None, why)
                 state = teams.ended(landed(state, flight.move.id), lost, now)
+            case StartAgent():
+                gone = AgentEnded(flight.move, None, why)
+                state = agents.ended(landed(state, flight.move.id), gone, now)
             case Examine():
                 state = examined(state, flight.move, Draft(status="failed", why=why), now)
             case Prepare():

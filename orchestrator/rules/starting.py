@@ -15,6 +15,7 @@ from orchestrator.moves import (
     Flying,
     Move,
     Prepare,
+    StartAgent,
     StartTeam,
     Stop,
     TellAbove,
@@ -35,7 +36,7 @@ def started(state: State, move: Move, now: datetime) -> State:
             state = _took_off(_reserved(state, move, now), move, now)
             state = keeping.say_cheaper(finishing.asked(state, move), move)
             return planning.replanning_started(state) if move.call.kind == "replan" else state
-        case StartTeam():
+        case StartTeam() | StartAgent():
             ledger = state.ledger.reserve(move.id, move.amount)
             state = replace(state, ledger=ledger, first_paid=state.first_paid or now)
             return _took_off(state, move, now)
@@ -76,6 +77,7 @@ def _took_off(state: State, move: Flying, now: datetime) -> State:
     if not move.subtask_id:
         return state
     called = move.call.tier if isinstance(move, Ask) and move.call.kind == "work" else None
+    called = move.goal.model.tier if isinstance(move, StartAgent) else called
     waited = state.waited_until(now)
 
     def begun(each: Progress) -> Progress:

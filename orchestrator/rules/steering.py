@@ -35,6 +35,8 @@ class Command:
     effect: Callable[[State, Order, datetime], State]
     done: str
     """What the person is told; `{id}` is the subtask."""
+    past: str
+    """How it reads of somebody who gave it."""
     unfit: Callable[[State, Order], str] = lambda _state, _order: ""
     """Why what the order brings along is no good, however the run stands."""
 
@@ -75,7 +77,7 @@ def steer(state: State, event: Steered, now: datetime) -> State:
 # ---------------------------------------------------------------- plans
 
 
-def _not_waiting_for_approval(state: State, _: Order) -> str:
+def _nothing_to_approve(state: State, _: Order) -> str:
     return "" if state.phase == "approval" else "no plan waits for approval"
 
 
@@ -85,7 +87,7 @@ def _approve(state: State, _order: Order, _now: datetime) -> State:
 
 def _not_editable(state: State, order: Order) -> str:
     if state.phase != "approval":
-        return _not_waiting_for_approval(state, order)
+        return _nothing_to_approve(state, order)
     return "no plan was given" if order.plan is None else ""
 
 
@@ -282,15 +284,17 @@ def _by(order: Order) -> str:
 
 
 COMMANDS: Mapping[str, Command] = {
-    "approve": Command(_not_waiting_for_approval, _approve, "the plan is approved"),
-    "edit": Command(_not_editable, _edit, "the edited plan runs", _bad_plan),
-    "reject": Command(_not_waiting_for_approval, _reject, "the plan is rejected"),
-    "answer": Command(_not_asked, _answer, "{id} goes on with the answer"),
-    "retry": Command(_not_retryable, _retry, "{id} is tried again"),
-    "skip": Command(_ended, _skip, "{id} is skipped"),
-    "supply": Command(_not_supplyable, _supply, "{id} has the finding that was given"),
-    "cancel_subtask": Command(_ended, _cancel, "{id} is cancelled"),
-    "pause": Command(_already_paused, _pause, "paused; what is in flight finishes"),
-    "resume": Command(_not_paused, _resume, "the run goes on"),
-    "raise_cap": Command(_bad_cap, _raise_cap, "the cap is raised"),
+    "approve": Command(_nothing_to_approve, _approve, "the plan is approved", "approved the plan"),
+    "edit": Command(_not_editable, _edit, "the edited plan runs", "edited the plan", _bad_plan),
+    "reject": Command(_nothing_to_approve, _reject, "the plan is rejected", "rejected the plan"),
+    "answer": Command(_not_asked, _answer, "{id} goes on with the answer", "answered"),
+    "retry": Command(_not_retryable, _retry, "{id} is tried again", "had tried again"),
+    "skip": Command(_ended, _skip, "{id} is skipped", "skipped"),
+    "supply": Command(_not_supplyable, _supply, "{id} has the finding that was given", "supplied"),
+    "cancel_subtask": Command(_ended, _cancel, "{id} is cancelled", "cancelled"),
+    "pause": Command(
+        _already_paused, _pause, "paused; what is in flight finishes", "paused the run"
+    ),
+    "resume": Command(_not_paused, _resume, "the run goes on", "resumed the run"),
+    "raise_cap": Command(_bad_cap, _raise_cap, "the cap is raised", "raised the cap"),
 }

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from orchestrator import policies
 from orchestrator.events import Abandoned, DeadlineReached, Event, NobodyCame
-from orchestrator.moves import StartTeam
+from orchestrator.moves import StartAgent, StartTeam
 from orchestrator.rules.state import State
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -54,7 +54,7 @@ def _timers(state: State) -> Iterator[Timer]:
 def _graces(state: State, what: str, grace: timedelta, *, teams: bool) -> Iterator[Timer]:
     cuts: dict[int, list[str]] = {}
     for key, flight in state.flights.items():
-        if flight.cut and isinstance(flight.move, StartTeam) == teams:
+        if flight.cut and isinstance(flight.move, StartTeam | StartAgent) == teams:
             cuts.setdefault(flight.cut, []).append(key)
     for number, ids in cuts.items():
         cut_at = state.flights[ids[0]].cut_at

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from orchestrator.contracts import Given, Order, Plan, Subtask
+from orchestrator.rules.steering import COMMANDS
 from orchestrator.text import inline
 from orchestrator.views.amounts import money
 
-PAST = {
-    "approve": "approved the plan", "edit": "edited the plan", "reject": "rejected the plan",
-    "answer": "answered", "retry": "had tried again", "skip": "skipped", "supply": "supplied",
-    "pause": "paused the run", "resume": "resumed the run", "raise_cap": "raised the cap",
-    "cancel_subtask": "cancelled", "cancel": "cancelled the run",
-}  # fmt: skip
+PAST = {name: command.past for name, command in COMMANDS.items()} | {"cancel": "cancelled the run"}
 """Each command as it reads of somebody who gave it."""
 
 

@@ -116,6 +116,8 @@ def test_a_role_with_a_model_and_tools_cannot_be_used_and_says_so(
         ("teir: opus\npermissionMode: plan\n", "teir, permissionMode"),
         ("model: none\ntools: [bugs]\neffort: high\nfallback: x\n", "effort, fallback"),
         ("team: true\nfixed_tier: true\n", "fixed_tier"),
+        ("title: Review\n", "title"),
+        ("model: none\ntools: [bugs]\ntitle: Find bugs\n", "title"),
     ],
 )
 def test_a_field_without_effect_makes_a_role_unusable_and_is_named(
@@ -213,6 +215,15 @@ def test_role_names_are_unique_over_all_playbooks(tmp_path: Path) -> None:
             "guidance: no effect",
         ),
         (
+            "name: other\ndescription: d\nguidance: x\nlenses: {goal: g, inputs: []}\n",
+            "guidance: no effect",
+        ),
+        (
+            "name: other\ndescription: d\nplan: {goal: g, subtasks: []}\n"
+            "lenses: {goal: g, inputs: []}\n",
+            "lenses: no effect",
+        ),
+        (
             "name: other\ndescription: d\nplan:\n  goal: g\n  subtasks:\n"
             "    - {id: a, title: t, instruction: i, role: r, depend_on: [b]}\n",
             "plan.subtasks[0].depend_on: no effect",
@@ -232,3 +243,35 @@ def test_a_role_of_one_playbook_is_out_of_reach_for_another(tmp_path: Path) -> N
     catalogue = Catalogue.load(tmp_path)
     assert [card.name for card in catalogue.roles_for("other")] == ["code-reviewer"]
     assert catalogue.roles_for("") == ()
+
+
+LENSES = "name: other\ndescription: d\nlenses: {goal: Look, inputs: [repo]}\n"
+LENS = (
+    "---\nname: bugs\ndescription: Finds bugs\nmodel: none\ntools: [bugs]\ntitle: Find bugs\n---\n"
+)
+
+
+def test_each_lens_of_a_playbook_is_a_subtask_of_its_plan(tmp_path: Path) -> None:
+    write(tmp_path, LENSES, "playbooks/other/playbook.yaml")
+    write(tmp_path, f"{LENS}Looks for bugs.\n", "playbooks/other/roles/bugs.md")
+    write(tmp_path, role(), "playbooks/other/roles/agent.md")
+    write(tmp_path, "---\nname: common\ndescription: d\nmodel: none\ntools: [x]\n---\n")
+    plan = Catalogue.load(tmp_path).playbooks["other"].plan
+    assert plan is not None and plan.goal == "Look"
+    (subtask,) = plan.subtasks
+    assert (subtask.id, subtask.role, subtask.inputs) == ("bugs", "bugs", ("repo",))
+    assert (subtask.title, subtask.instruction) == ("Find bugs", "Looks for bugs.")
+
+
+def test_a_lens_that_cannot_be_used_is_planned_so_that_a_run_is_refused_and_not_poorer(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, LENSES, "playbooks/other/playbook.yaml")
+    write(tmp_path, LENS.replace("title", "titel"), "playbooks/other/roles/bugs.md")
+    catalogue = Catalogue.load(tmp_path)
+    plan = catalogue.playbooks["other"].plan
+    assert plan is not None
+    (wrong,) = validity.problems(
+        plan, catalogue.roles_for("other"), ("repo",), 30, unusable=catalogue.unusable_for("other")
+    )
+    assert "titel" in wrong

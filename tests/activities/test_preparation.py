@@ -13,6 +13,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.catalogue import Catalogue
+from activities.code_review.lenses import analysers
 from activities.preparation import INPUT_BYTES, PREVIEW_BYTES, Preparation
 from activities.seam import Store
 from deployment.roots import Root, Roots
@@ -32,7 +33,7 @@ from orchestrator.contracts import (
 from orchestrator.errors import BadGoal
 
 pytestmark = pytest.mark.anyio
-REVIEW_TOOLS = ("bugs", "security", "performance", "secrets", "complexity", "history")
+REVIEW_TOOLS = tuple(analysers())
 FULL = Capabilities()
 
 
@@ -154,7 +155,7 @@ async def test_a_lens_whose_tool_is_missing_is_said_and_not_planned(
     briefing = await prepare(replace(preparation, lenses=("bugs", "history")), review)
     assert briefing.playbook is not None and briefing.playbook.plan is not None
     assert [each.role for each in briefing.playbook.plan.subtasks] == ["bugs", "history"]
-    assert len(briefing.not_run) == 4
+    assert len(briefing.not_run) == len(REVIEW_TOOLS) - 2
     assert all("which this worker does not have" in each.why for each in briefing.not_run)
 
 

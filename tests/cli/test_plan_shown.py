@@ -94,7 +94,7 @@ def test_what_each_subtask_is_told_is_shown_on_demand() -> None:
     assert "Read it." not in drawn(preview(plan, Decimal(2), width=110), width=110)
 
 
-@pytest.mark.parametrize("kind", ["synthesis", "critique", "judge", "digest"])
+@pytest.mark.parametrize("kind", ["synthesis", "reading", "judge", "digest"])
 def test_a_preview_with_any_call_to_come_is_neither_free_nor_private(kind: str) -> None:
     rows: tuple[dict[str, object], ...] = (
         {"id": "bugs", "tier": "none"},

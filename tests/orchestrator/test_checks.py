@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -129,3 +131,9 @@ def test_whatever_a_plan_may_hold_no_answer_makes_a_check_raise(
 ) -> None:
     if not problem(kind, argument):
         assert isinstance(verdict(kind, argument, content), str)
+
+
+def test_a_planner_is_told_every_kind_of_check_with_its_argument() -> None:
+    told = re.findall(r"(\w+) \(([^)]+)\)", checks.KINDS)
+    assert [kind for kind, _ in told] == list(get_args(CheckKind))
+    assert dict(told)["min_words"] == "a number"

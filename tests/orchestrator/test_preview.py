@@ -126,7 +126,7 @@ def test_a_model_that_sums_up_what_tools_found_is_counted_and_its_material_leave
     preview = preview_of(Plan(goal="Scan", subtasks=(subtask("a", role="scanner"),)))
     tool, synthesis, critique = preview.rows
     assert (tool.high, tool.asks) == (Decimal(0), False)
-    assert [synthesis.kind, critique.kind] == ["synthesis", "critique"]
+    assert [synthesis.id, critique.id] == ["synthesis", "critique"]
     assert synthesis.expected is not None and synthesis.expected > 0
     assert preview.leaves == ("the goal", "the findings")
     assert preview.endpoint == "http://models"

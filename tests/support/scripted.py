@@ -62,6 +62,17 @@ def ready(*subtasks: dict[str, Any]) -> Plan:
     return to_plan(PlanAnswer.model_validate(plans(*subtasks)))
 
 
+def calls(*uses: tuple[str, dict[str, Any]], says: str = "", prefix: str = "u") -> ModelAnswer:
+    """What an agent says when it wants tools: a message with a call of each."""
+    content: list[dict[str, Any]] = [{"type": "text", "text": says}] if says else []
+    content += [
+        {"type": "tool_use", "id": f"{prefix}{number}", "name": name, "input": arguments}
+        for number, (name, arguments) in enumerate(uses, start=1)
+    ]
+    raw = {"content": content}
+    return ModelAnswer(says, "tool_use", "claude-haiku-5-5", USAGE, raw=raw)
+
+
 @dataclass
 class ScriptedModel:
     """Answers by what is asked for: `plan`, `synthesize`, or the id of a subtask; each a list of
@@ -114,7 +125,8 @@ class ScriptedModel:
         if isinstance(line, ModelAnswer):
             return line
         text = line if isinstance(line, str) else json.dumps(line)
-        return ModelAnswer(text=text, stop_reason="end_turn", model=request.model, usage=USAGE)
+        raw = {"content": [{"type": "text", "text": text}]}
+        return ModelAnswer(text, "end_turn", request.model, USAGE, raw=raw)
 
     async def count_tokens(self, request: ModelRequest) -> int:
         return len(request.prompt) // 4
@@ -129,7 +141,8 @@ class ScriptedModel:
         asked = [CALLS[key] for key in request.schema["properties"] if key in CALLS]
         if asked and asked[0] != "work":
             return asked[0]
-        known = [key for key in self._left if f"part {key} of the goal" in request.prompt]
+        prompt = request.prompt or json.dumps(request.messages)
+        known = [key for key in self._left if f"part {key} of the goal" in prompt]
         return known[0] if known else "the whole goal"
 
 

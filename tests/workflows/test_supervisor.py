@@ -411,7 +411,7 @@ async def test_a_finished_tool_is_not_run_again_when_its_completion_was_lost(run
     tools = Lenses({"looks": looks}, runs.journal)
     plan = lenses(runs, "looks").plan
     assert plan is not None
-    material = WorkMaterial(subtask=plan.subtasks[0], tool="looks")
+    material = WorkMaterial(subtask=plan.subtasks[0], lens="looks")
     first = await ActivityEnvironment().run(tools.examine, material)
     second = await ActivityEnvironment().run(tools.examine, material)
     assert first.value == second.value == Draft(content="looked")

@@ -7,12 +7,13 @@ out and said.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import Any
 
-from orchestrator.calls.critique import CRITIQUE
+from orchestrator.calls.critique import CRITIQUE, Critique
 from orchestrator.calls.digest import DIGEST
 from orchestrator.calls.judge import JUDGE
 from orchestrator.calls.kind import AnyKind
@@ -36,6 +37,32 @@ a byte, the context four bytes a token.
 """
 
 
+@dataclass(frozen=True)
+class Reading:
+    """An optional call that reads the answer before it is delivered."""
+
+    kind: AnyKind
+    title: str
+    """Of its row in the price of a plan."""
+    gathered: Callable[[State, Problem | None], Contract]
+    """Its material, of the answer that it is to mend."""
+    take: Callable[[State, Any], State]
+    """What follows from its reply."""
+
+
+def _criticised(state: State, critique: Critique) -> State:
+    return replace(state, finishing=replace(state.finishing, issues=critique.issues))
+
+
+READINGS: Mapping[str, Reading] = {
+    reading.kind.name: reading
+    for reading in (
+        Reading(CRITIQUE, "a critic reads the answer", material.for_critique, _criticised),
+    )
+}
+"""In the order in which they are asked, each by the name of its kind."""
+
+
 def next_ask(state: State) -> Ask | None:
     """The next call on the way to the answer; None: wait for what is in flight, or done."""
     if state.finishing.synthesis is None:
@@ -52,7 +79,7 @@ def next_ask(state: State) -> Ask | None:
         return _synthesis(state)
     if state.finishing.synthesis.by_template:
         return None
-    return _next_conflict(state) or _critique(state) or _revision(state)
+    return _next_conflict(state) or _next_reading(state) or _revision(state)
 
 
 def close(state: State, now: datetime) -> State:
@@ -165,8 +192,13 @@ def _next_conflict(state: State) -> Ask | None:
     return None
 
 
-def _critique(state: State) -> Ask | None:
-    return _optional(state, CRITIQUE, "critique", partial(material.for_critique, state))
+def _next_reading(state: State) -> Ask | None:
+    for reading in READINGS.values():
+        kind = reading.kind
+        ask = _optional(state, kind, kind.name, partial(reading.gathered, state))
+        if ask is not None:
+            return ask
+    return None
 
 
 def _revision(state: State) -> Ask | None:

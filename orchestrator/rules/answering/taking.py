@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from orchestrator.calls.critique import Critique
 from orchestrator.calls.digest import Digest
 from orchestrator.calls.judge import Judgement
 from orchestrator.calls.verify import Verdicts
-from orchestrator.contracts import Finding, Synthesis
+from orchestrator.contracts import Contract, Finding, Synthesis
 from orchestrator.moves import Ask
 from orchestrator.rules.answering import context, verifying
-from orchestrator.rules.answering.finishing import roll
+from orchestrator.rules.answering.finishing import READINGS, roll
 from orchestrator.rules.edits import update
 from orchestrator.rules.state import State
 
 
-def take(
-    state: State, ask: Ask, value: Digest | Judgement | Critique | Verdicts | None, why: str
-) -> State:
+def take(state: State, ask: Ask, value: Contract | None, why: str) -> State:
     """The reply to an optional call; None: it is left out, and the report says why."""
     finishing = replace(state.finishing, given_up=(*state.finishing.given_up, ask.purpose))
     state = replace(state, finishing=finishing)
@@ -33,8 +30,8 @@ def take(
             return verifying.take(state, ask.place, value)
         case Judgement():
             return _take_judgement(state, ask, value)
-        case Critique():
-            return replace(state, finishing=replace(finishing, issues=value.issues))
+        case _:
+            return READINGS[ask.call.kind].take(state, value)
 
 
 def _take_digest(state: State, ask: Ask, digest: Digest) -> State:

@@ -7,7 +7,7 @@ from orchestrator.calls import KINDS
 from orchestrator.calls.reach import REACH
 from orchestrator.calls.work import WORK
 from orchestrator.contracts import LONGEST_CALL_SECONDS, Call
-from orchestrator.moves import Ask, Examine, Flying, Prepare, StartTeam
+from orchestrator.moves import Ask, Examine, Flying, Prepare, StartAgent, StartTeam
 from orchestrator.policies import EXAMINE, PREPARE, Options
 from orchestrator.rules import outages
 from orchestrator.rules.state import State
@@ -21,7 +21,7 @@ def options_of(state: State, move: Flying) -> Options | None:
             # For a model it waits, like a call, until somebody serves the tier.
             total = policies.PREPARE_PATIENCE if state.goal.use_models else 0
             return PREPARE.options(policies.PREPARE_SECONDS, total=total)
-        case StartTeam():
+        case StartTeam() | StartAgent():
             return None
         case Examine():
             # The lens ends itself at the limit and says so; this only catches one that does not.

@@ -31,7 +31,7 @@ from repositories import Bench, Repository, remarks_of
 
 pytestmark = pytest.mark.anyio
 
-LENSES = ("bugs", "complexity", "history", "performance", "secrets", "security")
+LENSES = tuple(sorted(analysers()))
 # Put together here, so that no scanner takes this file for a leak.
 GITHUB = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 TANGLED = "def tangled(a):\n" + "".join(f"    if a == {n}:\n        a += 1\n" for n in range(30))
@@ -52,6 +52,7 @@ def found(draft: Draft) -> list[tuple[str, int, str]]:
 
 
 def test_every_lens_is_found_under_its_own_name(bench: Bench) -> None:
+    assert {"bugs", "complexity", "history", "performance", "secrets", "security"} <= {*LENSES}
     assert tuple(lenses_of(bench.snapshots)) == LENSES
     assert all(name == analyser.name for name, analyser in analysers().items())
 
@@ -271,7 +272,7 @@ async def test_the_most_severe_remarks_are_handed_on_and_the_cut_is_said(
 async def test_a_subtask_without_a_repository_fails_in_one_line(bench: Bench) -> None:
     subtask = Subtask(id="t", title="t", instruction="", role="bugs")
     with pytest.raises(LensFailed, match="no input that is a repository"):
-        await lenses_of(bench.snapshots)["bugs"](WorkMaterial(subtask=subtask, tool="bugs"))
+        await lenses_of(bench.snapshots)["bugs"](WorkMaterial(subtask=subtask, lens="bugs"))
 
 
 # ---------------------------------------------------------------- tools that misbehave

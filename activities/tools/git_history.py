@@ -1,0 +1,73 @@
+"""What a snapshot knows of the history of its repository."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from activities.code_review.redact import redact
+from activities.repositories.manifest import Commit
+from activities.toolset.inputs import place_of, shown
+from activities.toolset.tool import Here, ToolError, tool
+from orchestrator.text import one_line
+
+MOST_CHANGES = 50
+"""Files of one commit that are named."""
+
+
+@tool(seconds=30)
+async def git_history(
+    here: Here,
+    path: Annotated[str, Field(description="A repository, or a file or folder of one.")],
+    limit: Annotated[int, Field(description="Commits at most.", ge=1, le=500)] = 30,
+    skip: Annotated[int, Field(description="Newest commits to pass over.", ge=0)] = 0,
+) -> str:
+    """List the commits of a repository that touched a path, newest first: id, date, author, and the
+    lines that each added to and deleted from its files. Messages of commits are not kept.
+    """
+    place = place_of(here, path)
+    manifest = await here.manifest(place.input)
+    if not manifest.commits:
+        why = "; ".join(manifest.notes) or "it has no commits"
+        raise ToolError(f"nothing is known of the history of {shown(place.input)}: {one_line(why)}")
+    wanted = "/".join(place.below)
+    touching = [each for each in manifest.commits if not wanted or _changes(each, wanted)]
+    lines = [_told(commit, wanted) for commit in touching[skip : skip + limit]]
+    left = len(touching) - skip - len(lines)
+    if left > 0:
+        lines.append(f"[{left:,} older ones; skip={skip + len(lines)} goes on]")
+    if manifest.commits_cut:
+        lines.append(f"[only the newest {len(manifest.commits):,} commits were looked at]")
+    return "\n".join(lines or [f"[no commit that is known touched {shown(path)}]"])
+
+
+def _changes(commit: Commit, path: str) -> list[tuple[str, int, int]]:
+    """What a commit changed at and below a path: file, lines added, lines deleted."""
+    return [
+        (each.path, each.added, each.deleted)
+        for each in commit.changes
+        if not path or each.path == path or each.path.startswith(f"{path}/")
+    ]
+
+
+def _told(commit: Commit, path: str) -> str:
+    day = _day(commit.time)
+    changes = _changes(commit, path)
+    lines = [f"{commit.id[:12]}  {day}  {redact(one_line(commit.author))}"]
+    lines += [
+        f"    +{added} -{deleted}  {redact(one_line(name))}"
+        for name, added, deleted in changes[:MOST_CHANGES]
+    ]
+    if len(changes) > MOST_CHANGES:
+        lines.append(f"    … and {len(changes) - MOST_CHANGES:,} more files")
+    return "\n".join(lines)
+
+
+def _day(seconds: int) -> str:
+    """A commit may claim any time."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError, OSError):
+        return "at no time that there is"

@@ -1,0 +1,109 @@
+"""Reading documents as text, with what a finding can cite: pages, cells, slides, rows, lines."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import anyio.to_thread
+from pydantic import Field, JsonValue
+
+from activities.code_review.redact import redact, without_keys
+from activities.tools.read_file import read_file
+from activities.toolset.child import ChildFailed, in_child
+from activities.toolset.inputs import decoded, place_of, read, shown
+from activities.toolset.tool import Here, Result, ToolError, tool
+from orchestrator.text import one_line
+
+DOCUMENT_BYTES = 64 * 1024 * 1024
+"""The largest document that is read."""
+LETTERS = 400_000
+"""Of one call, before the rest is left for the next."""
+SECONDS, ALL_SECONDS = 30.0, 60.0
+"""How long a reader goes on to the next part; how long it may take in all."""
+OLD_OFFICE = bytes.fromhex("d0cf11e0a1b11ae1")
+OFFICE = {b"word/document.xml": "docx", b"xl/workbook.xml": "xlsx", b"ppt/presentation.xml": "pptx"}
+SCRIPTS = {"pdf": "read_pdf.py", "csv": "read_text.py", "html": "read_text.py"}
+ENDINGS = {"csv": "csv", "tsv": "csv", "html": "html", "htm": "html", "xhtml": "html"}
+NEVER = {
+    "doc": "an old Word document; save it as .docx",
+    "xls": "an old workbook; save it as .xlsx",
+    "ppt": "an old presentation; save it as .pptx",
+}
+
+
+@tool(seconds=90)
+async def read_document(
+    here: Here,
+    file_path: Annotated[str, Field(description="As list_files shows it: INPUT/folder/name.")],
+    first: Annotated[
+        int, Field(description="First page, slide, row, paragraph or line.", ge=1)
+    ] = 1,
+    last: Annotated[int, Field(description="The last one; 0: as far as it goes.", ge=0)] = 0,
+    sheet: Annotated[str, Field(description="Of a workbook, only this sheet.")] = "",
+) -> Result:
+    """Read a PDF, a Word document, a workbook, a presentation, CSV, HTML, Markdown or plain text.
+    Each part is marked so that it can be cited: `report.pdf p. 12`, `figures.xlsx Data!B7`,
+    `talk.pptx slide 3`, `list.csv row 5`. Text in pictures is not read, and formulas are not
+    calculated: a cell has the value that was last kept in it.
+    """
+    content = await read(here, file_path, DOCUMENT_BYTES)
+    kind = kind_of(content, file_path)
+    if kind == "text":
+        limit = 20_000 if last == 0 else min(20_000, max(1, last - first + 1))
+        arguments: dict[str, JsonValue] = {"file_path": file_path, "offset": first, "limit": limit}
+        return await read_file.run(here, arguments)
+    if kind in ("csv", "html"):
+        content = await anyio.to_thread.run_sync(_clean, content)
+    asked = {
+        "kind": kind, "first": first, "last": last, "sheet": sheet,
+        "letters": LETTERS, "seconds": SECONDS,
+    }  # fmt: skip
+    request = json.dumps(asked).encode() + b"\n" + content
+    try:
+        script = SCRIPTS.get(kind, "read_office.py")
+        answer = json.loads(await in_child(script, request, seconds=ALL_SECONDS))
+    except ChildFailed as error:
+        raise ToolError(f"{shown(file_path)} is not read: a reader of it {error}") from None
+    if answer["refused"]:
+        raise ToolError(f"{shown(file_path)} {one_line(answer['refused'])}")
+    name = str(place_of(here, file_path))
+    return Result(await anyio.to_thread.run_sync(_told, answer, name, first))
+
+
+def kind_of(content: bytes, path: str) -> str:
+    """What a document is, by its content first: names lie. ToolError for what is not read."""
+    ending = path.rpartition(".")[2].lower()
+    if content.startswith(b"PK"):
+        for mark, kind in OFFICE.items():
+            if mark in content:
+                return kind
+        raise ToolError(f"{shown(path)} is a packed archive, and no Office document")
+    if b"%PDF-" in content[:1024]:
+        return "pdf"
+    if content.startswith(OLD_OFFICE):
+        if "EncryptedPackage".encode("utf-16-le") in content:
+            raise ToolError(f"{shown(path)} is encrypted: give it without its password")
+        raise ToolError(f"{shown(path)} is {NEVER.get(ending, NEVER['doc'])}")
+    start = content[:1024].lstrip().lower()
+    if start.startswith((b"<!doctype html", b"<html")):
+        return "html"
+    return ENDINGS.get(ending, "text")
+
+
+def _clean(content: bytes) -> bytes:
+    """Text of any encoding as UTF-8, without private keys."""
+    return without_keys(decoded(content)).encode("utf-8", "replace")
+
+
+def _told(answer: dict[str, Any], name: str, first: int) -> str:
+    """What a model is told, without secrets. Blocking."""
+    unit, total, parts = answer["unit"], answer["total"], answer["parts"]
+    if not parts and first > 1:
+        raise ToolError(f"{shown(name)} has nothing from {unit} {first:,} on; it has {total:,}")
+    lines = []
+    for part, text in parts:
+        lines.append(f"[{part}]\n{text}" if unit in ("page", "slide") else f"{part}: {text}")
+    notes = [f"{total:,} {unit}s"] if unit in ("page", "slide") else []
+    notes += [one_line(note) for note in answer["notes"]]
+    return redact("\n".join([f"[{name}: {'; '.join(notes)}]" if notes else f"[{name}]", *lines]))

@@ -1,0 +1,52 @@
+"""Reading a text file, or some lines of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import anyio.to_thread
+from pydantic import Field
+
+from activities.toolset.inputs import TEXT_BYTES, harmless, read, shown, text_of
+from activities.toolset.tool import Here, ToolError, tool
+
+LINE_LETTERS = 2_000
+"""At most this many letters of a line are shown."""
+SHOWN_LETTERS = 400_000
+"""Of all lines of one call, before the rest is left for the next."""
+
+
+@tool(seconds=60)
+async def read_file(
+    here: Here,
+    file_path: Annotated[str, Field(description="As list_files shows it: INPUT/folder/name.")],
+    offset: Annotated[int, Field(description="The first line to read.", ge=1)] = 1,
+    limit: Annotated[int, Field(description="How many lines.", ge=1, le=20_000)] = 2_000,
+) -> str:
+    """Read a text file of your inputs, with the numbers of its lines. Cite a line as `path:12`.
+    What looks like a secret is shown as [redacted]. For PDF and Office documents use read_document.
+    """
+    content = await read(here, file_path, TEXT_BYTES)
+    return await anyio.to_thread.run_sync(_numbered, content, file_path, offset, limit)
+
+
+def _numbered(content: bytes, path: str, offset: int, limit: int) -> str:
+    lines = text_of(content, path).split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    if not lines:
+        return f"[{shown(path)} is empty]"
+    if offset > len(lines):
+        raise ToolError(f"{shown(path)} has {len(lines):,} lines; there is no line {offset:,}")
+    numbered, left = [], SHOWN_LETTERS
+    for number, line in enumerate(lines[offset - 1 : offset - 1 + limit], offset):
+        numbered.append(f"{number:>6}\t{harmless(line, LINE_LETTERS)}")
+        left -= len(numbered[-1])
+        if left < 0:
+            break
+    end = offset + len(numbered) - 1
+    if end < len(lines):
+        numbered.append(
+            f"[lines {offset:,} to {end:,} of {len(lines):,}; offset={end + 1} reads on]"
+        )
+    return "\n".join(numbered)

@@ -1,0 +1,50 @@
+"""Python for models, in a sandbox: it computes, and reaches nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from pydantic import Field
+
+from activities.toolset.child import in_child
+from activities.toolset.inputs import read, text_of
+from activities.toolset.tool import Here, Result, ToolError, tool
+
+SECONDS = 10.0
+MEMORY = 256 * 1024 * 1024
+"""Bytes of the objects that the code may have at a time."""
+STARTING_SECONDS = 10.0
+"""On top of its own time: for starting and ending two processes on a busy machine."""
+HANDED_IN = 16 * 1024 * 1024
+"""Bytes of one input, and letters of all together."""
+
+
+@tool(seconds=30)
+async def run_python(
+    here: Here,
+    code: Annotated[str, Field(min_length=1, max_length=50_000, description="A Python snippet")],
+    inputs: Annotated[
+        list[str],
+        Field(max_length=10, description="Text files that it reads, as list_files shows them"),
+    ] = [],  # noqa: B006 - it is only read, and the schema shows it
+) -> Result:
+    """Run Python in a sandbox and see what it prints and the value of its last expression. There
+    are no files and no network. Modules are json, re, math, datetime, decimal, random and few
+    others; there is no yield and no numpy. The texts of the inputs you name are in the dictionary
+    `inputs`, under these names. It has 10 seconds and 256 MB; nothing is kept between calls.
+    """
+    handed = {path: text_of(await read(here, path, HANDED_IN), path) for path in inputs}
+    size = sum(map(len, handed.values()))
+    if size > HANDED_IN:
+        raise ToolError(f"these inputs have {size:,} letters; at most {HANDED_IN:,} can be read")
+    asked = {"code": code, "inputs": handed, "seconds": SECONDS, "memory": MEMORY}
+    answer = json.loads(
+        await in_child(
+            "run_python.py", json.dumps(asked).encode(), seconds=SECONDS + STARTING_SECONDS
+        )
+    )
+    # Of a long output a model sees the beginning: what went wrong stands there.
+    parts = [answer.get("error", ""), answer["printed"], answer.get("value", "")]
+    text = "\n".join(each.rstrip("\n") for each in parts if each)
+    return Result(text or "It ran, printed nothing and has no value.", "error" in answer)

@@ -1,0 +1,67 @@
+"""A snippet of Python in a sandbox: no file system, no network, no imports of the host. It runs
+isolated, in a bounded process of its own, so it imports nothing of this project.
+
+The sandbox is a process, too: a child of this one, with the same bounds, in the same group.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic_monty import (
+    CollectString,
+    Monty,
+    MontyCrashedError,
+    MontyError,
+    MontyRuntimeError,
+    ResourceLimits,
+)
+
+PRINTED_BYTES = 200_000
+VALUE_LETTERS = 100_000
+ERROR_LETTERS = 4_000
+
+
+def main(request: bytes) -> bytes:
+    """What `code` printed and the value of its last expression, as `{"printed": …, "value": …}`,
+    with `error`, when it failed. The texts of `inputs` are there as a dictionary of that name.
+    """
+    asked = json.loads(request)
+    limits = ResourceLimits(
+        max_feed_duration_secs=asked["seconds"],
+        max_memory=asked["memory"],
+        max_recursion_depth=200,
+        max_total_sleep_secs=1.0,
+    )
+    printed = CollectString(max_bytes=PRINTED_BYTES)
+    answer: dict[str, str] = {}
+    grace = asked["seconds"] + 2.0
+    with (
+        Monty(min_processes=1, max_processes=1, request_timeout=grace) as pool,
+        # So that a call that is run again draws the same numbers.
+        pool.checkout(limits=limits, os_policy={"random_start": {"seed": 0}}) as session,
+    ):
+        try:
+            value = session.feed_run(
+                asked["code"], inputs={"inputs": asked["inputs"]}, print_callback=printed
+            )
+            answer["value"] = "" if value is None else written(value)
+        except MontyError as error:
+            answer["error"] = failed(error)
+    answer["printed"] = printed.output
+    return json.dumps(answer).encode()
+
+
+def written(value: Any) -> str:
+    """The value as Python writes it, cut where it is too long."""
+    text = repr(value)
+    return text if len(text) <= VALUE_LETTERS else f"{text[:VALUE_LETTERS]}… ({len(text)} letters)"
+
+
+def failed(error: MontyError) -> str:
+    """Why the code failed, the end of its trace, which says most."""
+    if isinstance(error, MontyCrashedError):
+        return "the sandbox broke down or took too long and was ended"
+    said = error.display() if isinstance(error, MontyRuntimeError) else str(error)
+    return said[-ERROR_LETTERS:]

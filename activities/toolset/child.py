@@ -1,0 +1,94 @@
+"""Reading strangers' bytes in a process of its own, with bounds that no library can forget."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from activities.process import Finished, ProgramStopped, run
+from activities.toolset.tool import ToolError
+
+logger = logging.getLogger(__name__)
+
+SCRIPTS = Path(__file__).resolve().parent.parent / "tools" / "scripts"
+BOUNDED = Path(__file__).resolve().parent / "bounded.py"
+MEMORY = 1024 * 1024 * 1024
+"""Bytes of addresses that a child may have, its libraries included."""
+OUTPUT = 32 * 1024 * 1024
+"""The most that a child may answer."""
+AT_ONCE = max(2, os.cpu_count() or 1)
+"""Children of one worker; what comes then waits, within its own time."""
+NO_MEMORY, FAILED = 3, 4
+"""Exit codes of `bounded.py`."""
+
+_places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+class ChildFailed(ToolError):
+    """The child was stopped, broke down or failed: why, in a few words."""
+
+
+async def in_child(
+    script: str | Path,
+    request: bytes,
+    *,
+    seconds: float,
+    memory: int = MEMORY,
+    writes: int = 0,
+) -> bytes:
+    """What `main(request: bytes) -> bytes` of a script in `activities/tools/scripts/` returns. It
+    runs isolated, so it imports nothing of this project; it may write files of at most `writes`
+    bytes each. When this returns, raises or is cancelled, no process of it is left. ChildFailed
+    when it takes longer or needs more memory than it may, breaks down, or raises anything.
+    """
+    # Computing is bounded for a child whose worker was killed; two threads of it may compute.
+    bounds = {"memory": memory, "seconds": 2 * round(seconds + 1), "writes": writes}
+    command = (
+        sys.executable, "-I", "-B", "-X", "utf8",
+        str(BOUNDED), str(SCRIPTS / script), json.dumps(bounds),
+    )  # fmt: skip
+    async with _place():
+        with tempfile.TemporaryDirectory(prefix="tool-") as empty:
+            try:
+                finished = await run(
+                    command,
+                    folder=Path(empty),
+                    environment={"PATH": os.defpath, "HOME": empty, "TMPDIR": empty},
+                    seconds=seconds,
+                    stdin=request,
+                    output_limit=OUTPUT,
+                )
+            except ProgramStopped as error:
+                raise ChildFailed(str(error)) from None
+    return _answer(finished, memory)
+
+
+def _answer(finished: Finished, memory: int) -> bytes:
+    if finished.code == 0:
+        return finished.stdout
+    if finished.code == NO_MEMORY:
+        raise ChildFailed(f"needed more than {memory >> 20} MiB of memory")
+    said = finished.stdout.decode("utf-8", "replace")
+    if finished.code == FAILED:
+        kind, _, more = said.partition("\n")
+        logger.info("a child failed: %s", more[-2_000:])
+        raise ChildFailed(f"could not be read ({kind[:100]})")
+    if finished.code == -signal.SIGXCPU:
+        raise ChildFailed("needed too much computing")
+    raise ChildFailed(f"made its reader break down (exit code {finished.code})")
+
+
+@asynccontextmanager
+async def _place() -> AsyncIterator[None]:
+    places = _places.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
+    async with places:
+        yield

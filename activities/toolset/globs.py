@@ -1,0 +1,73 @@
+"""Patterns of file names and of lines, in time linear in what they are tried on."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import re2
+
+from activities.toolset.tool import ToolError
+from orchestrator.text import one_line
+
+PATTERN_LETTERS = 1_000
+_PARTS = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|[{},]|.", re.DOTALL)
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False
+_OPTIONS.never_nl = True
+"""A match is within a line, whatever the pattern says."""
+
+
+def line_pattern(pattern: str, *, ignore_case: bool) -> Any:
+    """What finds a regular expression in the lines of bytes of UTF-8. ToolError if it is none."""
+    return _compiled(f"(?{'i' if ignore_case else ''}m){pattern}", pattern)
+
+
+def name_pattern(glob: str) -> Any:
+    """What matches the paths that a glob means: `*` and `?` within a name, `**` across folders,
+    `[ab]` and `{a,b}`. Without a slash it is tried on names alone, wherever they stand.
+    """
+    prefix = "" if "/" in glob else "(?:.*/)?"
+    depth, parts = 0, [f"^{prefix}"]
+    for part in _PARTS.findall(glob.removeprefix("/")):
+        depth += (part == "{") - (part == "}")
+        parts.append(_translated(part, within=depth > 0))
+    return _compiled("".join(parts) + "$", glob)
+
+
+def _translated(part: str, *, within: bool) -> str:
+    match part:
+        case "**/":
+            return "(?:[^/]+/)*"
+        case "**":
+            return ".*"
+        case "*":
+            return "[^/]*"
+        case "?":
+            return "[^/]"
+        case "{":
+            return "(?:"
+        case "}":
+            return ")"
+        case ",":
+            return "|" if within else ","
+    if len(part) > 1:
+        negated = part[1] == "!"
+        letters = "".join(
+            f"\\{each}" if each in "\\^[" else each for each in part[1 + negated : -1]
+        )
+        return f"[{'^/' if negated else ''}{letters}]"
+    return str(re2.escape(part))
+
+
+def _compiled(text: str, meant: str) -> Any:
+    if len(meant) > PATTERN_LETTERS:
+        raise ToolError(f"the pattern has {len(meant):,} letters; at most {PATTERN_LETTERS:,}")
+    try:
+        return re2.compile(text.encode("utf-8", "backslashreplace"), _OPTIONS)
+    except re2.error as error:
+        said = error.args[0].decode() if error.args else "it is none"
+        raise ToolError(
+            f"the pattern {one_line(meant)[:200]!r} cannot be used: {one_line(said)[:200]};"
+            " look-arounds and back-references are not there"
+        ) from None

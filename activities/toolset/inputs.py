@@ -1,0 +1,198 @@
+"""The inputs of a subtask as one tree of files for its agent: each is a folder or a file at the top
+of it, under its own name. Nothing outside of them has a path.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import anyio.to_thread
+
+from activities.code_review.redact import MARGIN, redact, without_keys
+from activities.repositories.working_tree import PATH_FOLDERS
+from activities.toolset.tool import Here, ToolError
+from deployment.folders import Folder, NotRegular, TooLarge, read_regular
+from orchestrator.text import for_terminal, one_line
+
+MOST_FILES = 100_000
+"""Files below one input that are looked at, as a snapshot holds no more."""
+PATH_LETTERS = 1_000
+TEXT_BYTES = 16 * 1024 * 1024
+"""The largest file that is read as text."""
+TEXT_WINDOW = 8_000
+"""Bytes; a NUL byte among the first of a file makes it no text, as git decides it."""
+
+
+@dataclass(frozen=True)
+class Location:
+    """What a path names: an input, or something below one."""
+
+    input: str
+    below: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "/".join((self.input, *self.below))
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that a tool may read."""
+
+    place: Location
+    size: int
+
+    @property
+    def path(self) -> str:
+        """As a model is shown it; a line break in a name would look like another file."""
+        return for_terminal(str(self.place))
+
+
+def place_of(here: Here, path: str) -> Location:
+    """What a model named. ToolError for what is no input of the subtask or leads out of it."""
+    if len(path) > PATH_LETTERS or "\0" in path:
+        raise ToolError("that is no path; list_files shows those there are")
+    name = path.removeprefix("/")
+    # The name of an input may hold a slash: the longest that fits is meant.
+    for known in sorted(here.inputs, key=len, reverse=True):
+        if name.rstrip("/") == known or name.startswith(f"{known}/"):
+            below = tuple(each for each in name[len(known) :].split("/") if each not in ("", "."))
+            break
+    else:
+        raise ToolError(f"{shown(path)} begins with no input; {_inputs(here)}")
+    if ".." in below:
+        raise ToolError(f"{shown(path)} leads out; give a path as list_files shows it")
+    if below and not _is_folder(here, known):
+        raise ToolError(f"{shown(known)} is a file and no folder; there is nothing below it")
+    return Location(known, below)
+
+
+def shown(path: str) -> str:
+    """A path in a message: harmless, short and in quotes."""
+    line = one_line(path)
+    return repr(line if len(line) <= 200 else f"{line[:200]}…")
+
+
+def _inputs(here: Here) -> str:
+    names = ", ".join(f"{name} ({pinned.kind})" for name, pinned in sorted(here.inputs.items()))
+    return f"your inputs are: {one_line(names)}" if names else "this subtask has no inputs"
+
+
+def _is_folder(here: Here, name: str) -> bool:
+    return here.inputs[name].kind not in ("text", "file")
+
+
+async def files_below(here: Here, path: str) -> list[File]:
+    """The files below a path, or the one that it names, by path; empty: of all inputs. ToolError if
+    there is nothing of that name.
+    """
+    if not path.strip("/. "):
+        places = [Location(name) for name in sorted(here.inputs)]
+    else:
+        places = [place_of(here, path)]
+    found: list[File] = []
+    for place in places:
+        if _is_folder(here, place.input):
+            root = await here.folder(place.input)
+            found += await anyio.to_thread.run_sync(_walked, root, place)
+        else:
+            found.append(File(place, len(await here.content(place.input))))
+    return found
+
+
+async def read(here: Here, path: str, limit: int) -> bytes:
+    """The bytes of one file. ToolError if it is none, or larger than `limit`."""
+    place = place_of(here, path)
+    if _is_folder(here, place.input):
+        root = await here.folder(place.input)
+        return await anyio.to_thread.run_sync(read_file, root, place, limit)
+    content = await here.content(place.input)
+    if len(content) > limit:
+        raise _too_large(place, limit)
+    return content
+
+
+def read_file(root: Path, place: Location, limit: int) -> bytes:
+    """The bytes of a file of a snapshot: no link is followed on the way. Blocking."""
+    path = shown(str(place))
+    if not place.below:
+        raise ToolError(f"{path} is a folder; list_files shows what is in it")
+    try:
+        with Folder.at(root) as top, top.enter(*place.below[:-1]) as folder:
+            return read_regular(place.below[-1], limit, folder.handle)
+    except TooLarge:
+        raise _too_large(place, limit) from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise ToolError(f"there is no file {path}; list_files shows those there are") from None
+    except NotRegular:
+        raise ToolError(f"{path} is no regular file; list_files shows those there are") from None
+    except OSError as error:
+        raise ToolError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _too_large(place: Location, limit: int) -> ToolError:
+    return ToolError(f"{shown(str(place))} is larger than {limit >> 20} MiB, and is not read")
+
+
+def _walked(root: Path, place: Location) -> list[File]:
+    """The regular files at and below a place, by path. Blocking."""
+    try:
+        with Folder.at(root) as top:
+            if not place.below:
+                return _sorted(_files(top, place))
+            with top.enter(*place.below[:-1]) as folder:
+                name = place.below[-1]
+                if folder.kind(name) == stat.S_IFREG:
+                    found = os.stat(name, dir_fd=folder.handle, follow_symlinks=False)
+                    return [File(place, found.st_size)]
+                with folder.enter(name) as within:
+                    return _sorted(_files(within, place))
+    except OSError:
+        path = shown(str(place))
+        raise ToolError(f"there is no {path}; list_files shows what there is") from None
+
+
+def _sorted(files: Iterator[File]) -> list[File]:
+    return sorted(islice(files, MOST_FILES), key=lambda file: file.place.below)
+
+
+def _files(folder: Folder, place: Location) -> Iterator[File]:
+    with folder.entries() as entries:
+        for entry in entries:
+            below = Location(place.input, (*place.below, entry.name))
+            if entry.is_file(follow_symlinks=False):
+                yield File(below, entry.stat(follow_symlinks=False).st_size)
+            elif entry.is_dir(follow_symlinks=False) and len(below.below) <= PATH_FOLDERS:
+                with folder.enter(entry.name) as within:
+                    yield from _files(within, below)
+
+
+def text_of(content: bytes, path: str) -> str:
+    """The text of a file, private keys taken out. ToolError if it is none."""
+    if b"\0" in content[:TEXT_WINDOW] and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ToolError(f"{shown(path)} is no text; read_document reads PDF and Office documents")
+    return without_keys(decoded(content))
+
+
+def decoded(content: bytes) -> str:
+    """Bytes as text: UTF-8, UTF-16 where a mark says so, else as Windows writes Latin letters."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return content.decode("utf-16", "replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace")
+
+
+def harmless(line: str, letters: int) -> str:
+    """A line of a file as a model may see it: without secrets, cut, with how much there is."""
+    line = line.rstrip("\r")
+    # What is cut in the middle of a secret is looked at whole.
+    told = redact(line[: letters + MARGIN])
+    if len(line) <= letters:
+        return told
+    return f"{told[:letters]}… [{len(line):,} letters in all]"

@@ -1,0 +1,41 @@
+"""All tools there are: found by walking the modules of a package, never registered by hand."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from types import MappingProxyType, ModuleType
+
+from activities.toolset.tool import NotATool, Tool
+
+
+@functools.cache
+def shipped() -> Mapping[str, Tool]:
+    """The tools of `activities/tools/`, by name. NotATool names what cannot be one."""
+    return tools_of(importlib.import_module("activities.tools"))
+
+
+def tools_of(package: ModuleType) -> Mapping[str, Tool]:
+    """The tools of the modules directly in a package, in the order of their names. NotATool for two
+    of one name, naming the modules of both.
+    """
+    found: dict[str, Tool] = {}
+    for module in sorted(each.name for each in pkgutil.iter_modules(package.__path__)):
+        within = importlib.import_module(f"{package.__name__}.{module}")
+        # What a module imports from another is the other's.
+        mine = [
+            each
+            for each in vars(within).values()
+            if isinstance(each, Tool) and each.function.__module__ == within.__name__
+        ]
+        for tool in mine:
+            if tool.name in found:
+                other = found[tool.name].function.__module__
+                raise NotATool(
+                    f"two tools are named {tool.name!r}: in {other} and in {within.__name__};"
+                    " rename one"
+                )
+            found[tool.name] = tool
+    return MappingProxyType(dict(sorted(found.items())))

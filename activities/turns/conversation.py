@@ -1,0 +1,109 @@
+"""An agent's conversation in the store: one blob a message of the model, and a list of all of them.
+
+What the model said goes back to it exactly as it came. What it was told is made anew, the same each
+time, from the results that the list names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from activities.seam import Store
+from orchestrator.calls.turn import ToolResult
+from orchestrator.contracts import Contract
+from orchestrator.envelopes import envelope
+from orchestrator.errors import CallRefused
+
+
+class Told(Contract):
+    """What the agent is told before a message of its own."""
+
+    results: tuple[ToolResult, ...] = ()
+    said: str = ""
+
+
+class Spoken(Contract):
+    """One exchange: what the agent was told, and the blob of what it answered."""
+
+    told: Told
+    message: str
+
+
+class Spoke(Contract):
+    """The list of all exchanges."""
+
+    exchanges: tuple[Spoken, ...] = ()
+
+
+async def load(store: Store, transcript: str) -> Spoke:
+    """The list under this digest; empty: nothing was said yet."""
+    return Spoke.model_validate_json(await store.get(transcript)) if transcript else Spoke()
+
+
+async def messages(
+    store: Store, spoke: Spoke, first: str, now: Told
+) -> tuple[Mapping[str, Any], ...]:
+    """The conversation as an endpoint takes it. `first` is the first user turn, `now` what the
+    agent is told at its end.
+    """
+    made: list[Mapping[str, Any]] = [_user([{"type": "text", "text": first}])]
+    names: dict[str, str] = {}
+    for place, exchange in enumerate(spoke.exchanges):
+        if place:
+            made.append(_user(await _told(store, exchange.told, names)))
+        content = json.loads(await store.get(exchange.message))
+        names |= {each["id"]: each["name"] for each in calls_in(content)}
+        made.append({"role": "assistant", "content": content})
+    if spoke.exchanges:
+        made.append(_user(await _told(store, now, names)))
+    elif now.said:
+        made[0] = _user([{"type": "text", "text": first}, {"type": "text", "text": now.said}])
+    return tuple(made)
+
+
+async def append(store: Store, spoke: Spoke, told: Told, content: Sequence[Any]) -> str:
+    """Keep one more exchange; the digest of the list with it."""
+    message = await store.put(json.dumps(list(content)).encode())
+    longer = Spoke(exchanges=(*spoke.exchanges, Spoken(told=told, message=message)))
+    return await store.put(longer.model_dump_json().encode())
+
+
+async def arguments_of(store: Store, transcript: str, use_id: str) -> Mapping[str, Any]:
+    """What a model gave a tool in the last message. CallRefused if it made no such call."""
+    spoke = await load(store, transcript)
+    content = json.loads(await store.get(spoke.exchanges[-1].message)) if spoke.exchanges else []
+    for block in calls_in(content):
+        if block["id"] == use_id:
+            return dict(block["input"])
+    raise CallRefused(f"the transcript holds no call {use_id!r}")
+
+
+def calls_in(content: Sequence[Any]) -> list[dict[str, Any]]:
+    """The calls of tools in a message, those whose arguments are an object."""
+    blocks = [each for each in content if isinstance(each, dict) and each.get("type") == "tool_use"]
+    return [each for each in blocks if isinstance(each.get("input"), dict)]
+
+
+def _user(content: list[dict[str, Any]]) -> Mapping[str, Any]:
+    return {"role": "user", "content": content}
+
+
+async def _told(store: Store, told: Told, names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """All results first, in one message, as endpoints want them."""
+    blocks: list[dict[str, Any]] = []
+    for result in told.results:
+        text = result.text
+        if result.digest:
+            text = (await store.get(result.digest)).decode("utf-8", "replace")
+        name = names.get(result.use_id, "a tool")
+        block: dict[str, Any] = {
+            "type": "tool_result",
+            "tool_use_id": result.use_id,
+            "content": envelope(f"result of {name}", text),
+        }
+        blocks.append({**block, "is_error": True} if result.is_error else block)
+    if told.said or not blocks:
+        blocks.append({"type": "text", "text": told.said or "Go on."})
+    return blocks

@@ -1,0 +1,80 @@
+"""What a message of a model in a tool loop means: calls, an answer, or what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import JsonValue, ValidationError
+
+from activities.asking.replies import BROKEN_CHARACTERS, first_lines
+from activities.seam import ModelAnswer
+from orchestrator.calls.turn import ToolUse
+from orchestrator.calls.work import WorkAnswer, to_draft
+from orchestrator.contracts import Contract, Draft, Problem
+from orchestrator.text import one_line
+
+MOST_CALLS = 20
+"""Calls of one message that are run; the rest get an error result."""
+WORDS = 80
+"""Characters of a call's arguments that the timeline shows."""
+GOES_ON = ("end_turn", "stop_sequence", "tool_use", "pause_turn")
+
+
+class Said(Contract):
+    """One message of a model, read."""
+
+    content: tuple[JsonValue, ...]
+    uses: tuple[ToolUse, ...] = ()
+    draft: Draft | None = None
+    text: str = ""
+    tokens: int = 0
+
+
+def read(answer: ModelAnswer) -> tuple[Said | None, Problem | None]:
+    """The message, unless no conversation can go on from it; and what is wrong with it."""
+    if answer.stop_reason == "refusal":
+        why = f"the model refused: {answer.detail or 'no reason'}"
+        return None, Problem(kind="refusal", why=why)
+    if answer.stop_reason not in GOES_ON:
+        cut = answer.stop_reason in ("max_tokens", "model_context_window_exceeded")
+        why = f"the answer was cut ({answer.stop_reason})"
+        return None, Problem(kind="truncated" if cut else "malformed", why=why)
+    said = Said(content=answer.content, text=_text(answer), tokens=answer.usage.total)
+    if answer.stop_reason == "pause_turn":
+        return said, None
+    if answer.stop_reason == "tool_use":
+        uses = tuple(_use(block) for block in answer.calls)
+        if uses:
+            return said.model_copy(update={"uses": uses}), None
+        why = "it stopped for a tool and named none whose arguments are an object"
+        return None, Problem(kind="malformed", why=why)
+    return _answered(said, answer)
+
+
+def _answered(said: Said, answer: ModelAnswer) -> tuple[Said, Problem | None]:
+    if answer.flaw:
+        return said, Problem(kind="malformed", why=answer.flaw)
+    try:
+        draft = to_draft(WorkAnswer.model_validate_json(answer.text))
+    except (ValidationError, ValueError, RecursionError) as error:
+        text = answer.text[:BROKEN_CHARACTERS]
+        return said, Problem(kind="malformed", why=first_lines(error), answer=text)
+    return said.model_copy(update={"draft": draft}), None
+
+
+def _use(block: dict[str, Any]) -> ToolUse:
+    given = block["input"]
+    words = ", ".join(
+        json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else f'"{value}"'
+        for value in given.values()
+    )
+    return ToolUse(
+        id=block["id"], name=one_line(str(block["name"]))[:100], says=one_line(words)[:WORDS]
+    )
+
+
+def _text(answer: ModelAnswer) -> str:
+    """What it said beside its calls."""
+    blocks = [each for each in answer.content if each.get("type") == "text"]
+    return "\n".join(str(each.get("text", "")) for each in blocks)

@@ -1,0 +1,51 @@
+"""Taking one turn: the conversation from the store to the model, and what it says back to there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from activities.asking.call import Asking
+from activities.asking.replies import Conversation
+from activities.seam import Store
+from activities.turns import conversation, saying
+from activities.turns.conversation import Told
+from orchestrator.calls.turn import Turn, TurnMaterial
+from orchestrator.contracts import Call, Reply
+from orchestrator.errors import CallRefused
+
+
+async def take(
+    asking: Asking, store: Store, call: Call, material: TurnMaterial, system: str, first: str,
+    tools: Mapping[str, Mapping[str, Any]],
+) -> Reply[Turn]:  # fmt: skip
+    """Ask for the next message, keep it, and say what it means. CallRefused, before anything is
+    paid, when this worker lacks a tool of the role.
+    """
+    specs = _told(material.tools, tools)
+    spoke = await conversation.load(store, material.transcript)
+    told = Told(results=material.results, said=material.said)
+    messages = await conversation.messages(store, spoke, first, told)
+    talk = Conversation(messages, specs, saying.read)
+    reply = await asking.converse(call, material, talk, system)
+    said = reply.value
+    if said is None:
+        return Reply(problem=reply.problem, bill=reply.bill)
+    turn = Turn(
+        transcript=await conversation.append(store, spoke, told, said.content),
+        uses=said.uses,
+        draft=said.draft,
+        text=said.text,
+        tokens=said.tokens,
+    )
+    return Reply(value=turn, problem=reply.problem, bill=reply.bill)
+
+
+def _told(
+    names: Sequence[str], tools: Mapping[str, Mapping[str, Any]]
+) -> tuple[Mapping[str, Any], ...]:
+    """What the endpoint is told of the tools, in the order of the role: the same in each turn."""
+    missing = [name for name in names if name not in tools]
+    if missing:
+        raise CallRefused(f"this worker does not have the tools {', '.join(missing)}")
+    return tuple(tools[name] for name in names)

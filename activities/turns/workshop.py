@@ -1,0 +1,129 @@
+"""Running a call of a tool where it belongs: among the inputs of its subtask, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from temporalio import activity
+
+from activities.repositories.manifest import Manifest
+from activities.repositories.scratch import Snapshot, Snapshots
+from activities.seam import Journal, Store
+from activities.toolset import running
+from activities.toolset.tool import Tool, ToolError
+from activities.turns.conversation import arguments_of
+from orchestrator.calls.turn import UseMaterial
+from orchestrator.contracts import PinnedInput
+from orchestrator.errors import PossiblyBilled
+
+HANDLE_LETTERS = 16
+MAY_HAVE_RUN = (
+    "This call was begun before, and its worker died: whether it has taken effect is not known. It"
+    " was not run again. Find out before you repeat it."
+)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Implements `Here` for one call."""
+
+    key: str
+    inputs: Mapping[str, PinnedInput]
+    store: Store
+    snapshots: Snapshots
+    journal: Journal
+    scratch: Path
+    settings: Callable[[str], str]
+
+    async def content(self, name: str) -> bytes:
+        """The bytes of a text or file input."""
+        pinned = self._input(name)
+        if pinned.kind == "repository":
+            raise ToolError(f"{name!r} is a folder; list_files shows what is in it")
+        return await self.store.get(pinned.digest)
+
+    async def folder(self, name: str) -> Path:
+        """Where the snapshot of a repository or folder is."""
+        return (await self._snapshot(name)).root
+
+    async def manifest(self, name: str) -> Manifest:
+        """What is known of a repository or folder."""
+        return (await self._snapshot(name)).manifest
+
+    def setting(self, name: str) -> str:
+        """A key of this deployment."""
+        return self.settings(name)
+
+    async def keep(self, content: bytes) -> str:
+        """Keep a long result. Its handle is known to this agent's run alone."""
+        digest = await self.store.put(content)
+        handle = hashlib.sha256(f"{_agent()} {digest}".encode()).hexdigest()[:HANDLE_LETTERS]
+        await self.journal.record(_kept(handle), digest)
+        return handle
+
+    async def kept(self, handle: str) -> bytes:
+        """What this agent kept under a handle."""
+        digest = await self.journal.answer(_kept(handle))
+        if digest is None:
+            raise ToolError(f"no result of yours has the handle {handle!r:.60}")
+        return await self.store.get(digest)
+
+    async def _snapshot(self, name: str) -> Snapshot:
+        pinned = self._input(name)
+        if pinned.kind != "repository":
+            raise ToolError(f"{name!r} is a file, and no folder")
+        return await self.snapshots.open(pinned.digest)
+
+    def _input(self, name: str) -> PinnedInput:
+        if name not in self.inputs:
+            known = ", ".join(sorted(self.inputs)) or "none"
+            raise ToolError(f"there is no input {name!r:.100}; there are: {known}")
+        return self.inputs[name]
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """The tools of a worker, and what they work with. Implements `CallTool`."""
+
+    tools: Mapping[str, Tool]
+    store: Store
+    snapshots: Snapshots
+    journal: Journal
+    scratch: Path
+    settings: Callable[[str], str]
+
+    async def call(self, material: UseMaterial, key: str) -> tuple[str, bool]:
+        """The text that the model is shown, and whether it is an error."""
+        name = material.use.name
+        tool = self.tools.get(name) if name in material.tools else None
+        if tool is not None and tool.effects and not tool.idempotent:
+            try:
+                await self.journal.mark_sent(key)
+            except PossiblyBilled:
+                return MAY_HAVE_RUN, True
+        here = Surroundings(
+            key=key,
+            inputs={pinned.name: pinned for pinned in material.work.inputs},
+            store=self.store,
+            snapshots=self.snapshots,
+            journal=self.journal,
+            scratch=self.scratch,
+            settings=self.settings,
+        )
+        arguments = await arguments_of(self.store, material.transcript, material.use.id)
+        result = await running.call(tool, name, here, arguments)
+        return result.text, result.is_error
+
+
+def _agent() -> str:
+    """All segments of an agent share what it kept: their runs are named after its subtask."""
+    info = activity.info()
+    assert info.workflow_id is not None, "tools run for workflows"
+    return f"{info.workflow_namespace}/{info.workflow_id.rpartition('.')[0]}"
+
+
+def _kept(handle: str) -> str:
+    return f"{_agent()}/kept/{handle}"

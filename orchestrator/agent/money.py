@@ -1,0 +1,68 @@
+"""What an agent's turns cost at worst, and what its segment has paid. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+from orchestrator.agent.state import AgentState, TakeTurn
+from orchestrator.calls.turn import TAKE_TURN, AgentGoal, AgentReport, Resume
+from orchestrator.calls.work import WORK
+from orchestrator.contracts import Bill
+from orchestrator.events import Trouble
+from orchestrator.money.ledger import Amount
+from orchestrator.rules.calling.reserving import input_tokens, reservation
+
+BESIDE_A_RESULT = 200
+"""Bytes, and so tokens at most, of the marks around what a tool returned."""
+BESIDE_A_MESSAGE = 1_000
+
+
+def amount_of(state: AgentState) -> Amount:
+    """The worst case of the next turn."""
+    return worst_turn(state.goal, state.resume)
+
+
+def worst_turn(goal: AgentGoal, resume: Resume) -> Amount:
+    """The worst case of the turn that comes after this point: what the endpoint has counted of the
+    conversation so far, each byte that was added since as a token, and the longest answer.
+    """
+    if resume.tokens:
+        added = sum(each.size + BESIDE_A_RESULT for each in resume.results)
+        tokens = resume.tokens + added + len(resume.said.encode()) + BESIDE_A_MESSAGE
+    else:
+        tokens = input_tokens(WORK, goal.work) + goal.role.prompt_bytes
+    return reservation(goal.model, max(tokens, resume.needed), TAKE_TURN.policy.max_output)
+
+
+def settled_loss(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentState:
+    """Settle a turn that brought no answer: at the usage that is known, else at its reservation."""
+    ledger, bill = state.ledger, trouble.bill
+    if trouble.kind == "over_reservation":
+        needed = bill.usage.total - move.call.max_output
+        resume = state.resume.model_copy(update={"needed": needed})
+        return replace(state, ledger=ledger.release(move.id), resume=resume)
+    if trouble.kind in ("possibly_billed", "cancelled") and bill.calls:
+        if bill.final and bill.usage.total > 0 and bill.dollars is not None:
+            return replace(state, ledger=ledger.settle(move.id, bill))
+        price = ledger.reserved[move.id].dollars if state.goal.model.prices else None
+        unknown = bill.model_copy(update={"dollars": price})
+        return replace(state, ledger=ledger.settle_unknown(move.id, unknown))
+    return replace(state, ledger=ledger.release(move.id), unpaid_calls=state.unpaid_calls + 1)
+
+
+def billed(state: AgentState, report: AgentReport) -> AgentReport:
+    """The report with where the agent stands, and what the segment has really cost."""
+    ledger = state.ledger
+    bill = Bill(
+        model=state.goal.model.id if ledger.spent.calls else "",
+        calls=ledger.spent.calls,
+        usage=ledger.usage,
+        dollars=None if ledger.unpriced else ledger.spent.dollars,
+        assumed=min(ledger.assumed, ledger.spent.dollars) if not ledger.unpriced else Decimal(0),
+        # Of a turn whose answer was lost nobody knows the tokens.
+        final=ledger.spent.tokens == ledger.usage.total,
+    )
+    return report.model_copy(
+        update={"resume": state.resume, "bill": bill, "unpaid_calls": state.unpaid_calls}
+    )

@@ -1,0 +1,211 @@
+"""What an agent does next, and how its state changes: `apply` and `next_moves`, pure.
+
+Decisions follow from the sequence of events alone; the only moments are those that events carry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from orchestrator import policies
+from orchestrator.agent.money import amount_of, billed, settled_loss
+from orchestrator.agent.state import (
+    AgentState,
+    CutAsked,
+    End,
+    Event,
+    Flight,
+    Flying,
+    Move,
+    TakeTurn,
+    ToolEnded,
+    ToolLost,
+    TurnEnded,
+    TurnLost,
+    UseTool,
+)
+from orchestrator.calls.turn import (
+    TAKE_TURN,
+    AgentReport,
+    Slice,
+    ToolResult,
+    Turn,
+    TurnMaterial,
+)
+from orchestrator.calls.work import WORK
+from orchestrator.contracts import LONGEST_CALL_SECONDS, Call, Problem
+from orchestrator.events import Trouble
+from orchestrator.policies import USE_TOOL, Options
+
+LAST_TURN = "This is your last turn: answer now, with what you have. No tool will be run any more."
+MOST_TEXT = 4_000
+"""Characters of what the model said last that are kept, for an agent that is cut."""
+HOPELESS = ("refused", "stopping", "allowance", "not_billed")
+"""What another turn would end as, too."""
+
+
+def next_moves(state: AgentState) -> tuple[Move, ...]:
+    """Everything that can start now: a turn, all calls of a turn at once, or the end."""
+    if state.flights:
+        return ()
+    if state.ending is not None:
+        return (End(billed(state, state.ending)),)
+    if state.cut:
+        return (End(billed(state, AgentReport(outcome="stopped", why=state.cut))),)
+    if state.uses:
+        waiting = enumerate(state.uses, start=1)
+        return tuple(UseTool(use, state.resume.turns, place) for place, use in waiting)
+    amount = amount_of(state)
+    if not state.ledger.fits(amount):
+        needs = Slice(dollars=amount.dollars, calls=amount.calls, tokens=amount.tokens)
+        return (End(billed(state, AgentReport(outcome="more", needs=needs))),)
+    return (_turn(state),)
+
+
+def _turn(state: AgentState) -> TakeTurn:
+    goal, resume = state.goal, state.resume
+    last = resume.turns + 1 >= goal.turns
+    said = "\n\n".join(filter(None, (resume.said, LAST_TURN if last else "")))
+    amount = amount_of(state)
+    call = Call(
+        kind=TAKE_TURN.name,
+        purpose="turn" if not state.losses else f"turn-again{state.losses}",
+        number=resume.turns + 1,
+        subtask_id=goal.work.subtask.id,
+        tier=goal.model.tier,
+        model=goal.model,
+        role=goal.role.name,
+        max_output=TAKE_TURN.policy.max_output,
+        effort=goal.role.effort,
+        ceiling=amount.dollars,
+        token_ceiling=amount.tokens,
+        capabilities=goal.capabilities,
+        run=goal.first_run,
+    )
+    material = TurnMaterial(
+        work=goal.work,
+        tools=goal.role.tools,
+        transcript=resume.transcript,
+        results=resume.results,
+        said=said,
+    )
+    return TakeTurn(call, material, amount)
+
+
+def options_of(state: AgentState, move: Flying) -> Options:
+    """Timeouts and retries of the activity that carries out a move."""
+    limit = state.goal.work.timeout_seconds
+    if isinstance(move, TakeTurn):
+        # An answer may have twice the room of one that works without tools, and takes as long.
+        room = TAKE_TURN.policy.max_output / WORK.policy.max_output
+        return TAKE_TURN.policy.options(min(limit * room, LONGEST_CALL_SECONDS))
+    return USE_TOOL.options(limit + policies.LENS_MARGIN_SECONDS)
+
+
+# ---------------------------------------------------------------- how the state changes
+
+
+def took_off(state: AgentState, flight: Flight) -> AgentState:
+    """The state once a move is carried out; a turn is reserved before it is asked for."""
+    move, ledger = flight.move, state.ledger
+    if isinstance(move, TakeTurn):
+        ledger = ledger.reserve(move.id, move.amount)
+    return replace(state, ledger=ledger, flights={**state.flights, move.id: flight})
+
+
+def apply(state: AgentState, event: Event) -> AgentState:
+    """The state after an event."""
+    match event:
+        case CutAsked():
+            return replace(state, cut=state.cut or event.why)
+        case TurnEnded():
+            return _turn_ended(_landed(state, event.move), event)
+        case TurnLost():
+            return _turn_lost(_landed(state, event.move), event.move, event.trouble)
+        case ToolEnded():
+            return _tool_ended(_landed(state, event.move), event.result)
+        case ToolLost():
+            text = f"The tool did not answer: {event.why}. It may have run."
+            result = ToolResult(
+                use_id=event.move.use.id, digest="", size=0, is_error=True, text=text
+            )
+            return _tool_ended(_landed(state, event.move), result)
+
+
+def _landed(state: AgentState, move: Flying) -> AgentState:
+    flights = {key: flight for key, flight in state.flights.items() if key != move.id}
+    return replace(state, flights=flights)
+
+
+def _turn_ended(state: AgentState, event: TurnEnded) -> AgentState:
+    reply, turn = event.reply, event.reply.value
+    state = replace(state, ledger=state.ledger.settle(event.move.id, reply.bill), losses=0)
+    if turn is None:
+        # It brought nothing that a conversation could go on from.
+        ending = AgentReport(outcome="answered", problem=reply.problem)
+        return replace(state, ending=ending)
+    state = _taken(state, turn)
+    if reply.problem is not None:
+        return _problem(state, reply.problem)
+    if turn.draft is not None:
+        return replace(state, ending=AgentReport(outcome="answered", draft=turn.draft))
+    if turn.uses and state.resume.turns >= state.goal.turns:
+        why = f"it used all its {state.goal.turns} turns and gave no answer"
+        return replace(state, ending=AgentReport(outcome="stopped", why=why))
+    return replace(state, uses=turn.uses, results={})
+
+
+def _taken(state: AgentState, turn: Turn) -> AgentState:
+    before = state.resume
+    resume = before.model_copy(
+        update={
+            "transcript": turn.transcript,
+            "results": (),
+            "said": "",
+            "turns": before.turns + 1,
+            "tool_calls": before.tool_calls + len(turn.uses),
+            "tokens": turn.tokens,
+            "needed": 0,
+            "text": turn.text[:MOST_TEXT] or before.text,
+        }
+    )
+    return replace(state, resume=resume)
+
+
+def _problem(state: AgentState, problem: Problem) -> AgentState:
+    """An answer in the wrong form is asked for again in the same conversation, twice at most."""
+    resume = state.resume
+    mendable = problem.kind == "malformed" and resume.repairs < policies.REPAIRS
+    if not mendable or resume.turns >= state.goal.turns:
+        return replace(state, ending=AgentReport(outcome="answered", problem=problem))
+    said = f"Your answer is not in the right form: {problem.why}\nGive it again in the right form."
+    resume = resume.model_copy(update={"said": said, "repairs": resume.repairs + 1})
+    return replace(state, resume=resume)
+
+
+def _turn_lost(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentState:
+    """A turn that brought no answer; nothing before it is lost, and the next one goes on there."""
+    state = settled_loss(state, move, trouble)
+    if trouble.kind == "cancelled" or state.cut:
+        return replace(state, cut=state.cut or trouble.why)
+    if trouble.kind == "unreachable" and trouble.unreached is not None:
+        ending = AgentReport(outcome="unreachable", unreached=trouble.unreached, why=trouble.why)
+        return replace(state, ending=ending)
+    state = replace(state, losses=state.losses + 1)
+    if trouble.kind in HOPELESS or state.losses >= policies.TRANSPORT_TRIES:
+        stopping = {"stopping": "endpoint", "allowance": "allowance"}.get(trouble.kind, "")
+        ending = AgentReport.model_validate(
+            {"outcome": "lost", "why": trouble.why, "stopping": stopping}
+        )
+        return replace(state, ending=ending)
+    return state
+
+
+def _tool_ended(state: AgentState, result: ToolResult) -> AgentState:
+    """All results of a turn go back together, in the order of its calls."""
+    results = {**state.results, result.use_id: result}
+    if len(results) < len(state.uses):
+        return replace(state, results=results)
+    ordered = tuple(results[use.id] for use in state.uses)
+    resume = state.resume.model_copy(update={"results": ordered})
+    return replace(state, resume=resume, uses=(), results={})

@@ -1,0 +1,133 @@
+"""The state of one segment of an agent, its moves and its events: plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, ToolResult, ToolUse, Turn
+from orchestrator.calls.turn import TurnMaterial as Material
+from orchestrator.contracts import Call, Reply
+from orchestrator.events import Trouble
+from orchestrator.money.ledger import Amount, Ledger
+from orchestrator.policies import Options
+
+
+@dataclass(frozen=True)
+class TakeTurn:
+    """Schedule one exchange with the model."""
+
+    call: Call
+    material: Material
+    amount: Amount
+
+    @property
+    def id(self) -> str:
+        return self.call.id
+
+
+@dataclass(frozen=True)
+class UseTool:
+    """Schedule one call of a tool."""
+
+    use: ToolUse
+    turn: int
+    place: int
+    """Which of the calls of its turn it is, from 1."""
+
+    @property
+    def id(self) -> str:
+        """The activity id: it comes from the place of the call in the run, not from the model."""
+        return f"tool-{self.turn}-{self.place}"
+
+
+@dataclass(frozen=True)
+class End:
+    """The segment is over."""
+
+    report: AgentReport
+
+
+Flying = TakeTurn | UseTool
+Move = Flying | End
+
+
+@dataclass(frozen=True)
+class TurnEnded:
+    """A turn brought something, or what is wrong with it."""
+
+    move: TakeTurn
+    reply: Reply[Turn]
+
+
+@dataclass(frozen=True)
+class TurnLost:
+    """A turn ended without a result."""
+
+    move: TakeTurn
+    trouble: Trouble
+
+
+@dataclass(frozen=True)
+class ToolEnded:
+    """A call of a tool is over; its result may be an error."""
+
+    move: UseTool
+    result: ToolResult
+
+
+@dataclass(frozen=True)
+class ToolLost:
+    """A call of a tool ended without a result that could be kept."""
+
+    move: UseTool
+    why: str
+
+
+@dataclass(frozen=True)
+class CutAsked:
+    """The run above wants no more of it."""
+
+    why: str
+
+
+Event = TurnEnded | TurnLost | ToolEnded | ToolLost | CutAsked
+
+
+@dataclass(frozen=True)
+class Flight:
+    """One activity in flight."""
+
+    move: Flying
+    started: datetime
+    options: Options
+
+
+@dataclass(frozen=True)
+class AgentState:
+    """Everything that a segment knows."""
+
+    goal: AgentGoal
+    now: datetime
+    ledger: Ledger
+    resume: Resume
+    uses: tuple[ToolUse, ...] = ()
+    """Of the last turn, those whose results are not in the transcript yet."""
+    results: Mapping[str, ToolResult] = field(default_factory=dict)
+    """Of these, what has come back, by the id of the call."""
+    flights: Mapping[str, Flight] = field(default_factory=dict)
+    losses: int = 0
+    """Turns in a row that ended without a result."""
+    unpaid_calls: int = 0
+    dollars_known: bool = True
+    cut: str = ""
+    """Why no more is wanted of it."""
+    ending: AgentReport | None = None
+    """How it ends, once nothing is in flight."""
+
+
+def first_state(goal: AgentGoal, now: datetime) -> AgentState:
+    """The state that a segment begins with."""
+    cap = Amount(goal.slice.dollars, goal.slice.calls, goal.slice.tokens)
+    return AgentState(goal, now, Ledger(cap), goal.resume)

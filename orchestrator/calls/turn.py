@@ -1,0 +1,147 @@
+"""An agent with tools: what each turn works from and brings, what its run is told and reports.
+
+Its transcript travels by reference. Each turn stores the model's message and a list of all messages
+so far, and hands on the list's digest: so a history grows by the same few bytes with every turn.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from orchestrator.calls.kind import Kind
+from orchestrator.calls.work import WorkMaterial
+from orchestrator.contracts import (
+    Bill,
+    Capabilities,
+    Contract,
+    Draft,
+    ModelCard,
+    Money,
+    Problem,
+    Reply,
+    RoleCard,
+    Unreached,
+)
+from orchestrator.policies import model_policy
+
+
+class ToolUse(Contract):
+    """A call of a tool that a model made; its arguments stand in the transcript alone."""
+
+    id: str
+    """As the endpoint named it."""
+    name: str
+    says: str = ""
+    """Its arguments in a few harmless words, for the timeline."""
+
+
+class ToolResult(Contract):
+    """What a call of a tool brought: the blob that holds the text which the model is shown."""
+
+    use_id: str
+    digest: str
+    """Empty: the text stands here, because nothing could be kept."""
+    size: int
+    is_error: bool = False
+    text: str = ""
+
+
+class TurnMaterial(Contract):
+    """What `take_turn` works from: the subtask, and how far its conversation has come."""
+
+    work: WorkMaterial
+    tools: tuple[str, ...]
+    transcript: str = ""
+    """Digest of the list of messages so far; empty: there are none."""
+    results: tuple[ToolResult, ...] = ()
+    """Of the calls in the last message, in their order."""
+    said: str = ""
+    """What the agent is told besides: what is wrong with its answer, or that it must answer now."""
+
+
+class Turn(Contract):
+    """What one turn brought: calls of tools, or an answer."""
+
+    transcript: str
+    """Digest of the list of messages, this one included."""
+    uses: tuple[ToolUse, ...] = ()
+    draft: Draft | None = None
+    text: str = ""
+    """The beginning of what the model said beside its calls: what there is if it is cut."""
+    tokens: int = 0
+    """Of the whole conversation, as the endpoint counted them."""
+
+
+class UseMaterial(Contract):
+    """What `use_tool` works from: one call that the last message of a transcript holds."""
+
+    work: WorkMaterial
+    tools: tuple[str, ...]
+    transcript: str
+    use: ToolUse
+
+
+class Slice(Contract):
+    """What one segment of an agent may cost."""
+
+    dollars: Money
+    calls: int
+    tokens: int
+
+
+class Resume(Contract):
+    """Where the next segment of an agent goes on: nothing before it is asked or run again."""
+
+    transcript: str = ""
+    results: tuple[ToolResult, ...] = ()
+    said: str = ""
+    turns: int = 0
+    """Turns taken so far."""
+    tool_calls: int = 0
+    tokens: int = 0
+    """No fewer than the next prompt has; 0: it is the first."""
+    needed: int = 0
+    """Input tokens that a worker counted when it refused a reservation."""
+    text: str = ""
+    repairs: int = 0
+
+
+class AgentGoal(Contract):
+    """What a segment of an agent is told: the input of its workflow."""
+
+    work: WorkMaterial
+    role: RoleCard
+    model: ModelCard
+    slice: Slice
+    resume: Resume = Resume()
+    turns: int
+    """The most that the agent may take, in all segments."""
+    capabilities: Capabilities = Capabilities()
+    first_run: str = ""
+
+
+class AgentReport(Contract):
+    """How a segment ended: with an answer, for want of money, or because it was stopped."""
+
+    outcome: Literal["answered", "more", "unreachable", "stopped", "lost"]
+    draft: Draft | None = None
+    problem: Problem | None = None
+    why: str = ""
+    stopping: Literal["", "endpoint", "allowance"] = ""
+    """Why every further call would fail, too."""
+    resume: Resume = Resume()
+    needs: Slice | None = None
+    """What the next turn costs at worst."""
+    bill: Bill = Bill()
+    unpaid_calls: int = 0
+    unreached: Unreached | None = None
+    finished: datetime | None = None
+
+
+TAKE_TURN: Kind[Turn] = Kind(
+    name="take_turn",
+    reply=Reply[Turn],
+    policy=model_policy("sonnet", 16_000, "medium"),
+    prompt="turn_rules",
+)

@@ -1,0 +1,134 @@
+"""An agent with tools: its subtask is a workflow of its own, which gets its money in small slices.
+Pure.
+
+A segment that needs more hands back where its conversation stands and what the next turn costs. The
+next segment goes on there: nothing is asked or run twice, and little of the cap is ever held.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from orchestrator import policies
+from orchestrator.agent.money import worst_turn
+from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, Slice
+from orchestrator.contracts import Bill, Draft, FindingStatus, Tier
+from orchestrator.events import AgentEnded
+from orchestrator.money.ledger import Amount
+from orchestrator.moves import StartAgent, Stop
+from orchestrator.rules import outages, repair
+from orchestrator.rules.calling import gathering
+from orchestrator.rules.calling.reserving import tiers
+from orchestrator.rules.edits import add_bill, update
+from orchestrator.rules.parts import Progress
+from orchestrator.rules.settling import ended_by_person, settle
+from orchestrator.rules.state import State
+
+SLICE_TURNS = 3
+"""Turns at worst that a slice pays for: usually it is enough for ten, as answers are short."""
+
+
+def start(state: State, progress: Progress) -> StartAgent | None:
+    """The next segment of an agent, with a slice for a few turns, or fewer where money is short;
+    None: not even one turn can be paid now, by any tier that the role allows.
+    """
+    assert progress.tier != "none", "work without a model is a lens's"
+    role = state.brief.role(progress.subtask.role)
+    kept = progress.resume.transcript != ""
+    # A conversation cannot go on with another model: its thoughts are bound to it.
+    offered = [progress.called] if kept else [*tiers(state.brief, progress.tier)]
+    for tier in offered[:1] if role.fixed_tier else offered:
+        assert tier != "none"
+        goal = _goal(state, progress, tier)
+        one = worst_turn(goal, progress.resume)
+        for turns in range(SLICE_TURNS, 0, -1):
+            amount = Amount(one.dollars * turns, turns, one.tokens * turns)
+            if state.ledger.fits(amount):
+                part = Slice(dollars=amount.dollars, calls=turns, tokens=amount.tokens)
+                number = state.next_number(f"agent-{progress.subtask.id}")
+                goal = goal.model_copy(update={"slice": part})
+                return StartAgent(progress.subtask.id, number, goal, amount)
+    return None
+
+
+def _goal(state: State, progress: Progress, tier: Tier) -> AgentGoal:
+    role, limits = state.brief.role(progress.subtask.role), state.goal.limits
+    turns = min(role.turns or limits.turns_per_agent, limits.turns_per_agent)
+    return AgentGoal(
+        work=gathering.for_work(state, progress),
+        role=role,
+        model=state.brief.model(tier),
+        slice=Slice(dollars=state.ledger.cap.dollars, calls=0, tokens=0),
+        resume=progress.resume,
+        turns=turns,
+        capabilities=state.brief.capabilities,
+        first_run=state.first_run_id,
+    )
+
+
+def ended(state: State, event: AgentEnded, now: datetime) -> State:
+    """Settle the slice by the segment's report, and go on, judge what it brought, or give it up."""
+    move, report = event.move, event.report
+    if report is None:
+        return _lost(state, event, now)
+    ledger = state.ledger.settle(move.id, report.bill)
+    unpaid = state.unpaid_calls + report.unpaid_calls
+    heard = state.heard or report.bill.calls > 0
+    state = replace(state, ledger=ledger, unpaid_calls=unpaid, heard=heard)
+    state = update(state, move.subtask_id, lambda each: add_bill(each, report.bill))
+    resumed = report.resume
+    state = update(state, move.subtask_id, lambda each: replace(each, resume=resumed))
+    if state.work[move.subtask_id].ending:
+        return ended_by_person(state, move.subtask_id, now)
+    return _judged(state, move, report, now)
+
+
+def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) -> State:
+    subtask_id = move.subtask_id
+    match report.outcome:
+        case "more":
+            return state
+        case "unreachable":
+            assert report.unreached is not None
+            waiting = outages.begun(state, report.unreached, move.goal.model.tier, now)
+            return waiting or _given_up(state, subtask_id, report, now)
+        case "answered":
+            state = update(state, subtask_id, lambda each: replace(each, resume=Resume()))
+            return repair.judge_work(state, subtask_id, report.draft, report.problem, now)
+        case _:
+            if report.stopping:
+                state = replace(state, stop=state.stop or Stop(report.stopping, report.why))
+            return _given_up(state, subtask_id, report, now)
+
+
+def _given_up(state: State, subtask_id: str, report: AgentReport, now: datetime) -> State:
+    """What it has so far is handed up with why it has no more."""
+    partial = Draft(status="failed", content=report.resume.text, why=report.why)
+    state = update(state, subtask_id, lambda each: replace(each, last=partial))
+    cut = state.stopped_by("cancelled") and not report.resume.text
+    status: FindingStatus = "cancelled" if cut else "failed"
+    return settle(state, subtask_id, status, report.why, now)
+
+
+def _lost(state: State, event: AgentEnded, now: datetime) -> State:
+    """Unless it ended before it began, nobody knows what the segment spent: its slice counts. What
+    was said before it stands, so the next one goes on from there.
+    """
+    move = event.move
+    if event.unpaid:
+        ledger = state.ledger.release(move.id)
+    else:
+        price = move.amount.dollars if move.goal.model.prices else None
+        whole = Bill(calls=move.amount.calls, dollars=price, assumed=move.amount.dollars)
+        ledger = state.ledger.settle_unknown(move.id, whole)
+        state = update(state, move.subtask_id, lambda each: add_bill(each, whole))
+    purpose = move.purpose
+    failures = state.transport.get(purpose, 0) + 1
+    transport = {**state.transport, purpose: failures}
+    state = replace(state, ledger=ledger, transport=transport)
+    ending = state.work[move.subtask_id].ending
+    if ending or state.stop or failures >= policies.TRANSPORT_TRIES:
+        status: FindingStatus = "cancelled" if state.stop or ending else "failed"
+        return settle(state, move.subtask_id, status, ending or event.why, now)
+    return state

@@ -1,0 +1,115 @@
+"""An agent with tools: one segment of its conversation, from a slice of money to its report.
+
+What happens next is decided by `orchestrator.agent.rules`; this class carries out moves and turns
+what comes back into events, one at a time, as the supervisor does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import datetime
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError
+
+from orchestrator.agent import rules
+from orchestrator.agent.state import (
+    CutAsked,
+    End,
+    Event,
+    Flight,
+    TakeTurn,
+    ToolEnded,
+    ToolLost,
+    TurnEnded,
+    TurnLost,
+    UseTool,
+    first_state,
+)
+from orchestrator.calls.turn import AgentGoal, AgentReport, UseMaterial
+from orchestrator.recorded.troubles import trouble, words
+from orchestrator.rules.timers import moment
+from workflows import scheduling
+
+
+@workflow.defn
+class AgentWorkflow:
+    """One segment of an agent. Its name stands in histories."""
+
+    @workflow.init
+    def __init__(self, goal: AgentGoal) -> None:
+        self._state = first_state(goal, workflow.info().workflow_start_time)
+        self._inbox: list[Event] = []
+        self._flying: dict[str, asyncio.Task[None]] = {}
+        self._cut_at: datetime | None = None
+        self._report: AgentReport | None = None
+
+    @workflow.run
+    async def run(self, goal: AgentGoal) -> AgentReport:  # noqa: ARG002
+        """Turn after turn, until there is an answer, no money, or nobody who wants one."""
+        self._go_on()
+        while self._report is None:
+            await self._next_event()
+            self._go_on()
+        return self._report
+
+    def _go_on(self) -> None:
+        for move in rules.next_moves(self._state):
+            if isinstance(move, End):
+                now = moment(workflow.time_ns())
+                self._report = move.report.model_copy(update={"finished": now})
+                return
+            options = rules.options_of(self._state, move)
+            flight = Flight(move, moment(workflow.time_ns()), options)
+            self._state = rules.took_off(self._state, flight)
+            self._flying[move.id] = asyncio.create_task(self._fly(flight), name=move.id)
+        workflow.set_current_details(self._board())
+
+    async def _next_event(self) -> None:
+        try:
+            await workflow.wait_condition(lambda: bool(self._inbox))
+        except asyncio.CancelledError:
+            if workflow.cancellation_reason() is None or self._state.cut:
+                raise  # this worker only drops it from its cache
+            self._cut_at = moment(workflow.time_ns())
+            self._inbox.append(CutAsked("cut by the run above"))
+            for task in self._flying.values():
+                task.cancel()
+        self._state = rules.apply(self._state, self._inbox.pop(0))
+
+    async def _fly(self, flight: Flight) -> None:
+        move = flight.move
+        try:
+            if isinstance(move, TakeTurn):
+                reply = await scheduling.ask(move.call, move.material, flight.options)
+                self._inbox.append(TurnEnded(move, reply))
+            else:
+                result = await scheduling.use_tool(move, self._material(move), flight.options)
+                self._inbox.append(ToolEnded(move, result))
+        except ActivityError as error:
+            if isinstance(move, TakeTurn):
+                told = trouble(error, flight.started, flight.options, self._cut_at)
+                self._inbox.append(TurnLost(move, told))
+            else:
+                self._inbox.append(ToolLost(move, words(error)))
+        finally:
+            with suppress(KeyError):
+                del self._flying[move.id]
+
+    def _material(self, move: UseTool) -> UseMaterial:
+        goal = self._state.goal
+        return UseMaterial(
+            work=goal.work,
+            tools=goal.role.tools,
+            transcript=self._state.resume.transcript,
+            use=move.use,
+        )
+
+    def _board(self) -> str:
+        """What a person sees of it in the Web UI."""
+        resume, goal = self._state.resume, self._state.goal
+        doing = [flight.move for flight in self._state.flights.values()]
+        tools = [each.use.name for each in doing if isinstance(each, UseTool)]
+        now = f"using {', '.join(tools)}" if tools else "asking the model" if doing else "ending"
+        return f"turn {resume.turns + 1} of at most {goal.turns} · {now}"
