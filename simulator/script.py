@@ -109,7 +109,7 @@ class Rule(BaseModel):
     thinking: bool = True
     """Whether a signed thought comes before the calls."""
     pause: bool = False
-    """The server searches by itself and pauses: the turn goes on when it gets back what it sent."""
+    """A server's own search is at work: the turn goes on when it comes back as the last message."""
 
 
 class Script(BaseModel):

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from simulator import wire
+from simulator import conversation, wire
 from simulator.answers import MARK
 from simulator.prefix import Block, digest_before
 from simulator.script import Rule
@@ -27,23 +27,28 @@ MODIFIED = (
 )
 
 
-def turn_of(rule: Rule, blocks: list[Block], messages: int) -> list[Json]:
+def resumed(body: Json) -> list[Json]:
+    """What an answer begins with: what the search found for which the turn before had paused."""
+    return [{**FOUND, "content": []}] if conversation.pending(body["messages"][-1]) else []
+
+
+def turn_of(rule: Rule, body: Json, blocks: list[Block]) -> list[Json]:
     """The content of a turn: a thought, words if the rule has some, and the calls, or a search of
     the server's own.
     """
     count = len(rule.tools)
-    content: list[Json] = []
+    content = resumed(body)
     if rule.thinking:
         said = f"{MARK} A thought before {count} call{'s' * (count != 1)}."
         content.append({"type": "thinking", "thinking": said, "signature": ""})
     if rule.result:
         content.append({"type": "text", "text": f"{MARK} {rule.result}"})
     if rule.pause:
-        content += [{**SEARCHED, "input": {"query": MARK}}, {**FOUND, "content": []}]
+        content.append({**SEARCHED, "input": {"query": MARK}})
     for call in rule.tools:
         about = {"type": "tool_use", "id": "", "name": call.name, "input": dict(call.input)}
         content.append({**about, "caller": {"type": "direct"}})
-    before = digest_before(blocks, messages)[:16]
+    before = digest_before(blocks, len(body["messages"]))[:16]
     turn = _digest(content)
     for number, block in enumerate(content):
         if block["type"] == "thinking":

@@ -80,7 +80,7 @@ def _wrong_messages(messages: Any) -> str:
             return f"messages.{index}.content: Input should be a list of objects"
         if _has_empty_text(content):
             return f"messages.{index}: text content blocks must be non-empty"
-    if messages[-1]["role"] != "user" and not conversation.paused(messages[-1]):
+    if messages[-1]["role"] != "user" and not conversation.pending(messages[-1]):
         return (
             "This model does not support assistant message prefill. "
             "The conversation must end with a user message."

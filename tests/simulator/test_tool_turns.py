@@ -185,11 +185,18 @@ async def test_a_turn_can_pause_and_goes_on_when_it_comes_back(stream: bool) -> 
         assert [block["type"] for block in paused["content"]] == [
             "thinking",
             "server_tool_use",
-            "web_search_tool_result",
         ]
+        plain, loop.body = loop.body, deepcopy(loop.body)
+        loop.body["messages"].append({"role": "user", "content": "Go on."})
+        status, error = await loop.post()
+        assert status == 400
+        assert "has no result yet" in error["error"]["message"]
+        loop.body = plain
         loop.body["stream"] = stream
         async with loop.session.post("/v1/messages", json=loop.body) as response:
-            assert '"stop_reason": "tool_use"' in await response.text()
+            text = await response.text()
+        assert '"stop_reason": "tool_use"' in text
+        assert "web_search_tool_result" in text
 
 
 def test_a_scripted_call_has_a_name_that_could_come_back() -> None:
