@@ -108,6 +108,8 @@ class Rule(BaseModel):
     """
     thinking: bool = True
     """Whether a signed thought comes before the calls."""
+    pause: bool = False
+    """A server's own search is at work: the turn goes on when it comes back as the last message."""
 
 
 class Script(BaseModel):

@@ -99,6 +99,18 @@ async def test_faults_between_the_turns_change_nothing_of_what_is_sent() -> None
     assert (log["distinct"], log["delivered"], log["again"]) == (TURNS, TURNS, 0)
 
 
+async def test_a_turn_that_pauses_goes_on_from_what_came() -> None:
+    pause = {"turn": 1, "pause": True}
+    request = replace(ASKED, capabilities=FULL)
+    first: Mapping[str, Any] = {"role": "user", "content": "Find all about tea."}
+    async with Simulator(playing(1, pause)) as simulator, claude(simulator.url) as model:
+        paused = await model.ask(replace(request, messages=(first,)))
+        half = {"role": "assistant", "content": paused.content}
+        answer = await model.ask(replace(request, messages=(first, half)))
+    assert (paused.stop_reason, paused.calls) == ("pause_turn", ())
+    assert [call["name"] for call in answer.calls] == ["search"]
+
+
 async def test_calls_of_a_role_at_one_time_read_what_the_first_of_them_wrote() -> None:
     one_shot = replace(REQUEST, capabilities=FULL, cached=True)
     async with Simulator() as simulator, claude(simulator.url) as model:
