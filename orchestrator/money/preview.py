@@ -146,7 +146,7 @@ def _review(state: State, progress: Progress) -> Range:
     policy = REVIEW.policy
     model = state.brief.model(policy.tier)
     written = WORK.policy.max_output
-    said = len(progress.subtask.model_dump_json()) // context.BYTES_PER_TOKEN
+    said = len(progress.subtask.model_dump_json()) // context.EXPECTED_BYTES_PER_TOKEN
     most = worst(model, said + written + policies.PROMPT_OVERHEAD_TOKENS, policy.max_output)
     tokens = said + policies.OUTPUT_TOKENS["expected"] + policies.EXPECTED_OVERHEAD_TOKENS
     return _one(model, tokens, most or Decimal(0))
@@ -176,8 +176,8 @@ def _verification(state: State) -> Iterator[PreviewRow]:
     model = state.brief.model(policy.tier)
     calls = -(-playbook.verify // policies.VERIFIED_AT_ONCE)
     size = policies.VERIFIED_AT_ONCE * policies.EXCERPT_BYTES
-    tokens = size // context.BYTES_PER_TOKEN + policies.EXPECTED_OVERHEAD_TOKENS
-    most = size // policies.BYTES_PER_TOKEN + policies.PROMPT_OVERHEAD_TOKENS
+    tokens = size // context.EXPECTED_BYTES_PER_TOKEN + policies.EXPECTED_OVERHEAD_TOKENS
+    most = size // policies.RESERVED_BYTES_PER_TOKEN + policies.PROMPT_OVERHEAD_TOKENS
     high = worst(model, most, policy.max_output)
     _, expected, _ = _one(model, tokens, high or Decimal(0))
     least = None if expected is None else Decimal(0)
@@ -192,7 +192,7 @@ def _expected_tokens(state: State, subtask: Subtask) -> int:
     size = len(subtask.instruction) + state.brief.role(subtask.role).prompt_bytes
     size += sum(pinned.size for pinned in named if pinned.kind != "repository")
     written = len(subtask.depends_on) * policies.OUTPUT_TOKENS["expected"]
-    return size // context.BYTES_PER_TOKEN + written + policies.EXPECTED_OVERHEAD_TOKENS
+    return size // context.EXPECTED_BYTES_PER_TOKEN + written + policies.EXPECTED_OVERHEAD_TOKENS
 
 
 def _price(model: ModelCard, input_tokens: int, output_tokens: int) -> Money:
@@ -227,7 +227,7 @@ def _finding_tokens(state: State) -> dict[str, int]:
         tokens = policies.OUTPUT_TOKENS["expected"]
         if each.finding is not None:
             known = each.finding.digest or each.finding.content
-            tokens = len(known) // context.BYTES_PER_TOKEN
+            tokens = len(known) // context.EXPECTED_BYTES_PER_TOKEN
         elif each.tier == "none":
             tokens = policies.OUTPUT_TOKENS["low"]
         lengths[key] = tokens

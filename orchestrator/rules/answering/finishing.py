@@ -110,7 +110,7 @@ def _next_verification(state: State) -> Ask | None:
 
 
 def _next_digest(state: State) -> Ask | None:
-    limit = state.goal.limits.digest_above_tokens * context.BYTES_PER_TOKEN
+    limit = state.goal.limits.digest_above_tokens * context.EXPECTED_BYTES_PER_TOKEN
     for finding in state.usable:
         if finding.digest or len(finding.content.encode()) <= limit:
             continue
