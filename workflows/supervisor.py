@@ -22,9 +22,7 @@ from temporalio.exceptions import (
     FailureError,
     WorkflowAlreadyStartedError,
 )
-from temporalio.workflow import (
-    ChildWorkflowHandle,
-)
+from temporalio.workflow import ChildWorkflowHandle
 
 from orchestrator import policies
 from orchestrator.contracts import Goal, Order, Report, Standstill
@@ -255,8 +253,14 @@ class SupervisorWorkflow:
                 raise ApplicationError(given.refused, type="Refused")
             return await self._outcome(name, order)
 
-        def refuse(order: Order) -> None:
-            why = steering.unwelcome(self._state, name, order)
+        def refuse(*given: Any) -> None:
+            # A client of somebody else's may send nothing, or null: accepted it would stop the run.
+            order = given[0] if len(given) == 1 else None
+            why = (
+                steering.unwelcome(self._state, name, order)
+                if isinstance(order, Order)
+                else f"{name} takes one argument, an Order; {{}} is one without any details"
+            )
             if why:
                 raise ApplicationError(why, type="Refused")
 

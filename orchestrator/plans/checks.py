@@ -51,7 +51,9 @@ def _problem(check: Check) -> str:
         try:
             re2.compile(argument, _quiet())
         except re2.error as error:
-            return f"regex {argument!r}: {error}"
+            # RE2 gives its reason as bytes.
+            said = error.args[0] if error.args else b"it is no pattern"
+            return f"regex {argument!r}: {said.decode('utf-8', 'replace')}"
     if check.kind in ("min_words", "max_words") and not _is_count(argument.strip()):
         return f"{check.kind}: needs a number of words, not {argument!r}"
     if check.kind == "number_between" and _bounds(argument) is None:

@@ -84,7 +84,8 @@ def test_every_failed_check_has_its_sentence() -> None:
 @pytest.mark.parametrize(
     ("kind", "argument", "said"),
     [
-        ("regex", "(", "regex '(': "),
+        ("regex", "(", "regex '(': missing ): ("),
+        ("regex", "é(", "regex 'é(': missing ): é("),
         ("regex", r"(a)\1", "regex "),
         ("regex", "(?=a)b", "regex "),
         ("regex", "a" * 201, "longer than 200 characters"),

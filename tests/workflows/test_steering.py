@@ -11,6 +11,7 @@ from temporalio.service import RPCError
 
 from conftest import Handle, Runs, seen
 from orchestrator.contracts import Fork, Goal, GoalInput, Limits, Order, Report
+from orchestrator.rules.steering import COMMANDS
 from orchestrator.view import Question
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 from workflows.supervisor import SupervisorWorkflow
@@ -259,6 +260,25 @@ async def test_what_makes_no_sense_now_is_refused_with_the_reason(
         handle = await runs.start(goal(plan=ready(subtask("t1"))), skipping=False)
         await model.asked("t1")
         assert why in await refused(handle, name, **fields)
+        hold.set()
+        report = await handle.result()
+    assert report.status == "complete"
+
+
+@pytest.mark.parametrize("given", [[], [None], [Order(), Order()]])
+async def test_an_update_without_an_order_is_refused_in_a_line_and_the_run_goes_on(
+    runs: Runs, given: list[Order | None]
+) -> None:
+    hold = asyncio.Event()
+    model = ScriptedModel({"t1": [hold, works("one")], "synthesize": [synthesizes("done")]})
+    async with runs.worker(model):
+        handle = await runs.start(goal(plan=ready(subtask("t1"))), skipping=False)
+        await model.asked("t1")
+        for name in COMMANDS:
+            with pytest.raises(WorkflowUpdateFailedError) as failure:
+                await handle.execute_update(name, args=given)
+            why = f"{name} takes one argument, an Order; {{}} is one without any details"
+            assert str(failure.value.cause) == f"Refused: {why}"
         hold.set()
         report = await handle.result()
     assert report.status == "complete"
