@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from activities.seam import Store
 from activities.toolset.mcp import PART, PREFIX, Offered, ServerFailed, offered, server_of
 from activities.toolset.servers import Server
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -63,4 +66,6 @@ async def _asked(server: Server) -> Offered | str:
     try:
         return await offered(server)
     except ServerFailed as error:
-        return error.told
+        # What it complained of may hold a secret: the worker's log has it.
+        logger.warning("%s", error.told)
+        return f"{error} ({server.written})"
