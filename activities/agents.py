@@ -16,7 +16,7 @@ from activities.asking.flights import Flights
 from activities.asking.past import Past
 from activities.asking.reaching import until_reached
 from activities.asking.replies import Shape, lost
-from activities.seam import Budget, Code, Gate, Journal, Model, Store
+from activities.seam import Budget, Code, Gate, Journal, Model, Store, Template
 from activities.turns.taking import take
 from orchestrator.calls.critique import CRITIQUE, Critique, CritiqueMaterial
 from orchestrator.calls.digest import DIGEST, Digest, DigestMaterial
@@ -47,7 +47,7 @@ class Agents:
     roles: Mapping[str, str]
     system: Mapping[str, str]
     """The system prompt of each kind of call, by the name of its file."""
-    templates: Mapping[str, Callable[[SynthesisMaterial], Synthesis]]
+    templates: Mapping[str, Template]
     price: Callable[[str, Usage], Decimal | None]
     """Dollars of a call by the id of the model that served it; None when it is unpriced."""
     gate: Gate | None = None

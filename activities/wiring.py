@@ -44,7 +44,7 @@ from orchestrator import __version__
 from orchestrator.contracts import Capabilities, Tier
 
 MakeLenses = Callable[[Store, Path], Mapping[str, Lens]]
-"""(store, scratch folder) -> the tools of this worker, by name."""
+"""(store, scratch folder) -> the lenses of this worker, by name."""
 MakeJournal = Callable[[Path], Journal]
 """folder -> the journal of this worker."""
 
