@@ -103,9 +103,10 @@ class PlaybookFile(BaseModel):
     title: str = ""
     guidance: str = ""
     template: str = "merge"
+    """Under which name code writes the answer where no model does."""
     min_confidence: int = Field(0, ge=0, le=100)
     verify: int = Field(0, ge=0, le=100)
-    """So many of the first remarks by rank a model verifies, in a run with models."""
+    """How many of the first remarks by rank a model verifies, in a run with models."""
     inputs: dict[str, PlaybookInput] = {}
     plan: Plan | None = None
     lenses: LensPlan | None = None

@@ -83,7 +83,7 @@ class Rule(BaseModel):
     turn: int = Field(0, ge=0)
     """Only requests with one assistant message less than this: the first turn is 1; 0: all."""
     first: int = Field(0, ge=0)
-    """Only the first so many requests to which the conditions above apply; 0: all."""
+    """Only this many of the first requests to which the conditions above apply; 0: all."""
     nth: tuple[int, ...] = ()
     """Only these of them, counted from 1."""
     per_body: bool = False

@@ -281,6 +281,6 @@ def event(data: Json) -> bytes:
 
 
 def _eighths(text: str) -> list[str]:
-    """A text in at most so many pieces as `DELTAS` says, all but the last of one length."""
+    """A text in at most as many pieces as `DELTAS` says, all but the last of one length."""
     size = max(1, -(-len(text) // DELTAS))
     return [text[start : start + size] for start in range(0, len(text), size)]

@@ -33,7 +33,7 @@ SIGNED = ("thinking", "redacted_thinking")
 MOST_TOKENS = 20_000_000
 """Twice the largest context that any model has: no call can have used more."""
 MOST_BYTES_PER_TOKEN = 8
-"""Text that has arrived is at least so many tokens, whatever the endpoint counted."""
+"""Text of this many bytes is at least one token, whatever the endpoint counted."""
 LONGEST_NAME = 200
 """Characters of a model's id or a stop reason that are kept."""
 

@@ -38,7 +38,7 @@ CheckKind = Literal[
 
 HARD_SUBTASK_LIMIT = 30
 LONGEST_CALL_SECONDS = 3_600
-"""No call of a model or a tool takes longer: so long may a worker that drains have to wait."""
+"""No call of a model or a tool takes longer, and no worker that drains has to wait longer."""
 
 
 class Contract(BaseModel):

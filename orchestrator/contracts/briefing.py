@@ -40,10 +40,10 @@ class PlaybookCard(Contract):
     title: str = ""
     """What a run is about where the caller says nothing else; `{name}` stands for an input."""
     template: str = "merge"
-    """Which deterministic synthesis serves without a model."""
+    """Which template serves where no model writes the answer."""
     min_confidence: Percent = 0
     verify: int = 0
-    """So many of the first remarks by rank a model verifies, in a run with models; then the
+    """How many of the first remarks by rank a model verifies, in a run with models; then the
     template writes the answer, and no synthesis is paid.
     """
     plan: Plan | None = None

@@ -129,7 +129,7 @@ def _priced(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
 
 
 def _one(model: ModelCard, tokens: int, reserved: Decimal) -> Range:
-    """The prices of one call with so many input tokens."""
+    """The prices of one call with this many input tokens."""
     if not model.prices:
         return None, None, None
     low = _price(model, tokens, policies.OUTPUT_TOKENS["low"])

@@ -210,7 +210,7 @@ def _price_and_time(report: Report) -> Iterator[str]:
 
 
 def _assumed(report: Report) -> str:
-    """What of the price is no fact."""
+    """What to say of a price that is partly assumed; empty when all of it is known."""
     if report.dollars is None or not report.assumed:
         return ""
     return (

@@ -168,7 +168,7 @@ def scheduled(activity_id: str) -> Callable[[HistoryEvent], bool]:
 
 
 def done(count: int) -> Callable[[HistoryEvent], bool]:
-    """So many activities have returned."""
+    """This many activities have returned."""
     left = iter(range(count - 1))
 
     def last(event: HistoryEvent) -> bool:

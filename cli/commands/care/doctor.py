@@ -54,7 +54,7 @@ _LOOK: dict[Mark, tuple[str, str]] = {
 TOOLS = ("git", "ruff", "bandit", "temporal")
 TOOL_SECONDS = 20
 MOST_DEAD = 3
-"""So many of a queue's dead workers are named; the server remembers them for some minutes."""
+"""How many of a queue's dead workers are named; the server remembers them for some minutes."""
 SECTION_WIDTH = len("settings")
 NAME_WIDTH = max(len(Settings.variable(name)) for name in Settings.model_fields)
 _VERSION = re.compile(r"\d+\.\d+[\w.\-]*")

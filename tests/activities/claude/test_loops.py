@@ -36,7 +36,7 @@ ASKED = replace(REQUEST, tools=(TOOL,), cached=True, max_output=16_000)
 
 
 def playing(calls: int, *faults: dict[str, Any]) -> Script:
-    """A turn with so many calls after the other, and the last of TURNS an answer."""
+    """A turn with this many calls after the other, and the last of TURNS an answer."""
     rules = [
         {"call": "take_turn", "turn": turn, "tools": [SEARCH] * calls} for turn in range(1, TURNS)
     ]
