@@ -126,6 +126,12 @@ def test_a_field_without_effect_makes_a_role_unusable_and_is_named(
     assert f"one.md: front matter: {named}: no effect" in why(write(tmp_path, role(front)))
 
 
+def test_of_a_misspelt_model_that_is_said_and_not_what_else_would_follow(tmp_path: Path) -> None:
+    said = why(write(tmp_path, role("model: gold\ntitle: Find bugs\n")))
+    known = "'none', 'haiku', 'sonnet', 'opus' or 'inherit'"
+    assert said == f"one.md: front matter: model: Input should be {known}"
+
+
 def test_a_team_has_no_text_of_its_own_because_nobody_would_read_it(tmp_path: Path) -> None:
     text = why(write(tmp_path, role("team: true\n", "Work it out together.")))
     assert "one.md: the text below the front matter: no effect for a role that is a team" in text
