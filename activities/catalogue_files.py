@@ -87,9 +87,8 @@ class LensPlan(BaseModel):
 
     def _subtask(self, role: Role) -> Subtask:
         name = role.card.name
-        told = role.prompt or role.card.description
         return Subtask(
-            id=name, title=role.title or name, role=name, instruction=told, inputs=self.inputs
+            id=name, title=role.title or name, role=name, instruction=role.told, inputs=self.inputs
         )
 
 
@@ -140,6 +139,11 @@ class Role:
     """Empty: usable by every goal."""
     title: str = ""
     """Of the subtask that a lens is in the plan of its playbook; empty: the name."""
+
+    @property
+    def told(self) -> str:
+        """The instruction of that subtask: what the lens looks for."""
+        return self.prompt or self.card.description
 
 
 def name_of(path: Path) -> str:
