@@ -33,7 +33,7 @@ from orchestrator.calls.verify import VERIFY, Verdicts, VerifyMaterial
 from orchestrator.calls.work import WORK, WorkMaterial, below, work_prompt
 from orchestrator.contracts import Call, Draft, Plan, Problem, Reply, Synthesis, Usage
 from orchestrator.envelopes import mend
-from orchestrator.errors import BlobLost, CallRefused
+from orchestrator.errors import BlobLost, CallRefused, RunStopping
 from orchestrator.plans import checks, revision, validity
 
 
@@ -62,6 +62,8 @@ class Agents:
     """What an endpoint is told of each tool that agents may be given."""
     address: str = ""
     """Of the endpoint, as `Unreached` has it; empty: not known."""
+    untold: str = ""
+    """Why the system prompts cannot be used; empty: they can."""
 
     @activity.defn
     async def plan(self, call: Call, material: PlanMaterial) -> Reply[Plan]:
@@ -100,7 +102,7 @@ class Agents:
         given = [each for each in material.work.inputs if each.kind != "repository"]
         contents = await self._contents(call, material.work.model_copy(update={"inputs": given}))
         first = await asyncio.to_thread(work_prompt, material.work, contents)
-        system = below(self.roles[call.role], self.system[TAKE_TURN.prompt])
+        system = below(self.roles[call.role], self._told(call, TAKE_TURN.prompt))
         reply = await take(self._asking(), self.store, call, material, system, first, self.tools)
         turn = reply.value
         if turn is None or turn.draft is None:
@@ -186,7 +188,7 @@ class Agents:
         system prompt; `after` is done to the value of a complete answer, and `problem` says what is
         wrong with it.
         """
-        system = self.system[kind.prompt]
+        system = self._told(call, kind.prompt)
         if role:
             system = below(role, system)
         # Inputs of megabytes are put into envelopes: not on the loop, which serves every call.
@@ -194,6 +196,16 @@ class Agents:
         prompt = mend(turn, getattr(material, "broken", None))
         shape = Shape(kind.answer, lambda answer: after(kind.value(answer, material)), problem)
         return await self._asking().ask(call, material, shape, system, prompt)
+
+    def _told(self, call: Call, name: str) -> str:
+        """The system prompt of this name. A run that began before a file of them was damaged gets
+        RunStopping, or PossiblyBilled when another attempt had sent the call.
+        """
+        if self.untold and Past.read().sent:
+            raise lost(call, f"it was sent, and then: {self.untold}")
+        if self.untold:
+            raise RunStopping(self.untold)
+        return self.system[name]
 
     def _asking(self) -> Asking:
         return Asking(

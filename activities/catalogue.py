@@ -12,6 +12,7 @@ from activities.catalogue_files import PlaybookFile, Role, name_of, read_playboo
 from activities.catalogue_tools import CatalogueError
 from deployment.settings import HOME
 from orchestrator.contracts import RoleCard
+from orchestrator.plans.validity import FEWEST_INSTRUCTION_WORDS
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,19 @@ class Catalogue:
 
 
 def _effective(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
-    """The role; CatalogueError when its title would stand in no plan."""
+    """The role; CatalogueError when its title would stand in no plan, or when as a lens it would
+    make that of its playbook invalid.
+    """
     if role.title and (playbook is None or playbook.lenses is None):
         raise CatalogueError(
             f"{path.name}: front matter: title: no effect without a playbook's lenses; remove it"
+        )
+    lens = role.card.tier == "none" and playbook is not None and playbook.lenses is not None
+    if lens and len(role.told.split()) < FEWEST_INSTRUCTION_WORDS:
+        where = "the text below the front matter" if role.prompt else "front matter: description"
+        raise CatalogueError(
+            f"{path.name}: {where}: {role.told!r:.80} is not concrete; say in"
+            f" {FEWEST_INSTRUCTION_WORDS} words or more what the lens looks for"
         )
     return role
 

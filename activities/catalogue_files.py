@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -33,7 +33,7 @@ from orchestrator.contracts import (
 if TYPE_CHECKING:
     pass
 
-Inherit = Literal["inherit"]
+OwnModel = Literal[RoleTier, "inherit"]
 ONLY_SHOWN = {"color"}
 """Fields of Claude Code's subagent files that say how its own screen shows an agent."""
 NEED_A_MODEL = ("turns", "effort", "fallback", "team", "fixed_tier")
@@ -52,7 +52,7 @@ class FrontMatter(BaseModel):
 
     name: str
     description: str
-    model: RoleTier | Inherit = "inherit"
+    model: OwnModel = "inherit"
     tools: str | list[str] = ""
     title: str = ""
     effort: Effort = "medium"
@@ -87,9 +87,8 @@ class LensPlan(BaseModel):
 
     def _subtask(self, role: Role) -> Subtask:
         name = role.card.name
-        told = role.prompt or role.card.description
         return Subtask(
-            id=name, title=role.title or name, role=name, instruction=told, inputs=self.inputs
+            id=name, title=role.title or name, role=name, instruction=role.told, inputs=self.inputs
         )
 
 
@@ -141,6 +140,11 @@ class Role:
     """Empty: usable by every goal."""
     title: str = ""
     """Of the subtask that a lens is in the plan of its playbook; empty: the name."""
+
+    @property
+    def told(self) -> str:
+        """The instruction of that subtask: what the lens looks for."""
+        return self.prompt or self.card.description
 
 
 def name_of(path: Path) -> str:
@@ -195,7 +199,8 @@ def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:
         none, who = [name for name in NEED_A_MODEL if name in fields], "for a role without a model"
     elif not none and fields.get("team"):
         none, who = [name for name in NOT_FOR_TEAMS if name in fields], "for a role that is a team"
-    elif not none:
+    elif not none and fields.get("model", "inherit") in get_args(OwnModel):
+        # Of a role whose model is misspelt, that is what is wrong.
         none, who = [name for name in ONLY_OF_LENSES if name in fields], "for a role with a model"
     if none:
         raise CatalogueError(

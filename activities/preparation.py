@@ -65,6 +65,8 @@ class Preparation:
     """What a run may spend here, whatever its goal says. None: what the goal says."""
     capped: str = ""
     """The setting that bounds dollars here, if one does: then every model needs a price."""
+    untold: str = ""
+    """Why what calls are told cannot be used here; empty: it can."""
 
     @activity.defn
     async def prepare(self, goal: Goal) -> Briefing:
@@ -130,6 +132,8 @@ class Preparation:
             raise BadGoal(
                 "this worker has no model endpoint; set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
             )
+        if self.untold:
+            raise BadGoal(self.untold)
         unpriced = [card.id for card in self.pricing.cards() if not card.prices]
         if unpriced and self.capped:
             raise BadGoal(

@@ -4,6 +4,7 @@ that of a deployment and those of tests and measurements, which bring parts of t
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from activities.asking.journal import FileJournal
 from activities.asking.prices import Prices
 from activities.assembly import TEMPLATES
 from activities.catalogue import Catalogue
+from activities.catalogue_tools import CatalogueError
 from activities.code_review.lenses import lenses_of
 from activities.examine import Lenses
 from activities.preparation import Preparation
@@ -42,6 +44,8 @@ from deployment.storage import store_at
 from deployment.temporal import Target
 from orchestrator import __version__
 from orchestrator.contracts import Capabilities, Tier
+
+logger = logging.getLogger(__name__)
 
 MakeLenses = Callable[[Store, Path], Mapping[str, Lens]]
 """(store, scratch folder) -> the lenses of this worker, by name."""
@@ -125,6 +129,10 @@ class _Parts:
     endpoint: ModelEndpoint
     lenses: Mapping[str, Lens]
     tools: Mapping[str, Tool]
+    system: Mapping[str, str]
+    """What each kind of call is told; empty where no model is asked."""
+    untold: str
+    """Why that cannot be used; empty: it can, or nobody needs it."""
 
     def served(self, gate: Gate | None, *, embedded: bool) -> Served:
         """All activities, by who may carry them out."""
@@ -157,6 +165,7 @@ class _Parts:
             endpoint=self.endpoint.address,
             most_dollars=self.settings.most_dollars_run,
             capped=self.settings.capped_by,
+            untold=self.untold,
         )
 
     def agents(self, gate: Gate | None) -> Agents:
@@ -166,7 +175,8 @@ class _Parts:
             journal=self.journal,
             store=self.store,
             roles={name: role.prompt for name, role in self.catalogue.roles.items()},
-            system=system_prompts(),
+            system=self.system,
+            untold=self.untold,
             templates=TEMPLATES,
             price=self.prices.price,
             gate=gate,
@@ -211,6 +221,17 @@ class _Parts:
         return Allowance(self.state.spent, self.prices.price, run, day)
 
 
+def _told(endpoint: ModelEndpoint) -> tuple[Mapping[str, str], str]:
+    """What calls are told, and why that cannot be used: a worker without it does all other work."""
+    if endpoint.model is None:
+        return {}, ""
+    try:
+        return system_prompts(), ""
+    except CatalogueError as error:
+        logger.error("no model is asked: %s", error)
+        return {}, str(error)
+
+
 def build(
     settings: Settings,
     target: Target,
@@ -231,6 +252,8 @@ def build(
         state.create()
     store = store or store_at(target.store_url)
     prices = Prices.of(settings)
+    endpoint = endpoint or model_endpoint(settings, prices)
+    system, untold = _told(endpoint)
     parts = _Parts(
         settings=settings,
         state=state,
@@ -238,8 +261,10 @@ def build(
         journal=make_journal(state.journal),
         prices=prices,
         catalogue=catalogue or Catalogue.load(),
-        endpoint=endpoint or model_endpoint(settings, prices),
+        endpoint=endpoint,
         lenses=make_lenses(store, state.snapshots),
         tools=shipped() if tools is None else tools,
+        system=system,
+        untold=untold,
     )
     return parts.served(gate, embedded=target.embedded)

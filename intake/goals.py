@@ -13,6 +13,8 @@ from pydantic import ValidationError
 
 from activities.catalogue import Catalogue
 from activities.catalogue_files import PlaybookFile
+from activities.catalogue_tools import CatalogueError
+from activities.prompts.files import system_prompts
 from deployment.settings import Settings
 from intake import plans
 from intake.inputs import check_inputs, check_size, input_of
@@ -52,7 +54,8 @@ class Wish:
 async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embedded: bool) -> Goal:
     """The Goal that was asked for. Refused names what is wrong, with which thing, and what to do.
 
-    `embedded` says that the worker will have these settings too, so a missing endpoint is final.
+    `embedded` says that the worker will have these settings and files too, so a missing endpoint is
+    final, and so is a prompt that cannot be used.
     """
     playbook = _playbook(wish.playbook, catalogue)
     given = plans.read(wish.plan) if wish.plan else None
@@ -150,6 +153,10 @@ def _check_endpoint(settings: Settings, playbook: str) -> None:
     """Return if a model can be asked from here; else Refused."""
     if not settings.has_endpoint:
         raise _no_endpoint(playbook)
+    try:
+        system_prompts()
+    except CatalogueError as error:
+        raise Refused(str(error)) from error
     _check_prices(settings)
 
 

@@ -21,21 +21,26 @@ CHECKS = "{checks}"
 """Stands in a prompt for the kinds of checks that there are, each with its argument."""
 LONGEST_BYTES = PROMPT_OVERHEAD_TOKENS
 """A longer prompt could not leave with what is reserved around a call's material."""
+REMEDY = "mend or restore what calls are told"
 
 
 def system_prompts(home: Path = HOME) -> Mapping[str, str]:
     """What each kind of call is told before its material, by the name of the file, with the note on
     untrusted material at its end. CatalogueError names each file that cannot be used, and why.
     """
+    if not (home / FOLDER).is_dir():
+        raise CatalogueError(f"there is no folder {FOLDER}/; {REMEDY}")
     texts: dict[str, str] = {}
-    wrong: list[str] = []
-    for name in (*(kind.prompt for kind in KINDS.values() if kind.prompt), SHARED):
+    wrong: dict[str, list[str]] = {}
+    for name in dict.fromkeys((*(kind.prompt for kind in KINDS.values() if kind.prompt), SHARED)):
+        path = home / FOLDER / f"{name}.md"
         try:
-            texts[name] = _text(home / FOLDER / f"{name}.md")
+            texts[name] = _text(path)
         except CatalogueError as error:
-            wrong.append(str(error))
+            wrong.setdefault(str(error), []).append(f"{FOLDER}/{path.name}")
     if wrong:
-        raise CatalogueError(f"{'; '.join(wrong)}; mend or restore what calls are told")
+        told = "; ".join(f"{', '.join(names)}: {why}" for why, names in wrong.items())
+        raise CatalogueError(f"{told}; {REMEDY}")
     shared = texts.pop(SHARED)
     return {
         name: f"{text}\n\n{shared}".replace(CHECKS, checks.KINDS) for name, text in texts.items()
@@ -43,8 +48,11 @@ def system_prompts(home: Path = HOME) -> Mapping[str, str]:
 
 
 def _text(path: Path) -> str:
-    name = f"{FOLDER}/{path.name}"
-    text = text_of(path, name, LONGEST_BYTES).strip()
+    """What a file says. CatalogueError says why it cannot be used, without its name."""
+    try:
+        text = text_of(path, path.name, LONGEST_BYTES).strip()
+    except CatalogueError as error:
+        raise CatalogueError(str(error).removeprefix(f"{path.name}: ")) from None
     if not text:
-        raise CatalogueError(f"{name}: is empty")
+        raise CatalogueError("is empty")
     return text

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
@@ -29,6 +30,7 @@ from temporalio.worker import (
 from deployment.storage import DirectoryStore
 from deployment.storage.payloads import inline
 from deployment.temporal import data_converter, plugin
+from orchestrator.mistakes import mistakes
 
 Workflows = Sequence[type[Any]]
 """The workflow classes of a deployment; they come as an argument, since this room knows none."""
@@ -132,7 +134,13 @@ async def _differences(
             found.append(f"{attributes.activity_id}: is not scheduled any more")
             continue
         kinds = [type(argument) for argument in today]
-        recorded = await converter.decode(attributes.input.payloads, kinds)
+        try:
+            recorded = await converter.decode(attributes.input.payloads, kinds)
+        except ValidationError as error:
+            whole = f"its {error.title}"
+            wrong = "; ".join(mistakes(error, whole))
+            found.append(f"{attributes.activity_id}: {whole} is none of today's: {wrong}")
+            continue
         if tuple(recorded) != today:
             found.append(f"{attributes.activity_id}: {_first_difference(recorded, today)}")
     return tuple(found)

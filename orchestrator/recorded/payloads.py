@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ActivityError, CancelledError, ChildWorkflowError
 
+from orchestrator.mistakes import mistakes
 from orchestrator.rules.parts import Flight
 
 
@@ -50,7 +52,8 @@ class Payloads:
         return await self.converter.decode_failure(attributes.failure)
 
     def _unreadable(self, event: HistoryEvent, error: Exception) -> Unreadable:
-        why = " ".join(str(error).split())[:300] or type(error).__name__
+        said = "; ".join(mistakes(error)) if isinstance(error, ValidationError) else str(error)
+        why = " ".join(said.split())[:300] or type(error).__name__
         return Unreadable(f"event {event.event_id} of {self.run_id}: {why}")
 
 

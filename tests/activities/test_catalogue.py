@@ -126,6 +126,12 @@ def test_a_field_without_effect_makes_a_role_unusable_and_is_named(
     assert f"one.md: front matter: {named}: no effect" in why(write(tmp_path, role(front)))
 
 
+def test_of_a_misspelt_model_that_is_said_and_not_what_else_would_follow(tmp_path: Path) -> None:
+    said = why(write(tmp_path, role("model: gold\ntitle: Find bugs\n")))
+    known = "'none', 'haiku', 'sonnet', 'opus' or 'inherit'"
+    assert said == f"one.md: front matter: model: Input should be {known}"
+
+
 def test_a_team_has_no_text_of_its_own_because_nobody_would_read_it(tmp_path: Path) -> None:
     text = why(write(tmp_path, role("team: true\n", "Work it out together.")))
     assert "one.md: the text below the front matter: no effect for a role that is a team" in text
@@ -253,14 +259,14 @@ LENS = (
 
 def test_each_lens_of_a_playbook_is_a_subtask_of_its_plan(tmp_path: Path) -> None:
     write(tmp_path, LENSES, "playbooks/other/playbook.yaml")
-    write(tmp_path, f"{LENS}Looks for bugs.\n", "playbooks/other/roles/bugs.md")
+    write(tmp_path, f"{LENS}Looks for bugs in code.\n", "playbooks/other/roles/bugs.md")
     write(tmp_path, role(), "playbooks/other/roles/agent.md")
     write(tmp_path, "---\nname: common\ndescription: d\nmodel: none\ntools: [x]\n---\n")
     plan = Catalogue.load(tmp_path).playbooks["other"].plan
     assert plan is not None and plan.goal == "Look"
     (subtask,) = plan.subtasks
     assert (subtask.id, subtask.role, subtask.inputs) == ("bugs", "bugs", ("repo",))
-    assert (subtask.title, subtask.instruction) == ("Find bugs", "Looks for bugs.")
+    assert (subtask.title, subtask.instruction) == ("Find bugs", "Looks for bugs in code.")
 
 
 def test_a_lens_that_cannot_be_used_is_planned_so_that_a_run_is_refused_and_not_poorer(
@@ -275,3 +281,18 @@ def test_a_lens_that_cannot_be_used_is_planned_so_that_a_run_is_refused_and_not_
         plan, catalogue.roles_for("other"), ("repo",), 30, unusable=catalogue.unusable_for("other")
     )
     assert "titel" in wrong
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("Looks for bugs.", "the text below the front matter: 'Looks for bugs.' is not concrete"),
+        ("", "front matter: description: 'Finds bugs' is not concrete"),
+    ],
+)
+def test_a_lens_that_says_too_little_is_refused_by_its_file_before_a_review_is_planned(
+    tmp_path: Path, body: str, said: str
+) -> None:
+    write(tmp_path, LENSES, "playbooks/other/playbook.yaml")
+    write(tmp_path, f"{LENS}{body}\n", "playbooks/other/roles/lens.md")
+    assert why(tmp_path, "bugs", "other").startswith(f"lens.md: {said}; say in 5 words or more")

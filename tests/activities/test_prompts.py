@@ -11,15 +11,21 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+from temporalio.testing import ActivityEnvironment
 
-import worker
 from activities import wiring
+from activities.asking.past import Past
+from activities.catalogue import Catalogue
+from activities.catalogue_files import Role
 from activities.catalogue_tools import CatalogueError
 from activities.prompts.files import CHECKS, LONGEST_BYTES, system_prompts
+from activities.wiring import ModelEndpoint, Served
 from cli.commands.care import doctor
-from deployment.settings import HOME
+from deployment.settings import HOME, Settings
+from deployment.temporal import Target
 from driving import BRIEFING, ROLES, subtask
 from orchestrator import policies
 from orchestrator.calls import MODEL_KINDS
@@ -33,18 +39,26 @@ from orchestrator.calls.review import ReviewMaterial, review_prompt
 from orchestrator.calls.synthesize import SynthesisMaterial, synthesis_prompt
 from orchestrator.calls.verify import Shown, VerifyMaterial, verify_prompt
 from orchestrator.calls.work import WorkMaterial, below, work_prompt
-from orchestrator.contracts import Draft as WorkDraft
 from orchestrator.contracts import (
+    Briefing,
+    Call,
     Escalation,
     Finding,
+    Goal,
     PinnedInput,
     Plan,
     Problem,
     Remark,
+    RoleCard,
     Synthesis,
 )
+from orchestrator.contracts import Draft as WorkDraft
 from orchestrator.envelopes import envelope, mend, section
+from orchestrator.errors import BadGoal, OrchestrationError, PossiblyBilled, RunStopping
 from orchestrator.plans import checks
+from orchestrator.views.reporting import MOST_WHY
+from scripted import ScriptedModel, ready
+from scripted import subtask as subtask_of
 
 SYSTEM = system_prompts()
 ENVELOPES = 300
@@ -210,13 +224,8 @@ def test_an_agent_is_told_its_role_first_and_then_how_to_answer() -> None:
         (b"x" * (LONGEST_BYTES + 1), "prompts/planner.md: cannot be read: larger than 4 KiB"),
     ],
 )
-def test_a_prompt_that_cannot_be_used_is_one_line_at_the_start_of_a_worker_and_in_doctor(
-    home: Path,
-    content: bytes | None,
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_a_prompt_that_cannot_be_used_is_one_line_for_runs_with_models_and_in_doctor(
+    home: Path, content: bytes | None, said: str
 ) -> None:
     path = home / "prompts" / "planner.md"
     path.unlink() if content is None else path.write_bytes(content)
@@ -227,19 +236,89 @@ def test_a_prompt_that_cannot_be_used_is_one_line_at_the_start_of_a_worker_and_i
     (check,) = doctor.prompts(home)
     assert (check.mark, check.detail) == ("bad", line)
 
-    monkeypatch.setattr(wiring, "system_prompts", lambda: system_prompts(home))
-    monkeypatch.setattr(worker, "_log", lambda *_, **__: None)
-    monkeypatch.setenv("HOLDFAST_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setenv("STORE_URL", f"file://{tmp_path}/store")
-    assert worker.main([]) == 2
-    assert capsys.readouterr().err == f"{line}\n"
-
 
 def test_every_prompt_that_cannot_be_used_is_named_at_once(home: Path) -> None:
     (home / "prompts" / "critic.md").unlink()
     (home / "prompts" / "untrusted.md").write_text("")
     with pytest.raises(CatalogueError, match=r"critic\.md: .*; prompts/untrusted\.md: is empty; "):
         system_prompts(home)
+
+
+@pytest.mark.parametrize(("left", "said"), [(True, "prompts/planner.md, prompts/"), (False, "")])
+def test_when_all_prompts_are_gone_the_line_is_short_enough_to_be_told_whole(
+    home: Path, left: bool, said: str
+) -> None:
+    shutil.rmtree(home / "prompts")
+    if left:
+        (home / "prompts").mkdir()
+    with pytest.raises(CatalogueError) as refused:
+        system_prompts(home)
+    line = str(refused.value)
+    assert line.startswith(said or "there is no folder prompts/; ")
+    assert len(line) <= MOST_WHY, "a run that is refused says no more of it"
+
+
+def served(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, **given: Any) -> Served:
+    """What a worker of this project folder serves."""
+    monkeypatch.setattr(wiring, "system_prompts", lambda: system_prompts(home))
+    target = Target("127.0.0.1:1", store_url=f"file://{folder}/store", embedded=False)
+    catalogue = Catalogue({"lens": Role(LENS, "")})
+    return wiring.build(Settings(state_dir=folder), target, catalogue=catalogue, **given)
+
+
+LENS = RoleCard(name="lens", description="Looks", tier="none", tools=("bugs",))
+FREE = Goal(text="Look", plan=ready(subtask_of("t1", role="lens", tier="")))
+"""A goal that asks no model."""
+
+
+def activity_of(served: Served, name: str) -> Any:
+    return next(each for each in (*served.preparing, *served.asking) if each.__name__ == name)
+
+
+async def prepared(served: Served, goal: Goal) -> Briefing:
+    found: Briefing = await ActivityEnvironment().run(activity_of(served, "prepare"), goal)
+    return found
+
+
+@pytest.mark.anyio
+async def test_a_worker_without_an_endpoint_needs_no_prompts(
+    home: Path, bare_environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(home / "prompts")
+    worker = served(home, bare_environment, monkeypatch)
+    assert (await prepared(worker, FREE)).models == ()
+
+
+@pytest.mark.anyio
+async def test_a_worker_with_a_bad_prompt_refuses_runs_with_models_and_serves_the_others(
+    home: Path, bare_environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "prompts" / "critic.md").write_text("")
+    line = "prompts/critic.md: is empty; mend or restore what calls are told"
+    endpoint = ModelEndpoint(ScriptedModel({}))
+    worker = served(home, bare_environment, monkeypatch, endpoint=endpoint)
+    assert (await prepared(worker, FREE)).models == ()
+    with pytest.raises(BadGoal) as refused:
+        await prepared(worker, FREE.model_copy(update={"use_models": True}))
+    assert refused.value.message == line
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("sent", "error"), [(0, RunStopping), (1, PossiblyBilled)])
+async def test_a_call_of_a_run_that_began_before_its_prompt_was_damaged_is_not_sent(
+    home: Path,
+    bare_environment: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sent: int,
+    error: type[OrchestrationError],
+) -> None:
+    (home / "prompts" / "critic.md").write_text("")
+    endpoint = ModelEndpoint(ScriptedModel({}))
+    worker = served(home, bare_environment, monkeypatch, endpoint=endpoint)
+    monkeypatch.setattr(Past, "read", lambda: Past(sent=sent))
+    call = Call(kind="plan", purpose="plan", model=BRIEFING.models[0])
+    with pytest.raises(error, match=r"prompts/critic\.md: is empty; mend or restore"):
+        await ActivityEnvironment().run(activity_of(worker, "plan"), call, PLANNING)
 
 
 def test_each_prompt_fits_with_its_schema_into_what_is_reserved_around_the_material() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from cli.connection import tell
 from cli.exits import Code, Exit
 from cli.invocation import WORKER, to_type
 from cli.main import told
+from cli.reading import Look, Reader
 from commanded import script
 from conftest import Runs
 from intake.connection import Connection, require_worker
@@ -76,6 +78,43 @@ async def test_the_same_id_and_goal_attaches_and_another_goal_is_refused(
     assert code == Code.REFUSED
     assert line.endswith(f"or look at it with: {to_type('show', 'cli-same')}")
     assert "attached" in capsys.readouterr().err
+
+
+@pytest.mark.anyio
+async def test_a_finding_of_a_run_that_closed_is_the_reports_also_where_its_history_says_less(
+    runs: Runs,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of a run of an older version today's code may not follow the whole history."""
+    held = asyncio.Event()
+    async with runs.worker(script(t1=[held, works("one")])):
+        await start.run(connection, GOAL, "cli-old")
+        await until(connection, "cli-old", "t1", "running")
+        early = await Reader(connection, "cli-old").look()
+        with pytest.raises(Exit, match="t1 of cli-old has not ended"):
+            await show.run_finding(connection, "cli-old", "t1", True)
+        held.set()
+        await connection.handle("cli-old").result()
+        late = await Reader(connection, "cli-old").look()
+    shown = replace(late, state=early.state)
+    monkeypatch.setattr(Reader, "look", lambda _: later(shown))
+    capsys.readouterr()
+    assert await show.run_finding(connection, "cli-old", "t1", True) == Code.COMPLETE
+    assert json.loads(capsys.readouterr().out)["content"] == "one"
+    with pytest.raises(Exit, match="there is no subtask 't9' in cli-old; known: t1, t2"):
+        await show.run_finding(connection, "cli-old", "t9", True)
+    shown = replace(shown, report=None)
+    with pytest.raises(Exit, match=r"t1 had not ended when cli-old closed \(completed\)"):
+        await show.run_finding(connection, "cli-old", "t1", True)
+    shown = replace(shown, notes=("the history cannot be read: event 33",))
+    with pytest.raises(Exit, match="what t1 of cli-old found is not known: the history cannot be"):
+        await show.run_finding(connection, "cli-old", "t1", True)
+
+
+async def later(look: Look) -> Look:
+    return look
 
 
 @pytest.mark.anyio

@@ -11,9 +11,11 @@ import pytest
 
 from activities.catalogue import Catalogue
 from activities.catalogue_files import PlaybookFile, Role
+from activities.catalogue_tools import CatalogueError
 from activities.preparation import INPUT_BYTES
 from cli.commands.care import export
 from deployment.settings import Settings
+from intake import goals
 from intake.connection import Connection
 from intake.goals import Wish, goal_of
 from intake.refusal import Refused
@@ -96,6 +98,20 @@ def test_a_playbook_asks_models_only_when_told_to_and_only_with_an_endpoint(
         asked("repo=code", models=True)
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
     assert asked("repo=code", models=True).use_models is True
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_prompt_that_cannot_be_used_refuses_what_asks_models_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def damaged() -> dict[str, str]:
+        raise CatalogueError("prompts/critic.md: is empty; mend it")
+
+    monkeypatch.setattr(goals, "system_prompts", damaged)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
+    with pytest.raises(Refused, match=r"^prompts/critic\.md: is empty; mend it$"):
+        asked("repo=code", models=True)
+    assert asked("repo=code").use_models is False
 
 
 def test_files_text_and_limits_of_a_free_form_goal_are_taken_as_given(tmp_path: Path) -> None:

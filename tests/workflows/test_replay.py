@@ -89,6 +89,18 @@ async def test_a_field_that_an_old_history_lacks_is_no_difference(runs: Runs) ->
     assert await replay(history, WORKFLOWS) == ()
 
 
+async def test_a_field_that_a_history_must_have_is_named_in_a_line(runs: Runs) -> None:
+    history = WorkflowHistory.from_json("run", await recorded(runs))
+    for event in history.events:
+        attributes = event.activity_task_scheduled_event_attributes
+        if attributes.activity_id == "work-t2-1":
+            call = json.loads(attributes.input.payloads[0].data)
+            assert call.pop("purpose") == "work-t2"
+            attributes.input.payloads[0].data = json.dumps(call).encode()
+    [difference] = await replay(history, WORKFLOWS)
+    assert difference == "work-t2-1: its Call is none of today's: purpose: Field required"
+
+
 async def test_a_changed_order_of_activities_is_named(runs: Runs) -> None:
     history = WorkflowHistory.from_json("run", await recorded(runs))
     for event in history.events:

@@ -237,7 +237,7 @@ def unusable(catalogue: Catalogue) -> list[Checkup]:
 
 
 def prompts(home: Path = HOME) -> list[Checkup]:
-    """What is wrong with the system prompts, without which no worker starts."""
+    """What is wrong with the system prompts, without which no model is asked."""
     try:
         system_prompts(home)
     except CatalogueError as error:

@@ -46,15 +46,21 @@ async def run_finding(connection: Connection, run_id: str, subtask: str, as_json
     look = await Reader(connection, run_id).look()
     if look.state is None:
         raise Exit(f"{run_id}: {'; '.join(look.notes) or 'it has not begun'}", Code.UNREACHABLE)
-    known = look.state.work
+    made = look.report or report(look.state)
+    # How a run closed says more than what today's code makes of a history of another version.
+    found = {each.subtask_id: each for each in made.findings}
+    if subtask in found:
+        show_finding(made, found[subtask], as_json=as_json)
+        return Code.COMPLETE
+    if look.closed and look.notes:
+        raise Exit(f"what {subtask} of {run_id} found is not known: {'; '.join(look.notes)}")
+    known = dict.fromkeys((*look.state.work, *found))
     if subtask not in known:
         names = ", ".join(known) or "none yet"
         raise Exit(f"there is no subtask {subtask!r} in {run_id}; known: {names}")
-    finding = known[subtask].finding
-    if finding is None:
-        raise Exit(f"{subtask} of {run_id} has not ended; `show {run_id}` says where it stands")
-    show_finding(look.report or report(look.state), finding, as_json=as_json)
-    return Code.COMPLETE
+    if look.closed:
+        raise Exit(f"{subtask} had not ended when {run_id} closed ({outcome.CLOSED[look.closed]})")
+    raise Exit(f"{subtask} of {run_id} has not ended; `show {run_id}` says where it stands")
 
 
 async def run(
