@@ -99,8 +99,7 @@ class Agents:
     @activity.defn
     async def take_turn(self, call: Call, material: TurnMaterial) -> Reply[Turn]:
         """One turn of an agent with tools: calls of tools, or its answer, which is checked here."""
-        given = [each for each in material.work.inputs if each.kind != "repository"]
-        contents = await self._contents(call, material.work.model_copy(update={"inputs": given}))
+        contents = await self._contents(call, material.work)
         first = await asyncio.to_thread(work_prompt, material.work, contents)
         system = below(self.roles[call.role], self._told(call, TAKE_TURN.prompt))
         reply = await take(self._asking(), self.store, call, material, system, first, self.tools)
@@ -222,7 +221,8 @@ class Agents:
         had sent the call.
         """
         try:
-            return {each.name: await self._text(each.digest) for each in material.inputs}
+            given = [each for each in material.inputs if each.enclosed]
+            return {each.name: await self._text(each.digest) for each in given}
         except BlobLost as error:
             if Past.read().sent:
                 raise lost(call, f"it was sent, and then: {error.message}") from None
@@ -240,7 +240,8 @@ def _checked(draft: Draft, material: WorkMaterial) -> Draft:
 
 def _plan_problem(plan: Plan, material: PlanMaterial, limit: int) -> Problem | None:
     names = tuple(pinned.name for pinned in material.inputs)
-    wrong = validity.problems(plan, material.roles, names, limit, material.asked)
+    unread = validity.only_by_tools(material.inputs)
+    wrong = validity.problems(plan, material.roles, names, limit, material.asked, unread=unread)
     return Problem(kind="invalid", why="\n".join(wrong)) if wrong else None
 
 

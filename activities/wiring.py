@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr
-
 from activities import activities_of
 from activities.agents import Agents
 from activities.asking.allowance import Allowance
@@ -27,7 +25,7 @@ from activities.examine import Lenses
 from activities.preparation import Preparation
 from activities.prompts.excerpts import Excerpts
 from activities.prompts.files import system_prompts
-from activities.repositories import snapshot
+from activities.repositories import plain, snapshot
 from activities.repositories.scratch import Snapshots
 from activities.seam import Gate, Journal, Lens, Model, Store
 from activities.toolset.servers import read_servers
@@ -158,6 +156,7 @@ class _Parts:
             tools=tuple(self.tools),
             lacking=self._lacking(),
             take_snapshot=snapshot.take,
+            take_folder=plain.take,
             allowed_roots=allowed_roots(self.settings, embedded=embedded),
             capabilities=self.endpoint.capabilities,
             has_endpoint=self.endpoint.model is not None,
@@ -197,21 +196,19 @@ class _Parts:
             self.journal,
             scratch,
             read_servers(self.settings.mcp_file, os.environ),
-            self._key_of,
+            self.settings.key,
         )
         return Tools(workshop.call, self.store, self.journal)
 
     def _lacking(self) -> Mapping[str, str]:
         """The tools that cannot do their work here, and the settings that they need."""
         without = {
-            name: ", ".join(each for each in tool.needs if not self._key_of(each))
+            name: ", ".join(
+                Settings.variable(each) for each in tool.needs if not self.settings.key(each)
+            )
             for name, tool in self.tools.items()
         }
         return {name: settings for name, settings in without.items() if settings}
-
-    def _key_of(self, setting: str) -> str:
-        value = getattr(self.settings, setting, None)
-        return value.get_secret_value() if isinstance(value, SecretStr) else str(value or "")
 
     def _budget(self) -> Allowance | None:
         """What holds calls to the deployment's own caps; None without one."""

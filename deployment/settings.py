@@ -205,6 +205,11 @@ class Settings(BaseSettings):
             return str(alias.choices[0])
         return f"{cls.model_config['env_prefix']}{name.upper()}"
 
+    def key(self, name: str) -> str:
+        """The value of a setting that a tool needs; empty: it is not set."""
+        value = getattr(self, name, None)
+        return value.get_secret_value() if isinstance(value, SecretStr) else str(value or "")
+
     @classmethod
     def is_of_models(cls, name: str) -> bool:
         """Whether a field decides which model is asked, and for how much."""

@@ -43,7 +43,7 @@ class Surroundings:
     async def content(self, name: str) -> bytes:
         """The bytes of a text or file input."""
         pinned = self._input(name)
-        if pinned.kind == "repository":
+        if pinned.is_folder:
             raise ToolError(f"{name!r} is a folder; list_files shows what is in it")
         return await self.store.get(pinned.digest)
 
@@ -75,7 +75,7 @@ class Surroundings:
 
     async def _snapshot(self, name: str) -> Snapshot:
         pinned = self._input(name)
-        if pinned.kind != "repository":
+        if not pinned.is_folder:
             raise ToolError(f"{name!r} is a file, and no folder")
         return await self.snapshots.open(pinned.digest)
 

@@ -25,6 +25,9 @@ from orchestrator.contracts import (
 )
 from orchestrator.policies import model_policy
 
+READS_ON = "read_result"
+"""Whoever has any tool has this one: it reads on in results that were too long to be shown."""
+
 
 class ToolUse(Contract):
     """A call of a tool that a model made; its arguments stand in the transcript alone."""

@@ -29,6 +29,8 @@ class RoleCard(Contract):
     """Of its prompt, and of what an endpoint is told of its tools."""
     turns: int = 0
     """The most that an agent with tools takes; 0: as many as the run allows."""
+    tools_only_for_inputs: bool = False
+    """True: a subtask without an input that only tools can read is asked once, without them."""
 
 
 class PlaybookCard(Contract):

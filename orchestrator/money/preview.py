@@ -53,6 +53,7 @@ def predict(state: State) -> Preview:
         makespan=round(graph.makespan(subtasks, seconds, state.goal.limits.concurrency), 1),
         leaves=_leaves(state) if any(row.asks for row in rows) else (),
         endpoint=state.brief.endpoint,
+        without=tuple(f"{each.what}: {each.why}" for each in state.brief.not_run),
         plan=state.plan,
     )
 
@@ -190,7 +191,7 @@ def _expected_tokens(state: State, subtask: Subtask) -> int:
     """Input tokens: instruction, role, inputs, and what the dependencies are expected to say."""
     named = [pinned for pinned in state.brief.inputs if pinned.name in subtask.inputs]
     size = len(subtask.instruction) + state.brief.role(subtask.role).prompt_bytes
-    size += sum(pinned.size for pinned in named if pinned.kind != "repository")
+    size += sum(pinned.size for pinned in named if pinned.enclosed)
     written = len(subtask.depends_on) * policies.OUTPUT_TOKENS["expected"]
     return size // context.EXPECTED_BYTES_PER_TOKEN + written + policies.EXPECTED_OVERHEAD_TOKENS
 

@@ -188,7 +188,7 @@ def _start(state: State, progress: Progress) -> Move | None:
         return teams.start(state, progress) or _wait_or_stop(state)
     if progress.stage != "work":
         return _affordable(state, _ask(state, progress))
-    if role.tools:
+    if agents.uses_tools(state, progress):
         return agents.start(state, progress) or _wait_or_stop(state)
     ask = work_call(state, progress)
     less = ask.call.tier != progress.tier or ask.call.max_output < WORK.policy.max_output

@@ -88,7 +88,7 @@ def _inputs(report: Report) -> Iterator[str]:
         if each.path:
             parts.append(code_span(each.path))
         if each.kind != "repository":
-            parts.append(f"{each.size:,} bytes")
+            parts.append(f"{each.size:,} bytes{' of files' * each.is_folder}")
         elif each.commit:
             parts.append(f"commit {code_span(each.commit)}")
             parts.append(_uncommitted(each.changed))

@@ -29,6 +29,7 @@ from cli.connection import CONNECT_SECONDS, configured_target
 from cli.diagnosis import Checkup, Mark
 from cli.endpoint import masked, models, worker_endpoint
 from cli.exits import Code
+from cli.hands import hands
 from cli.kept import kept
 from cli.options import Embedded
 from cli.screen.streams import OUT, Safe
@@ -99,7 +100,10 @@ async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Chec
         yield check
     for name in TOOLS:
         yield await asyncio.to_thread(tool, name)
-    for check in (*unusable(Catalogue.load()), *prompts(), *origins(settings)):
+    catalogue = await asyncio.to_thread(Catalogue.load)
+    for check in await asyncio.to_thread(hands, catalogue, settings):
+        yield check
+    for check in (*unusable(catalogue), *prompts(), *origins(settings)):
         yield check
 
 
