@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.calls.turn import READS_ON
+from orchestrator.calls.turn import OF_SERVERS, READS_ON
 from orchestrator.contracts import RoleTier
 from orchestrator.policies import TOOLS_TOKENS
 
@@ -43,7 +43,8 @@ def tools_of(path: Path, given: str | list[str], tier: RoleTier, *, team: bool) 
     if names and team:
         raise CatalogueError(f"{path.name}: tools: no effect for a role that is a team; remove it")
     ours = {name: OF_CLAUDE_CODE.get(name, (name,)) for name in names}
-    unknown = [name for name, tools in ours.items() if not {*tools} <= {*_shelf()}] if ours else []
+    known_here = [name for name in ours if not name.startswith(OF_SERVERS)]
+    unknown = [name for name in known_here if not {*ours[name]} <= {*_shelf()}]
     if unknown:
         known = ", ".join(_shelf())
         raise CatalogueError(
@@ -63,5 +64,6 @@ def _shelf() -> Mapping[str, Tool]:
 def bytes_told(tools: Sequence[str]) -> int:
     """Bytes that an endpoint is told of the tools, and what it adds by itself, a token a byte."""
     shelf = _shelf() if tools else {}
-    told = [[name, shelf[name].description, shelf[name].schema] for name in tools]
+    ours = [shelf[name] for name in tools if not name.startswith(OF_SERVERS)]
+    told = [[tool.name, tool.description, tool.schema] for tool in ours]
     return len(json.dumps(told).encode()) + TOOLS_TOKENS if tools else 0

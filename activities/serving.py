@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from orchestrator.calls.turn import READS_ON
+from orchestrator.calls.turn import OF_SERVERS, READS_ON
 from orchestrator.contracts import Omission, Plan, RoleCard
+
+Offer = Callable[[Sequence[str]], Awaitable[tuple[str, int, str]]]
+"""Tools -> digest and bytes of what endpoints are told of those of servers; or why not, a line."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ def serve(
     without: list[tuple[str, str, str]] = []
     for card in cards:
         here = lenses if card.tier == "none" else tools
-        absent = [name for name in card.tools if name not in here]
+        ours = [name for name in card.tools if not name.startswith(OF_SERVERS)]
+        absent = [name for name in ours if name not in here]
         useless = [name for name in card.tools if name in lacking]
         left = tuple(name for name in card.tools if name not in useless)
         if card.tier != "none" and not use_models:
@@ -68,3 +72,29 @@ def serve(
             served.append(card.model_copy(update={"tools": left}) if useless else card)
             without += [(card.name, name, lacking[name]) for name in useless]
     return RolesHere(tuple(served), missing, unset, tuple(without))
+
+
+async def nothing_offered(tools: Sequence[str]) -> tuple[str, int, str]:
+    """No server is known."""
+    return "", 0, f"no MCP server is known here that could offer {', '.join(tools)}"
+
+
+async def offered(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesHere:
+    """The same with what servers offer to the roles of a plan; None: to all roles. A role that
+    cannot have what it names cannot be served.
+    """
+    planned = None if plan is None else {each.role for each in plan.subtasks}
+    roles, missing = [], dict(here.missing)
+    for card in here.roles:
+        wanted = planned is None or card.name in planned
+        if not wanted or not any(name.startswith(OF_SERVERS) for name in card.tools):
+            roles.append(card)
+            continue
+        specs, size, why = await offer(card.tools)
+        if why:
+            missing[card.name] = why
+            continue
+        told = card.prompt_bytes + size
+        roles.append(card.model_copy(update={"specs": specs, "prompt_bytes": told}))
+    unset = {name: why for name, why in missing.items() if name not in here.missing}
+    return replace(here, roles=tuple(roles), missing=missing, unset={**here.unset, **unset})

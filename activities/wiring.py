@@ -28,7 +28,8 @@ from activities.prompts.files import system_prompts
 from activities.repositories import plain, snapshot
 from activities.repositories.scratch import Snapshots
 from activities.seam import Gate, Journal, Lens, Model, Store
-from activities.toolset.servers import read_servers
+from activities.toolset.offering import Offering
+from activities.toolset.servers import BadServers, read_servers
 from activities.toolset.shelf import shipped
 from activities.toolset.tool import Tool
 from activities.turns.workshop import Workshop
@@ -127,6 +128,7 @@ class _Parts:
     endpoint: ModelEndpoint
     lenses: Mapping[str, Lens]
     tools: Mapping[str, Tool]
+    offering: Offering
     system: Mapping[str, str]
     """What each kind of call is told; empty where no model is asked."""
     untold: str
@@ -155,6 +157,7 @@ class _Parts:
             lenses=tuple(self.lenses),
             tools=tuple(self.tools),
             lacking=self._lacking(),
+            offer=self.offering.to,
             take_snapshot=snapshot.take,
             take_folder=plain.take,
             allowed_roots=allowed_roots(self.settings, embedded=embedded),
@@ -195,7 +198,7 @@ class _Parts:
             snapshots,
             self.journal,
             scratch,
-            read_servers(self.settings.mcp_file, os.environ),
+            self.offering.servers,
             self.settings.key,
         )
         return Tools(workshop.call, self.store, self.journal)
@@ -227,6 +230,14 @@ def _told(endpoint: ModelEndpoint) -> tuple[Mapping[str, str], str]:
     except CatalogueError as error:
         logger.error("no model is asked: %s", error)
         return {}, str(error)
+
+
+def _offering(settings: Settings, store: Store) -> Offering:
+    """The MCP servers; a file that is none stops only the roles that need one."""
+    try:
+        return Offering(read_servers(settings.mcp_file, os.environ), store)
+    except BadServers as error:
+        return Offering({}, store, str(error))
 
 
 def build(
@@ -261,6 +272,7 @@ def build(
         endpoint=endpoint,
         lenses=make_lenses(store, state.snapshots),
         tools=shipped() if tools is None else tools,
+        offering=_offering(settings, store),
         system=system,
         untold=untold,
     )

@@ -142,7 +142,12 @@ class Runs:
     ) -> AsyncIterator[None]:
         """Workers for the main queue and each tier."""
         served = build(
-            Settings(_env_file=None, state_dir=self.folder, allowed_roots=(self.folder,)),
+            Settings(
+                _env_file=None,
+                state_dir=self.folder,
+                allowed_roots=(self.folder,),
+                mcp_file=more.get("mcp_file", self.folder / "no.json"),
+            ),
             Target("", store_url=self.store.root.as_uri(), embedded=False),
             make_lenses=lambda *_: tools or {},
             make_journal=lambda _: self.journal,

@@ -16,17 +16,6 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Offer:
-    """What an endpoint is told of a role's tools that servers offer."""
-
-    digest: str = ""
-    """Of the blob with their descriptions; empty: there are none."""
-    size: int = 0
-    why: str = ""
-    """Why the role cannot have them all; empty: it can."""
-
-
-@dataclass(frozen=True)
 class Offering:
     """The servers of this worker. `flaw` says why none of them is known, if that is so."""
 
@@ -34,17 +23,18 @@ class Offering:
     store: Store
     flaw: str = ""
 
-    async def to(self, tools: Sequence[str]) -> Offer:
-        """What the servers offer of these tools. Asks each server that is named, at the same time,
-        and never raises: one that does not answer is said, with its command.
+    async def to(self, tools: Sequence[str]) -> tuple[str, int, str]:
+        """Digest and bytes of what an endpoint is told of those of these tools that servers offer;
+        or why a role cannot have them. Asks each server that is named, at the same time, and never
+        raises: one that does not answer is said, with its command.
         """
         names = [name for name in tools if name.startswith(f"{PREFIX}{PART}")]
         if not names:
-            return Offer()
+            return "", 0, ""
         unknown = [name for name in names if server_of(name, self.servers) is None]
         if unknown:
             why = self.flaw or "there is no such server in the file of MCP servers"
-            return Offer(why=f"needs {', '.join(unknown)}: {why}")
+            return "", 0, f"needs {', '.join(unknown)}: {why}"
         asked = {server.name: server for name in names if (server := self._of(name))}
         found = await asyncio.gather(*map(_asked, asked.values()))
         told = {tool.name: dict(tool.told) for each in found if not isinstance(each, str)
@@ -54,9 +44,9 @@ class Offering:
         if missing:
             wrong.append(f"its server does not offer {', '.join(missing)}")
         if wrong:
-            return Offer(why="; ".join(wrong))
+            return "", 0, "; ".join(wrong)
         content = json.dumps({name: told[name] for name in names}).encode()
-        return Offer(await self.store.put(content), len(content))
+        return await self.store.put(content), len(content), ""
 
     def _of(self, name: str) -> Server | None:
         return server_of(name, self.servers)

@@ -25,6 +25,8 @@ from orchestrator.contracts import (
 )
 from orchestrator.policies import model_policy
 
+OF_SERVERS = "mcp__"
+"""The names of tools that MCP servers offer begin so."""
 READS_ON = "read_result"
 """Whoever has any tool has this one: it reads on in results that were too long to be shown."""
 

@@ -127,7 +127,6 @@ def test_a_subagent_file_of_claude_code_gets_its_tools_by_our_names_and_each_of_
     ("tools", "named"),
     [
         ("Read, Bash, Edit", "Bash, Edit"),
-        ("mcp__x__y", "mcp__x__y"),
         ("[bugs]", "bugs"),
         ("read_files", "read_files"),
     ],

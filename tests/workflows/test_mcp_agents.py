@@ -1,0 +1,60 @@
+"""An agent whose tools an MCP server offers: a real one from the registry, and one that is gone."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from test_agents import catalogue, goal, told
+
+from conftest import Runs
+from scripted import ScriptedModel, calls, synthesizes, works
+
+pytestmark = pytest.mark.anyio
+
+ROLE = """---
+name: reader
+description: Tells the time
+model: haiku
+tools: mcp__clock__convert_time, read_file
+---
+You tell the time.
+"""
+ASKS = calls(
+    (
+        "mcp__clock__convert_time",
+        {"source_timezone": "Asia/Tokyo", "target_timezone": "UTC", "time": "21:30"},
+    )
+)
+
+
+def servers(folder: Path, *command: str) -> Path:
+    file = folder / ".mcp.json"
+    entry = {"command": command[0], "args": list(command[1:])}
+    file.write_text(json.dumps({"mcpServers": {"clock": entry}}))
+    return file
+
+
+async def test_what_a_server_offers_is_a_tool_like_any_other(runs: Runs) -> None:
+    file = servers(runs.folder, sys.executable, "-m", "mcp_server_time")
+    model = ScriptedModel({"t1": [ASKS, works("12:30")], "synthesize": [synthesizes("12:30 [t1]")]})
+    report = await runs.run(goal(runs), model, catalogue=catalogue(runs, ROLE), mcp_file=file)
+    assert report.status == "complete", report.gaps
+    offered = {each["name"]: each for each in model.requests[0].tools}
+    assert "source_timezone" in str(offered["mcp__clock__convert_time"]["input_schema"])
+    assert "T12:30" in told(model, 1)[0]["content"]
+
+
+async def test_a_server_that_does_not_start_is_named_with_its_command_before_anything_is_paid(
+    runs: Runs,
+) -> None:
+    file = servers(runs.folder, "/nowhere/clock", "--fast")
+    model = ScriptedModel({})
+    wanted = goal(runs)
+    with pytest.raises(Exception) as refused:
+        await runs.run(wanted, model, catalogue=catalogue(runs, ROLE), mcp_file=file)
+    said = str(refused.value.__cause__.__cause__ if refused.value.__cause__ else refused.value)
+    assert "clock" in said and "/nowhere/clock --fast" in said
+    assert model.heard == []
