@@ -88,6 +88,11 @@ class Preparation:
                 not_run = tuple(
                     Omission(what=f"role {name}", why=why) for name, why in unusable.items()
                 )
+            if playbook and playbook.lenses and goal.plan is None:
+                not_run += tuple(
+                    Omission(what=f"lens {name}", why="no role uses it")
+                    for name in self.catalogue.idle(self.lenses)
+                )
             inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])
             briefing = Briefing(
                 roles=roles,
