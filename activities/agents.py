@@ -16,7 +16,7 @@ from activities.asking.flights import Flights
 from activities.asking.past import Past
 from activities.asking.reaching import until_reached
 from activities.asking.replies import Shape, lost
-from activities.seam import Budget, Code, Gate, Journal, Model, Store
+from activities.seam import Budget, Code, Gate, Journal, Model, Store, Template
 from activities.turns.taking import take
 from orchestrator.calls.critique import CRITIQUE, Critique, CritiqueMaterial
 from orchestrator.calls.digest import DIGEST, Digest, DigestMaterial
@@ -47,7 +47,7 @@ class Agents:
     roles: Mapping[str, str]
     system: Mapping[str, str]
     """The system prompt of each kind of call, by the name of its file."""
-    templates: Mapping[str, Callable[[SynthesisMaterial], Synthesis]]
+    templates: Mapping[str, Template]
     price: Callable[[str, Usage], Decimal | None]
     """Dollars of a call by the id of the model that served it; None when it is unpriced."""
     gate: Gate | None = None
@@ -99,8 +99,7 @@ class Agents:
     @activity.defn
     async def take_turn(self, call: Call, material: TurnMaterial) -> Reply[Turn]:
         """One turn of an agent with tools: calls of tools, or its answer, which is checked here."""
-        given = [each for each in material.work.inputs if each.kind != "repository"]
-        contents = await self._contents(call, material.work.model_copy(update={"inputs": given}))
+        contents = await self._contents(call, material.work)
         first = await asyncio.to_thread(work_prompt, material.work, contents)
         system = below(self.roles[call.role], self._told(call, TAKE_TURN.prompt))
         reply = await take(self._asking(), self.store, call, material, system, first, self.tools)
@@ -222,7 +221,8 @@ class Agents:
         had sent the call.
         """
         try:
-            return {each.name: await self._text(each.digest) for each in material.inputs}
+            given = [each for each in material.inputs if each.enclosed]
+            return {each.name: await self._text(each.digest) for each in given}
         except BlobLost as error:
             if Past.read().sent:
                 raise lost(call, f"it was sent, and then: {error.message}") from None
@@ -240,7 +240,8 @@ def _checked(draft: Draft, material: WorkMaterial) -> Draft:
 
 def _plan_problem(plan: Plan, material: PlanMaterial, limit: int) -> Problem | None:
     names = tuple(pinned.name for pinned in material.inputs)
-    wrong = validity.problems(plan, material.roles, names, limit, material.asked)
+    unread = validity.only_by_tools(material.inputs)
+    wrong = validity.problems(plan, material.roles, names, limit, material.asked, unread=unread)
     return Problem(kind="invalid", why="\n".join(wrong)) if wrong else None
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from activities.code_review.synthesis import review
+from activities.seam import Template
 from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.contracts import Finding, Subtask, Synthesis
 from orchestrator.text import for_markdown
@@ -70,7 +69,7 @@ def _body(finding: Finding) -> str:
     return f"*Uncertain: this subtask was escalated before it was complete.*\n\n{text}"
 
 
-TEMPLATES: dict[str, Callable[[SynthesisMaterial], Synthesis]] = {
+TEMPLATES: dict[str, Template] = {
     "merge": merge,
     "review": review,
 }

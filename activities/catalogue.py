@@ -4,13 +4,14 @@ used stops nobody who does not need it; why it cannot is kept, for whoever asks 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from activities.catalogue_files import PlaybookFile, Role, name_of, read_playbook, read_role
 from activities.catalogue_tools import CatalogueError
 from deployment.settings import HOME
+from orchestrator.calls.turn import READS_ON
 from orchestrator.contracts import RoleCard
 from orchestrator.plans.validity import FEWEST_INSTRUCTION_WORDS
 
@@ -53,6 +54,12 @@ class Catalogue:
                 roles.append(_effective(read_role(path, playbook), path, playbooks.get(playbook)))
             except (CatalogueError, OSError) as error:
                 bad.append(Unusable(name_of(path), str(error), playbook))
+        bad_playbooks += _idle(roles, bad, playbooks)
+        for each in bad_playbooks:
+            playbooks.pop(each.name, None)
+        bad += _unexplained(roles, playbooks)
+        lost = {(each.name, each.playbook) for each in bad}
+        roles = [role for role in roles if (role.card.name, role.playbook) not in lost]
         usable, more = _consistent(roles, bad)
         unusable = (*bad, *more)
         planned = {name: _planned(each, usable, unusable) for name, each in playbooks.items()}
@@ -93,6 +100,51 @@ def _effective(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
             f" {FEWEST_INSTRUCTION_WORDS} words or more what the lens looks for"
         )
     return role
+
+
+def _unexplained(roles: Iterable[Role], playbooks: Mapping[str, PlaybookFile]) -> list[Unusable]:
+    """The roles of one playbook that have a tool in common and nobody says why: who may do what is
+    then no more told apart. The common roles are of no playbook.
+    """
+    found: dict[str, Unusable] = {}
+    for playbook, tool, names in _shared(roles):
+        if playbook in playbooks and not playbooks[playbook].shared_tools.get(tool, "").strip():
+            why = (
+                f"roles {' and '.join(map(repr, names))} share the tool {tool}: say why below"
+                f" `shared_tools:` in {playbook}/playbook.yaml, or give it to one of them"
+            )
+            found |= {name: Unusable(name, why, playbook) for name in names if name not in found}
+    return [*found.values()]
+
+
+def _idle(
+    roles: Iterable[Role], bad: Iterable[Unusable], playbooks: Mapping[str, PlaybookFile]
+) -> list[Unusable]:
+    """The playbooks that say why tools are shared which nobody shares; of one with a role that
+    cannot be read, nobody knows.
+    """
+    shared = {(playbook, tool) for playbook, tool, _ in _shared(roles)}
+    unread = {each.playbook for each in bad}
+    found = []
+    for name, playbook in playbooks.items():
+        idle = [tool for tool in playbook.shared_tools if (name, tool) not in shared]
+        if idle and name not in unread:
+            why = f"{name}/playbook.yaml: shared_tools.{', '.join(idle)}: no effect; remove it"
+            found.append(Unusable(name, why))
+    return found
+
+
+def _shared(roles: Iterable[Role]) -> Iterator[tuple[str, str, list[str]]]:
+    """(playbook, tool, roles) of each tool that several roles of a playbook have."""
+    owners: dict[tuple[str, str], list[str]] = {}
+    for role in roles:
+        for tool in role.card.tools if role.playbook else ():
+            # A result that is read on is the agent's own.
+            if tool != READS_ON:
+                owners.setdefault((role.playbook, tool), []).append(role.card.name)
+    for (playbook, tool), names in owners.items():
+        if len({*names}) > 1:
+            yield playbook, tool, names
 
 
 def _planned(

@@ -1,8 +1,9 @@
 """A role or a playbook as a file: read, and refused with the file's name and the mistake.
 
-A role is Markdown with front matter (name, description, model, tools, title, effort, fallback,
-team, fixed_tier) and the system prompt as its body; of a role without a model people read the body,
-and a team has none. Nothing in a file is accepted in silence: what would have no effect is refused.
+A role is Markdown with front matter (name, description, model, tools, tools_only_for_inputs, turns,
+title, effort, fallback, team, fixed_tier) and the system prompt as its body; of a role without a
+model people read the body, and a team has none. Nothing in a file is accepted in silence: what
+would have no effect is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -34,11 +35,13 @@ if TYPE_CHECKING:
     pass
 
 OwnModel = Literal[RoleTier, "inherit"]
+MODELS = ("haiku", "sonnet", "opus", "inherit")
 ONLY_SHOWN = {"color"}
 """Fields of Claude Code's subagent files that say how its own screen shows an agent."""
-NEED_A_MODEL = ("turns", "effort", "fallback", "team", "fixed_tier")
+NEED_A_MODEL = ("turns", "effort", "fallback", "team", "fixed_tier", "tools_only_for_inputs")
+NEED_TOOLS = ("turns", "tools_only_for_inputs")
 ONLY_OF_LENSES = ("title",)
-NOT_FOR_TEAMS = ("turns", "effort", "fixed_tier", *ONLY_OF_LENSES)
+NOT_FOR_TEAMS = (*NEED_TOOLS, "effort", "fixed_tier", *ONLY_OF_LENSES)
 """The agents of a team have roles of their own."""
 FILE_BYTES = 1024 * 1024
 """The largest role or playbook file."""
@@ -61,6 +64,8 @@ class FrontMatter(BaseModel):
     fixed_tier: bool = False
     turns: int = Field(0, ge=0, le=100)
     """The most that an agent with tools takes; 0: as many as the run allows."""
+    tools_only_for_inputs: bool = False
+    """A subtask without an input that only tools can read is asked once, without them."""
 
 
 class PlaybookInput(BaseModel):
@@ -102,13 +107,16 @@ class PlaybookFile(BaseModel):
     title: str = ""
     guidance: str = ""
     template: str = "merge"
+    """Under which name code writes the answer where no model does."""
     min_confidence: int = Field(0, ge=0, le=100)
     verify: int = Field(0, ge=0, le=100)
-    """So many of the first remarks by rank a model verifies, in a run with models."""
+    """How many of the first remarks by rank a model verifies, in a run with models."""
     inputs: dict[str, PlaybookInput] = {}
     plan: Plan | None = None
     lenses: LensPlan | None = None
     """What the plan is made of, once the roles are known."""
+    shared_tools: dict[str, str] = {}
+    """Tools that more than one of its own roles have, each with the reason why."""
 
     @property
     def words(self) -> str:
@@ -186,6 +194,7 @@ def read_role(path: Path, playbook: str = "") -> Role:
         fixed_tier=front.fixed_tier,
         prompt_bytes=len(body.encode()) + (bytes_told(tools) if tier != "none" else 0),
         turns=front.turns,
+        tools_only_for_inputs=front.tools_only_for_inputs,
     )
     return Role(card, body, playbook, front.title)
 
@@ -198,7 +207,9 @@ def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:
         none, who = [name for name in NEED_A_MODEL if name in fields], "for a role without a model"
     elif not none and fields.get("team"):
         none, who = [name for name in NOT_FOR_TEAMS if name in fields], "for a role that is a team"
-    elif not none and fields.get("model", "inherit") in get_args(OwnModel):
+    elif not none and fields.get("model") != "none" and not fields.get("tools"):
+        none, who = [name for name in NEED_TOOLS if name in fields], "for a role without tools"
+    if not none and fields.get("model", "inherit") in MODELS:
         # Of a role whose model is misspelt, that is what is wrong.
         none, who = [name for name in ONLY_OF_LENSES if name in fields], "for a role with a model"
     if none:

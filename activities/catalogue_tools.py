@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.contracts import (
-    RoleTier,
-)
+from orchestrator.calls.turn import READS_ON
+from orchestrator.contracts import RoleTier
 from orchestrator.policies import TOOLS_TOKENS
 
 if TYPE_CHECKING:
@@ -21,14 +20,14 @@ class CatalogueError(ValueError):
 
 
 OF_CLAUDE_CODE = {
-    "Read": "read_file",
-    "Glob": "list_files",
-    "LS": "list_files",
-    "Grep": "search_files",
-    "WebFetch": "web_fetch",
-    "WebSearch": "web_search",
+    "Read": ("read_file", "read_document"),
+    "Glob": ("list_files",),
+    "LS": ("list_files",),
+    "Grep": ("search_files",),
+    "WebFetch": ("web_fetch",),
+    "WebSearch": ("web_search",),
 }
-"""The tools of Claude Code's subagent files by our names."""
+"""The tools of Claude Code's subagent files by our names; its `Read` takes PDF files, too."""
 
 
 def tools_of(path: Path, given: str | list[str], tier: RoleTier, *, team: bool) -> tuple[str, ...]:
@@ -43,14 +42,15 @@ def tools_of(path: Path, given: str | list[str], tier: RoleTier, *, team: bool) 
         return tuple(names)
     if names and team:
         raise CatalogueError(f"{path.name}: tools: no effect for a role that is a team; remove it")
-    tools = tuple(dict.fromkeys(OF_CLAUDE_CODE.get(name, name) for name in names))
-    unknown = [name for name in tools if name not in _shelf()] if tools else []
+    ours = {name: OF_CLAUDE_CODE.get(name, (name,)) for name in names}
+    unknown = [name for name, tools in ours.items() if not {*tools} <= {*_shelf()}] if ours else []
     if unknown:
         known = ", ".join(_shelf())
         raise CatalogueError(
             f"{path.name}: tools: there is no tool {', '.join(unknown)}; there are: {known}"
         )
-    return tools
+    found = [tool for tools in ours.values() for tool in tools]
+    return tuple(dict.fromkeys([*found, *([READS_ON] if found else [])]))
 
 
 def _shelf() -> Mapping[str, Tool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from temporalio import activity
 
 from activities.asking.heartbeat import beating
+from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, reader_of
 from activities.seam import Pricing, Store
+from activities.serving import serve
 from deployment.folders import NotRegular, TooLarge, read_handle
 from deployment.roots import Outside, Roots, open_file
 from orchestrator.contracts import (
@@ -24,7 +26,6 @@ from orchestrator.contracts import (
     Omission,
     PinnedInput,
     Plan,
-    RoleCard,
 )
 from orchestrator.errors import BadGoal, BlobLost, CapTooSmall
 from orchestrator.money import keeping
@@ -41,6 +42,8 @@ INPUT_BYTES = 4 * 1024 * 1024
 
 TakeSnapshot = Callable[[str, Path, Roots, str, Store], Awaitable[PinnedInput]]
 """(name of the input, repository, what may be read, base revision or "", store) -> its snapshot."""
+TakeFolder = Callable[[GoalInput, Roots, Store], Awaitable[PinnedInput]]
+"""(the input, what may be read, store) -> the snapshot of a plain folder."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Preparation:
     lacking: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     """Tools that cannot do their work here, and the settings that they need."""
     take_snapshot: TakeSnapshot
+    take_folder: TakeFolder = field(kw_only=True)
     allowed_roots: Callable[[], Roots]
     capabilities: Callable[[], Awaitable[Capabilities]]
     has_endpoint: bool
@@ -80,22 +84,21 @@ class Preparation:
                 raise BadGoal(f"depth {goal.depth}: the limit is {goal.limits.depth} levels")
             if goal.use_models:
                 self._models_usable(goal)
-            roles, missing = self._served_roles(goal)
+            cards = self.catalogue.roles_for(goal.playbook)
+            uses = goal.use_models
+            served = serve(cards, self.lenses, self.tools, self.lacking, use_models=uses)
             unusable = self.catalogue.unusable_for(goal.playbook)
-            plan, not_run = _servable(playbook.plan if playbook else None, missing)
+            plan, not_run = _servable(playbook.plan if playbook else None, served.missing)
             if goal.use_models and goal.plan is None and plan is None:
                 # Of a run that is planned: the planner is not offered them.
+                absent = {**unusable, **served.unset}
                 not_run = tuple(
-                    Omission(what=f"role {name}", why=why) for name, why in unusable.items()
+                    Omission(what=f"role {name}", why=why) for name, why in absent.items()
                 )
-            if playbook and playbook.lenses and goal.plan is None:
-                not_run += tuple(
-                    Omission(what=f"lens {name}", why="no role uses it")
-                    for name in self.catalogue.idle(self.lenses)
-                )
+            not_run += (*served.omissions(goal.plan or plan), *self._idle(goal, playbook))
             inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])
             briefing = Briefing(
-                roles=roles,
+                roles=served.roles,
                 playbook=playbook.card(plan) if playbook else None,
                 inputs=(*goal.pinned, *inputs),
                 models=self.pricing.cards() if goal.use_models else (),
@@ -105,7 +108,7 @@ class Preparation:
                 endpoint=self.endpoint if goal.use_models else "",
                 most_dollars=self.most_dollars if goal.use_models else None,
             )
-        _refuse_bad_plan(goal, briefing, {**missing, **unusable})
+        _refuse_bad_plan(goal, briefing, {**served.missing, **unusable})
         _refuse_small_cap(goal, briefing)
         return briefing
 
@@ -151,23 +154,11 @@ class Preparation:
                 "or accept a run bounded by calls and tokens alone with --unpriced"
             )
 
-    def _served_roles(self, goal: Goal) -> tuple[tuple[RoleCard, ...], dict[str, str]]:
-        """The roles this run may use, and why the others cannot be served."""
-        served, missing = [], {}
-        for card in self.catalogue.roles_for(goal.playbook):
-            here = self.lenses if card.tier == "none" else self.tools
-            absent = [name for name in card.tools if name not in here]
-            lacking = [name for name in card.tools if name in self.lacking]
-            unset = [f"{name} needs {self.lacking[name]}" for name in lacking]
-            if card.tier != "none" and not goal.use_models:
-                missing[card.name] = "needs a model, and this run uses none"
-            elif absent:
-                missing[card.name] = f"needs {', '.join(absent)}, which this worker does not have"
-            elif unset:
-                missing[card.name] = f"{'; '.join(unset)}, which is not set here"
-            else:
-                served.append(card)
-        return tuple(served), missing
+    def _idle(self, goal: Goal, playbook: PlaybookFile | None) -> Iterator[Omission]:
+        """The lenses that a plan of all lenses goes without, because no role uses them."""
+        if playbook and playbook.lenses and goal.plan is None:
+            for name in self.catalogue.idle(self.lenses):
+                yield Omission(what=f"lens {name}", why="no role uses it")
 
     def _inputs(self, goal: Goal, playbook: PlaybookFile | None) -> tuple[GoalInput, ...]:
         names = [each.name for each in goal.inputs]
@@ -192,52 +183,59 @@ class Preparation:
 
     async def _pin(self, goal: Goal, given: GoalInput) -> PinnedInput:
         roots = await asyncio.to_thread(self.allowed_roots)
+        if given.kind == "folder":
+            return await self._snapshot(given, self.take_folder(given, roots, self.store))
         if given.kind == "repository":
             base = next((each.value for each in goal.inputs if each.name == "base"), "")
-            try:
-                return await self.take_snapshot(
-                    given.name, Path(given.value), roots, base, self.store
-                )
-            except BadGoal as error:
-                raise BadGoal(f"input {given.name!r}: {error.message}") from None
-        content = given.value.encode()
+            folder = Path(given.value)
+            taking = self.take_snapshot(given.name, folder, roots, base, self.store)
+            return await self._snapshot(given, taking)
+        content, reader = given.value.encode(), ""
         if given.kind == "file":
-            content = await asyncio.to_thread(_read, given, roots)
-        if len(content) > INPUT_BYTES:
+            content, reader = await asyncio.to_thread(_read, given, roots)
+        if len(content) > INPUT_BYTES and not reader:
             raise BadGoal(f"input {given.name!r} is larger than {INPUT_BYTES} bytes")
         return PinnedInput(
             name=given.name,
             kind=given.kind,
             size=len(content),
             digest=await self.store.put(content),
-            preview=content[:PREVIEW_BYTES].decode("utf-8", "ignore"),
+            preview="" if reader else content[:PREVIEW_BYTES].decode("utf-8", "ignore"),
             path=given.value if given.kind == "file" else "",
+            reader=reader,
         )
 
+    async def _snapshot(self, given: GoalInput, taking: Awaitable[PinnedInput]) -> PinnedInput:
+        try:
+            return await taking
+        except BadGoal as error:
+            raise BadGoal(f"input {given.name!r}: {error.message}") from None
 
-def _read(given: GoalInput, roots: Roots) -> bytes:
+
+def _read(given: GoalInput, roots: Roots) -> tuple[bytes, str]:
+    """The bytes of a file, and the tool that reads them; empty: they are text."""
     what = f"input {given.name!r}: {given.value!r:.300}"
     try:
-        content = read_handle(open_file(Path(given.value), roots), INPUT_BYTES)
-        content.decode("utf-8")
+        content = read_handle(open_file(Path(given.value), roots), DOCUMENT_BYTES)
+        reader = reader_of(content)
     except Outside as error:
         raise BadGoal(f"{what} {error}") from None
     except NotRegular as error:
         raise BadGoal(f"{what}: {error.strerror}; name a regular file") from None
     except TooLarge:
-        raise BadGoal(f"input {given.name!r} is larger than {INPUT_BYTES} bytes") from None
-    except UnicodeDecodeError:
-        raise BadGoal(f"{what}: not UTF-8 text") from None
+        raise BadGoal(f"input {given.name!r} is larger than {DOCUMENT_BYTES} bytes") from None
+    except NotReadable as error:
+        raise BadGoal(f"{what}: {error}") from None
     except (FileNotFoundError, NotADirectoryError, ValueError, RuntimeError):
         # ValueError: a NUL in it; RuntimeError: a link that leads to itself.
         raise BadGoal(f"input {given.name!r}: no such path: {given.value!r:.300}") from None
     except OSError as error:
         raise BadGoal(f"{what}: cannot be read: {error.strerror}") from None
-    return content
+    return content, reader
 
 
 def _servable(
-    plan: Plan | None, missing: dict[str, str]
+    plan: Plan | None, missing: Mapping[str, str]
 ) -> tuple[Plan | None, tuple[Omission, ...]]:
     """The part of a playbook's plan that can be served here; the rest is said, not planned."""
     if plan is None:
@@ -268,8 +266,8 @@ def _refuse_small_cap(goal: Goal, briefing: Briefing) -> None:
 def _refuse_bad_plan(goal: Goal, briefing: Briefing, unusable: Mapping[str, str]) -> None:
     """`unusable` says of roles that exist why this run cannot use them."""
     plan = goal.plan or (briefing.playbook.plan if briefing.playbook else None)
-    folders = [pinned.name for pinned in briefing.inputs if pinned.kind == "repository"]
-    problem = validity.folder_problem(plan, briefing.roles, folders)
+    unread = validity.only_by_tools(briefing.inputs)
+    problem = validity.unread_problem(plan, briefing.roles, unread)
     if problem:
         raise BadGoal(problem)
     if plan is None:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol
 
+from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.calls.turn import UseMaterial
 from orchestrator.calls.verify import Shown, VerifyMaterial
 from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import Capabilities, Draft, Effort, ModelCard, Usage
+from orchestrator.contracts import Capabilities, Draft, Effort, ModelCard, Synthesis, Usage
 
 
 @dataclass(frozen=True)
@@ -206,5 +207,7 @@ Code = Callable[[VerifyMaterial], Awaitable[tuple[Shown, ...]]]
 """What a model may see of each remark, in their order."""
 CallTool = Callable[[UseMaterial, str], Awaitable[tuple[str, bool]]]
 """(what was called, its key) -> the text of the result, and whether it is an error."""
+Template = Callable[[SynthesisMaterial], Synthesis]
+"""How code writes a run's answer from its findings, where no model does."""
 Lens = Callable[[WorkMaterial], Awaitable[Draft]]
 """What does the work of a role without a model. Raises LensFailed."""

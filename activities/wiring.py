@@ -5,13 +5,12 @@ that of a deployment and those of tests and measurements, which bring parts of t
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-from pydantic import SecretStr
 
 from activities import activities_of
 from activities.agents import Agents
@@ -26,9 +25,10 @@ from activities.examine import Lenses
 from activities.preparation import Preparation
 from activities.prompts.excerpts import Excerpts
 from activities.prompts.files import system_prompts
-from activities.repositories import snapshot
+from activities.repositories import plain, snapshot
 from activities.repositories.scratch import Snapshots
 from activities.seam import Gate, Journal, Lens, Model, Store
+from activities.toolset.servers import read_servers
 from activities.toolset.shelf import shipped
 from activities.toolset.tool import Tool
 from activities.turns.workshop import Workshop
@@ -46,7 +46,7 @@ from orchestrator.contracts import Capabilities, Tier
 logger = logging.getLogger(__name__)
 
 MakeLenses = Callable[[Store, Path], Mapping[str, Lens]]
-"""(store, scratch folder) -> the tools of this worker, by name."""
+"""(store, scratch folder) -> the lenses of this worker, by name."""
 MakeJournal = Callable[[Path], Journal]
 """folder -> the journal of this worker."""
 
@@ -156,6 +156,7 @@ class _Parts:
             tools=tuple(self.tools),
             lacking=self._lacking(),
             take_snapshot=snapshot.take,
+            take_folder=plain.take,
             allowed_roots=allowed_roots(self.settings, embedded=embedded),
             capabilities=self.endpoint.capabilities,
             has_endpoint=self.endpoint.model is not None,
@@ -188,20 +189,26 @@ class _Parts:
         """What runs the tools of agents."""
         snapshots = Snapshots(self.store, self.state.snapshots)
         scratch = self.state.tools
-        workshop = Workshop(self.tools, self.store, snapshots, self.journal, scratch, self._key_of)
+        workshop = Workshop(
+            self.tools,
+            self.store,
+            snapshots,
+            self.journal,
+            scratch,
+            read_servers(self.settings.mcp_file, os.environ),
+            self.settings.key,
+        )
         return Tools(workshop.call, self.store, self.journal)
 
     def _lacking(self) -> Mapping[str, str]:
         """The tools that cannot do their work here, and the settings that they need."""
         without = {
-            name: ", ".join(each for each in tool.needs if not self._key_of(each))
+            name: ", ".join(
+                Settings.variable(each) for each in tool.needs if not self.settings.key(each)
+            )
             for name, tool in self.tools.items()
         }
         return {name: settings for name, settings in without.items() if settings}
-
-    def _key_of(self, setting: str) -> str:
-        value = getattr(self.settings, setting, None)
-        return value.get_secret_value() if isinstance(value, SecretStr) else str(value or "")
 
     def _budget(self) -> Allowance | None:
         """What holds calls to the deployment's own caps; None without one."""

@@ -26,7 +26,7 @@ SCRIPT = {"latency": 3.0, "tokens_per_second": 0}
 
 
 async def in_flight(deployment: Deployment, number: int) -> None:
-    """Return once so many calls wait for their answer at the same time."""
+    """Return once this many calls wait for their answer at the same time."""
     while True:
         log = await asyncio.to_thread(deployment.simulator.log)
         if log["requests"] >= number:

@@ -37,7 +37,7 @@ SCRIPT = {"latency": [0.5, 3.0]}
 
 
 class Load:
-    """Runs, one after another, so many at a time, until told to stop."""
+    """Runs, one after another, this many at a time, until told to stop."""
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
@@ -103,7 +103,7 @@ def row(name: str, reports: list[Report], journal: Path, log: dict[str, Any]) ->
 
 
 async def measured(name: str, kills: int, chance: random.Random) -> str:
-    """One row: so many kills, or none and an outage of the server."""
+    """One row: this many kills, or none and an outage of the server."""
     with tempfile.TemporaryDirectory() as place:
         async with deployed(Path(place), SCRIPT) as deployment:
             load = Load(deployment)

@@ -31,7 +31,7 @@ def script(rate: float) -> dict[str, Any]:
 
 
 async def row(name: str, rate: float, runs: int, goal: Goal, **settings: Any) -> str:
-    """Subtasks completed, calls and dollars of so many runs of a goal."""
+    """Subtasks completed, calls and dollars of this many runs of a goal."""
     with tempfile.TemporaryDirectory() as place:
         async with deployed(Path(place), script(rate), **settings) as deployment:
             done = 0

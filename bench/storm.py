@@ -2,16 +2,16 @@
 
     python -m bench.storm [rate] [random] [in-flight]       prints Markdown
 
-`rate`: 6 runs of 10 subtasks at once, against an endpoint that admits so many calls of a model a
-second and answers 429 with Retry-After beyond. Goodput is the calls of subtasks that were admitted,
-from the first to the last, over what the endpoint would have admitted of their model in that time;
-what it had saved up before the first is taken off.
+`rate`: 6 runs of 10 subtasks at once, against an endpoint that admits a number of calls of a model
+a second and answers 429 with Retry-After beyond. Goodput is the calls of subtasks that were
+admitted, from the first to the last, over what the endpoint would have admitted of their model in
+that time; what it had saved up before the first is taken off.
 
 `random`: 16 runs of 3 subtasks, one after the other, against an endpoint that refuses a share of
 all calls whatever their rate. What counts is how much longer they take than without refusals, and
 that nothing of the storm is left a minute later.
 
-`in-flight`: 6 runs of 20 subtasks at once, against an endpoint that answers so many calls of a
+`in-flight`: 6 runs of 20 subtasks at once, against an endpoint that answers a number of calls of a
 model at once and refuses the others. Goodput is the share of its places that subtasks took, from
 the first of them until the last had its answer.
 """
@@ -166,7 +166,7 @@ def _chain(name: str) -> Goal:
 
 
 async def _answered(deployment: Deployment, before: int, calls: int) -> float:
-    """Seconds from the first answer to a subtask until there are so many."""
+    """Seconds from the first answer to a subtask until there are this many."""
     began = time.monotonic()
     while True:
         answered, _ = await asyncio.to_thread(_work, deployment)

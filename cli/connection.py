@@ -93,7 +93,7 @@ async def _embedded(settings: Settings) -> AsyncIterator[Connection]:
 
 
 async def heal(connection: Connection) -> None:
-    """Every 2 s, for ever: start whichever embedded process has died. Cancel it to stop."""
+    """Every 2 s, forever: start whichever embedded process has died. Cancel it to stop."""
     while connection.target.embedded:
         try:
             endpoint = await asyncio.to_thread(ensure_up, connection.settings, "watcher")

@@ -15,7 +15,8 @@ from deployment.served import VARIABLES
 from deployment.settings import Settings
 from orchestrator.text import for_terminal
 
-REACH_SECONDS = 3.0
+PORT_SECONDS = 3.0
+"""How long a connection to the endpoint's port may take."""
 HEAL = f"set {VARIABLES} here and run: starter.py up"
 _KEY_REMEDY = "set ANTHROPIC_API_KEY to a key of this endpoint; workers read it at their start"
 
@@ -88,7 +89,7 @@ def _reachable(address: str, shown: str) -> tuple[Mark, str]:
     try:
         parts = urlsplit(address)
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        with socket.create_connection((parts.hostname or "", port), REACH_SECONDS):
+        with socket.create_connection((parts.hostname or "", port), PORT_SECONDS):
             return "ok", f"{where}, {shown}"
     except ValueError:
         # What is wrong with it is not repeated: it may be the password.

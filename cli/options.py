@@ -144,8 +144,8 @@ Approve = Annotated[
     typer.Option(
         "--approval",
         metavar="WHEN",
-        help="When the plan waits for your approval: auto (never), always, or above so many"
-        " dollars.",
+        help="When the plan waits for your approval: auto (never), always, or a number:"
+        " above that many dollars.",
     ),
 ]
 AskPeople = Annotated[

@@ -42,7 +42,9 @@ async def verdict(file: Path, store: DirectoryStore | None) -> Verdict:
     """Replay the history in a file. A raw one needs the store with its big payloads."""
     try:
         history = read(file)
-        return Verdict(problems=await replay(history, await _needed(file, history, store)))
+        return Verdict(
+            problems=await replay(history, WORKFLOWS, await _needed(file, history, store))
+        )
     except BlobLost as lost:
         return Verdict(refused=f"{str(file)!r} cannot be replayed: {lost.message}", problems=())
     except Refused as error:

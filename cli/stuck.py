@@ -19,6 +19,7 @@ from deployment.histories import faults, undoing
 from deployment.histories.faults import Fault
 from deployment.histories.undoing import Undoing
 from intake.connection import Connection
+from workflows import WORKFLOWS
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Stuck:
 async def examined(connection: Connection, run_id: str, event: int) -> Stuck:
     """Say what is wrong, and find the point. Exit where there is nothing to free."""
     description, history = await _open(connection, run_id)
-    fault = await faults.fault_of(history, connection.store)
+    fault = await faults.fault_of(history, WORKFLOWS, connection.store)
     say(_state(run_id, description, history))
     if fault is not None:
         say(f"Why: {fault.why}")

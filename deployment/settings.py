@@ -150,14 +150,16 @@ class Settings(BaseSettings):
         None, description="What web_search asks: brave:KEY, tavily:KEY or searxng:ADDRESS."
     )
     mcp_file: Annotated[_BelowHome, OF_MODELS] = Field(
-        HOME / ".mcp.json", description="The MCP servers whose tools roles may name."
+        HOME / ".mcp.json",
+        examples=[".mcp.json"],
+        description="The MCP servers whose tools roles may name; relative to worker.py.",
     )
     idle_seconds: int = Field(
         60, ge=1, description="The embedded server stops after this many seconds without use."
     )
     keep_megabytes: int = Field(
         2_000, ge=50,
-        description="So many MB are kept of store, journal, reports, edits and snapshots each.",
+        description="How many MB are kept of store, journal, reports, edits and snapshots each.",
     )  # fmt: skip
     most_dollars_run: Annotated[_Dollars | None, OF_MODELS] = Field(
         None, examples=["5"],
@@ -202,6 +204,11 @@ class Settings(BaseSettings):
         if isinstance(alias, AliasChoices):
             return str(alias.choices[0])
         return f"{cls.model_config['env_prefix']}{name.upper()}"
+
+    def key(self, name: str) -> str:
+        """The value of a setting that a tool needs; empty: it is not set."""
+        value = getattr(self, name, None)
+        return value.get_secret_value() if isinstance(value, SecretStr) else str(value or "")
 
     @classmethod
     def is_of_models(cls, name: str) -> bool:

@@ -17,7 +17,7 @@ from activities.catalogue_tools import CatalogueError
 from activities.prompts.files import system_prompts
 from deployment.settings import Settings
 from intake import plans
-from intake.inputs import check_inputs, check_size, input_of
+from intake.inputs import check_inputs, check_size, input_of, unread_of
 from intake.refusal import Refused
 from intake.repositories import check_repositories
 from orchestrator.contracts import (
@@ -66,8 +66,8 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     plan = _checked(given, wish, catalogue, inputs, limits) if given else None
     await check_repositories(inputs, settings, embedded=embedded)
     ready = plan or (playbook.plan if playbook else None)
-    folders = [each.name for each in inputs if each.kind == "repository"]
-    problem = validity.folder_problem(ready, catalogue.roles_for(wish.playbook), folders)
+    unread = {name: reader for name, reader in map(unread_of, inputs) if reader is not None}
+    problem = validity.unread_problem(ready, catalogue.roles_for(wish.playbook), unread)
     if problem:
         raise Refused(f"--input: {problem}")
     use_models = wish.models or not _works_without_models(ready, catalogue)

@@ -7,14 +7,20 @@ from pathlib import Path
 
 from activities.catalogue_files import PlaybookFile
 from activities.preparation import INPUT_BYTES
-from intake.files import read_text
+from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, reader_of
+from deployment.folders import read_regular
 from intake.refusal import Refused
 from orchestrator.contracts import GoalInput, InputKind
 
 LITERAL = "text:"
 MOST_LITERAL_BYTES = 200 * 1024
 """Literal text travels inside the Goal, which must stay readable in the Web UI."""
-_KINDS: dict[InputKind, str] = {"text": "text", "file": "file", "repository": "folder"}
+_KINDS: dict[InputKind, str] = {
+    "text": "text",
+    "file": "file",
+    "repository": "repository",
+    "folder": "folder",
+}
 
 
 def input_of(pair: str, playbook: PlaybookFile | None) -> GoalInput:
@@ -43,7 +49,7 @@ def _path_input(name: str, value: str, kind: InputKind | None) -> GoalInput:
         # ValueError: a NUL in it; RuntimeError: a link that leads to itself, a user there is not.
         hint = "" if kind else f"; for literal text write {name}={LITERAL}..."
         raise Refused(f"--input {name}: there is no file or folder {value!r}{hint}") from error
-    found: InputKind = "repository" if path.is_dir() else "file"
+    found = _kind_of(path, kind)
     if kind and kind != found:
         raise Refused(f"--input {name}: {value!r} is a {_KINDS[found]}, a {_KINDS[kind]} is needed")
     if found == "file" and not path.is_file():
@@ -52,8 +58,33 @@ def _path_input(name: str, value: str, kind: InputKind | None) -> GoalInput:
         raise Refused(f"--input {name}: {value!r} is not readable; change its permissions")
     if found == "file":
         # What `prepare` would refuse later is refused now.
-        read_text(path, f"--input {name}", INPUT_BYTES)
+        _check_file(name, path)
     return GoalInput(name=name, kind=found, value=str(path))
+
+
+def _kind_of(path: Path, wanted: InputKind | None) -> InputKind:
+    """A folder is a repository where git's own is in it, or where a repository is wanted: then what
+    is wrong with it is said of it.
+    """
+    if not path.is_dir():
+        return "file"
+    if wanted in ("repository", "folder"):
+        return wanted
+    return "repository" if os.path.lexists(path / ".git") else "folder"
+
+
+def _check_file(name: str, path: Path) -> None:
+    """Return if it is text that fits into prompts, or a document that a tool reads."""
+    what = f"--input {name}: {str(path)!r}"
+    try:
+        content = read_regular(path, DOCUMENT_BYTES)
+        reader = reader_of(content)
+    except NotReadable as error:
+        raise Refused(f"{what}: {error}") from error
+    except OSError as error:
+        raise Refused(f"{what}: {error.strerror}; give a smaller or another file") from error
+    if len(content) > INPUT_BYTES and not reader:
+        raise Refused(f"{what}: larger than {INPUT_BYTES >> 20} MiB; give a smaller one")
 
 
 def check_size(what: str, text: str) -> str:
@@ -76,3 +107,12 @@ def check_inputs(inputs: tuple[GoalInput, ...], playbook: PlaybookFile | None) -
             sample = "PATH" if declared.kind != "text" else "TEXT"
             about = f" ({declared.description})" if declared.description else ""
             raise Refused(f"input {name!r} is missing{about}: give --input {name}={sample}")
+
+
+def unread_of(given: GoalInput) -> tuple[str, str | None]:
+    """The name of an input, and the tool that reads it: empty for a folder, None for text."""
+    if given.kind in ("repository", "folder"):
+        return given.name, ""
+    if given.kind == "text":
+        return given.name, None
+    return given.name, reader_of(read_regular(Path(given.value), DOCUMENT_BYTES)) or None

@@ -180,11 +180,11 @@ LONGEST_NAME = 100
 """Characters of who cancelled a run: anybody may write anything there."""
 
 
-def cancel_asked(reason: str, at: datetime) -> CancelAsked:
-    """A cancel of the run, taken in at this moment, which is recorded. The starter gives the login
-    name as the reason.
+def cancel_asked(by: str, at: datetime) -> CancelAsked:
+    """A cancel of the run, taken in at this moment, which is recorded. `by` is what Temporal calls
+    the reason of a cancel, where the starter puts a person's login name.
     """
-    return CancelAsked(" ".join(reason.split())[:LONGEST_NAME], at)
+    return CancelAsked(" ".join(by.split())[:LONGEST_NAME], at)
 
 
 @dataclass(frozen=True)

@@ -48,13 +48,13 @@ PREPARE_PATIENCE = 3_600
 """How long a run that asks models waits for a worker that can prepare it."""
 PREPARE_TIER: Tier = "sonnet"
 """Such a run is prepared on this tier's queue: whoever serves it knows the endpoint."""
-REACH_SECONDS = 300
+REACH_ATTEMPT_SECONDS = 300
 """How long one attempt waits for an endpoint; how long the run does is its limit's business."""
 SHORTEST_SLEEP = timedelta(milliseconds=1)
 """The shortest timer that Temporal keeps: shorter ones are none."""
 LENS_MARGIN_SECONDS = 15
 """How much longer than its own limit a lens may take to clean up after itself."""
-BYTES_PER_TOKEN = 2
+RESERVED_BYTES_PER_TOKEN = 2
 """What long text is reserved at: UTF-8 bytes over this. It is no bound: text of rare scripts, or of
 no language, may have as many tokens as bytes, and never more, because tokenizers work on bytes.
 """

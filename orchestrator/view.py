@@ -101,6 +101,8 @@ class Preview(Contract):
     """
     endpoint: str = ""
     """Where to: the address of the worker's endpoint."""
+    without: tuple[str, ...] = ()
+    """What this deployment cannot give the run, and why; the rest goes on without."""
     plan: Plan | None = None
     """All that is asked: instructions, criteria, checks and inputs of each subtask."""
 

@@ -64,7 +64,8 @@ def wrong_turns(messages: list[Json]) -> str:
             ids[str(block.get("id"))] += block.get("type") == "tool_use"
             if block.get("type") == "tool_use" and ids[str(block.get("id"))] > 1:
                 return f"messages.{index}.content.{number}: `tool_use` ids must be unique"
-        if wrong := _unexpected(messages, index) or _unanswered(messages, index):
+        wrong = _unexpected(messages, index) or _unanswered(messages, index)
+        if wrong or (wrong := _interrupted(messages, index)):
             return wrong
     return ""
 
@@ -80,9 +81,13 @@ def wrong_marks(body: Json) -> str:
     return ""
 
 
-def paused(message: Json) -> bool:
-    """Whether a message of the assistant is one that goes on: a server's tool was at work in it."""
-    return any(block.get("type") == SERVERS_OWN for block in _blocks(message))
+def pending(message: Json) -> bool:
+    """Whether a message is a turn that paused while a server's own tool was at work: it goes on
+    when it comes back as it is.
+    """
+    found = {str(block.get("tool_use_id")) for block in _blocks(message)}
+    calls = _blocks(message, SERVERS_OWN) if message.get("role") == "assistant" else []
+    return any(str(call.get("id")) not in found for call in calls)
 
 
 def _wrong_block(block: Json) -> str:
@@ -116,6 +121,21 @@ def _unanswered(messages: list[Json], index: int) -> str:
         f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately "
         f"after: {', '.join(missing)}. Each `tool_use` block must have a corresponding "
         "`tool_result` block in the next message."
+    )
+
+
+def _interrupted(messages: list[Json], index: int) -> str:
+    """A server's own tool that is at work allows results in the next message, and no words."""
+    following = messages[index + 1] if index + 1 < len(messages) else {}
+    if following.get("role") != "user" or not pending(messages[index]):
+        return ""
+    if all(block.get("type") == "tool_result" for block in _blocks(following)) and not isinstance(
+        following.get("content"), str
+    ):
+        return ""
+    return (
+        f"messages.{index + 1}: a `server_tool_use` of the message before has no result yet: send "
+        "that message back as the last one, or with `tool_result` blocks alone."
     )
 
 

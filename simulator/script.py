@@ -83,7 +83,7 @@ class Rule(BaseModel):
     turn: int = Field(0, ge=0)
     """Only requests with one assistant message less than this: the first turn is 1; 0: all."""
     first: int = Field(0, ge=0)
-    """Only the first so many requests to which the conditions above apply; 0: all."""
+    """Only this many of the first requests to which the conditions above apply; 0: all."""
     nth: tuple[int, ...] = ()
     """Only these of them, counted from 1."""
     per_body: bool = False
@@ -108,6 +108,8 @@ class Rule(BaseModel):
     """
     thinking: bool = True
     """Whether a signed thought comes before the calls."""
+    pause: bool = False
+    """A server's own search is at work: the turn goes on when it comes back as the last message."""
 
 
 class Script(BaseModel):

@@ -21,7 +21,7 @@ from simulator.limiter import Limiter
 from simulator.log import Body, RequestLog
 from simulator.replies import REQUEST_ID, STATUS_TYPES, Reply, headers_of, refuse, send, usage_of
 from simulator.script import TURN, Rule, Script
-from simulator.turns import turn_of
+from simulator.turns import resumed, turn_of
 
 LARGEST_BODY = 32 * 2**20
 MODEL_LISTING_TOKENS = {"max_input_tokens": 1_000_000, "max_tokens": 128_000}
@@ -196,10 +196,10 @@ class Simulator:
         if flaw in ("refusal", "empty"):
             return [], "refusal" if flaw == "refusal" else "end_turn"
         limit: int = asked.body["max_tokens"]
-        if rule and rule.tools and asked.call == TURN:
-            turn = turn_of(rule, asked.blocks, len(asked.body["messages"]))
+        if rule and (rule.tools or rule.pause) and asked.call == TURN:
+            turn = turn_of(rule, asked.body, asked.blocks)
             cut = flaw == "truncated" or wire.tokens_of(wire.written(turn)) > limit
-            return turn, "max_tokens" if cut else "tool_use"
+            return turn, "max_tokens" if cut else "pause_turn" if rule.pause else "tool_use"
         value = answer(asked.schema, asked.prompt, self.script, rule)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         stop = "end_turn"
@@ -207,7 +207,8 @@ class Simulator:
             text = text.replace("{", "<", 1)
         elif flaw == "truncated" or wire.tokens_of(text) > limit:
             text, stop = text[: min(len(text) // 2, limit * wire.BYTES_PER_TOKEN)], "max_tokens"
-        return [{"type": "text", "text": text}] if text else [], stop
+        said = [{"type": "text", "text": text}] if text else []
+        return [*resumed(asked.body), *said], stop
 
     def _usage(self, asked: Asked, output: int, latency: float) -> dict[str, Any]:
         """The usage of a message; marked prefixes take part in the cache."""

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from simulator import wire
+from simulator import conversation, wire
 from simulator.answers import MARK
 from simulator.prefix import Block, digest_before
 from simulator.script import Rule
@@ -19,25 +19,36 @@ from simulator.script import Rule
 Json = dict[str, Any]
 SIGNATURE = re.compile(r"scripted\.([0-9a-f]{16})\.([0-9a-f]{16})")
 ID = re.compile(r"toolu_([0-9a-f]{16})_([0-9a-f]{16})_\d+")
+SEARCHED: Json = {"type": "server_tool_use", "id": "srvtoolu_scripted", "name": "web_search"}
+FOUND: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_scripted"}
 MODIFIED = (
     "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "
     "These blocks must remain as they were in the original response."
 )
 
 
-def turn_of(rule: Rule, blocks: list[Block], messages: int) -> list[Json]:
-    """The content of a turn: a thought, words if the rule has some, and the calls."""
+def resumed(body: Json) -> list[Json]:
+    """What an answer begins with: what the search found for which the turn before had paused."""
+    return [{**FOUND, "content": []}] if conversation.pending(body["messages"][-1]) else []
+
+
+def turn_of(rule: Rule, body: Json, blocks: list[Block]) -> list[Json]:
+    """The content of a turn: a thought, words if the rule has some, and the calls, or a search of
+    the server's own.
+    """
     count = len(rule.tools)
-    content: list[Json] = []
+    content = resumed(body)
     if rule.thinking:
         said = f"{MARK} A thought before {count} call{'s' * (count != 1)}."
         content.append({"type": "thinking", "thinking": said, "signature": ""})
     if rule.result:
         content.append({"type": "text", "text": f"{MARK} {rule.result}"})
+    if rule.pause:
+        content.append({**SEARCHED, "input": {"query": MARK}})
     for call in rule.tools:
         about = {"type": "tool_use", "id": "", "name": call.name, "input": dict(call.input)}
         content.append({**about, "caller": {"type": "direct"}})
-    before = digest_before(blocks, messages)[:16]
+    before = digest_before(blocks, len(body["messages"]))[:16]
     turn = _digest(content)
     for number, block in enumerate(content):
         if block["type"] == "thinking":

@@ -80,7 +80,7 @@ def _wrong_messages(messages: Any) -> str:
             return f"messages.{index}.content: Input should be a list of objects"
         if _has_empty_text(content):
             return f"messages.{index}: text content blocks must be non-empty"
-    if messages[-1]["role"] != "user" and not conversation.paused(messages[-1]):
+    if messages[-1]["role"] != "user" and not conversation.pending(messages[-1]):
         return (
             "This model does not support assistant message prefill. "
             "The conversation must end with a user message."
@@ -167,7 +167,7 @@ def written(content: list[Json]) -> str:
     """All that a model wrote of a message: text, thoughts, and calls with their arguments."""
     return "".join(
         json.dumps(block["input"])
-        if block["type"] == "tool_use"
+        if "input" in block
         else str(block.get("text", block.get("thinking", "")))
         for block in content
     )
@@ -231,36 +231,39 @@ def deltas(complete: Json, cut: bool = False) -> list[bytes]:
 
 
 def _block_events(index: int, block: Json, cut: bool) -> list[bytes]:
-    match block["type"]:
-        case "thinking":
-            bare = {**block, "thinking": "", "signature": ""}
-            pieces = [
-                ("thinking_delta", "thinking", piece) for piece in _eighths(block["thinking"])
-            ]
-            pieces.append(("signature_delta", "signature", block["signature"]))
-        case "tool_use":
-            bare, arguments = {**block, "input": {}}, json.dumps(block["input"])
-            arguments = arguments[: len(arguments) // 2] if cut else arguments
-            pieces = [
-                ("input_json_delta", "partial_json", piece) for piece in ["", *_eighths(arguments)]
-            ]
-        case _:
-            bare = {**block, "text": ""}
-            pieces = [("text_delta", "text", piece) for piece in _eighths(block["text"])]
+    bare, parts = _parts(block, cut)
+    first = event({"type": "content_block_start", "index": index, "content_block": bare})
     events = [
-        event(
-            {
-                "type": "content_block_delta",
-                "index": index,
-                "delta": {"type": kind, name: piece},
-            }
-        )
-        for kind, name, piece in pieces
+        event({"type": "content_block_delta", "index": index, "delta": part}) for part in parts
     ]
-    start = event({"type": "content_block_start", "index": index, "content_block": bare})
-    events[0] = start + events[0]
-    events[-1] += event({"type": "content_block_stop", "index": index})
+    last = event({"type": "content_block_stop", "index": index})
+    if not events:
+        return [first + last]
+    events[0] = first + events[0]
+    events[-1] += last
     return events
+
+
+def _parts(block: Json, cut: bool) -> tuple[Json, list[Json]]:
+    """A block as it begins, and what is added to it."""
+    match block["type"]:
+        case "text":
+            said = [{"type": "text_delta", "text": piece} for piece in _eighths(block["text"])]
+            return {**block, "text": ""}, said
+        case "thinking":
+            thought = [
+                {"type": "thinking_delta", "thinking": piece}
+                for piece in _eighths(block["thinking"])
+            ]
+            signed = {"type": "signature_delta", "signature": block["signature"]}
+            return {**block, "thinking": "", "signature": ""}, [*thought, signed]
+        case "tool_use" | "server_tool_use":
+            whole = json.dumps(block["input"])
+            pieces = ["", *_eighths(whole[: len(whole) // 2] if cut else whole)]
+            asked = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+            return {**block, "input": {}}, asked
+    # What a server's own tool found comes at once.
+    return block, []
 
 
 def closing(complete: Json) -> bytes:
@@ -278,6 +281,6 @@ def event(data: Json) -> bytes:
 
 
 def _eighths(text: str) -> list[str]:
-    """A text in at most so many pieces as `DELTAS` says, all but the last of one length."""
+    """A text in at most as many pieces as `DELTAS` says, all but the last of one length."""
     size = max(1, -(-len(text) // DELTAS))
     return [text[start : start + size] for start in range(0, len(text), size)]

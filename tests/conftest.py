@@ -35,7 +35,7 @@ from deployment.storage import DirectoryStore
 from deployment.telemetry import runtime
 from deployment.temporal import Target, plugin
 from intake.connection import Connection
-from orchestrator.contracts import Goal, Report
+from orchestrator.contracts import Capabilities, Goal, Report
 from orchestrator.recorded.history import Fold
 from orchestrator.rules.state import State
 from orchestrator.search import SEARCH_ATTRIBUTES
@@ -148,7 +148,7 @@ class Runs:
             make_journal=lambda _: self.journal,
             store=self.store,
             catalogue=catalogue or _shipped(),
-            endpoint=ModelEndpoint(model),
+            endpoint=ModelEndpoint(model, capabilities=more.get("capabilities", _plain)),
         )
         served = replace(served, tiers=more.get("tiers", served.tiers))
         options: dict[str, Any] = {
@@ -224,6 +224,11 @@ async def folded(handle: Handle) -> State | None:
     return fold.state
 
 
+async def _plain() -> Capabilities:
+    """An endpoint that understands no more than all do."""
+    return Capabilities()
+
+
 @functools.cache
 def _shipped() -> Catalogue:
     return Catalogue.load()
@@ -240,7 +245,7 @@ async def runs(
     yield started
     for handle in started.handles:
         history = await handle.fetch_history()
-        replayed = await played(history, started.store)
+        replayed = await played(history, WORKFLOWS, started.store)
         assert replayed.differences == ()
         assert await folded(handle) == replayed.state, "a reader's state is the workflow's own"
 

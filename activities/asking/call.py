@@ -24,7 +24,7 @@ from activities.asking.trip import Trip, call_key, request_of
 from activities.seam import Budget, Gate, Journal, Model, ModelRequest
 from orchestrator.contracts import Call, Contract, Reply
 
-HEAVY = 2**16
+HEAVY_LETTERS = 2**16
 """Characters of an answer beyond which it is looked at in a thread: the loop serves every call."""
 
 
@@ -84,7 +84,7 @@ class Asking:
             return kept
 
         kept = await self.flights.join(key, Notes(noted_before()), fly)
-        if len(kept) < HEAVY:
+        if len(kept) < HEAVY_LETTERS:
             reply = reply_to(call, shape, kept, self.price)
         else:
             # An answer that is paid is handed on, even if the call was cut in the same moment.

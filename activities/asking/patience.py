@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 LATE_SECONDS = 1.0
-"""A timer that fires so much too late did not run late: the process did not run."""
+"""A timer that fires this much too late did not run late: the process did not run."""
 LAST_LOOK_SECONDS = 0.25
 """How long what has arrived may still be read after a limit."""
 

@@ -32,11 +32,12 @@ STALL_SECONDS = 60.0
 CONNECT_SECONDS = 5.0
 POOL_SECONDS = 10.0
 COUNT_SECONDS = 10.0
-REACH_SECONDS = 10.0
+MODELS_SECONDS = 10.0
+"""How long the list of models may take, by which it is seen that somebody answers."""
 DRAIN_SECONDS = 0.5
 CONNECTIONS = 1_000
 NOT_REACHED = (502, 504, *NOBODY_HOME)
-HEAVY = 2**14
+HEAVY_BYTES = 2**14
 """Bytes of a text beyond which it is looked at in a thread: the loop serves every call."""
 
 
@@ -95,7 +96,7 @@ class Claude:
             if not exchange.transcript.complete:
                 raise self._failures.cut(exchange, "cancellation") from None
         # A complete answer is paid: it is returned even if the cut came in the same moment.
-        if exchange.transcript.seen_bytes < HEAVY:
+        if exchange.transcript.seen_bytes < HEAVY_BYTES:
             return _answer(exchange, self._known)
         return await through(asyncio.to_thread(_answer, exchange, self._known))
 
@@ -127,11 +128,11 @@ class Claude:
         passage = Passage()
         why = ""
         try:
-            async with asyncio.timeout(REACH_SECONDS):
+            async with asyncio.timeout(MODELS_SECONDS):
                 with under_way(passage):
                     await self._connected().get("/v1/models?limit=1", cast_to=object)
         except TimeoutError:
-            why = f"no answer within {REACH_SECONDS:g} s"
+            why = f"no answer within {MODELS_SECONDS:g} s"
         except Exception as error:
             why = why_unreached(error)[0]
         if passage.status in NOT_REACHED:

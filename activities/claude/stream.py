@@ -12,7 +12,7 @@ from typing import Any
 
 from activities.claude.characters import whole
 from orchestrator.contracts import Usage
-from orchestrator.policies import BYTES_PER_TOKEN
+from orchestrator.policies import RESERVED_BYTES_PER_TOKEN
 from orchestrator.text import visible
 
 USAGE_FIELDS = {
@@ -33,7 +33,7 @@ SIGNED = ("thinking", "redacted_thinking")
 MOST_TOKENS = 20_000_000
 """Twice the largest context that any model has: no call can have used more."""
 MOST_BYTES_PER_TOKEN = 8
-"""Text that has arrived is at least so many tokens, whatever the endpoint counted."""
+"""Text of this many bytes is at least one token, whatever the endpoint counted."""
 LONGEST_NAME = 200
 """Characters of a model's id or a stop reason that are kept."""
 
@@ -148,7 +148,7 @@ class Transcript:
         if not any(value for name, value in counted.items() if name != "output_tokens"):
             counted["input_tokens"] = prompt_tokens
         if not self._output_is_final or not counted.get("output_tokens"):
-            seen = -(-self.seen_bytes // BYTES_PER_TOKEN)
+            seen = -(-self.seen_bytes // RESERVED_BYTES_PER_TOKEN)
             hidden = any(block.get("type") == "thinking" for block in self._blocks.values())
             counted["output_tokens"] = max(
                 counted.get("output_tokens", 0), max_output if hidden else seen

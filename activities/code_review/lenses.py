@@ -28,7 +28,7 @@ SECRETS = "secrets"
 KEPT_SCANS = 4
 """Snapshots whose secrets are remembered."""
 MARGIN_SECONDS = 15.0
-"""So much of the subtask's time is kept for reading and handing back."""
+"""How much of the subtask's time is kept for reading and handing back."""
 
 
 @cache
@@ -44,7 +44,7 @@ def analysers() -> dict[str, Analyser]:
 
 
 def lenses_of(snapshots: Snapshots) -> dict[str, Lens]:
-    """One tool per analyser, under the analyser's name."""
+    """One lens an analyser, under the analyser's name."""
     return {
         name: partial(_look, analyser, snapshots) for name, analyser in sorted(analysers().items())
     }

@@ -1,5 +1,5 @@
 """How fast the calls of one tier may leave: shut while the endpoint asks for it, then a little less
-than it took before, then a climb until the limit is lifted; or so many in flight at once. Pure;
+than it took before, then a climb until the limit is lifted; or how many in flight at once. Pure;
 times are seconds of one clock.
 
 The whole state fits into the reason that Temporal keeps with a task queue's rate, so that a person

@@ -168,7 +168,7 @@ class RateGate:
 
 
 async def _moved(lane: Lane, seconds: float) -> None:
-    """Wait so long, or until something happened to the tier."""
+    """Wait this long, or until something happened to the tier."""
     lane.moved.clear()
     with suppress(TimeoutError):
         await asyncio.wait_for(lane.moved.wait(), seconds)

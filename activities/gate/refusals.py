@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from activities.gate.flow import EXPECTED_STEPS, Flow
 
 AT_ONCE = 0.1
-"""Seconds. A call that leaves within so long of a refusal shows whether it was chance."""
+"""Seconds. A call that leaves within this time of a refusal shows whether it was chance."""
 CHANCE = 0.3
 """Share of calls refused, where chance is at work."""
 UNKNOWN_RATE = 10.0
@@ -28,7 +28,7 @@ LEAST_LUCK = -2.0
 REMEMBERED = 60.0
 """Seconds after the last refusal that the evidence counts."""
 SEEN = 60
-"""So many calls show whether a limit in flight parts the refused from the taken."""
+"""This many calls show whether a limit in flight parts the refused from the taken."""
 TELLING = 6
 """At least this many of them must have been refused to tell that."""
 WRONG = 0.15

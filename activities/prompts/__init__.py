@@ -1,1 +1,4 @@
-"""The user turns of calls, and the system texts that stand before them."""
+"""The system prompts, loaded from `prompts/`, and the excerpts of code that a verifier is shown.
+
+What a call says itself, its user turn, stands with its kind in `orchestrator/calls/`.
+"""

@@ -14,8 +14,9 @@ from pathlib import Path, PurePosixPath
 import anyio.to_thread
 from pydantic import ValidationError
 
+from activities.repositories.documents import DOCUMENT_BYTES
 from activities.repositories.manifest import Manifest
-from activities.repositories.working_tree import FILE_LIMIT, NotRead, check_name
+from activities.repositories.working_tree import NotRead, check_name
 from activities.seam import Store
 from deployment.storage import cleaning
 from orchestrator.errors import LensFailed
@@ -118,7 +119,7 @@ def _unpack(folder: Path, manifest: Manifest, archive: bytes) -> None:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as members:
             for member in members:
                 # A sparse one could claim any size.
-                plain = member.isreg() and not member.issparse() and member.size <= FILE_LIMIT
+                plain = member.isreg() and not member.issparse() and member.size <= DOCUMENT_BYTES
                 if not plain or missing.pop(member.name, None) != member.size:
                     raise LensFailed(
                         f"the archive of the snapshot holds {member.name!r:.300} unexpectedly"

@@ -105,7 +105,7 @@ def _written(
         commits_cut=cut,
         notes=tuple(notes),
     )
-    return manifest, _archive(collected.files)
+    return manifest, archive_of(collected.files)
 
 
 async def _changed(
@@ -214,7 +214,7 @@ async def _commits(view: Git, head: str, notes: list[str]) -> tuple[list[LogEntr
     return commits[:COMMIT_LIMIT], cut or len(commits) > COMMIT_LIMIT
 
 
-def _archive(files: Mapping[bytes, bytes]) -> bytes:
+def archive_of(files: Mapping[bytes, bytes]) -> bytes:
     """A tar archive that depends on names and contents only."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:

@@ -21,6 +21,10 @@ NAMES_LIMIT = 16 * 1024 * 1024
 """Bytes of all names together: each may have 4,095, and every reader of a snapshot has them all."""
 MOST_UNREAD = 1_000
 """Files that were not read and are named; the others are counted."""
+DOCUMENTS = (
+    b".pdf", b".docx", b".xlsx", b".pptx", b".csv", b".parquet", b".sqlite", b".sqlite3", b".db",
+)  # fmt: skip
+"""How the names of files end that tools read though they are no text, or larger than text is."""
 ENDING = re.compile(rb"\.[a-z0-9+]{1,12}")
 TEXT_WINDOW = 8000
 """Bytes; a NUL byte among the first of a file makes it binary, as git decides it."""
@@ -118,17 +122,21 @@ class Comparison:
 
 
 def collect(
-    root: Folder, paths: Iterable[bytes], comparison: Comparison, limit: int = TOTAL_LIMIT
+    root: Folder,
+    paths: Iterable[bytes],
+    comparison: Comparison,
+    limit: int = TOTAL_LIMIT,
+    documents: int = 0,
 ) -> Collected:
     """Read the regular text files among `paths`, up to `limit` bytes in all; with a base, those
-    that differ from it.
+    that differ from it; and documents of at most this many bytes each.
     """
     collected = Collected(limit=limit)
     folders = _Folders(root)
     try:
         for path in sorted(paths):
             try:
-                collected.add(path, _read(folders, path, comparison))
+                collected.add(path, _read(folders, path, comparison, documents))
             except (Unchanged, FileNotFoundError):
                 # A tracked file that is not there was deleted: there is nothing to look at.
                 continue
@@ -143,7 +151,7 @@ def collect(
     return collected
 
 
-def _read(folders: _Folders, path: bytes, comparison: Comparison) -> bytes:
+def _read(folders: _Folders, path: bytes, comparison: Comparison, documents: int) -> bytes:
     entry = comparison.index.get(path)
     if entry is not None and entry.mode == SUBMODULE:
         if comparison.before(path) == entry:
@@ -159,9 +167,10 @@ def _read(folders: _Folders, path: bytes, comparison: Comparison) -> bytes:
         comparison.check(path, os.readlink(name, dir_fd=folder))
     if not stat.S_ISREG(found.st_mode):
         raise NotRead(_KINDS.get(stat.S_IFMT(found.st_mode), "no regular file"))
-    content = _read_regular(open_regular(os.fsdecode(name), folder), path, comparison)
+    limit = documents if documents and path.lower().endswith(DOCUMENTS) else FILE_LIMIT
+    content = _read_regular(open_regular(os.fsdecode(name), folder), path, comparison, limit)
     comparison.check(path, content)
-    if b"\0" in content[:TEXT_WINDOW]:
+    if limit == FILE_LIMIT and b"\0" in content[:TEXT_WINDOW]:
         raise NotRead("binary")
     return content
 
@@ -181,12 +190,12 @@ def check_name(path: bytes) -> None:
         raise NotRead("its name is not UTF-8") from None
 
 
-def _read_regular(handle: int, path: bytes, comparison: Comparison) -> bytes:
+def _read_regular(handle: int, path: bytes, comparison: Comparison, limit: int) -> bytes:
     with os.fdopen(handle, "rb", buffering=0) as file:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
             raise NotRead("no regular file")
-        if found.st_size > FILE_LIMIT:
+        if found.st_size > limit:
             entry = comparison.before(path)
             if entry is not None and found.st_size <= TOTAL_LIMIT:
                 digest = comparison.blob(found.st_size)
@@ -194,11 +203,11 @@ def _read_regular(handle: int, path: bytes, comparison: Comparison) -> bytes:
                     digest.update(chunk)
                 if digest.hexdigest() == entry.hash:
                     raise Unchanged
-            raise NotRead(f"larger than {FILE_LIMIT >> 20} MiB")
+            raise NotRead(f"larger than {limit >> 20} MiB")
         content = b""
-        while len(content) <= FILE_LIMIT and (chunk := file.read(CHUNK)):
+        while len(content) <= limit and (chunk := file.read(CHUNK)):
             content += chunk
-    if len(content) > FILE_LIMIT:
+    if len(content) > limit:
         raise NotRead("growing while it was read")
     return content
 

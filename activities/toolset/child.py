@@ -25,8 +25,10 @@ MEMORY = 1024 * 1024 * 1024
 """Bytes of addresses that a child may have, its libraries included."""
 OUTPUT = 32 * 1024 * 1024
 """The most that a child may answer."""
-AT_ONCE = max(2, os.cpu_count() or 1)
-"""Children of one worker; what comes then waits, within its own time."""
+AT_ONCE = max(4, os.cpu_count() or 1)
+"""Children of one worker: one that makes an index does not keep all others waiting, and what comes
+beyond them waits within its own time.
+"""
 NO_MEMORY, FAILED = 3, 4
 """Exit codes of `bounded.py`."""
 

@@ -22,8 +22,8 @@ from orchestrator.text import for_terminal, one_line
 MOST_FILES = 100_000
 """Files below one input that are looked at, as a snapshot holds no more."""
 PATH_LETTERS = 1_000
-TEXT_BYTES = 16 * 1024 * 1024
-"""The largest file that is read as text."""
+TEXT_BYTES = 4 * 1024 * 1024
+"""The largest file that is read as text: its lines take twenty times their room."""
 TEXT_WINDOW = 8_000
 """Bytes; a NUL byte among the first of a file makes it no text, as git decides it."""
 

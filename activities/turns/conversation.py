@@ -24,6 +24,9 @@ class Told(Contract):
     said: str = ""
 
 
+NOTHING = Told()
+
+
 class Spoken(Contract):
     """One exchange: what the agent was told, and the blob of what it answered."""
 
@@ -51,12 +54,13 @@ async def messages(
     made: list[Mapping[str, Any]] = [_user([{"type": "text", "text": first}])]
     names: dict[str, str] = {}
     for place, exchange in enumerate(spoke.exchanges):
-        if place:
+        if place and exchange.told != NOTHING:
             made.append(_user(await _told(store, exchange.told, names)))
         content = json.loads(await store.get(exchange.message))
         names |= {each["id"]: each["name"] for each in calls_in(content)}
         made.append({"role": "assistant", "content": content})
-    if spoke.exchanges:
+    # What a model was at when it paused, it goes on with by itself: words would end it.
+    if spoke.exchanges and now != NOTHING:
         made.append(_user(await _told(store, now, names)))
     elif now.said:
         made[0] = _user([{"type": "text", "text": first}, {"type": "text", "text": now.said}])
@@ -104,6 +108,4 @@ async def _told(store: Store, told: Told, names: Mapping[str, str]) -> list[dict
             "content": envelope(f"result of {name}", text),
         }
         blocks.append({**block, "is_error": True} if result.is_error else block)
-    if told.said or not blocks:
-        blocks.append({"type": "text", "text": told.said or "Go on."})
-    return blocks
+    return [*blocks, {"type": "text", "text": told.said}] if told.said else blocks

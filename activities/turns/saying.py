@@ -9,6 +9,7 @@ from pydantic import JsonValue, ValidationError
 
 from activities.asking.replies import BROKEN_CHARACTERS, first_lines
 from activities.seam import ModelAnswer
+from activities.turns.conversation import calls_in
 from orchestrator.calls.turn import ToolUse
 from orchestrator.calls.work import WorkAnswer, to_draft
 from orchestrator.contracts import Contract, Draft, Problem
@@ -41,15 +42,18 @@ def read(answer: ModelAnswer) -> tuple[Said | None, Problem | None]:
         why = f"the answer was cut ({answer.stop_reason})"
         return None, Problem(kind="truncated" if cut else "malformed", why=why)
     said = Said(content=answer.content, text=_text(answer), tokens=answer.usage.total)
-    if answer.stop_reason == "pause_turn":
+    if answer.stop_reason == "pause_turn" and not answer.flaw:
         return said, None
     if answer.stop_reason == "tool_use":
         uses = tuple(_use(block) for block in answer.calls)
         if uses:
             return said.model_copy(update={"uses": uses}), None
-        why = "it stopped for a tool and named none whose arguments are an object"
+        why = answer.flaw or "it stopped for a tool and named none whose arguments are an object"
         return None, Problem(kind="malformed", why=why)
-    return _answered(said, answer)
+    said_back = bool(answer.content) and not calls_in(answer.content)
+    answered, problem = _answered(said, answer)
+    # What no endpoint takes back is the end of a conversation, unless it is an answer.
+    return (answered if said_back or problem is None else None), problem
 
 
 def _answered(said: Said, answer: ModelAnswer) -> tuple[Said, Problem | None]:

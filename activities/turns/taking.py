@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,8 @@ async def take(
     """Ask for the next message, keep it, and say what it means. CallRefused, before anything is
     paid, when this worker lacks a tool of the role.
     """
-    specs = _told(material.tools, tools)
+    offered = json.loads(await store.get(material.specs)) if material.specs else {}
+    specs = _told(material.tools, {**tools, **offered})
     spoke = await conversation.load(store, material.transcript)
     told = Told(results=material.results, said=material.said)
     messages = await conversation.messages(store, spoke, first, told)

@@ -13,6 +13,8 @@ from activities.repositories.manifest import Manifest
 from activities.repositories.scratch import Snapshot, Snapshots
 from activities.seam import Journal, Store
 from activities.toolset import running
+from activities.toolset.mcp import server_of, tool_of
+from activities.toolset.servers import Server
 from activities.toolset.tool import Tool, ToolError
 from activities.turns.conversation import arguments_of
 from orchestrator.calls.turn import UseMaterial
@@ -41,7 +43,7 @@ class Surroundings:
     async def content(self, name: str) -> bytes:
         """The bytes of a text or file input."""
         pinned = self._input(name)
-        if pinned.kind == "repository":
+        if pinned.is_folder:
             raise ToolError(f"{name!r} is a folder; list_files shows what is in it")
         return await self.store.get(pinned.digest)
 
@@ -73,7 +75,7 @@ class Surroundings:
 
     async def _snapshot(self, name: str) -> Snapshot:
         pinned = self._input(name)
-        if pinned.kind != "repository":
+        if not pinned.is_folder:
             raise ToolError(f"{name!r} is a file, and no folder")
         return await self.snapshots.open(pinned.digest)
 
@@ -93,12 +95,13 @@ class Workshop:
     snapshots: Snapshots
     journal: Journal
     scratch: Path
+    servers: Mapping[str, Server]
     settings: Callable[[str], str]
 
     async def call(self, material: UseMaterial, key: str) -> tuple[str, bool]:
         """The text that the model is shown, and whether it is an error."""
         name = material.use.name
-        tool = self.tools.get(name) if name in material.tools else None
+        tool = self._tool(name) if name in material.tools else None
         if tool is not None and tool.effects and not tool.idempotent:
             try:
                 await self.journal.mark_sent(key)
@@ -116,6 +119,11 @@ class Workshop:
         arguments = await arguments_of(self.store, material.transcript, material.use.id)
         result = await running.call(tool, name, here, arguments)
         return result.text, result.is_error
+
+    def _tool(self, name: str) -> Tool | None:
+        """One of ours, or of a server that this worker knows."""
+        server = server_of(name, self.servers)
+        return self.tools.get(name) if server is None else tool_of(server, name)
 
 
 def _agent() -> str:

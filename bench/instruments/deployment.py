@@ -71,7 +71,7 @@ class Simulated:
             self.process = None
 
     async def outage(self, seconds: float) -> None:
-        """Kill it, and start it again after so long."""
+        """Kill it, and start it again after this time."""
         try:
             await self.stop(kill=True)
             await asyncio.sleep(seconds)
@@ -123,7 +123,7 @@ class Deployment:
             await asyncio.sleep(POLL_SECONDS)
 
     async def outage(self, seconds: float) -> None:
-        """Kill the server, and keep everybody from starting it for so long."""
+        """Kill the server, and keep everybody from starting it for this time."""
         # Waits, and this process with it, while somebody is starting it.
         with StateDir.of(self.settings).locked():
             if pid := self.pid("server"):
@@ -192,7 +192,7 @@ async def deployed(
 
 
 def parallel(count: int, **limits: Any) -> Goal:
-    """A goal whose plan is so many independent subtasks of the haiku tier."""
+    """A goal whose plan is this many independent subtasks of the haiku tier."""
     subtasks = tuple(part(number) for number in range(1, count + 1))
     return planned(subtasks, **limits)
 

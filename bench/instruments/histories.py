@@ -18,6 +18,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from deployment.histories.replay import export, replay
 from deployment.storage import DirectoryStore
+from workflows import WORKFLOWS
 
 OTHER_COMMANDS = re.compile(r'\[TMPRL1100\][^"]*')
 """What the SDK says of a history whose commands today's code does not produce."""
@@ -62,7 +63,7 @@ class Histories:
         else:
             self.closed += 1
         with _quiet():
-            said = await replay(await handle.fetch_history(), self.store)
+            said = await replay(await handle.fetch_history(), WORKFLOWS, self.store)
         if not said:
             return
         line = f"{run_id}: {_gist(said[0])}"

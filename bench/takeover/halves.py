@@ -91,7 +91,7 @@ class Hands(Half):
             (self.held.add if what == "held" else self.held.discard)((run, subtask))
 
     async def quiet(self, seconds: float) -> list[Key]:
-        """What is held, once nothing has come for so long."""
+        """What is held, once nothing has come for this time."""
         seen = -1
         while seen != len(self.held):
             seen = len(self.held)

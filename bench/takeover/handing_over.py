@@ -118,7 +118,7 @@ class Takeovers:
     orders: Counter[str] = field(default_factory=Counter)
 
     async def round(self, kinds: Sequence[Kind], takeovers: int) -> None:
-        """Runs of these kinds, all of them taken over so many times."""
+        """Runs of these kinds, all of them taken over this many times."""
         self.hands.tell("shut")
         runs = await self._started(kinds)
         asking = [
@@ -250,7 +250,7 @@ async def takeovers(folder: Path, wanted: Wanted) -> AsyncIterator[Takeovers]:
 
 
 async def measured(wanted: Wanted) -> Takeovers:
-    """So many takeovers of so many runs at once, of all kinds in turn."""
+    """This many takeovers of this many runs at once, of all kinds in turn."""
     turn = 0
     with tempfile.TemporaryDirectory() as place:
         async with takeovers(Path(place), wanted) as under_way:

@@ -51,6 +51,7 @@ def totals(plan: Preview, cap: Money) -> list[str]:
         if row.kind == "team":
             what = f"{row.id} is a team: a run of its own, with its own plan and subtasks"
             lines.append(f"{what}, for up to {exact(row.high)}")
+    lines += [f"Goes without {one_line(each)}" for each in plan.without]
     if plan.asks:
         lines.append("In no row: a subtask tried again, a changed plan, a revised answer.")
         sent = ", ".join(map(one_line, plan.leaves))

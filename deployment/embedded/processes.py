@@ -158,8 +158,8 @@ def running(pid_file: Path, mark: Path) -> Record | None:
 
 
 def users_of(database: Path, seconds: float) -> tuple[int, ...]:
-    """Pids of servers, whoever started them, that have this database open, after a wait of so many
-    seconds at most for those that are just ending.
+    """Pids of servers, whoever started them, that have this database open, after waiting at most
+    this many seconds for those that are just ending.
     """
     until = time.monotonic() + seconds
     while True:

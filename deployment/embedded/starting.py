@@ -45,7 +45,7 @@ def first_endpoint(state: StateDir) -> Endpoint:
         raise EmbeddedError(
             "endpoint.json is missing, and the server that it described still runs",
             f"{state.path} (pid {pid})",
-            "put it back, or end the server with `starter.py down`: open runs then wait for ever on"
+            "put it back, or end the server with `starter.py down`: open runs then wait forever on"
             " the task queue whose name it held",
         )
     return Endpoint(

@@ -24,7 +24,7 @@ from deployment.settings import HOME, Settings
 Caller = Literal["starter", "watcher", "worker"]
 WORKER_STOP_SECONDS = 5.0
 FAILED_STARTS = 3
-"""So many workers in a row that never came up are an error, not an accident."""
+"""This many workers in a row that never came up are an error, not an accident."""
 
 
 WORKER = (sys.executable, str(HOME / "worker.py"))

@@ -15,7 +15,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import WorkflowHistory
 
-from deployment.histories.replay import unfollowed
+from deployment.histories.replay import Workflows, unfollowed
 from deployment.storage import DirectoryStore
 from deployment.storage.payloads import stored
 from orchestrator.errors import BlobLost
@@ -54,12 +54,14 @@ def last_failure(events: Sequence[HistoryEvent]) -> str:
     return ""
 
 
-async def fault_of(history: WorkflowHistory, store: DirectoryStore) -> Fault | None:
+async def fault_of(
+    history: WorkflowHistory, workflows: Workflows, store: DirectoryStore
+) -> Fault | None:
     """The first thing in a history that no worker gets past; None if today's code follows it."""
     events = list(history.events)
     lost = await _first_lost(events, store)
     readable = events if lost is None else events[: lost[0]]
-    poisoned = await _poisoned(WorkflowHistory(history.workflow_id, readable), store)
+    poisoned = await _poisoned(WorkflowHistory(history.workflow_id, readable), workflows, store)
     if poisoned is not None or lost is None:
         return poisoned
     event, why = events[lost[0]].event_id, lost[1]
@@ -80,7 +82,9 @@ async def _first_lost(
     return None
 
 
-async def _poisoned(history: WorkflowHistory, store: DirectoryStore) -> Fault | None:
+async def _poisoned(
+    history: WorkflowHistory, workflows: Workflows, store: DirectoryStore
+) -> Fault | None:
     """The first workflow task whose commands today's code does not repeat. What fails once fails
     with all that follows, so that half of what is left is looked at each time.
     """
@@ -88,7 +92,7 @@ async def _poisoned(history: WorkflowHistory, store: DirectoryStore) -> Fault | 
     low, high, why = 0, len(tasks), ""
     while low < high:
         middle = (low + high) // 2
-        failure = await unfollowed(_until(history, tasks, middle), store)
+        failure = await unfollowed(_until(history, tasks, middle), workflows, store)
         if failure:
             high, why = middle, failure
         else:

@@ -7,7 +7,7 @@ contracts and compared by value: a field that was added with a default is no dif
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,8 +31,9 @@ from deployment.storage import DirectoryStore
 from deployment.storage.payloads import inline
 from deployment.temporal import data_converter, plugin
 from orchestrator.mistakes import mistakes
-from orchestrator.rules.state import State
-from workflows import WORKFLOWS
+
+Workflows = Sequence[type[Any]]
+"""The workflow classes of a deployment; they come as an argument, since this room knows none."""
 
 
 @dataclass
@@ -74,23 +75,27 @@ class Played:
 
     differences: tuple[str, ...]
     """What today's code does otherwise, one line each."""
-    state: State | None
+    state: object
     """The run's, as the workflow itself has it at the end of the history."""
 
 
-async def replay(history: WorkflowHistory, store: DirectoryStore | None = None) -> tuple[str, ...]:
+async def replay(
+    history: WorkflowHistory, workflows: Workflows, store: DirectoryStore | None = None
+) -> tuple[str, ...]:
     """What differs between a history and what today's code does, one line each; empty: nothing.
 
     Without a store the history must have every payload inlined, as `export` writes it.
     """
-    return (await played(history, store)).differences
+    return (await played(history, workflows, store)).differences
 
 
-async def played(history: WorkflowHistory, store: DirectoryStore | None = None) -> Played:
+async def played(
+    history: WorkflowHistory, workflows: Workflows, store: DirectoryStore | None = None
+) -> Played:
     """The same, with the state that the run came to."""
     produced = _Produced()
     replayer = Replayer(
-        workflows=WORKFLOWS, plugins=[plugin(store)], interceptors=[produced.interceptor()]
+        workflows=workflows, plugins=[plugin(store)], interceptors=[produced.interceptor()]
     )
     result = await replayer.replay_workflow(history, raise_on_replay_failure=False)
     state = getattr(produced.runs[-1], "_state", None) if produced.runs else None
@@ -105,11 +110,13 @@ async def played(history: WorkflowHistory, store: DirectoryStore | None = None) 
     return Played(differences, state)
 
 
-async def unfollowed(history: WorkflowHistory, store: DirectoryStore | None = None) -> str:
+async def unfollowed(
+    history: WorkflowHistory, workflows: Workflows, store: DirectoryStore | None = None
+) -> str:
     """Why Temporal itself cannot lead today's code through a history; empty: it can. Arguments are
     not compared: a run goes on when only they differ.
     """
-    replayer = Replayer(workflows=WORKFLOWS, plugins=[plugin(store)])
+    replayer = Replayer(workflows=workflows, plugins=[plugin(store)])
     result = await replayer.replay_workflow(history, raise_on_replay_failure=False)
     return " ".join(str(result.replay_failure or "").split())
 

@@ -45,7 +45,7 @@ class Item:
 
     path: Path
     size: int
-    """Bytes."""
+    """How many bytes it has, with all that is in it."""
     used: float
     """In seconds since the epoch."""
     digest: str = ""

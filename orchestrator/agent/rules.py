@@ -85,6 +85,7 @@ def _turn(state: AgentState) -> TakeTurn:
     material = TurnMaterial(
         work=goal.work,
         tools=goal.role.tools,
+        specs=goal.role.specs,
         transcript=resume.transcript,
         results=resume.results,
         said=said,

@@ -105,14 +105,22 @@ def plan_prompt(material: PlanMaterial) -> str:
 def menu(roles: Iterable[RoleCard]) -> str:
     """The roles that a planner may assign, one a line."""
     return "\n".join(
-        f"- {role.name} ({role.tier}): {role.description}"
+        f"- {role.name} ({role.tier}): {role.description}{_tools(role)}"
         for role in roles
         if role.tier in ("haiku", "sonnet")
     )
 
 
+def _tools(role: RoleCard) -> str:
+    return f" Its tools: {', '.join(role.tools)}." if role.tools else ""
+
+
 def _preview(pinned: PinnedInput) -> str:
     head = f"- {pinned.name}: {pinned.kind}, {pinned.size} bytes"
+    if pinned.reader:
+        return f"{head}; a document, which only a role with {pinned.reader} reads"
+    if pinned.is_folder:
+        head = f"{head}; only roles with tools read it"
     return f"{head}; it begins:\n{envelope(f'input {pinned.name}', pinned.preview)}"
 
 

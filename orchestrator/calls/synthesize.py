@@ -33,6 +33,7 @@ class SynthesisMaterial(Contract):
     goal: str
     instruction: str = ""
     template: str = "merge"
+    """Under which name code writes the answer where the call names no model."""
     min_confidence: Percent = 0
     subtasks: tuple[Subtask, ...] = ()
     findings: tuple[Finding, ...] = ()

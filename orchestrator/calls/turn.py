@@ -25,6 +25,9 @@ from orchestrator.contracts import (
 )
 from orchestrator.policies import model_policy
 
+READS_ON = "read_result"
+"""Whoever has any tool has this one: it reads on in results that were too long to be shown."""
+
 
 class ToolUse(Contract):
     """A call of a tool that a model made; its arguments stand in the transcript alone."""
@@ -52,6 +55,8 @@ class TurnMaterial(Contract):
 
     work: WorkMaterial
     tools: tuple[str, ...]
+    specs: str = ""
+    """As in the role's card."""
     transcript: str = ""
     """Digest of the list of messages so far; empty: there are none."""
     results: tuple[ToolResult, ...] = ()

@@ -84,12 +84,22 @@ def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
     if subtask.acceptance_criteria:
         parts.append(section("acceptance_criteria", subtask.acceptance_criteria))
     parts += [envelope(f"input {name}", text) for name, text in contents.items()]
+    unread = [_unread(pinned) for pinned in material.inputs if not pinned.enclosed]
+    if unread:
+        parts.append("\n".join(["Inputs that only tools read, by name:", *unread]))
     parts += [envelope(_dependency_label(each), passed_on(each)) for each in material.dependencies]
     if material.why:
         why = envelope("why the previous try was not accepted", material.why)
         parts.append(f"This is try {material.number}.\n{why}")
     parts.append("Carry out the instruction.")
     return "\n\n".join(parts)
+
+
+def _unread(pinned: PinnedInput) -> str:
+    """An input that stands in no prompt, with the tool that reads it."""
+    if pinned.is_folder:
+        return f"- {pinned.name} (a folder, {pinned.size} bytes): list_files shows its files"
+    return f"- {pinned.name} (a document, {pinned.size} bytes): {pinned.reader} reads it"
 
 
 def _dependency_label(finding: Finding) -> str:
@@ -103,8 +113,8 @@ def below(role: str, rules: str) -> str:
 
 
 def _inputs(material: WorkMaterial) -> int:
-    """A repository reaches an agent as what its lenses found, never whole."""
-    return sum(pinned.size for pinned in material.inputs if pinned.kind != "repository")
+    """What only tools read is named, never enclosed."""
+    return sum(pinned.size for pinned in material.inputs if pinned.enclosed)
 
 
 WORK: ModelKind[WorkMaterial, WorkAnswer, Draft] = ModelKind(

@@ -23,7 +23,7 @@ Tier = Literal["haiku", "sonnet", "opus"]
 RoleTier = Literal["none", "haiku", "sonnet", "opus"]
 Effort = Literal["low", "medium", "high"]
 Strategy = Literal["merge", "select"]
-InputKind = Literal["text", "file", "repository"]
+InputKind = Literal["text", "file", "repository", "folder"]
 FindingStatus = Literal["complete", "failed", "escalated", "skipped", "cancelled"]
 EscalationReason = Literal["out_of_scope", "ambiguous_input", "confidence_too_low", "timeout"]
 ReportStatus = Literal[
@@ -38,7 +38,7 @@ CheckKind = Literal[
 
 HARD_SUBTASK_LIMIT = 30
 LONGEST_CALL_SECONDS = 3_600
-"""No call of a model or a tool takes longer: so long may a worker that drains have to wait."""
+"""No call of a model or a tool takes longer, and no worker that drains has to wait longer."""
 
 
 class Contract(BaseModel):

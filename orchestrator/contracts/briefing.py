@@ -21,10 +21,16 @@ class RoleCard(Contract):
     """True: the role is itself a team; its subtask is a run of its own, one level deeper."""
     fixed_tier: bool = False
     """True: neither climbs to a stronger tier nor falls to a cheaper one."""
+    specs: str = ""
+    """Digest of what an endpoint is told of those tools that servers offer; empty: there are none.
+    It stays the same for a whole run, whatever the servers say later.
+    """
     prompt_bytes: int = 0
     """Of its prompt, and of what an endpoint is told of its tools."""
     turns: int = 0
     """The most that an agent with tools takes; 0: as many as the run allows."""
+    tools_only_for_inputs: bool = False
+    """True: a subtask without an input that only tools can read is asked once, without them."""
 
 
 class PlaybookCard(Contract):
@@ -36,10 +42,10 @@ class PlaybookCard(Contract):
     title: str = ""
     """What a run is about where the caller says nothing else; `{name}` stands for an input."""
     template: str = "merge"
-    """Which deterministic synthesis serves without a model."""
+    """Which template serves where no model writes the answer."""
     min_confidence: Percent = 0
     verify: int = 0
-    """So many of the first remarks by rank a model verifies, in a run with models; then the
+    """How many of the first remarks by rank a model verifies, in a run with models; then the
     template writes the answer, and no synthesis is paid.
     """
     plan: Plan | None = None

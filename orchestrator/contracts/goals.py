@@ -52,7 +52,7 @@ class Limits(Contract):
 
 
 class GoalInput(Contract):
-    """One named input: literal text, or the path of a file or repository below an allowed root."""
+    """One named input: literal text, or the path of a file or folder below an allowed root."""
 
     name: str
     kind: InputKind
@@ -65,13 +65,13 @@ class PinnedInput(Contract):
     name: str
     kind: InputKind
     size: int
-    """Bytes of the content; for a repository, of the snapshot's files."""
+    """Bytes of the content; for a repository or folder, of the snapshot's files."""
     digest: str = ""
-    """SHA-256 of the content; for a repository, of the snapshot's manifest."""
+    """SHA-256 of the content; for a repository or folder, of the snapshot's manifest."""
     preview: str = ""
     """The first 500 tokens, for the planner."""
     path: str = ""
-    """Of a file or repository, as the worker found it; for people, no model sees it."""
+    """Where the worker found it, if it is no text; for people, no model sees it."""
     commit: str = ""
     """Of a repository: what is checked out; empty: nothing is committed yet."""
     base: str = ""
@@ -80,6 +80,18 @@ class PinnedInput(Contract):
     """The base as the caller named it."""
     changed: int | None = None
     """Of a repository: files that are not as the commit has them; None: that is not known."""
+    reader: str = ""
+    """Of a document: the tool that reads it. Empty: it is text, or a repository or folder."""
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a tree of files."""
+        return self.kind in ("repository", "folder")
+
+    @property
+    def enclosed(self) -> bool:
+        """Whether its text stands in the prompts of its subtasks; if not, only tools read it."""
+        return not self.is_folder and not self.reader
 
 
 class Approval(Contract):

@@ -16,7 +16,7 @@ from orchestrator.contracts import Briefing, Call, Goal, Limits, Subtask, Tier
 from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.moves import Ask
 from orchestrator.rules.answering import verifying
-from orchestrator.rules.calling import gathering as material
+from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import input_tokens, paid_call, reservation, rooms, tiers
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.state import State, first_state
@@ -95,7 +95,7 @@ def least(goal: Goal, brief: Briefing, *, whole: bool = False) -> Amount:
     all the subtasks of a plan that is ready.
     """
     state = replace(_begun(goal), briefing=brief)
-    plan = material.for_plan(state)
+    plan = gathering.for_plan(state)
     needed = Amount()
     if plan.ready is None:
         needed = _cheapest(state, brief) + _whole_goal(state)
@@ -181,7 +181,7 @@ def _begun(goal: Goal) -> State:
 def _cheapest(state: State, brief: Briefing) -> Amount:
     """A plan by the cheapest model with the least room."""
     *_, tier = tiers(brief, PLAN.policy.tier)
-    tokens = input_tokens(PLAN, material.for_plan(state))
+    tokens = input_tokens(PLAN, gathering.for_plan(state))
     *_, room = rooms(PLAN.policy.max_output)
     return reservation(brief.model(tier), tokens, room)
 
@@ -222,8 +222,8 @@ def _asked(state: State, subtask: Subtask, tier: Tier) -> Amount:
     alone = subtask.model_copy(update={"depends_on": ()})
     role = state.brief.role(subtask.role)
     progress = Progress(alone, tier=tier)
-    wanted = material.for_work(replace(state, work={alone.id: progress}), progress)
-    tokens = paid_call(state, WORK, "work", wanted, tier=tier, role=role).amount.tokens
+    material = gathering.for_work(replace(state, work={alone.id: progress}), progress)
+    tokens = paid_call(state, WORK, "work", material, tier=tier, role=role).amount.tokens
     tokens -= WORK.policy.max_output
     *_, room = rooms(WORK.policy.max_output)
     return reservation(state.brief.model(tier), tokens, room)

@@ -19,7 +19,7 @@ from orchestrator.money.pricing import price, worst
 from orchestrator.rules import graph, teams
 from orchestrator.rules.answering import context, verifying
 from orchestrator.rules.answering.finishing import READINGS, Reading
-from orchestrator.rules.calling import gathering as material
+from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import fitting_call, input_tokens
 from orchestrator.rules.calling.work_calls import work_call
 from orchestrator.rules.parts import Progress
@@ -53,6 +53,7 @@ def predict(state: State) -> Preview:
         makespan=round(graph.makespan(subtasks, seconds, state.goal.limits.concurrency), 1),
         leaves=_leaves(state) if any(row.asks for row in rows) else (),
         endpoint=state.brief.endpoint,
+        without=tuple(f"{each.what}: {each.why}" for each in state.brief.not_run),
         plan=state.plan,
     )
 
@@ -129,7 +130,7 @@ def _priced(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
 
 
 def _one(model: ModelCard, tokens: int, reserved: Decimal) -> Range:
-    """The prices of one call with so many input tokens."""
+    """The prices of one call with this many input tokens."""
     if not model.prices:
         return None, None, None
     low = _price(model, tokens, policies.OUTPUT_TOKENS["low"])
@@ -146,7 +147,7 @@ def _review(state: State, progress: Progress) -> Range:
     policy = REVIEW.policy
     model = state.brief.model(policy.tier)
     written = WORK.policy.max_output
-    said = len(progress.subtask.model_dump_json()) // context.BYTES_PER_TOKEN
+    said = len(progress.subtask.model_dump_json()) // context.EXPECTED_BYTES_PER_TOKEN
     most = worst(model, said + written + policies.PROMPT_OVERHEAD_TOKENS, policy.max_output)
     tokens = said + policies.OUTPUT_TOKENS["expected"] + policies.EXPECTED_OVERHEAD_TOKENS
     return _one(model, tokens, most or Decimal(0))
@@ -176,8 +177,8 @@ def _verification(state: State) -> Iterator[PreviewRow]:
     model = state.brief.model(policy.tier)
     calls = -(-playbook.verify // policies.VERIFIED_AT_ONCE)
     size = policies.VERIFIED_AT_ONCE * policies.EXCERPT_BYTES
-    tokens = size // context.BYTES_PER_TOKEN + policies.EXPECTED_OVERHEAD_TOKENS
-    most = size // policies.BYTES_PER_TOKEN + policies.PROMPT_OVERHEAD_TOKENS
+    tokens = size // context.EXPECTED_BYTES_PER_TOKEN + policies.EXPECTED_OVERHEAD_TOKENS
+    most = size // policies.RESERVED_BYTES_PER_TOKEN + policies.PROMPT_OVERHEAD_TOKENS
     high = worst(model, most, policy.max_output)
     _, expected, _ = _one(model, tokens, high or Decimal(0))
     least = None if expected is None else Decimal(0)
@@ -190,9 +191,9 @@ def _expected_tokens(state: State, subtask: Subtask) -> int:
     """Input tokens: instruction, role, inputs, and what the dependencies are expected to say."""
     named = [pinned for pinned in state.brief.inputs if pinned.name in subtask.inputs]
     size = len(subtask.instruction) + state.brief.role(subtask.role).prompt_bytes
-    size += sum(pinned.size for pinned in named if pinned.kind != "repository")
+    size += sum(pinned.size for pinned in named if pinned.enclosed)
     written = len(subtask.depends_on) * policies.OUTPUT_TOKENS["expected"]
-    return size // context.BYTES_PER_TOKEN + written + policies.EXPECTED_OVERHEAD_TOKENS
+    return size // context.EXPECTED_BYTES_PER_TOKEN + written + policies.EXPECTED_OVERHEAD_TOKENS
 
 
 def _price(model: ModelCard, input_tokens: int, output_tokens: int) -> Money:
@@ -227,7 +228,7 @@ def _finding_tokens(state: State) -> dict[str, int]:
         tokens = policies.OUTPUT_TOKENS["expected"]
         if each.finding is not None:
             known = each.finding.digest or each.finding.content
-            tokens = len(known) // context.BYTES_PER_TOKEN
+            tokens = len(known) // context.EXPECTED_BYTES_PER_TOKEN
         elif each.tier == "none":
             tokens = policies.OUTPUT_TOKENS["low"]
         lengths[key] = tokens
@@ -260,12 +261,12 @@ def _asked_of_findings(
         return
     lengths = _finding_tokens(state)
     tokens = sum(lengths.values()) + policies.EXPECTED_OVERHEAD_TOKENS
-    wanted = material.for_synthesis(state)
-    ask = fitting_call(state, kind, row, wanted, keep=False)
+    material = gathering.for_synthesis(state)
+    ask = fitting_call(state, kind, row, material, keep=False)
     assert ask.call.model is not None
     most_read = state.goal.limits.supervisor_context_tokens
     found = min(sum(map(_most_tokens, state.work.values())), most_read)
-    most = worst(ask.call.model, input_tokens(kind, wanted) + found, ask.call.max_output)
+    most = worst(ask.call.model, input_tokens(kind, material) + found, ask.call.max_output)
     prices = _one(ask.call.model, tokens, most or Decimal(0))
     yield _own(row, title, ask.call.tier, _range(*prices))
 

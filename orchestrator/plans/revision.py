@@ -43,7 +43,10 @@ def problems(patch: Patch, material: ReplanMaterial) -> tuple[str, ...]:
     names = tuple(pinned.name for pinned in material.inputs)
     plan = patched(material.plan, patch)
     changed = [each.subtask.id for each in patch.changes]
-    whole = validity.problems(plan, material.roles, names, HARD_SUBTASK_LIMIT, material.asked)
+    unread = validity.only_by_tools(material.inputs)
+    whole = validity.problems(
+        plan, material.roles, names, HARD_SUBTASK_LIMIT, material.asked, unread=unread
+    )
     # What is frozen was valid when it was planned; only what the patch touches is its fault.
     found += [each for each in whole if not _concerns_frozen(each, plan, changed)]
     return tuple(found)

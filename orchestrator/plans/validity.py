@@ -8,10 +8,10 @@ activity, or where it is not replayed, in the starter and when an Update arrives
 from __future__ import annotations
 
 import string
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from orchestrator.contracts import Plan, RoleCard, Subtask
+from orchestrator.contracts import PinnedInput, Plan, RoleCard, Subtask
 from orchestrator.plans import checks
 from orchestrator.rules import graph
 
@@ -30,11 +30,11 @@ def problems(
     subtask_limit: int,
     asked: Collection[str] = (),
     unusable: Mapping[str, str] = MappingProxyType({}),
-    folders: Collection[str] = (),
+    unread: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, ...]:
     """Everything that is wrong with a plan, all at once, each with its place; empty: the plan is
     valid. `asked`: fingerprints of what the runs above have planned. `unusable` says of roles that
-    exist why they cannot be used. `folders`: of the inputs, those that only tools can read.
+    exist why they cannot be used. `unread`: the inputs that only tools read, and by which.
     """
     known = {role.name: role for role in roles}
     found: list[str] = []
@@ -61,27 +61,48 @@ def problems(
     cycle = graph.find_cycle(plan.subtasks)
     if cycle:
         found.append(f"depends_on: there is a cycle: {' -> '.join(cycle)}")
-    unreadable = folder_problem(plan, roles, folders)
+    unreadable = unread_problem(plan, roles, unread)
     return (*found, *([unreadable] if unreadable else []), *checks.plan_problems(plan))
 
 
-def folder_problem(plan: Plan | None, roles: Sequence[RoleCard], folders: Collection[str]) -> str:
-    """Why a run cannot have these folders as inputs: only tools read folders. Empty: it can."""
-    if not folders:
-        return ""
-    readers = [role.name for role in roles if role.tier == "none" or role.tools]
-    remedy = "its role has no tool that reads folders; give the files that matter one by one"
+def only_by_tools(inputs: Iterable[PinnedInput]) -> dict[str, str]:
+    """Of the inputs, those that stand in no prompt, each with the tool that reads it; of a folder
+    many do, and none is named.
+    """
+    return {each.name: each.reader for each in inputs if not each.enclosed}
+
+
+def unread_problem(plan: Plan | None, roles: Sequence[RoleCard], unread: Mapping[str, str]) -> str:
+    """Why a run cannot have these inputs, which only tools read. Empty: it can."""
+    known = {role.name: role for role in roles}
     if plan is None:
         # A planner is told which of its roles reads what.
-        agents = any(role.tools and role.tier != "none" for role in roles)
-        return (
-            "" if agents else f"input {next(iter(folders))!r} is a folder, and no agent reads one"
-        )
+        agents = [role for role in roles if role.tier != "none"]
+        for name, reader in unread.items():
+            if not any(_reads(role, reader) for role in agents):
+                return f"input {name!r} is {_what(reader)}, and no agent reads one"
+        return ""
     for subtask in plan.subtasks:
-        for name in subtask.inputs:
-            if name in folders and subtask.role not in readers:
-                return f"{subtask.id}: input {name!r} is a folder, and {remedy}"
+        role = known.get(subtask.role)
+        for name in subtask.inputs if role else ():
+            if name in unread and role and not _reads(role, unread[name]):
+                reader = unread[name] or "list_files and read_file"
+                return (
+                    f"{subtask.id}: input {name!r} is {_what(unread[name])}, and role"
+                    f" {role.name!r} has no tool that reads it; give it to one that has {reader}"
+                )
     return ""
+
+
+def _reads(role: RoleCard, reader: str) -> bool:
+    """Whether a role can look into what this tool reads; without a name: into a folder."""
+    if reader:
+        return reader in role.tools
+    return bool(role.tools)
+
+
+def _what(reader: str) -> str:
+    return "a document" if reader else "a folder"
 
 
 def _role_problems(

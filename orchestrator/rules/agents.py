@@ -29,6 +29,15 @@ SLICE_TURNS = 3
 """Turns at worst that a slice pays for: usually it is enough for ten, as answers are short."""
 
 
+def uses_tools(state: State, progress: Progress) -> bool:
+    """Whether a subtask is a conversation with tools, and not one call."""
+    role, named = state.brief.role(progress.subtask.role), progress.subtask.inputs
+    if not role.tools or role.team or progress.tier == "none":
+        return False
+    unread = any(each.name in named and not each.enclosed for each in state.brief.inputs)
+    return unread or not role.tools_only_for_inputs
+
+
 def start(state: State, progress: Progress) -> StartAgent | None:
     """The next segment of an agent, with a slice for a few turns, or fewer where money is short;
     None: not even one turn can be paid now, by any tier that the role allows.

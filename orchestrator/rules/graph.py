@@ -121,7 +121,7 @@ def longest_chain(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> 
 
 
 def makespan(subtasks: Sequence[Subtask], seconds: Mapping[str, float], concurrency: int) -> float:
-    """Seconds until the last subtask ends, the longest remaining chain first, so many at once."""
+    """Seconds until the last subtask ends, the longest remaining chain first, this many at once."""
     below = chain_below(subtasks)
     finish: dict[str, float] = {}
     running: list[tuple[float, str]] = []

@@ -15,7 +15,7 @@ from orchestrator.money import keeping
 from orchestrator.moves import Ask, AskPerson, AskRaise, Cut, Examine, Move, Prepare, Stop
 from orchestrator.rules import agents, graph, outages, teams
 from orchestrator.rules.answering import finishing
-from orchestrator.rules.calling import gathering as material
+from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import fitting_call, free_call
 from orchestrator.rules.calling.work_calls import work_call
 from orchestrator.rules.parts import Progress
@@ -78,10 +78,10 @@ def _overdue(state: State, now: datetime) -> Move | None:
 def _plan(state: State) -> Move | None:
     if state.flights or state.stop:
         return None
-    wanted = material.for_plan(state)
-    if wanted.ready is not None or not state.goal.use_models:
-        return free_call(state, PLAN, "plan", wanted)
-    ask = fitting_call(state, PLAN, "plan", wanted)
+    material = gathering.for_plan(state)
+    if material.ready is not None or not state.goal.use_models:
+        return free_call(state, PLAN, "plan", material)
+    ask = fitting_call(state, PLAN, "plan", material)
     if not state.ledger.fits(ask.amount):
         if state.short:
             return None
@@ -117,7 +117,7 @@ def _cut_ending(state: State) -> Move | None:
 def _replan(state: State) -> Move | None:
     if not state.replanning.setbacks or state.asking("replan") or state.out_of_reach:
         return None
-    ask = fitting_call(state, REPLAN, "replan", material.for_replan(state))
+    ask = fitting_call(state, REPLAN, "replan", gathering.for_replan(state))
     return ask if state.ledger.fits(ask.amount) else None
 
 
@@ -180,15 +180,15 @@ def _start(state: State, progress: Progress) -> Move | None:
     subtask = progress.subtask
     role = state.brief.role(subtask.role)
     if progress.tier == "none":
-        wanted = material.for_work(state, progress)
-        return Examine(subtask.id, state.next_number(f"examine-{subtask.id}"), wanted)
+        material = gathering.for_work(state, progress)
+        return Examine(subtask.id, state.next_number(f"examine-{subtask.id}"), material)
     if state.out_of_reach:
         return None
     if role.team and progress.stage == "work":
         return teams.start(state, progress) or _wait_or_stop(state)
     if progress.stage != "work":
         return _affordable(state, _ask(state, progress))
-    if role.tools:
+    if agents.uses_tools(state, progress):
         return agents.start(state, progress) or _wait_or_stop(state)
     ask = work_call(state, progress)
     less = ask.call.tier != progress.tier or ask.call.max_output < WORK.policy.max_output
@@ -217,6 +217,6 @@ def _out_of_money(state: State, why: str) -> Move:
 def _ask(state: State, progress: Progress) -> Ask:
     """A review of a draft, or a better instruction."""
     kind = REVIEW if progress.stage == "review" else REFINE
-    wanted = material.for_subtask(state, progress)
+    material = gathering.for_subtask(state, progress)
     purpose = f"{kind.name}-{progress.subtask.id}"
-    return fitting_call(state, kind, purpose, wanted, progress=progress)
+    return fitting_call(state, kind, purpose, material, progress=progress)

@@ -93,11 +93,9 @@ def _not_editable(state: State, order: Order) -> str:
 
 def _bad_plan(state: State, order: Order) -> str:
     assert order.plan is not None
-    pinned = state.brief.inputs
-    names = [each.name for each in pinned]
-    folders = [each.name for each in pinned if each.kind == "repository"]
-    roles = state.brief.roles
-    wrong = validity.problems(order.plan, roles, names, HARD_SUBTASK_LIMIT, folders=folders)
+    pinned, roles = state.brief.inputs, state.brief.roles
+    names, unread = [each.name for each in pinned], validity.only_by_tools(pinned)
+    wrong = validity.problems(order.plan, roles, names, HARD_SUBTASK_LIMIT, unread=unread)
     return "; ".join(wrong)
 
 

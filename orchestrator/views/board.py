@@ -93,6 +93,8 @@ def _proposal(view: RunView, plan: Preview) -> list[str]:
     lines += ["", f"Never above \\${view.dollars_cap:.2f}, tries and changes of the plan included."]
     path = " → ".join(plan.critical_path)
     lines += ["", f"About {plan.makespan:.0f} s of work; the longest chain: {for_markdown(path)}."]
+    if plan.without:
+        lines += ["", *(f"- goes without {for_markdown(each[:300])}" for each in plan.without)]
     if plan.leaves:
         sent = for_markdown(", ".join(plan.leaves)[:600])
         where = for_markdown(plan.endpoint) or "their endpoint"

@@ -88,7 +88,7 @@ def _inputs(report: Report) -> Iterator[str]:
         if each.path:
             parts.append(code_span(each.path))
         if each.kind != "repository":
-            parts.append(f"{each.size:,} bytes")
+            parts.append(f"{each.size:,} bytes{' of files' * each.is_folder}")
         elif each.commit:
             parts.append(f"commit {code_span(each.commit)}")
             parts.append(_uncommitted(each.changed))
@@ -210,7 +210,7 @@ def _price_and_time(report: Report) -> Iterator[str]:
 
 
 def _assumed(report: Report) -> str:
-    """What of the price is no fact."""
+    """What to say of a price that is partly assumed; empty when all of it is known."""
     if report.dollars is None or not report.assumed:
         return ""
     return (

@@ -8,9 +8,12 @@ import pytest
 
 from activities.assembly import TEMPLATES
 from activities.catalogue import Catalogue
+from activities.catalogue_tools import OF_CLAUDE_CODE
 from activities.code_review.lenses import analysers
+from activities.toolset.shelf import shipped
 from deployment.settings import HOME
 from orchestrator import policies
+from orchestrator.calls.turn import READS_ON
 from orchestrator.contracts import HARD_SUBTASK_LIMIT
 from orchestrator.plans import validity
 
@@ -26,8 +29,9 @@ def test_each_role_can_be_planned_and_served(name: str) -> None:
     card = role.card
     assert card.description.strip(), "the planner chooses by it"
     assert role.prompt.strip()
-    assert card.prompt_bytes == len(role.prompt.encode())
-    unknown = [tool for tool in card.tools if tool not in TOOLS]
+    assert card.prompt_bytes >= len(role.prompt.encode())
+    here = TOOLS if card.tier == "none" else shipped()
+    unknown = [tool for tool in card.tools if tool not in here]
     assert not unknown, f"tools that nobody registers: {unknown}"
     if card.tier == "none":
         assert len(card.tools) == 1, "a role without a model is one tool"
@@ -100,18 +104,95 @@ def test_a_subagent_file_of_claude_code_without_tools_works_as_it_is(tmp_path: P
     assert loaded.prompt == "You review.\n\n---\n\nBe brief."
 
 
-@pytest.mark.parametrize("tools", ["Read, Grep", "Bash", "[bugs]", "\n  - Read", "mcp__x__y"])
-def test_a_role_with_a_model_and_tools_cannot_be_used_and_says_so(
-    tmp_path: Path, tools: str
+@pytest.mark.parametrize(
+    ("tools", "ours"),
+    [
+        ("Read, Grep", ("read_file", "read_document", "search_files", READS_ON)),
+        ("[Glob, LS]", ("list_files", READS_ON)),
+        ("\n  - Read\n  - read_file", ("read_file", "read_document", READS_ON)),
+        ("calculate", ("calculate", READS_ON)),
+    ],
+)
+def test_a_subagent_file_of_claude_code_gets_its_tools_by_our_names_and_each_of_them_once(
+    tmp_path: Path, tools: str, ours: tuple[str, ...]
 ) -> None:
-    assert "one.md: tools: " in why(write(tmp_path, role(f"tools: {tools}\n")))
-    assert "agents cannot use tools yet" in why(tmp_path)
+    loaded = Catalogue.load(write(tmp_path, role(f"tools: {tools}\n")))
+    card = loaded.roles["code-reviewer"].card
+    assert card.tools == ours
+    told = sum(len(shipped()[name].description.encode()) for name in ours)
+    assert card.prompt_bytes > len("You review code.") + told, "what an endpoint is told is paid"
+
+
+@pytest.mark.parametrize(
+    ("tools", "named"),
+    [
+        ("Read, Bash, Edit", "Bash, Edit"),
+        ("mcp__x__y", "mcp__x__y"),
+        ("[bugs]", "bugs"),
+        ("read_files", "read_files"),
+    ],
+)
+def test_tools_that_there_are_not_are_named_with_those_there_are(
+    tmp_path: Path, tools: str, named: str
+) -> None:
+    said = why(write(tmp_path, role(f"tools: {tools}\n")))
+    assert said.startswith(f"one.md: tools: there is no tool {named}; there are: ")
+    assert "read_file" in said.partition("there are: ")[2]
+
+
+def test_each_tool_of_claude_codes_that_we_take_is_one_of_ours() -> None:
+    assert {name for names in OF_CLAUDE_CODE.values() for name in names} <= {*shipped()}
+
+
+def test_the_turns_of_a_role_are_read_and_bounded(tmp_path: Path) -> None:
+    write(tmp_path, role("tools: Read\nturns: 4\n"))
+    assert Catalogue.load(tmp_path).roles["code-reviewer"].card.turns == 4
+    assert "turns" in why(write(tmp_path, role("tools: Read\nturns: 101\n")))
+
+
+def test_tools_for_inputs_alone_are_read_and_are_else_always_there(tmp_path: Path) -> None:
+    write(tmp_path, role("tools: Read\n"))
+    assert not Catalogue.load(tmp_path).roles["code-reviewer"].card.tools_only_for_inputs
+    write(tmp_path, role("tools: Read\ntools_only_for_inputs: true\n"))
+    assert Catalogue.load(tmp_path).roles["code-reviewer"].card.tools_only_for_inputs
+
+
+def own(name: str, tools: str = "Read") -> str:
+    return role(f"tools: {tools}\n").replace("code-reviewer", name)
+
+
+def test_two_roles_of_one_playbook_may_not_share_a_tool_unless_it_says_why(tmp_path: Path) -> None:
+    write(tmp_path, "name: other\ndescription: d\n", "playbooks/other/playbook.yaml")
+    write(tmp_path, own("one"), "playbooks/other/roles/one.md")
+    write(tmp_path, own("two", "read_file"), "playbooks/other/roles/two.md")
+    write(tmp_path, own("third", "Grep"), "playbooks/other/roles/third.md")
+    write(tmp_path, own("common"), "roles/common.md")
+    said = why(tmp_path, "one", "other")
+    assert said == why(tmp_path, "two", "other")
+    assert "roles 'one' and 'two' share the tool read_file" in said
+    assert "shared_tools" in said and "other/playbook.yaml" in said
+    assert sorted(Catalogue.load(tmp_path).roles) == ["common", "third"], "nothing else is stopped"
+    reason = "name: other\ndescription: d\nshared_tools:\n  read_file: both read the same code\n"
+    write(tmp_path, reason, "playbooks/other/playbook.yaml")
+    assert sorted(Catalogue.load(tmp_path).roles) == ["common", "one", "third", "two"]
+
+
+def test_a_reason_for_what_nobody_shares_is_refused(tmp_path: Path) -> None:
+    text = "name: other\ndescription: d\nshared_tools: {read_file: both read}\n"
+    write(tmp_path, text, "playbooks/other/playbook.yaml")
+    write(tmp_path, own("one"), "playbooks/other/roles/one.md")
+    loaded = Catalogue.load(tmp_path)
+    assert "shared_tools.read_file: no effect" in loaded.unusable_playbook("other")
+    assert not loaded.playbooks
 
 
 @pytest.mark.parametrize(
     ("front", "named"),
     [
         ("turns: 4\n", "turns"),
+        ("tools_only_for_inputs: true\n", "tools_only_for_inputs"),
+        ("model: none\ntools: [bugs]\nturns: 4\n", "turns"),
+        ("team: true\nturns: 4\n", "turns"),
         ("result: {type: object}\n", "result"),
         ("teir: opus\npermissionMode: plan\n", "teir, permissionMode"),
         ("model: none\ntools: [bugs]\neffort: high\nfallback: x\n", "effort, fallback"),
@@ -147,7 +228,7 @@ def test_a_role_without_a_model_is_exactly_one_tool(tmp_path: Path, tools: str) 
 
 def test_a_fallback_that_cannot_be_used_takes_along_who_needs_it(tmp_path: Path) -> None:
     write(tmp_path, role("fallback: reader\n"))
-    write(tmp_path, role("tools: Read\n").replace("code-reviewer", "reader"), "roles/two.md")
+    write(tmp_path, role("tools: Bash\n").replace("code-reviewer", "reader"), "roles/two.md")
     assert "fallback 'reader' is no usable role" in why(tmp_path)
 
 

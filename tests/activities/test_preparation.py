@@ -16,7 +16,9 @@ from temporalio.testing import ActivityEnvironment
 from activities.catalogue import Catalogue
 from activities.code_review.lenses import analysers
 from activities.preparation import INPUT_BYTES, PREVIEW_BYTES, Preparation
+from activities.repositories import plain
 from activities.seam import Store
+from activities.toolset.shelf import shipped
 from cli.commands.care import doctor
 from deployment.roots import Root, Roots
 from deployment.settings import HOME
@@ -87,7 +89,9 @@ def preparation(store: DirectoryStore, allowed: Path) -> Preparation:
         store=store,
         pricing=Cards(),
         lenses=REVIEW_TOOLS,
+        tools=tuple(shipped()),
         take_snapshot=take_snapshot,
+        take_folder=plain.take,
         allowed_roots=lambda: (root,),
         capabilities=capabilities,
         has_endpoint=True,
@@ -258,8 +262,46 @@ async def test_a_value_that_is_no_path_is_refused(preparation: Preparation, valu
 
 async def test_a_file_that_is_not_text_is_refused(preparation: Preparation, allowed: Path) -> None:
     path = allowed / "binary"
-    path.write_bytes(b"\xff\xfe\x00")
-    assert "not UTF-8 text" in await refusal(preparation, goal(inputs=given(path)))
+    path.write_bytes(b"\x89PNG\0\0")
+    said = await refusal(preparation, goal(inputs=given(path)))
+    assert "neither text nor a document that a tool reads" in said
+    path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 old")
+    said = await refusal(preparation, goal(inputs=given(path)))
+    assert "an old or encrypted Office document; save it as .docx" in said
+
+
+@pytest.mark.parametrize(
+    ("content", "reader"),
+    [
+        (b"%PDF-1.7 \xff", "read_document"),
+        (b"PK\x03\x04 \xff", "read_document"),
+        (b"PAR1\0\0", "query_data"),
+        (b"SQLite format 3\0", "query_data"),
+        ("name;size\nMüller;3\n".encode("latin-1"), "read_document"),
+        ("a line".encode("utf-16"), "read_document"),
+        (b"a line, and %PDF afterwards", ""),
+    ],
+)
+async def test_a_document_is_pinned_as_it_is_with_the_tool_that_reads_it(
+    preparation: Preparation, store: DirectoryStore, allowed: Path, content: bytes, reader: str
+) -> None:
+    path = allowed / "report"
+    path.write_bytes(content)
+    (pinned,) = (await prepare(preparation, goal(inputs=given(path)))).inputs
+    assert (pinned.kind, pinned.reader, pinned.size) == ("file", reader, len(content))
+    assert await store.get(pinned.digest) == content
+    assert pinned.enclosed == (not reader)
+    assert bool(pinned.preview) == (not reader), "the planner is shown no bytes of a document"
+
+
+async def test_a_document_for_a_role_that_cannot_read_it_is_refused_before_anything_is_paid(
+    preparation: Preparation, allowed: Path
+) -> None:
+    (allowed / "figures").write_bytes(b"PAR1\0")
+    named = subtask("t1", role="writer").model_copy(update={"inputs": ("report",)})
+    plan = Plan(goal="g", subtasks=(named,))
+    said = await refusal(preparation, goal(inputs=given(allowed / "figures"), plan=plan))
+    assert "t1: input 'report' is a document" in said and "query_data" in said
 
 
 @pytest.mark.parametrize("letter", ["a", "ä", "\U0001f600"])
@@ -366,3 +408,55 @@ async def test_a_cap_that_is_too_small_is_refused_before_anything_is_paid(
     await prepare(preparation, goal(limits={"dollars": dollars}))
     # Who waits for a higher cap is asked for one by the run.
     await prepare(preparation, small.model_copy(update={"wait_for_raise": True}))
+
+
+# ---------------------------------------------------------------- tools and their keys
+
+
+def reader(tools: str, home: Path) -> Catalogue:
+    """The shipped roles, and a reader with these tools."""
+    (home / "roles").mkdir()
+    text = f"---\nname: reader\ndescription: Reads\ntools: {tools}\n---\nYou read.\n"
+    (home / "roles" / "reader.md").write_text(text)
+    extra, shipped = Catalogue.load(home), Catalogue.load()
+    return Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)
+
+
+def without_key(preparation: Preparation, tools: str, home: Path) -> Preparation:
+    return replace(
+        preparation,
+        catalogue=reader(tools, home),
+        tools=tuple(shipped()),
+        lacking={"search_files": "SEARCH_KEY"},
+    )
+
+
+async def test_a_role_goes_on_without_a_tool_whose_key_is_not_set_and_the_run_says_so(
+    preparation: Preparation, tmp_path: Path
+) -> None:
+    here = without_key(preparation, "read_file, search_files", tmp_path)
+    briefing = await prepare(here, goal())
+    assert briefing.role("reader").tools == ("read_file", "read_result")
+    (told,) = [each for each in briefing.not_run if each.what == "tool search_files"]
+    assert told.why.startswith("it needs SEARCH_KEY, which is not set here; ")
+    assert "reader" in told.why and told.why.endswith("on without")
+
+
+async def test_a_role_whose_only_tool_lacks_its_key_is_not_offered_and_the_run_says_why(
+    preparation: Preparation, tmp_path: Path
+) -> None:
+    here = without_key(preparation, "search_files", tmp_path)
+    briefing = await prepare(here, goal())
+    assert "reader" not in [each.name for each in briefing.roles]
+    told = {each.what: each.why for each in briefing.not_run}
+    assert told["role reader"] == "search_files needs SEARCH_KEY, which is not set here"
+    plan = Plan(goal="g", subtasks=(subtask("t1", role="reader"),))
+    assert "search_files needs SEARCH_KEY" in await refusal(here, goal(plan=plan))
+
+
+async def test_a_plan_whose_roles_need_no_key_is_told_nothing_of_it(
+    preparation: Preparation, tmp_path: Path
+) -> None:
+    here = without_key(preparation, "read_file, search_files", tmp_path)
+    plan = Plan(goal="g", subtasks=(subtask("t1", role="document-reader"),))
+    assert (await prepare(here, goal(plan=plan))).not_run == ()

@@ -48,7 +48,6 @@ pytestmark = pytest.mark.usefixtures("bare_environment")
         ("run --playbook nope", ["unknown playbook 'nope'", "known:"]),
         ("run goal --input report", ["'report'", "name=PATH"]),
         ("run goal --input report=missing.txt", ["'missing.txt'", "report=text:"]),
-        ("run goal --input code=.", ["--input code", "not a Git repository"]),
         ("run goal --input a=text:x --input a=text:y", ["--input a", "once"]),
         ("run goal --limits subtasks=99", ["subtasks=99", "30"]),
         ("run goal --limits dollars=nan", ["dollars=nan", "finite"]),

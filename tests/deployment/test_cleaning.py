@@ -43,7 +43,7 @@ def store(tmp_path: Path) -> DirectoryStore:
 
 
 def age(folder: Path, days: float) -> None:
-    """Nobody has used anything below this folder for so long."""
+    """Nobody has used anything below this folder for this time."""
     for path in folder.rglob("*"):
         os.utime(path, (NOW - days * DAY.total_seconds(),) * 2)
 

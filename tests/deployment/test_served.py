@@ -218,7 +218,7 @@ async def until(condition: Callable[[], Awaitable[object]]) -> None:
 
 
 async def alive(client: Client, queue: str, count: int = 1) -> None:
-    """Return once so many workers of a queue are known to live."""
+    """Return once this many workers of a queue are known to live."""
 
     async def all_there() -> bool:
         return sum(each.alive for each in (await pollers(client, [queue]))[queue]) == count

@@ -153,6 +153,13 @@ def test_every_file_and_module_that_a_page_names_exists() -> None:
                 assert found is not None, f"{page.name} line {line}: {module}"
 
 
+@pytest.mark.parametrize("folder", ["orchestrator", "activities"])
+def test_the_readme_says_of_each_room_where_it_is(folder: str) -> None:
+    rooms = {f"{path.parent.relative_to(HOME)}/" for path in (HOME / folder).glob("*/__init__.py")}
+    said = set(re.findall(rf"^({folder}/\w+/) +\w", README, re.MULTILINE))
+    assert said == rooms
+
+
 def test_every_name_that_a_page_places_in_a_file_is_there() -> None:
     """As in "`COMMANDS` in `orchestrator/rules/steering.py`"."""
     seen = 0

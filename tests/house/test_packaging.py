@@ -132,7 +132,7 @@ def test_every_dependency_is_locked() -> None:
     assert names - locked == set()
 
 
-PARTS = {"pydantic-monty-client": "pydantic-monty"}
+PARTS = {"pydantic-monty-client": "pydantic-monty", "mcp-types": "mcp"}
 """Of packages that come in parts, the whole that is depended on."""
 
 

@@ -5,6 +5,7 @@ the workflows, the bans, and who imports whom.
 from __future__ import annotations
 
 import ast
+import importlib.util
 import subprocess
 import sys
 import tomllib
@@ -119,13 +120,17 @@ def test_what_starts_a_run_prints_nothing_and_the_command_line_may() -> None:
 NEVER = {
     "orchestrator": ("deployment", "activities", "workflows", "cli", "simulator", "worker"),
     "orchestrator/rules": ("orchestrator.views",),
+    "orchestrator/views": ("orchestrator.rules.next_moves", "orchestrator.rules.reducer"),
     "orchestrator/plans": ("orchestrator.views", "orchestrator.rules.state"),
     "orchestrator/money": ("orchestrator.views",),
     "orchestrator/recorded": ("orchestrator.views",),
-    "deployment": ("activities", "cli", "simulator", "orchestrator.views", "worker"),
+    "deployment": (
+        *("activities", "workflows", "cli", "simulator", "worker"),
+        *("orchestrator.rules", "orchestrator.views"),
+    ),
     "workflows": ("deployment", "cli", "simulator", "worker"),
     "activities": ("workflows", "cli", "simulator", "worker"),
-    "intake": ("workflows", "cli", "simulator", "worker", "sys", "rich", "typer"),
+    "intake": ("workflows", "cli", "simulator", "worker", "sys", "logging", "rich", "typer"),
     "cli/screen": ("deployment", "activities", "workflows", "intake", "temporalio.client"),
     "simulator": ("deployment", "workflows", "cli", "worker"),
 }
@@ -139,6 +144,14 @@ ONLY = {
 """Who alone may know a module."""
 
 
+SIGNATURES = tuple(
+    f"activities.{each}" for each in ("agents", "examine", "preparation", "use_tool")
+)
+"""What the workflows may know of the activities: the classes whose methods they schedule."""
+ENDING = {"SystemExit", "exit", "quit", "_exit", "abort"}
+"""What ends a process, whichever module it is taken from."""
+
+
 def imported(path: Path) -> set[str]:
     """Dotted names of the modules that a file imports, and of what it takes from them."""
     found: set[str] = set()
@@ -150,8 +163,35 @@ def imported(path: Path) -> set[str]:
     return found
 
 
+def below(name: str, module: str) -> bool:
+    return name == module or name.startswith(f"{module}.")
+
+
 def knows(path: Path, module: str) -> bool:
-    return any(each == module or each.startswith(f"{module}.") for each in imported(path))
+    return any(below(each, module) for each in imported(path))
+
+
+def ends_by(code: str) -> set[str]:
+    """By which names a module's code ends its process, or could."""
+    said: set[str] = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Name):
+            said.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            said.add(node.attr)
+        elif isinstance(node, ast.alias):
+            said.add(node.name)
+    return said & ENDING
+
+
+def test_what_a_room_must_not_know_exists() -> None:
+    """A name that is mistyped, or has moved, would forbid nothing."""
+    gone = [
+        module
+        for module in sorted({each for never in NEVER.values() for each in never})
+        if importlib.util.find_spec(module) is None
+    ]
+    assert not gone, f"no such modules: {', '.join(gone)}"
 
 
 @pytest.mark.parametrize(("room", "module"), [(r, m) for r in NEVER for m in NEVER[r]])
@@ -169,6 +209,41 @@ def test_a_module_is_known_only_where_it_may_be(module: str) -> None:
     assert any(each.startswith(ONLY[module]) for each in knowing), f"nobody imports {module}"
     found = [each for each in knowing if not each.startswith(ONLY[module])]
     assert not found, f"only {', '.join(ONLY[module])} may import {module}: {', '.join(found)}"
+
+
+def test_the_workflows_know_no_more_of_the_activities_than_their_signatures() -> None:
+    known = {
+        name
+        for path in (ROOT / "workflows").rglob("*.py")
+        for name in imported(path)
+        if below(name, "activities")
+    }
+    used = {each for each in SIGNATURES if any(below(name, each) for name in known)}
+    assert used == set(SIGNATURES), "a module is allowed that no workflow needs"
+    found = sorted(name for name in known if not any(below(name, each) for each in SIGNATURES))
+    assert not found, f"workflows/ may import only {', '.join(SIGNATURES)}: {', '.join(found)}"
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("raise SystemExit(2)", "SystemExit"),
+        ("exit(2)", "exit"),
+        ("import os\nos._exit(2)", "_exit"),
+        ("from os import abort as stop", "abort"),
+    ],
+)
+def test_the_end_of_a_process_is_seen_however_it_is_written(code: str, name: str) -> None:
+    assert ends_by(code) == {name}
+
+
+def test_what_starts_a_run_ends_no_process_but_leaves_that_to_whoever_asked() -> None:
+    found = {
+        str(path.relative_to(ROOT)): sorted(names)
+        for path in (ROOT / "intake").rglob("*.py")
+        if (names := ends_by(path.read_text(encoding="utf-8")))
+    }
+    assert not found, f"raise Refused, which says what is wrong and knows no exit code: {found}"
 
 
 def test_a_store_is_made_by_one_function_so_that_another_kind_can_come() -> None:

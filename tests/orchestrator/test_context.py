@@ -53,7 +53,7 @@ def test_what_cannot_be_digested_is_cut_to_the_cap_and_the_report_says_so() -> N
     assert {each.call.kind for each in run.asks[""]} >= {"synthesize", "judge", "critique"}
     for kind in ("synthesize", "judge", "critique"):
         for ask in asked(run, kind):
-            assert 0 < texts(ask) <= CAP * context.BYTES_PER_TOKEN
+            assert 0 < texts(ask) <= CAP * context.EXPECTED_BYTES_PER_TOKEN
     [note] = [each for each in reporting.notes(run.state) if "supervisor_context_tokens" in each]
     assert note.startswith("Only the beginning of a, b, c was read")
     assert run.finding("a").content == f"a: {LONG}", "the finding itself stays whole"
@@ -62,7 +62,7 @@ def test_what_cannot_be_digested_is_cut_to_the_cap_and_the_report_says_so() -> N
 def test_a_judge_of_several_attempts_reads_no_more_than_the_cap() -> None:
     run = long_run("a", "b", strategy="select")
     [judge] = asked(run, "judge")
-    assert 0 < texts(judge) <= CAP * context.BYTES_PER_TOKEN
+    assert 0 < texts(judge) <= CAP * context.EXPECTED_BYTES_PER_TOKEN
 
 
 def test_a_digest_a_judge_or_a_critic_that_fails_is_left_out_with_a_note() -> None:

@@ -80,7 +80,7 @@ async def compared(runs: Runs, handle: Handle) -> int:
         # What was scheduled and cut in one task is known to have ended once the next is scheduled.
         for event in (*beginning, *until_next_task(events[len(beginning) :])):
             await fold.take(event)
-        own = await played(WorkflowHistory(handle.id, beginning), runs.store)
+        own = await played(WorkflowHistory(handle.id, beginning), WORKFLOWS, runs.store)
         assert own.differences == (), beginning[-1].event_id
         assert fold.state == own.state, f"after event {beginning[-1].event_id}"
         agreed += 1
@@ -168,7 +168,7 @@ def scheduled(activity_id: str) -> Callable[[HistoryEvent], bool]:
 
 
 def done(count: int) -> Callable[[HistoryEvent], bool]:
-    """So many activities have returned."""
+    """This many activities have returned."""
     left = iter(range(count - 1))
 
     def last(event: HistoryEvent) -> bool:
@@ -238,7 +238,7 @@ async def test_an_open_run_with_results_that_nobody_took_in_replays(runs: Runs) 
     model = ScriptedModel({})
     handle = await planned_by_nobody(runs, goal(plan=ready(subtask("t1"))), model)
     text = await export(runs.client, handle.id, runs.store)
-    assert await replay(WorkflowHistory.from_json(handle.id, text)) == ()
+    assert await replay(WorkflowHistory.from_json(handle.id, text), WORKFLOWS) == ()
     state = await folded(handle)
     assert state is not None and state.phase == "planning"
     await handle.terminate()

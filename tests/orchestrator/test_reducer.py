@@ -67,9 +67,9 @@ def plans(draw: st.DrawFn, largest: int = 12, roles: tuple[RoleCard, ...] = (*RO
 
 
 @st.composite
-def patches(draw: st.DrawFn, wanted: ReplanMaterial) -> Patch:
+def patches(draw: st.DrawFn, material: ReplanMaterial) -> Patch:
     """Mostly valid, sometimes not."""
-    planned = [each.id for each in wanted.plan.subtasks]
+    planned = [each.id for each in material.plan.subtasks]
     changes = []
     for _ in range(draw(st.integers(0, 3))):
         op = draw(st.sampled_from(("add", "replace", "drop")))
@@ -195,10 +195,10 @@ class Chance:
         if outcome not in DRAFTS:
             return "nothing"
         if ask.call.kind == "replan":
-            wanted = self.drive.replanned_from
-            assert wanted is not None
-            patch = self.data.draw(patches(wanted))
-            return None if revision.problems(patch, wanted) else patch
+            material = self.drive.replanned_from
+            assert material is not None
+            patch = self.data.draw(patches(material))
+            return None if revision.problems(patch, material) else patch
         if ask.call.kind == "judge" and ask.call.id.startswith("judge-1"):
             usable = [each.subtask_id for each in self.drive.state.usable]
             return Judgement(winner=self.data.draw(st.sampled_from(("", *usable))))

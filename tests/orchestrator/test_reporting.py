@@ -22,7 +22,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.events import CancelAsked, Steered
 from orchestrator.rules import steering
-from orchestrator.rules.calling import gathering as material
+from orchestrator.rules.calling import gathering
 from orchestrator.views import page, reporting, running
 from outcomes import AMPLE, begun, end, in_flight, wait_until_cut
 
@@ -270,7 +270,7 @@ def test_the_least_confidence_of_the_limits_is_that_of_a_reviews_remarks(
     run = Drive(Plan(goal="g", subtasks=(subtask("a"),)), limits, briefing)
     end(run, "plan-1")
     end(run, "work-a-1")
-    assert material.for_synthesis(run.state).min_confidence == least
+    assert gathering.for_synthesis(run.state).min_confidence == least
 
 
 def test_who_cancelled_a_run_is_said() -> None:

@@ -48,7 +48,7 @@ def test_an_error_says_by_its_name_what_it_means_to_the_run(type: str | None, ki
 
 
 def cut(*, after: float | None, started: int = 0) -> int:
-    """Calls that are counted of one that was cut so long after it was scheduled."""
+    """Calls that are counted of one that was cut this long after it was scheduled."""
     error = ended(CancelledError("cancelled"), started)
     at = None if after is None else START + timedelta(seconds=after)
     found = trouble(error, START, OPTIONS, at)

@@ -176,6 +176,29 @@ async def test_a_turn_can_fail_and_the_next_try_of_it_goes_on() -> None:
     assert simulator.log.report()["statuses"] == {"200": 2, "529": 1}
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_turn_can_pause_and_goes_on_when_it_comes_back(stream: bool) -> None:
+    rules = [{"call": "take_turn", "turn": 1, "pause": True}, *turns([], [SEARCH])[1:]]
+    async with looping(*rules) as (_, loop):
+        paused = await loop.turn()
+        assert paused["stop_reason"] == "pause_turn"
+        assert [block["type"] for block in paused["content"]] == [
+            "thinking",
+            "server_tool_use",
+        ]
+        plain, loop.body = loop.body, deepcopy(loop.body)
+        loop.body["messages"].append({"role": "user", "content": "Go on."})
+        status, error = await loop.post()
+        assert status == 400
+        assert "has no result yet" in error["error"]["message"]
+        loop.body = plain
+        loop.body["stream"] = stream
+        async with loop.session.post("/v1/messages", json=loop.body) as response:
+            text = await response.text()
+        assert '"stop_reason": "tool_use"' in text
+        assert "web_search_tool_result" in text
+
+
 def test_a_scripted_call_has_a_name_that_could_come_back() -> None:
     with pytest.raises(ValidationError, match="name"):
         Script.model_validate({"rules": turns([{"name": "no spaces"}])})

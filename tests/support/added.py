@@ -56,7 +56,7 @@ async def test_a_tool_is_on_the_shelf_and_a_role_may_name_it(tmp_path: Path) -> 
     assert await Hands(contents={"notes": b"abc"}).told(added, name="notes") == "3 letters"
     role = tmp_path / "counter.md"
     role.write_text("---\nname: counter\ndescription: Counts.\ntools: count_letters\n---\nCount.\n")
-    assert read_role(role).card.tools == ("count_letters",)
+    assert read_role(role).card.tools == ("count_letters", "read_result")
 
 
 @pytest.mark.anyio

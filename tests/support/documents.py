@@ -46,7 +46,7 @@ def written(writer: PdfWriter) -> bytes:
 
 
 def pdf_bomb(size: int) -> bytes:
-    """A PDF whose one page unpacks to so many bytes."""
+    """A PDF whose one page unpacks to this many bytes."""
     writer = PdfWriter()
     page = writer.add_blank_page(612, 792)
     put(writer, page, b"0 0 m " * (size // 6))

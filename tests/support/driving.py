@@ -53,7 +53,7 @@ from orchestrator.moves import (
     Stop,
 )
 from orchestrator.rules import graph, steering
-from orchestrator.rules.calling import gathering as material
+from orchestrator.rules.calling import gathering
 from orchestrator.rules.handed_on import passes_on
 from orchestrator.rules.next_moves import next_moves
 from orchestrator.rules.reducer import apply
@@ -200,7 +200,7 @@ class Drive:
             case Ask() | Examine() | StartTeam():
                 self._check_start(before, move)
                 if isinstance(move, Ask) and move.call.kind == "replan":
-                    self.replanned_from = material.for_replan(self.state)
+                    self.replanned_from = gathering.for_replan(self.state)
             case Cut():
                 assert set(move.ids) <= set(before.flights), "only what is in flight is cut"
             case AskPerson():

@@ -100,7 +100,7 @@ class Bench:
         """What one lens makes of a pinned repository."""
         subtask = Subtask(id=lens, title=lens, instruction="", role=lens, inputs=("repo",))
         material = WorkMaterial(
-            subtask=subtask, inputs=(pinned,), tool=lens, timeout_seconds=seconds
+            subtask=subtask, inputs=(pinned,), lens=lens, timeout_seconds=seconds
         )
         return await lenses_of(self.snapshots)[lens](material)
 

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from activities.catalogue import Catalogue
+from activities.seam import ModelAnswer
 from bench.instruments.clients import outcome
 from conftest import Runs
 from deployment.histories.replay import replay
 from orchestrator.contracts import Bill, Goal, GoalInput, Order, Report
 from orchestrator.errors import PossiblyBilled
 from repositories import Repository
-from scripted import ScriptedModel, calls, found, lost, ready, subtask, synthesizes, works
+from scripted import USAGE, ScriptedModel, calls, found, lost, ready, subtask, synthesizes, works
+from workflows import WORKFLOWS
 
 pytestmark = pytest.mark.anyio
 
@@ -58,7 +60,7 @@ async def segments(runs: Runs, report: Report) -> list[list[str]]:
             history = await handle.fetch_history()
         except Exception:
             break
-        assert await replay(history, runs.store) == ()
+        assert await replay(history, WORKFLOWS, runs.store) == ()
         found.append(
             [
                 event.activity_task_scheduled_event_attributes.activity_id
@@ -200,3 +202,13 @@ async def test_a_call_that_no_tool_can_carry_out_is_an_error_result_and_the_agen
     assert report.status == "complete"
     assert [each.get("is_error") for each in told(model, 1)] == [True, True]
     assert "there is no tool 'delete_all'" in told(model, 1)[0]["content"]
+
+
+async def test_a_model_that_paused_goes_on_without_a_word_from_us(runs: Runs) -> None:
+    thinks = [{"type": "text", "text": "I search."}]
+    paused = ModelAnswer("", "pause_turn", "claude-haiku-5-5", USAGE, raw={"content": thinks})
+    model = ScriptedModel({"t1": [paused, works("40")], "synthesize": [synthesizes("40 [t1].")]})
+    report = await runs.run(goal(runs), model, catalogue=catalogue(runs))
+    assert report.status == "complete"
+    assert [each["role"] for each in model.requests[1].messages] == ["user", "assistant"]
+    assert report.model_calls == 4, "a pause is a turn, and paid"

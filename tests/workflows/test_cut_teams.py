@@ -13,6 +13,7 @@ from conftest import Handle, Runs, folded, seen
 from deployment.histories.replay import replay
 from orchestrator.contracts import Finding, Order, Report
 from scripted import Line, ScriptedModel, plans, ready, subtask, synthesizes, works
+from workflows import WORKFLOWS
 from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +39,7 @@ async def team_of(runs: Runs, report: Report) -> Report:
     team: Handle = runs.client.get_workflow_handle_for(
         SupervisorWorkflow.run, f"{report.run_id}.t1.1"
     )
-    assert await replay(await team.fetch_history(), runs.store) == ()
+    assert await replay(await team.fetch_history(), WORKFLOWS, runs.store) == ()
     assert (await team.describe()).status is WorkflowExecutionStatus.COMPLETED
     return await team.result()
 

@@ -89,7 +89,7 @@ async def test_a_damaged_input_of_a_call_is_a_gap_that_names_store_and_blob(runs
 
 
 def damaged_arguments(runs: Runs, times: int) -> ScriptedModel:
-    """What t2 works from is damaged so many times: what t1 found, by reference."""
+    """What t2 works from is damaged this many times: what t1 found, by reference."""
     runs.store = Losing(runs.folder / "store", b'"dependencies":[{', times)
     config = runs.client.config()
     config["plugins"] = [plugin(runs.store)]

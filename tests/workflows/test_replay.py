@@ -18,6 +18,7 @@ from intake.refusal import Refused
 from orchestrator.contracts import Goal, GoalInput
 from record import nameless
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
+from workflows import WORKFLOWS
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +32,7 @@ def test_there_are_recorded_histories() -> None:
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
 async def test_a_recorded_history_replays_with_the_same_arguments(path: Path) -> None:
     history = WorkflowHistory.from_json(path.stem, path.read_text())
-    assert await replay(history) == ()
+    assert await replay(history, WORKFLOWS) == ()
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
@@ -62,7 +63,7 @@ async def test_an_exported_history_carries_every_payload_and_replays_without_a_s
 ) -> None:
     text = await recorded(runs)
     assert "external" not in text.lower()
-    assert await replay(WorkflowHistory.from_json("run", text)) == ()
+    assert await replay(WorkflowHistory.from_json("run", text), WORKFLOWS) == ()
 
 
 async def test_strict_replay_names_an_argument_that_differs(runs: Runs) -> None:
@@ -73,7 +74,7 @@ async def test_strict_replay_names_an_argument_that_differs(runs: Runs) -> None:
         if attributes.activity_id == "work-t2-1":
             call = json.loads(attributes.input.payloads[0].data)
             attributes.input.payloads[0].data = json.dumps(call | {"max_output": 1}).encode()
-    [difference] = await replay(history)
+    [difference] = await replay(history, WORKFLOWS)
     assert difference == "work-t2-1: Call.max_output was 1, is now 8000"
 
 
@@ -85,7 +86,7 @@ async def test_a_field_that_an_old_history_lacks_is_no_difference(runs: Runs) ->
             call = json.loads(attributes.input.payloads[0].data)
             assert call.pop("number") == 1
             attributes.input.payloads[0].data = json.dumps(call).encode()
-    assert await replay(history) == ()
+    assert await replay(history, WORKFLOWS) == ()
 
 
 async def test_a_field_that_a_history_must_have_is_named_in_a_line(runs: Runs) -> None:
@@ -96,7 +97,7 @@ async def test_a_field_that_a_history_must_have_is_named_in_a_line(runs: Runs) -
             call = json.loads(attributes.input.payloads[0].data)
             assert call.pop("purpose") == "work-t2"
             attributes.input.payloads[0].data = json.dumps(call).encode()
-    [difference] = await replay(history)
+    [difference] = await replay(history, WORKFLOWS)
     assert difference == "work-t2-1: its Call is none of today's: purpose: Field required"
 
 
@@ -106,7 +107,7 @@ async def test_a_changed_order_of_activities_is_named(runs: Runs) -> None:
         attributes = event.activity_task_scheduled_event_attributes
         if attributes.activity_id == "work-t1-1":
             attributes.activity_id = "work-t9-1"
-    [problem] = await replay(history)
+    [problem] = await replay(history, WORKFLOWS)
     assert "work-t9-1" in problem
 
 

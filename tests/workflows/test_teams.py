@@ -13,6 +13,7 @@ from conftest import Runs
 from deployment.histories.replay import replay
 from orchestrator.contracts import Goal, GoalInput
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
+from workflows import WORKFLOWS
 from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio
@@ -66,7 +67,7 @@ async def test_a_team_plans_and_works_below_its_parent_and_gives_back_what_it_di
     prompts = dict(zip(model.heard, model.requests, strict=True))
     assert "the note of the goal" in prompts["a"].prompt and "one" in prompts["a"].prompt
     assert "what the team says" in prompts["t3"].prompt
-    assert await replay(await team.fetch_history(), runs.store) == ()
+    assert await replay(await team.fetch_history(), WORKFLOWS, runs.store) == ()
 
 
 async def test_a_team_below_the_depth_limit_is_refused_unpaid(runs: Runs) -> None:

@@ -30,6 +30,7 @@ from cli.connection import CONNECT_SECONDS, configured_target
 from cli.diagnosis import Checkup, Mark
 from cli.endpoint import masked, models, worker_endpoint
 from cli.exits import Code
+from cli.hands import hands
 from cli.kept import kept
 from cli.options import Embedded
 from cli.screen.streams import OUT, Safe
@@ -55,7 +56,7 @@ _LOOK: dict[Mark, tuple[str, str]] = {
 TOOLS = ("git", "ruff", "bandit", "temporal")
 TOOL_SECONDS = 20
 MOST_DEAD = 3
-"""So many of a queue's dead workers are named; the server remembers them for some minutes."""
+"""How many of a queue's dead workers are named; the server remembers them for some minutes."""
 SECTION_WIDTH = len("settings")
 NAME_WIDTH = max(len(Settings.variable(name)) for name in Settings.model_fields)
 _VERSION = re.compile(r"\d+\.\d+[\w.\-]*")
@@ -100,7 +101,9 @@ async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Chec
         yield check
     for name in TOOLS:
         yield await asyncio.to_thread(tool, name)
-    catalogue = Catalogue.load()
+    catalogue = await asyncio.to_thread(Catalogue.load)
+    for check in await asyncio.to_thread(hands, catalogue, settings):
+        yield check
     for check in (*unusable(catalogue), *idle(catalogue), *prompts(), *origins(settings)):
         yield check
 

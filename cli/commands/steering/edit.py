@@ -62,8 +62,8 @@ class Waiting:
         """The same plan; Refused, naming `where`, lists everything that is wrong with it."""
         brief = self.state.brief
         names = [each.name for each in brief.inputs]
-        folders = [each.name for each in brief.inputs if each.kind == "repository"]
-        wrong = validity.problems(plan, brief.roles, names, HARD_SUBTASK_LIMIT, folders=folders)
+        unread = validity.only_by_tools(brief.inputs)
+        wrong = validity.problems(plan, brief.roles, names, HARD_SUBTASK_LIMIT, unread=unread)
         if wrong:
             raise plans.invalid(where, wrong)
         return plan

@@ -11,7 +11,7 @@ from orchestrator.contracts import Finding
 from orchestrator.rules.handed_on import passes_on
 from orchestrator.rules.state import State
 
-BYTES_PER_TOKEN = 4
+EXPECTED_BYTES_PER_TOKEN = 4
 """Of plain English text; for sizes that decide what is shortened, never for what is paid."""
 MOST_REASON = 400
 """Bytes of why a subtask found nothing."""
@@ -19,7 +19,7 @@ MOST_REASON = 400
 
 def room(state: State) -> int:
     """The bytes of findings that one model may read."""
-    return state.goal.limits.supervisor_context_tokens * BYTES_PER_TOKEN
+    return state.goal.limits.supervisor_context_tokens * EXPECTED_BYTES_PER_TOKEN
 
 
 def fits(state: State) -> bool:

@@ -22,7 +22,7 @@ from orchestrator.calls.verify import VERIFY
 from orchestrator.contracts import Contract, Problem
 from orchestrator.moves import Ask
 from orchestrator.rules.answering import context, verifying
-from orchestrator.rules.calling import gathering as material
+from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import fitting_call, free_call
 from orchestrator.rules.state import State
 
@@ -57,7 +57,7 @@ def _criticised(state: State, critique: Critique) -> State:
 READINGS: Mapping[str, Reading] = {
     reading.kind.name: reading
     for reading in (
-        Reading(CRITIQUE, "a critic reads the answer", material.for_critique, _criticised),
+        Reading(CRITIQUE, "a critic reads the answer", gathering.for_critique, _criticised),
     )
 }
 """In the order in which they are asked, each by the name of its kind."""
@@ -110,7 +110,7 @@ def _next_verification(state: State) -> Ask | None:
 
 
 def _next_digest(state: State) -> Ask | None:
-    limit = state.goal.limits.digest_above_tokens * context.BYTES_PER_TOKEN
+    limit = state.goal.limits.digest_above_tokens * context.EXPECTED_BYTES_PER_TOKEN
     for finding in state.usable:
         if finding.digest or len(finding.content.encode()) <= limit:
             continue
@@ -118,7 +118,7 @@ def _next_digest(state: State) -> Ask | None:
             state,
             DIGEST,
             f"digest-{finding.subtask_id}",
-            partial(material.for_digest, state, (finding,)),
+            partial(gathering.for_digest, state, (finding,)),
             subject=finding.subtask_id,
         )
         if ask is not None:
@@ -139,7 +139,7 @@ def _next_roll(state: State) -> Ask | None:
             state,
             DIGEST,
             f"digest-{roll(state, place)}",
-            partial(material.for_digest, state, batch),
+            partial(gathering.for_digest, state, batch),
             place=place,
         )
         if ask is not None:
@@ -157,7 +157,7 @@ def _next_selection(state: State) -> Ask | None:
     if state.plan.strategy != "select" or len(state.usable) < 2:
         return None
     question = state.plan.synthesis_instruction or state.goal.text
-    return _optional(state, JUDGE, "judge", partial(material.for_judge, state, question))
+    return _optional(state, JUDGE, "judge", partial(gathering.for_judge, state, question))
 
 
 # ---------------------------------------------------------------- the synthesis and after
@@ -167,11 +167,11 @@ def _synthesis(state: State) -> Ask:
     over = state.deadline is not None and state.now >= state.deadline
     if not (state.finishing.by_template or over):
         for share in (1, NARROW_SHARE):
-            wanted = material.for_synthesis(state, context.room(state) // share)
-            ask = fitting_call(state, SYNTHESIZE, "synthesize", wanted, keep=False)
+            material = gathering.for_synthesis(state, context.room(state) // share)
+            ask = fitting_call(state, SYNTHESIZE, "synthesize", material, keep=False)
             if state.ledger.fits(ask.amount, keep=False):
                 return ask
-    return free_call(state, SYNTHESIZE, "synthesize", material.for_synthesis(state))
+    return free_call(state, SYNTHESIZE, "synthesize", gathering.for_synthesis(state))
 
 
 def _next_conflict(state: State) -> Ask | None:
@@ -184,7 +184,7 @@ def _next_conflict(state: State) -> Ask | None:
             state,
             JUDGE,
             f"judge-conflict{place + 1}",
-            partial(material.for_judge, state, question),
+            partial(gathering.for_judge, state, question),
             place=place,
         )
         if ask is not None:
@@ -207,8 +207,8 @@ def _revision(state: State) -> Ask | None:
     hopeless = finishing.revised or "revision" in finishing.given_up or _late(state)
     if hopeless or not (serious or finishing.conflicts):
         return None
-    wanted = material.for_synthesis(state, context.room(state))
-    ask = fitting_call(state, SYNTHESIZE, "synthesize", wanted, keep=False)
+    material = gathering.for_synthesis(state, context.room(state))
+    ask = fitting_call(state, SYNTHESIZE, "synthesize", material, keep=False)
     return ask if state.ledger.fits(ask.amount, keep=False) else None
 
 
@@ -230,7 +230,7 @@ def _optional(
     if purpose in flying or len(flying) >= state.goal.limits.concurrency:
         return None
     keep = state.finishing.synthesis is None
-    ask = fitting_call(state, kind, purpose, gathered(material.broken(state, purpose)), keep=keep)
+    ask = fitting_call(state, kind, purpose, gathered(gathering.broken(state, purpose)), keep=keep)
     return (
         replace(ask, subject=subject, place=place)
         if state.ledger.fits(ask.amount, keep=keep)

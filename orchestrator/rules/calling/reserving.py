@@ -159,5 +159,5 @@ def input_tokens(kind: AnyKind, material: Contract) -> int:
     size = len(material.model_dump_json(exclude_defaults=True, exclude=unsaid).encode())
     size += kind.beyond(material)
     surely = min(size, policies.UNCOUNTED_BYTES)
-    rest = (size - surely) // policies.BYTES_PER_TOKEN
+    rest = (size - surely) // policies.RESERVED_BYTES_PER_TOKEN
     return surely + rest + policies.PROMPT_OVERHEAD_TOKENS

@@ -28,7 +28,7 @@ def options_of(state: State, move: Flying) -> Options | None:
             return EXAMINE.options(limit + policies.LENS_MARGIN_SECONDS)
         case Ask(call=call) if call.kind == "reach":
             left = outages.seconds_left(state)
-            return REACH.policy.options(min(left, policies.REACH_SECONDS), total=left)
+            return REACH.policy.options(min(left, policies.REACH_ATTEMPT_SECONDS), total=left)
         case Ask(call=call):
             attempts = 0 if call.model else policies.FREE_ATTEMPTS
             return KINDS[call.kind].policy.options(_seconds(call, limit), attempts=attempts)

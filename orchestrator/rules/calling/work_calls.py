@@ -5,7 +5,7 @@ from __future__ import annotations
 from orchestrator.calls.work import WORK
 from orchestrator.contracts import Tier
 from orchestrator.moves import Ask
-from orchestrator.rules.calling import gathering as material
+from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import paid_call, tiers
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.state import State
@@ -33,7 +33,7 @@ def _ask(state: State, progress: Progress, tier: Tier, *, smaller: bool = False)
         state,
         WORK,
         f"{what}-{subtask.id}",
-        material.for_work(state, progress),
+        gathering.for_work(state, progress),
         tier=tier,
         progress=progress,
         role=state.brief.role(subtask.role),

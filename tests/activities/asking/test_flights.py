@@ -302,7 +302,7 @@ async def test_a_call_that_a_frozen_process_took_back_is_sent(
 
 @dataclass
 class Away:
-    """A model that is out of reach for so many calls."""
+    """A model that is out of reach for this many calls."""
 
     calls: int
     asked: int = 0

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.anyio
 
 @dataclass
 class Absent:
-    """A model whose endpoint comes back after so many looks; notes when each look was."""
+    """A model whose endpoint comes back after this many looks; notes when each look was."""
 
     looks: int
     at: list[float] = field(default_factory=list)

@@ -14,7 +14,7 @@ from deployment.storage import DirectoryStore
 from deployment.unread import unread
 from driving import ROLES, Drive, subtask
 from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import Call, Check, Plan, Subtask
+from orchestrator.contracts import Call, Check, Plan, RoleCard, Subtask
 from orchestrator.errors import CallRefused
 from orchestrator.plans import checks, validity
 from outcomes import begun, end
@@ -66,12 +66,25 @@ def test_a_folder_is_refused_where_an_agent_would_have_to_read_it() -> None:
     scanned = Plan(goal="g", subtasks=(Subtask.model_validate(
         subtask("a", role="scanner").model_dump() | {"inputs": ("repo",)}
     ),))  # fmt: skip
-    (wrong,) = validity.problems(read, ROLES, ["repo"], 6, folders=["repo"])
-    assert wrong == validity.folder_problem(read, ROLES, ["repo"])
+    (wrong,) = validity.problems(read, ROLES, ["repo"], 6, unread={"repo": ""})
+    assert wrong == validity.unread_problem(read, ROLES, {"repo": ""})
     assert "a: input 'repo' is a folder" in wrong
-    assert "input 'repo' is a folder" in validity.folder_problem(None, ROLES, ["repo"])
-    assert validity.folder_problem(scanned, ROLES, ["repo"]) == ""
-    assert validity.folder_problem(None, ROLES, []) == ""
+    assert "input 'repo' is a folder" in validity.unread_problem(None, ROLES, {"repo": ""})
+    assert validity.unread_problem(scanned, ROLES, {"repo": ""}) == ""
+    assert validity.unread_problem(None, ROLES, {}) == ""
+
+
+def test_a_document_is_refused_where_the_role_has_other_tools_alone() -> None:
+    reads = RoleCard(name="reads", description="d", tools=("read_file", "read_document"))
+    asks = RoleCard(name="asks", description="d", tools=("query_data",))
+    for role, refused in ((reads, False), (asks, True)):
+        named = subtask("a", role=role.name).model_copy(update={"inputs": ("report",)})
+        plan = Plan(goal="g", subtasks=(named,))
+        wrong = validity.unread_problem(plan, (role,), {"report": "read_document"})
+        assert bool(wrong) == refused
+        whole = validity.unread_problem(None, (role,), {"report": "read_document"})
+        assert bool(whole) == refused
+    assert "a: input 'report' is a document" in wrong and "read_document" in wrong
 
 
 def test_a_misspelt_field_of_a_plan_is_named_with_its_place() -> None:

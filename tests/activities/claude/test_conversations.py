@@ -47,7 +47,7 @@ TOOLS = (tool(search, strict=True), tool(nothing))
 
 
 def calls(turn: int, count: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
-    """An assistant's turn with so many calls, and the message with their results."""
+    """An assistant's turn with this many calls, and the message with their results."""
     ids = [f"toolu_{turn}_{number}" for number in range(count)]
     asked = [{"type": "tool_use", "id": id, "name": "search", "input": {}} for id in ids]
     found = [{"type": "tool_result", "tool_use_id": id, "content": "found"} for id in ids]

@@ -36,7 +36,7 @@ ASKED = replace(REQUEST, tools=(TOOL,), cached=True, max_output=16_000)
 
 
 def playing(calls: int, *faults: dict[str, Any]) -> Script:
-    """A turn with so many calls after the other, and the last of TURNS an answer."""
+    """A turn with this many calls after the other, and the last of TURNS an answer."""
     rules = [
         {"call": "take_turn", "turn": turn, "tools": [SEARCH] * calls} for turn in range(1, TURNS)
     ]
@@ -97,6 +97,18 @@ async def test_faults_between_the_turns_change_nothing_of_what_is_sent() -> None
         log = simulator.log.report()
     # Each turn is one body, and what failed was asked again with the same one.
     assert (log["distinct"], log["delivered"], log["again"]) == (TURNS, TURNS, 0)
+
+
+async def test_a_turn_that_pauses_goes_on_from_what_came() -> None:
+    pause = {"turn": 1, "pause": True}
+    request = replace(ASKED, capabilities=FULL)
+    first: Mapping[str, Any] = {"role": "user", "content": "Find all about tea."}
+    async with Simulator(playing(1, pause)) as simulator, claude(simulator.url) as model:
+        paused = await model.ask(replace(request, messages=(first,)))
+        half = {"role": "assistant", "content": paused.content}
+        answer = await model.ask(replace(request, messages=(first, half)))
+    assert (paused.stop_reason, paused.calls) == ("pause_turn", ())
+    assert [call["name"] for call in answer.calls] == ["search"]
 
 
 async def test_calls_of_a_role_at_one_time_read_what_the_first_of_them_wrote() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
+from activities.code_review.redact import without_keys
 from activities.tools.list_files import list_files
 from activities.tools.read_file import read_file
 from activities.tools.search_files import search_files
@@ -172,7 +174,7 @@ async def test_a_long_line_and_a_huge_file_are_cut_and_said(bench: Bench, folder
         file.truncate(2 << 30)
     told = await bench.told(read_file, file_path="repo/long")
     assert len(told) < 2_100 and "10,000 letters in all" in told
-    assert "larger than 16 MiB" in await bench.refused(read_file, file_path="repo/huge")
+    assert "larger than 4 MiB" in await bench.refused(read_file, file_path="repo/huge")
 
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\n" + "QUJDREVG\n" * 9 + "-----END RSA PRIVATE KEY-----\n"
@@ -271,3 +273,15 @@ async def test_a_search_that_takes_too_long_says_how_far_it_came(
     monkeypatch.setattr("activities.tools.search_files.SECONDS", -1.0)
     told = await bench.told(search_files, pattern="limit", path="repo")
     assert "stopped after" in told
+
+
+@pytest.mark.parametrize("end", ["", "-" * 40], ids=["letters", "dashes"])
+def test_a_file_that_is_one_endless_private_key_takes_no_memory_of_the_worker(end: str) -> None:
+    key = "-----BEGIN PRIVATE KEY-----\n"
+    text = key + "a" * 8_000_000 if not end else (key + end) * 120_000
+    tracemalloc.start()
+    try:
+        assert without_keys(text).startswith("[redacted]")
+        assert tracemalloc.get_traced_memory()[1] < 3 * len(text)
+    finally:
+        tracemalloc.stop()

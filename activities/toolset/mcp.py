@@ -1,0 +1,186 @@
+"""The tools of MCP servers, as tools like any other: `mcp__SERVER__TOOL`.
+
+Each listing and each call is a conversation of its own in a child process: what a server says, how
+long it says nothing, and what it leaves behind when it dies is bounded there, and no session
+outlives a call. What a server claims of its tools is believed of none: each may have effects, and
+none can be run twice for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pydantic import JsonValue
+
+from activities.process import Finished, ProgramStopped, run
+from activities.toolset.servers import Server
+from activities.toolset.tool import NAME, Here, Result, Tool, ToolError
+from orchestrator.text import for_terminal, one_line
+
+logger = logging.getLogger(__name__)
+
+CLIENT = Path(__file__).resolve().parent / "mcp_client.py"
+PREFIX, PART = "mcp", "__"
+SECONDS = 60.0
+"""For a server to answer, its start included."""
+LISTING_SECONDS = 30.0
+ENDING_SECONDS = 10.0
+"""On top of both, for the client to start and to end."""
+OUTPUT = 16 * 1024 * 1024
+AT_ONCE = 8
+"""Conversations of one worker; most of each is waiting."""
+DESCRIPTION_LETTERS = 2_000
+SCHEMA_LETTERS = 20_000
+UNKNOWN = "; whether the tool did what it was called for is not known"
+INHERITED = (
+    "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "TMPDIR",
+    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+    "SSL_CERT_FILE", "SSL_CERT_DIR",
+)  # fmt: skip
+"""What a server is given of the worker's environment; none of it is a key of ours."""
+
+_places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+class ServerFailed(ToolError):
+    """A server that does not start, answer, or speak as it should. What it says for a model names
+    the server; `told` is for its operator, with the command and what the server complained of.
+    """
+
+    def __init__(self, server: Server, why: str, complaint: str = "") -> None:
+        super().__init__(f"the MCP server {server.name} {why}")
+        last = f"; it said: {complaint}" if complaint else ""
+        self.told = one_line(f"the MCP server {server.name} ({server.written}) {why}{last}")
+
+
+@dataclass(frozen=True)
+class Offered:
+    """What a server offers: its tools, and which of them nobody can be offered, and why."""
+
+    tools: tuple[Tool, ...]
+    notes: tuple[str, ...] = ()
+
+
+async def offered(server: Server) -> Offered:
+    """Ask a server for its tools. ServerFailed if it does not tell them."""
+    answer = await _conversation(server, "", {}, LISTING_SECONDS)
+    tools: dict[str, Tool] = {}
+    notes = []
+    for each in answer["tools"]:
+        name = PART.join((PREFIX, server.name, each["wire"]))
+        if flaw := _flaw(name, each["schema"], tools):
+            notes.append(one_line(f"{server.name}: its tool {each['name'][:100]!r} {flaw}"))
+            continue
+        said = for_terminal(each["description"][:DESCRIPTION_LETTERS])
+        description = f"A tool of the MCP server {server.name}, which describes it so: {said}"
+        tools[name] = tool_of(server, name, description, each["schema"])
+    return Offered(tuple(tools.values()), tuple(dict.fromkeys(notes)))
+
+
+def _flaw(name: str, schema: object, others: Mapping[str, Tool]) -> str:
+    """Why a tool is left out, as its server describes it."""
+    if not NAME.fullmatch(name):
+        return "has a name that is too long: with its server's it may have 64 letters"
+    if name in others:
+        return "has the same name as another one, but for signs that no name may have"
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return "has no object as its arguments"
+    if len(json.dumps(schema)) > SCHEMA_LETTERS:
+        return f"has a schema of more than {SCHEMA_LETTERS:,} letters"
+    return ""
+
+
+def server_of(name: str, servers: Mapping[str, Server]) -> Server | None:
+    """The server of a tool by the tool's name; None for a name of none that there is."""
+    prefix, _, rest = name.partition(PART)
+    return servers.get(rest.partition(PART)[0]) if prefix == PREFIX else None
+
+
+def tool_of(
+    server: Server,
+    name: str,
+    description: str = "",
+    schema: dict[str, JsonValue] | None = None,
+) -> Tool:
+    """A tool of a server by its whole name. To be run it needs neither description nor schema: its
+    server checks the arguments.
+    """
+
+    async def ask(_: Here, /, **arguments: JsonValue) -> Result:
+        tool = name.split(PART, 2)[2]
+        answer = await _conversation(server, tool, arguments, SECONDS)
+        return Result(answer["text"] or "It answered nothing.", answer["is_error"], answer["data"])
+
+    return Tool(
+        name=name,
+        description=description,
+        schema=schema or {},
+        function=ask,
+        effects=True,
+        idempotent=False,
+        seconds=SECONDS + 2 * ENDING_SECONDS,
+        approval=False,
+        needs=(),
+    )
+
+
+async def _conversation(
+    server: Server, tool: str, arguments: Mapping[str, JsonValue], seconds: float
+) -> dict[str, Any]:
+    """What the client answers; ServerFailed instead of an error."""
+    if server.flaw:
+        raise ServerFailed(server, f"cannot be used: {server.flaw}")
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    asked = {
+        "command": server.command,
+        "environment": inherited | dict(server.environment),
+        "url": server.url,
+        "headers": dict(server.headers),
+        "tool": tool,
+        "arguments": dict(arguments),
+        "seconds": seconds,
+    }
+    try:
+        async with _place():
+            finished = await run(
+                (sys.executable, "-I", "-B", "-X", "utf8", str(CLIENT)),
+                folder=server.folder,
+                environment=inherited,
+                seconds=seconds + ENDING_SECONDS,
+                stdin=json.dumps(asked).encode(),
+                output_limit=OUTPUT,
+            )
+    except ProgramStopped as error:
+        raise ServerFailed(server, f"was ended: it {error}{UNKNOWN if tool else ''}") from None
+    return _answer(server, finished)
+
+
+def _answer(server: Server, finished: Finished) -> dict[str, Any]:
+    complaint = finished.stderr.decode("utf-8", "replace").strip()[-500:]
+    try:
+        answer = json.loads(finished.stdout)
+    except (ValueError, RecursionError):
+        # The client itself: it had no memory left, or the server made its library break down.
+        raise ServerFailed(server, "made its client break down", complaint) from None
+    if "error" in answer:
+        unknown = UNKNOWN if answer.get("begun") else ""
+        raise ServerFailed(server, f"{one_line(answer['error'])}{unknown}", complaint)
+    assert isinstance(answer, dict)
+    return answer
+
+
+@asynccontextmanager
+async def _place() -> AsyncIterator[None]:
+    loop = asyncio.get_running_loop()
+    async with _places.setdefault(loop, asyncio.Semaphore(AT_ONCE)):
+        yield

@@ -1,0 +1,253 @@
+"""One conversation with one MCP server: lists its tools, or calls one of them.
+
+Reads what is asked as JSON from its standard input and prints the answer as JSON. Runs isolated, as
+a program of its own, so it imports nothing of this project: whoever started it ends it with its
+whole group, and the server is in that group, with all that it started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+import httpx2
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, jsonrpc_message_adapter
+
+MESSAGE_BYTES = 8 * 1024 * 1024
+"""The longest message of a server."""
+ALL_BYTES = 32 * 1024 * 1024
+"""Of all it says in one conversation."""
+TEXT_LETTERS = 2_000_000
+MOST_TOOLS = 200
+LEAVING_SECONDS = 0.5
+"""For a server to end by itself, once its input is closed."""
+FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+class TooMuch(Exception):
+    """The server said more than is read."""
+
+
+async def answered(asked: dict[str, Any]) -> dict[str, Any]:
+    """What the server answers, as `tools` or as `text`, `data` and `is_error`; or the `error`, and
+    whether the call of the tool had `begun`.
+    """
+    server, seconds = over_http(asked) if asked["url"] else over_pipes(asked), asked["seconds"]
+    begun = False
+    try:
+        async with (
+            asyncio.timeout(seconds),
+            Client(server, read_timeout_seconds=seconds, cache=None) as client,
+        ):
+            known = await tools_of(client)
+            if not asked["tool"]:
+                return {"tools": known}
+            name = next((each["name"] for each in known if each["wire"] == asked["tool"]), None)
+            if name is None:
+                return {"error": "has no tool of this name (any more)"}
+            begun = True
+            return told(await client.call_tool(name, asked["arguments"]))
+    except BaseException as error:
+        # Its library wraps what happened in groups, and cancels the task when a connection ends.
+        return {"error": why(error, seconds), "begun": begun}
+
+
+async def tools_of(client: Client) -> list[dict[str, Any]]:
+    """The first tools that the server offers, each with the name that endpoints take."""
+    found: list[dict[str, Any]] = []
+    cursor = None
+    while len(found) < MOST_TOOLS:
+        page = await client.list_tools(cursor=cursor)
+        found += [
+            {
+                "name": each.name,
+                "wire": FORBIDDEN.sub("_", each.name),
+                "description": each.description or each.title or "",
+                "schema": each.input_schema,
+            }
+            for each in page.tools
+        ]
+        cursor = page.next_cursor
+        if not cursor or not page.tools:
+            break
+    return found[:MOST_TOOLS]
+
+
+def told(result: Any) -> dict[str, Any]:
+    """A result as text, with what was returned as data."""
+    text = "\n".join(map(block, result.content))
+    if len(text) > TEXT_LETTERS:
+        text = f"{text[:TEXT_LETTERS]}… [{len(text):,} letters in all, the rest was not kept]"
+    data = result.structured_content
+    if data is not None and len(json.dumps(data)) > TEXT_LETTERS:
+        data = None
+    return {"text": text, "data": data, "is_error": bool(result.is_error)}
+
+
+def block(content: Any) -> str:
+    """A part of a result; what is no text is named with its size."""
+    match content.type:
+        case "text":
+            return str(content.text)
+        case "resource" if hasattr(content.resource, "text"):
+            return f"[{content.resource.uri}]\n{content.resource.text}"
+        case "resource_link":
+            return f"[{content.name}: {content.uri}]"
+    data = getattr(content, "data", "") or getattr(getattr(content, "resource", None), "blob", "")
+    return f"[{content.type}, {len(data) * 3 // 4:,} bytes, not shown]"
+
+
+def why(error: BaseException, seconds: float) -> str:
+    """The first thing that went wrong, in a line."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    match error:
+        case TooMuch():
+            return f"said more than {MESSAGE_BYTES >> 20} MiB at once"
+        case FileNotFoundError() | PermissionError() | NotADirectoryError():
+            return f"cannot be started ({error.strerror})"
+        case TimeoutError() | httpx2.TimeoutException():
+            return f"did not answer within {seconds:g} s"
+        case httpx2.TransportError():
+            return "cannot be reached"
+        case MCPError() if error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
+            return "broke the conversation off, or answers no more"
+        case MCPError():
+            return f"refused: {' '.join(str(error).split())[:500]}"
+        case httpx2.HTTPStatusError():
+            return f"answered with status {error.response.status_code}"
+        case asyncio.CancelledError():
+            return "ended in the middle of the conversation"
+    return f"does not speak MCP as it should ({type(error).__name__})"
+
+
+# ---------------------------------------------------------------- servers that are programs
+
+
+@asynccontextmanager
+async def over_pipes(asked: dict[str, Any]) -> AsyncIterator[Any]:
+    """A server as a child in this very group; its complaints go where ours go."""
+    process = await asyncio.create_subprocess_exec(
+        *asked["command"],
+        env=asked["environment"],
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=MESSAGE_BYTES,
+    )
+    heard, hear = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    say, said = anyio.create_memory_object_stream[SessionMessage](0)
+    async with anyio.create_task_group() as group:
+        group.start_soon(listen, process, heard)
+        group.start_soon(speak, process, said)
+        try:
+            yield hear, say
+        finally:
+            assert process.stdin
+            process.stdin.close()
+            with anyio.move_on_after(LEAVING_SECONDS, shield=True):
+                await process.wait()
+            group.cancel_scope.cancel()
+
+
+async def listen(process: asyncio.subprocess.Process, heard: Any) -> None:
+    """Hand on each message; what is none is noise. TooMuch for a line without end."""
+    assert process.stdout
+    size = 0
+    async with heard:
+        while line := await one_line(process.stdout):
+            size += len(line)
+            if size > ALL_BYTES:
+                raise TooMuch
+            with suppress(ValueError):
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                await heard.send(SessionMessage(message))
+
+
+async def one_line(stream: asyncio.StreamReader) -> bytes:
+    try:
+        return await stream.readline()
+    except ValueError as error:
+        raise TooMuch from error
+
+
+async def speak(process: asyncio.subprocess.Process, said: Any) -> None:
+    assert process.stdin
+    async with said:
+        async for each in said:
+            line = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+            # A server that is gone is noticed by what it no longer says.
+            with suppress(OSError):
+                process.stdin.write(line.encode() + b"\n")
+                await process.stdin.drain()
+
+
+# ---------------------------------------------------------------- servers that are addresses
+
+
+class Counted(httpx2.AsyncByteStream):
+    """A body that ends in TooMuch where it is too long."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for part in self._body:
+            size += len(part)
+            if size > MESSAGE_BYTES:
+                raise TooMuch
+            yield part
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+class Bounded(httpx2.AsyncHTTPTransport):
+    """Counts what each answer says, and takes none that is packed: it would grow behind that."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await super().handle_async_request(request)
+        if response.headers.get("content-encoding", "identity") != "identity":
+            await response.aclose()
+            raise TooMuch
+        response.stream = Counted(response.stream)
+        return response
+
+
+@asynccontextmanager
+async def over_http(asked: dict[str, Any]) -> AsyncIterator[Any]:
+    headers = {**asked["headers"], "Accept-Encoding": "identity"}
+    async with (
+        httpx2.AsyncClient(
+            transport=Bounded(), headers=headers, timeout=asked["seconds"]
+        ) as client,
+        streamable_http_client(
+            asked["url"], http_client=client, max_sse_event_size=MESSAGE_BYTES
+        ) as streams,
+    ):
+        yield streams
+
+
+def main() -> None:
+    """Answer, and end at once with all that the server started: nobody waits for its farewell."""
+    answer = asyncio.run(answered(json.load(sys.stdin)))
+    sys.stdout.write(json.dumps(answer))
+    sys.stdout.flush()
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

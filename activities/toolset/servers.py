@@ -1,0 +1,126 @@
+"""The MCP servers of this deployment, as `.mcp.json` names them: programs and addresses that its
+operator trusts to run, and whose words nobody trusts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from deployment.folders import Unreadable, read_named
+from orchestrator.mistakes import mistakes
+from orchestrator.text import one_line
+
+FILE_BYTES = 1024 * 1024
+NAME = re.compile(r"[a-zA-Z0-9-]+(?:_[a-zA-Z0-9-]+)*")
+"""Of a server: two underscores part it from the name of its tool."""
+NAME_LETTERS = 30
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+class BadServers(ValueError):
+    """The file as a whole cannot be taken; the message is the whole line."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """One MCP server: a command to start, or an address."""
+
+    name: str
+    folder: Path
+    """Where a command is started: that of the file."""
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    written: str = ""
+    """Its command or address as the file has it: variables in it may be secrets."""
+    flaw: str = ""
+    """Why it cannot be used as it is written; empty: nothing."""
+
+
+class _Given(BaseModel):
+    """A server as the file has it; what other programs keep there is ignored."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    type: Literal["stdio", "http", "streamable-http"] | None = None
+    command: str = ""
+    args: list[str] = []
+    env: dict[str, str] = {}
+    url: str = ""
+    headers: dict[str, str] = {}
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    mcpServers: dict[str, object] = {}
+
+
+def read_servers(path: Path, environment: Mapping[str, str]) -> Mapping[str, Server]:
+    """The servers of a file, by name; none if there is no such file. `${NAME}` and `${NAME:-else}`
+    stand for variables of the environment. BadServers for a file that is none; a server that is
+    written wrongly has its flaw, and stops no other.
+    """
+    if not path.exists():
+        return {}
+    try:
+        found = _File.model_validate_json(read_named(path, FILE_BYTES))
+    except Unreadable as error:
+        raise BadServers(f"{path.name}: {error}; put it right or move it away") from error
+    except ValidationError as error:
+        wrong = mistakes(error, "the file")[0]
+        raise BadServers(f"{str(path)!r} is no file of MCP servers: {wrong}") from error
+    return {
+        name: _server(name, entry, path.parent, environment)
+        for name, entry in found.mcpServers.items()
+    }
+
+
+def _server(name: str, given: object, folder: Path, environment: Mapping[str, str]) -> Server:
+    if not NAME.fullmatch(name) or len(name) > NAME_LETTERS:
+        letters = f"up to {NAME_LETTERS} letters, digits, - and single _"
+        return Server(name, folder, flaw=f"its name must be made of {letters}")
+    try:
+        entry = _Given.model_validate(given)
+        return _checked(name, entry, folder, environment)
+    except ValidationError as error:
+        return Server(name, folder, flaw=one_line(mistakes(error, "it")[0]))
+    except KeyError as error:
+        return Server(name, folder, flaw=f"it needs the variable {error.args[0]}, which is not set")
+
+
+def _checked(name: str, entry: _Given, folder: Path, environment: Mapping[str, str]) -> Server:
+    """The server with its variables filled in. KeyError names one that is not set."""
+
+    def filled(text: str) -> str:
+        return VARIABLE.sub(lambda each: _value(each, environment), text)
+
+    if bool(entry.command) == bool(entry.url):
+        return Server(name, folder, flaw="give it either a `command` or a `url`")
+    if (entry.type or "") in ("http", "streamable-http") and not entry.url:
+        return Server(name, folder, flaw="a server of type http has a `url`")
+    if entry.url and not filled(entry.url).startswith(("http://", "https://")):
+        return Server(name, folder, flaw="its `url` must begin with http:// or https://")
+    return Server(
+        name,
+        folder,
+        command=tuple(map(filled, (entry.command, *entry.args))) if entry.command else (),
+        environment={each: filled(value) for each, value in entry.env.items()},
+        url=filled(entry.url),
+        written=" ".join((entry.command, *entry.args)) if entry.command else entry.url,
+        headers={each: filled(value) for each, value in entry.headers.items()},
+    )
+
+
+def _value(found: re.Match[str], environment: Mapping[str, str]) -> str:
+    value = environment.get(found[1]) or found[2]
+    if value is None:
+        raise KeyError(found[1])
+    return value

@@ -1,0 +1,37 @@
+"""The tools of agents for `doctor`: what each needs, and which roles have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from activities.catalogue import Catalogue
+from activities.toolset.shelf import shipped
+from activities.toolset.tool import Tool
+from cli.diagnosis import Checkup, Mark
+from deployment.settings import Settings
+
+
+def hands(
+    catalogue: Catalogue, settings: Settings, tools: Mapping[str, Tool] | None = None
+) -> list[Checkup]:
+    """A line for each tool; a note where a role has one whose key is not set."""
+    owners: dict[str, list[str]] = {}
+    for role in catalogue.roles.values():
+        for name in role.card.tools if role.card.tier != "none" else ():
+            owners.setdefault(name, []).append(role.card.name)
+    shelf = shipped() if tools is None else tools
+    return [_line(each, owners.get(each.name, []), settings) for each in shelf.values()]
+
+
+def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
+    needs = [Settings.variable(each) for each in tool.needs]
+    unset = [Settings.variable(each) for each in tool.needs if not settings.key(each)]
+    told = (
+        f"of {', '.join(owners)}" if owners else "no role has it",
+        "changes things outside" if tool.effects else "",
+        "a person approves each call" if tool.approval else "",
+        f"needs {', '.join(needs)}" if needs else "",
+        f"{', '.join(unset)} not set: roles go on without it" if unset else "",
+    )
+    mark: Mark = "note" if unset and owners else "ok"
+    return Checkup("agents", tool.name, mark, "; ".join(filter(None, told)))

@@ -1,0 +1,53 @@
+"""Ten turns of an agent against a server that counts its cache by prefix, as the API does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_agents import catalogue, goal, segments
+
+from activities.asking.prices import Prices
+from activities.claude.adapter import Claude
+from conftest import Runs
+from deployment.settings import Settings
+from orchestrator.contracts import Capabilities
+from simulator import Rule, Script, Simulator
+
+pytestmark = pytest.mark.anyio
+
+TURNS = 10
+LINES = "".join(f"Line {number} of a file worth reading to its end.\n" for number in range(5_000))
+
+
+def reads(turn: int) -> dict[str, Any]:
+    """A call that brings about 20 KB."""
+    given = {"file_path": "repo/long.md", "offset": 400 * turn, "limit": 400}
+    return {"name": "read_file", "input": given}
+
+
+async def caching() -> Capabilities:
+    """What the API understands."""
+    return Capabilities(caching=True)
+
+
+async def test_four_fifths_of_what_ten_turns_send_are_read_from_the_cache(runs: Runs) -> None:
+    rules = tuple(
+        Rule(call="take_turn", turn=turn, tools=(reads(turn),)) for turn in range(1, TURNS)
+    )
+    wanted = goal(runs)
+    (Path(wanted.inputs[0].value) / "long.md").write_text(LINES)
+    prices = Prices.of(Settings(_env_file=None))
+    async with Simulator(Script(seed=7, rules=rules)) as simulator:
+        model = Claude(key="scripted", base_url=simulator.url, price=prices.price)
+        report = await runs.run(wanted, model, catalogue=catalogue(runs), capabilities=caching)
+        await model.aclose()
+        used = simulator.log.calls["take_turn"]
+        asked = [body for body in simulator.log.bodies.values() if body.call == "take_turn"]
+    assert report.status == "complete", report.gaps
+    assert [body.admitted for body in asked] == [1] * TURNS
+    sent = used.input_tokens + used.cache_read_tokens + used.cache_write_tokens
+    assert used.cache_read_tokens / sent > 0.8, used
+    done = [each for segment in await segments(runs, report) for each in segment]
+    assert len(done) == len(set(done)) == 2 * TURNS - 1
