@@ -74,6 +74,11 @@ class Catalogue:
         found = [each for each in self.unusable_roles if each.playbook in ("", playbook)]
         return {each.name: each.why for each in found if each.name not in self.roles}
 
+    def idle(self, lenses: Iterable[str]) -> tuple[str, ...]:
+        """Of these lenses those that no role uses, so that no plan can have them."""
+        used = {name for role in self.roles.values() for name in role.card.tools}
+        return tuple(name for name in lenses if name not in used)
+
     def unusable_playbook(self, name: str) -> str:
         """Why a playbook that exists cannot be used; empty: it can, or there is none."""
         return next((each.why for each in self.unusable_playbooks if each.name == name), "")

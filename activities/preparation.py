@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -98,7 +98,7 @@ class Preparation:
                 not_run = tuple(
                     Omission(what=f"role {name}", why=why) for name, why in absent.items()
                 )
-            not_run += served.omissions(goal.plan or plan)
+            not_run += (*served.omissions(goal.plan or plan), *self._idle(goal, playbook))
             inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])
             briefing = Briefing(
                 roles=served.roles,
@@ -156,6 +156,12 @@ class Preparation:
                 f"no price is known for {', '.join(unpriced)}; give one in HOLDFAST_PRICE_FILE, "
                 "or accept a run bounded by calls and tokens alone with --unpriced"
             )
+
+    def _idle(self, goal: Goal, playbook: PlaybookFile | None) -> Iterator[Omission]:
+        """The lenses that a plan of all lenses goes without, because no role uses them."""
+        if playbook and playbook.lenses and goal.plan is None:
+            for name in self.catalogue.idle(self.lenses):
+                yield Omission(what=f"lens {name}", why="no role uses it")
 
     def _inputs(self, goal: Goal, playbook: PlaybookFile | None) -> tuple[GoalInput, ...]:
         names = [each.name for each in goal.inputs]

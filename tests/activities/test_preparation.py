@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -18,7 +19,9 @@ from activities.preparation import INPUT_BYTES, PREVIEW_BYTES, Preparation
 from activities.repositories import plain
 from activities.seam import Store
 from activities.toolset.shelf import shipped
+from cli.commands.care import doctor
 from deployment.roots import Root, Roots
+from deployment.settings import HOME
 from deployment.storage import DirectoryStore
 from driving import BRIEFING, subtask
 from orchestrator.contracts import (
@@ -28,6 +31,7 @@ from orchestrator.contracts import (
     Goal,
     GoalInput,
     ModelCard,
+    Omission,
     PinnedInput,
     Plan,
     Usage,
@@ -161,6 +165,24 @@ async def test_a_lens_whose_tool_is_missing_is_said_and_not_planned(
     assert [each.role for each in briefing.playbook.plan.subtasks] == ["bugs", "history"]
     assert len(briefing.not_run) == len(REVIEW_TOOLS) - 2
     assert all("which this worker does not have" in each.why for each in briefing.not_run)
+
+
+async def test_a_lens_that_no_role_uses_is_said_of_a_review_and_by_doctor(
+    preparation: Preparation, allowed: Path, tmp_path: Path
+) -> None:
+    for name in ("roles", "playbooks"):
+        shutil.copytree(HOME / name, tmp_path / "home" / name)
+    (tmp_path / "home/playbooks/code-review/roles/secrets.md").unlink()
+    catalogue = Catalogue.load(tmp_path / "home")
+    review = goal(
+        playbook="code-review", use_models=False, inputs=given(allowed, "repository", "repo")
+    )
+    assert (await prepare(preparation, review)).not_run == ()
+    briefing = await prepare(replace(preparation, catalogue=catalogue), review)
+    assert briefing.not_run == (Omission(what="lens secrets", why="no role uses it"),)
+    (check,) = doctor.idle(catalogue)
+    assert (check.mark, check.name) == ("note", "analyser secrets")
+    assert doctor.idle(Catalogue.load()) == []
 
 
 async def test_a_repository_is_pinned_with_the_revision_it_differs_from(

@@ -23,6 +23,7 @@ from temporalio.service import RPCError
 
 from activities.catalogue import Catalogue
 from activities.catalogue_tools import CatalogueError
+from activities.code_review.lenses import analysers
 from activities.gate.queue_rates import can_set_rates, read_rate
 from activities.prompts.files import system_prompts
 from cli.connection import CONNECT_SECONDS, configured_target
@@ -103,7 +104,7 @@ async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Chec
     catalogue = await asyncio.to_thread(Catalogue.load)
     for check in await asyncio.to_thread(hands, catalogue, settings):
         yield check
-    for check in (*unusable(catalogue), *prompts(), *origins(settings)):
+    for check in (*unusable(catalogue), *idle(catalogue), *prompts(), *origins(settings)):
         yield check
 
 
@@ -238,6 +239,14 @@ def unusable(catalogue: Catalogue) -> list[Checkup]:
     roles += [(f"playbook {each.name}", each.why) for each in catalogue.unusable_playbooks]
     # Of one name that is defined twice each file says the same.
     return [Checkup("files", name, "note", why) for name, why in dict.fromkeys(roles)]
+
+
+def idle(catalogue: Catalogue) -> list[Checkup]:
+    """The analysers that no review runs, because a role file was removed or cannot be used."""
+    why = "no role uses it, so no review runs it; restore its role file, or remove its module"
+    return [
+        Checkup("files", f"analyser {name}", "note", why) for name in catalogue.idle(analysers())
+    ]
 
 
 def prompts(home: Path = HOME) -> list[Checkup]:
