@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import JsonValue, ValidationError
@@ -15,8 +16,6 @@ from orchestrator.calls.work import WorkAnswer, to_draft
 from orchestrator.contracts import Contract, Draft, Problem
 from orchestrator.text import one_line
 
-MOST_CALLS = 20
-"""Calls of one message that are run; the rest get an error result."""
 WORDS = 80
 """Characters of a call's arguments that the timeline shows."""
 GOES_ON = ("end_turn", "stop_sequence", "tool_use", "pause_turn")
@@ -44,13 +43,23 @@ def read(answer: ModelAnswer) -> tuple[Said | None, Problem | None]:
     said = Said(content=tuple(content_of(answer)), text=_text(answer), tokens=answer.usage.total)
     if answer.stop_reason == "pause_turn":
         return said, None
-    if answer.stop_reason == "tool_use":
-        uses = tuple(_use(block) for block in calls_in(content_of(answer)))
-        if uses:
-            return said.model_copy(update={"uses": uses}), None
-        why = "it stopped for a tool and named none whose arguments are an object"
+    uses = tuple(_use(block) for block in calls_in(content_of(answer)))
+    why = _unusable(answer, uses)
+    if why:
         return None, Problem(kind="malformed", why=why)
-    return _answered(said, answer)
+    return (said.model_copy(update={"uses": uses}), None) if uses else _answered(said, answer)
+
+
+def _unusable(answer: ModelAnswer, uses: Sequence[ToolUse]) -> str:
+    """Why no conversation can go on from its calls: each must get a result, by its own id."""
+    named = sum(each.get("type") == "tool_use" for each in content_of(answer))
+    if named > len(uses):
+        return "it called a tool with arguments that are no object"
+    if len({use.id for use in uses}) < len(uses):
+        return "two calls of tools in it have the same id"
+    if answer.stop_reason == "tool_use" and not uses:
+        return "it stopped for a tool and named none"
+    return ""
 
 
 def _answered(said: Said, answer: ModelAnswer) -> tuple[Said, Problem | None]:
