@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,28 +39,28 @@ class Tools:
 
     @activity.defn
     async def use_tool(self, material: UseMaterial) -> ToolResult:
-        """Run one tool. What it brought is recorded: it is not run again when only the completion
-        was lost, and never when it has effects and may have run.
+        """Run one tool. What it brought is recorded before all else: it is not run again when only
+        the completion was lost or the store failed, and never when it has effects and may have run.
         """
-        key = key_of(material.model_dump_json())
-        recorded = await self.journal.answer(key)
-        if recorded is not None:
-            return ToolResult.model_validate_json(recorded)
+        key = key_of(material.model_dump_json(), material.run)
+        async with beating():
+            recorded = await self.journal.answer(key)
+            if recorded is None:
+                result = await self._run(material, key)
+                recorded = json.dumps([result.is_error, result.text])
+                await self.journal.record(key, recorded)
+            is_error, text = json.loads(recorded)
+            content = text.encode()
+            digest = await self.store.put(content)
+        return ToolResult(
+            use_id=material.use.id, digest=digest, size=len(content), is_error=is_error
+        )
+
+    async def _run(self, material: UseMaterial, key: str) -> Result:
         name = material.use.name
         tool = self.tools.get(name) if name in material.tools else None
-        async with beating():
-            result = await self._run(tool, material, key)
-        content = result.text.encode()
-        made = ToolResult(
-            use_id=material.use.id,
-            digest=await self.store.put(content),
-            size=len(content),
-            is_error=result.is_error,
-        )
-        await self.journal.record(key, made.model_dump_json())
-        return made
-
-    async def _run(self, tool: Tool | None, material: UseMaterial, key: str) -> Result:
+        # Before the mark: what cannot be read has surely not run.
+        arguments = await arguments_of(self.store, material.transcript, material.use.id)
         if tool is not None and tool.effects and not tool.idempotent:
             try:
                 await self.journal.mark_sent(key)
@@ -74,5 +75,4 @@ class Tools:
             scratch=self.scratch,
             settings=self.settings,
         )
-        arguments = await arguments_of(self.store, material.transcript, material.use.id)
-        return await running.call(tool, material.use.name, here, arguments)
+        return await running.call(tool, name, here, arguments)
