@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 from temporalio import activity
 
@@ -16,7 +17,6 @@ from activities.asking.past import Past
 from activities.asking.reaching import until_reached
 from activities.asking.replies import Shape, lost
 from activities.seam import Budget, Code, Gate, Journal, Model, Store
-from activities.toolset.tool import Tool
 from activities.turns.taking import take
 from orchestrator.calls.critique import CRITIQUE, Critique, CritiqueMaterial
 from orchestrator.calls.digest import DIGEST, Digest, DigestMaterial
@@ -58,8 +58,8 @@ class Agents:
     """The calls that this process has under way."""
     budget: Budget | None = None
     """What this deployment lets calls cost. None: what their runs do."""
-    tools: Mapping[str, Tool] = field(default_factory=dict)
-    """What agents may be given."""
+    tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What an endpoint is told of each tool that agents may be given."""
     address: str = ""
     """Of the endpoint, as `Unreached` has it; empty: not known."""
 

@@ -8,14 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from activities.catalogue_files import (
-    CatalogueError,
-    PlaybookFile,
-    Role,
-    name_of,
-    read_playbook,
-    read_role,
-)
+from activities.catalogue_files import PlaybookFile, Role, name_of, read_playbook, read_role
+from activities.catalogue_tools import CatalogueError
 from deployment.settings import HOME
 from orchestrator.contracts import RoleCard
 

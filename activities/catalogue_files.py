@@ -7,9 +7,8 @@ and a team has none. Nothing in a file is accepted in silence: what would have n
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from activities.assembly import TEMPLATES
+from activities.catalogue_tools import CatalogueError, bytes_told, tools_of
 from deployment.folders import read_regular
 from deployment.reading import NotPlain, from_yaml
 from deployment.unread import unread
@@ -29,23 +29,13 @@ from orchestrator.contracts import (
     RoleTier,
     Subtask,
 )
-from orchestrator.policies import TOOLS_TOKENS
 
 if TYPE_CHECKING:
-    from activities.toolset.tool import Tool
+    pass
 
 Inherit = Literal["inherit"]
 ONLY_SHOWN = {"color"}
 """Fields of Claude Code's subagent files that say how its own screen shows an agent."""
-OF_CLAUDE_CODE = {
-    "Read": "read_file",
-    "Glob": "list_files",
-    "LS": "list_files",
-    "Grep": "search_files",
-    "WebFetch": "web_fetch",
-    "WebSearch": "web_search",
-}
-"""The tools of Claude Code's subagent files by our names."""
 NEED_A_MODEL = ("turns", "effort", "fallback", "team", "fixed_tier")
 ONLY_OF_LENSES = ("title",)
 NOT_FOR_TEAMS = ("turns", "effort", "fixed_tier", *ONLY_OF_LENSES)
@@ -53,10 +43,6 @@ NOT_FOR_TEAMS = ("turns", "effort", "fixed_tier", *ONLY_OF_LENSES)
 FILE_BYTES = 1024 * 1024
 """The largest role or playbook file."""
 FENCE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
-
-
-class CatalogueError(ValueError):
-    """A role, playbook or prompt cannot be used; the message names the file and the mistake."""
 
 
 class FrontMatter(BaseModel):
@@ -184,7 +170,7 @@ def read_role(path: Path, playbook: str = "") -> Role:
             f"{path.name}: the text below the front matter: no effect for a role that is a team,"
             " whose planner is told the instruction of its subtask; remove it"
         )
-    tools = _tools(path, front.tools, tier, team=front.team)
+    tools = tools_of(path, front.tools, tier, team=front.team)
     card = RoleCard(
         name=front.name,
         description=front.description,
@@ -194,7 +180,7 @@ def read_role(path: Path, playbook: str = "") -> Role:
         fallback=front.fallback,
         team=front.team,
         fixed_tier=front.fixed_tier,
-        prompt_bytes=len(body.encode()) + (_told(tools) if tier != "none" else 0),
+        prompt_bytes=len(body.encode()) + (bytes_told(tools) if tier != "none" else 0),
         turns=front.turns,
     )
     return Role(card, body, playbook, front.title)
@@ -214,42 +200,6 @@ def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:
         raise CatalogueError(
             f"{path.name}: front matter: {', '.join(none)}: no effect {who}; remove it"
         )
-
-
-def _tools(path: Path, given: str | list[str], tier: RoleTier, *, team: bool) -> tuple[str, ...]:
-    """The one lens of a role without a model; else the tools that an agent is given. CatalogueError
-    names those that there are not.
-    """
-    names = [name.strip() for name in (given.split(",") if isinstance(given, str) else given)]
-    names = [name for name in names if name]
-    if tier == "none":
-        if len(names) != 1:
-            raise CatalogueError(f"{path.name}: tools: a role without a model is exactly one tool")
-        return tuple(names)
-    if names and team:
-        raise CatalogueError(f"{path.name}: tools: no effect for a role that is a team; remove it")
-    tools = tuple(dict.fromkeys(OF_CLAUDE_CODE.get(name, name) for name in names))
-    unknown = [name for name in tools if name not in _shelf()] if tools else []
-    if unknown:
-        known = ", ".join(_shelf())
-        raise CatalogueError(
-            f"{path.name}: tools: there is no tool {', '.join(unknown)}; there are: {known}"
-        )
-    return tools
-
-
-def _shelf() -> Mapping[str, Tool]:
-    # Few commands look at a role with tools, and tools take a while to import.
-    from activities.toolset.shelf import shipped
-
-    return shipped()
-
-
-def _told(tools: Sequence[str]) -> int:
-    """Bytes that an endpoint is told of the tools, and what it adds by itself, a token a byte."""
-    shelf = _shelf() if tools else {}
-    told = [[name, shelf[name].description, shelf[name].schema] for name in tools]
-    return len(json.dumps(told).encode()) + TOOLS_TOKENS if tools else 0
 
 
 def _split(path: Path) -> tuple[str, str]:

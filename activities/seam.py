@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol
 
+from orchestrator.calls.turn import UseMaterial
 from orchestrator.calls.verify import Shown, VerifyMaterial
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Capabilities, Draft, Effort, ModelCard, Usage
@@ -67,6 +68,28 @@ class ModelAnswer:
     """
     raw: dict[str, Any] = field(default_factory=dict)
     """The message as it came, for the journal."""
+
+    @property
+    def content(self) -> tuple[dict[str, Any], ...]:
+        """The assistant's blocks as they came, to be sent back as they are: thoughts with their
+        signatures, text, calls, and whatever else a model sends. Without those of blank text, which
+        endpoints send and refuse; no message may be made of none.
+        """
+        blocks = self.raw.get("content", ())
+        return tuple(block for block in blocks if not _blank(block))
+
+    @property
+    def calls(self) -> tuple[dict[str, Any], ...]:
+        """The calls to run: only of an answer that stopped for them, with nothing wrong in it. A
+        call that was cut off can look like a whole one.
+        """
+        if self.stop_reason != "tool_use" or self.flaw:
+            return ()
+        return tuple(block for block in self.content if block.get("type") == "tool_use")
+
+
+def _blank(block: dict[str, Any]) -> bool:
+    return block.get("type") == "text" and not str(block.get("text", "")).strip()
 
 
 class Model(Protocol):
@@ -181,5 +204,7 @@ class Pricing(Protocol):
 
 Code = Callable[[VerifyMaterial], Awaitable[tuple[Shown, ...]]]
 """What a model may see of each remark, in their order."""
+CallTool = Callable[[UseMaterial, str], Awaitable[tuple[str, bool]]]
+"""(what was called, its key) -> the text of the result, and whether it is an error."""
 Lens = Callable[[WorkMaterial], Awaitable[Draft]]
 """What does the work of a role without a model. Raises LensFailed."""

@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from temporalio import activity
 
 from activities.asking.heartbeat import beating
 from activities.asking.keys import key_of
-from activities.repositories.scratch import Snapshots
-from activities.seam import Journal, Store
-from activities.toolset import running
-from activities.toolset.tool import Result, Tool
-from activities.turns.conversation import arguments_of
-from activities.turns.place import Place
+from activities.seam import CallTool, Journal, Store
 from orchestrator.calls.turn import ToolResult, UseMaterial
-from orchestrator.errors import PossiblyBilled
-
-MAY_HAVE_RUN = (
-    "This call was begun before, and its worker died: whether it has taken effect is not known. It"
-    " was not run again. Find out before you repeat it."
-)
 
 
 @dataclass(frozen=True)
 class Tools:
-    """The tools of this worker, by name, and where they run."""
+    """What runs the tools of this worker, and what remembers that they ran."""
 
-    tools: Mapping[str, Tool]
+    call: CallTool
     store: Store
-    snapshots: Snapshots
     journal: Journal
-    scratch: Path
-    settings: Callable[[str], str]
 
     @activity.defn
     async def use_tool(self, material: UseMaterial) -> ToolResult:
@@ -46,33 +30,11 @@ class Tools:
         async with beating():
             recorded = await self.journal.answer(key)
             if recorded is None:
-                result = await self._run(material, key)
-                recorded = json.dumps([result.is_error, result.text])
+                recorded = json.dumps(await self.call(material, key))
                 await self.journal.record(key, recorded)
-            is_error, text = json.loads(recorded)
+            text, is_error = json.loads(recorded)
             content = text.encode()
             digest = await self.store.put(content)
         return ToolResult(
             use_id=material.use.id, digest=digest, size=len(content), is_error=is_error
         )
-
-    async def _run(self, material: UseMaterial, key: str) -> Result:
-        name = material.use.name
-        tool = self.tools.get(name) if name in material.tools else None
-        # Before the mark: what cannot be read has surely not run.
-        arguments = await arguments_of(self.store, material.transcript, material.use.id)
-        if tool is not None and tool.effects and not tool.idempotent:
-            try:
-                await self.journal.mark_sent(key)
-            except PossiblyBilled:
-                return Result(MAY_HAVE_RUN, is_error=True)
-        here = Place(
-            key=key,
-            inputs={pinned.name: pinned for pinned in material.work.inputs},
-            store=self.store,
-            snapshots=self.snapshots,
-            journal=self.journal,
-            scratch=self.scratch,
-            settings=self.settings,
-        )
-        return await running.call(tool, name, here, arguments)

@@ -29,6 +29,7 @@ from activities.repositories.scratch import Snapshots
 from activities.seam import Gate, Journal, Lens, Model, Store
 from activities.toolset.shelf import shipped
 from activities.toolset.tool import Tool
+from activities.turns.workshop import Workshop
 from activities.use_tool import Tools
 from deployment.embedded import StateDir
 from deployment.embedded.allowed import allowed_roots
@@ -123,6 +124,20 @@ class _Parts:
     lenses: Mapping[str, Lens]
     tools: Mapping[str, Tool]
 
+    def served(self, gate: Gate | None, *, embedded: bool) -> Served:
+        """All activities, by who may carry them out."""
+        asked = self.endpoint.model is not None
+        return Served(
+            preparing=activities_of(self.preparation(embedded=embedded)),
+            free=[
+                *activities_of(Lenses(self.lenses, self.journal)),
+                *activities_of(self.using()),
+            ],
+            asking=activities_of(self.agents(gate)),
+            tiers=tuple(card.tier for card in self.prices.cards()) if asked else (),
+            close=self.endpoint.close,
+        )
+
     def preparation(self, *, embedded: bool) -> Preparation:
         """What runs are told of this deployment."""
         return Preparation(
@@ -155,7 +170,7 @@ class _Parts:
             gate=gate,
             code=Excerpts(Snapshots(self.store, self.state.snapshots)).around,
             budget=self._budget(),
-            tools=self.tools,
+            tools={name: tool.told for name, tool in self.tools.items()},
             address=self.endpoint.address,
         )
 
@@ -163,7 +178,8 @@ class _Parts:
         """What runs the tools of agents."""
         snapshots = Snapshots(self.store, self.state.snapshots)
         scratch = self.state.tools
-        return Tools(self.tools, self.store, snapshots, self.journal, scratch, self._key_of)
+        workshop = Workshop(self.tools, self.store, snapshots, self.journal, scratch, self._key_of)
+        return Tools(workshop.call, self.store, self.journal)
 
     def _lacking(self) -> Mapping[str, str]:
         """The tools that cannot do their work here, and the settings that they need."""
@@ -216,14 +232,4 @@ def build(
         lenses=make_lenses(store, state.snapshots),
         tools=shipped() if tools is None else tools,
     )
-    model = parts.endpoint.model
-    return Served(
-        preparing=activities_of(parts.preparation(embedded=target.embedded)),
-        free=[
-            *activities_of(Lenses(parts.lenses, parts.journal)),
-            *activities_of(parts.using()),
-        ],
-        asking=activities_of(parts.agents(gate)),
-        tiers=tuple(card.tier for card in prices.cards()) if model else (),
-        close=parts.endpoint.close,
-    )
+    return parts.served(gate, embedded=target.embedded)

@@ -42,7 +42,7 @@ OTHERS = ("HOLDFAST_DEBUG", "HOLDFAST_REPOSITORIES")
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy")
 
 
-OF_MODELS = "decides which model is asked, and for how much"
+OF_MODELS = "decides which model is asked, for how much, and what its tools reach"
 """Marks a field: a worker is replaced where such a setting has changed."""
 
 
@@ -76,6 +76,18 @@ def _findable(path: Path) -> Path:
         why = "a link on the way leads to itself, or there is no such user"
         raise ValueError(f"{str(path)!r} leads nowhere: {why}") from error
     return path
+
+
+def _searched_by(value: SecretStr | None) -> SecretStr | None:
+    """A provider and its key, or the address of one's own; what is said of it holds no key."""
+    if value is None:
+        return None
+    name, _, key = value.get_secret_value().partition(":")
+    if name == "searxng" and not key.startswith(("http://", "https://")):
+        raise ValueError("searxng is given with its address, as searxng:http://127.0.0.1:8888")
+    if name not in ("brave", "tavily", "searxng") or not key.strip() or not key.isascii():
+        raise ValueError("give it as brave:KEY, tavily:KEY or searxng:ADDRESS")
+    return SecretStr(f"{name}:{key.strip()}")
 
 
 _Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000)]
@@ -133,6 +145,12 @@ class Settings(BaseSettings):
     capabilities: Annotated[str, OF_MODELS] = Field(
         "auto",
         description="Of the endpoint: auto, full, none, or of schemas,effort,counting,caching.",
+    )
+    web_search: Annotated[SecretStr | None, AfterValidator(_searched_by), OF_MODELS] = Field(
+        None, description="What web_search asks: brave:KEY, tavily:KEY or searxng:ADDRESS."
+    )
+    mcp_file: Annotated[_BelowHome, OF_MODELS] = Field(
+        HOME / ".mcp.json", description="The MCP servers whose tools roles may name."
     )
     idle_seconds: int = Field(
         60, ge=1, description="The embedded server stops after this many seconds without use."
@@ -201,6 +219,8 @@ class Settings(BaseSettings):
         """Values that no log, screen or history may show: keys, and what addresses carry."""
         key = self.anthropic_api_key
         found = [key.get_secret_value()] if key else []
+        if self.web_search:
+            found.append(self.web_search.get_secret_value().partition(":")[2])
         found.append(os.environ.get("TEMPORAL_API_KEY", ""))
         addresses = [self.anthropic_base_url, *(os.environ.get(name, "") for name in _PROXIES)]
         found += [value for url in addresses for value in withheld_of(url)]

@@ -12,8 +12,10 @@ from aiohttp import web
 
 from simulator import wire
 from simulator.answers import call_of, schema_of
+from simulator.prefix import Block, blocks_of
 from simulator.replies import STATUS_TYPES, refuse
-from simulator.script import Script
+from simulator.script import TURN, Script
+from simulator.turns import altered
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,13 @@ class Asked:
     schema: dict[str, Any]
     call: str
     mark: str
+    blocks: list[Block]
+
+    @property
+    def turn(self) -> int:
+        """Which answer of the conversation is asked for, counted from 1."""
+        roles = [message["role"] for message in self.body["messages"]]
+        return 1 + roles.count("assistant")
 
 
 def asked_by(
@@ -37,20 +46,34 @@ def asked_by(
     key = bearer or request.headers.get("X-Api-Key", "")
     if not key or (script.key and key != script.key):
         return None, refuse(401, "authentication_error", "invalid x-api-key", request)
-    try:
-        body = json.loads(raw)
-    except ValueError:
-        body = None
-    if not isinstance(body, dict):
-        text = "The request body is not valid JSON"
+    body, text = _read(raw)
+    if body is None:
         return None, refuse(400, "invalid_request_error", text, request)
     status, wrong = wire.mistake(body, script.models, counting=counting)
     if status:
         return None, refuse(status, STATUS_TYPES[status], wrong, request)
+    blocks = blocks_of(body)
+    if wrong := altered(body, blocks):
+        return None, refuse(400, "invalid_request_error", wrong, request)
     system = wire.text_of(body.get("system"))
     prompt = "\n".join(wire.text_of(each.get("content")) for each in body["messages"])
     schema = schema_of(body, system)
     digest = hashlib.sha256(raw).hexdigest()
     found = re.search(script.mark, prompt) if script.mark else None
     mark = found.group() if found else ""
-    return Asked(body, digest, system, prompt, schema, call_of(schema), mark), web.Response()
+    call = TURN if body.get("tools") else call_of(schema)
+    return Asked(body, digest, system, prompt, schema, call, mark, blocks), web.Response()
+
+
+def _read(raw: bytes) -> tuple[dict[str, Any] | None, str]:
+    """The body of a request, or what is said of one that is none."""
+    invalid = "The request body is not valid JSON"
+    try:
+        body = json.loads(raw)
+        if b"\\ud" in raw.lower():
+            json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return None, f"{invalid}: no low surrogate in string"
+    except (ValueError, RecursionError):
+        return None, invalid
+    return (body, "") if isinstance(body, dict) else (None, invalid)

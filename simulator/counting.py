@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from simulator import wire
+from simulator.prefix import Block
+
+LOOKBACK = 20
+"""At how many places a mark is looked for: its own and those before it."""
+LIFE_SECONDS = 300.0
+"""How long an entry lives after its last use."""
+TOOLS_TOKENS = 286
+"""What explains the use of tools to a model."""
 
 
-def prompt_tokens(system: str, schema: dict[str, Any], prompt: str) -> int:
-    """All input tokens of a request; the schema is part of what the model reads."""
-    return wire.tokens_of(f"{system}{json.dumps(schema)}{prompt}")
+def prefix_tokens(body: dict[str, Any], schema: dict[str, Any], blocks: list[Block]) -> list[int]:
+    """Tokens of a request up to the end of each block; the schema is part of what is read first."""
+    first = len(json.dumps(schema)) + TOOLS_TOKENS * wire.BYTES_PER_TOKEN * bool(body.get("tools"))
+    sizes = accumulate((each.size for each in blocks), initial=first)
+    return [-(-size // wire.BYTES_PER_TOKEN) for size in list(sizes)[1:]]
+
+
+@dataclass
+class _Entry:
+    readable_from: float
+    used: float
 
 
 class PromptCache:
@@ -19,20 +37,37 @@ class PromptCache:
     """
 
     def __init__(self) -> None:
-        self._readable_from: dict[str, float] = {}
+        self._entries: dict[str, _Entry] = {}
 
     def count(
-        self, model: str, system: str, schema: dict[str, Any], now: float, begins: float
+        self, kind: str, blocks: list[Block], tokens: list[int], now: float, begins: float
     ) -> tuple[int, int]:
-        """Tokens written to the cache and read from it by a request with a marked system prompt
-        that arrives `now` and whose answer `begins` later; seconds of one clock.
+        """Tokens written to the cache and read from it by a request that arrives `now` and whose
+        answer `begins` later; seconds of one clock. `kind`: what else must be the same.
         """
-        prefix = f"{system}{json.dumps(schema)}"
-        tokens = wire.tokens_of(prefix)
-        if tokens < wire.MIN_CACHED_TOKENS:
+        marks = [
+            place
+            for place, block in enumerate(blocks)
+            if block.marked and tokens[place] >= wire.MIN_CACHED_TOKENS
+        ]
+        if not marks:
             return 0, 0
-        entry = f"{model} {prefix}"
-        if entry in self._readable_from and self._readable_from[entry] <= now:
-            return 0, tokens
-        self._readable_from.setdefault(entry, begins)
-        return tokens, 0
+        keys = [f"{kind} {block.digest}" for block in blocks]
+        looked = {place for mark in marks for place in range(mark, mark - LOOKBACK, -1)}
+        found = [place for place in looked if place >= 0 and self._readable(keys[place], now)]
+        read = max((tokens[place] for place in found), default=0)
+        for place in found:
+            self._entries[keys[place]].used = now
+        for place in marks:
+            if not self._readable(keys[place], now):
+                self._write(keys[place], now, begins)
+        return tokens[marks[-1]] - read if tokens[marks[-1]] > read else 0, read
+
+    def _readable(self, key: str, now: float) -> bool:
+        entry = self._entries.get(key)
+        return entry is not None and entry.readable_from <= now <= entry.used + LIFE_SECONDS
+
+    def _write(self, key: str, now: float, begins: float) -> None:
+        entry = self._entries.get(key)
+        if entry is None or now > entry.used + LIFE_SECONDS:
+            self._entries[key] = _Entry(begins, begins)

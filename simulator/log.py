@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -58,6 +58,8 @@ class RequestLog:
     bodies: dict[str, Body] = field(default_factory=dict)
     marks: dict[str, Marked] = field(default_factory=dict)
     usage: Usage = Usage()  # noqa: RUF009 - frozen
+    calls: defaultdict[str, Usage] = field(default_factory=lambda: defaultdict(Usage))
+    """Usage by call."""
     dollars: Decimal = Decimal(0)
     statuses: Counter[int] = field(default_factory=Counter)
     connections: set[tuple[str, int]] = field(default_factory=set)
@@ -104,6 +106,7 @@ class RequestLog:
         body.again += again
         self.statuses[200] += 1
         self.usage += usage
+        self.calls[body.call] += usage
         cost = price(_card(body.model), usage) or Decimal(0)
         self.dollars += cost
         marked = self.marks.setdefault(body.mark, Marked())
@@ -155,6 +158,7 @@ class RequestLog:
             "most_at_once": self.most_at_once,
             "statuses": {str(status): count for status, count in sorted(self.statuses.items())},
             "usage": self.usage.model_dump(),
+            "calls": {call: usage.model_dump() for call, usage in self.calls.items()},
             "dollars": str(self.dollars),
             "marks": {
                 mark: vars(marked) | {"dollars": str(marked.dollars)}

@@ -44,6 +44,8 @@ class Reply:
     latency: float
     tokens_per_second: float
     ping_seconds: float
+    cut: bool = False
+    """Whether the arguments of its last call break off."""
 
     @property
     def arrives(self) -> bool:
@@ -56,7 +58,7 @@ class Reply:
         if not self.tokens_per_second:
             return 0.0
         tokens: int = self.message["usage"]["output_tokens"]
-        return tokens / self.tokens_per_second / wire.DELTAS
+        return tokens / self.tokens_per_second / max(1, len(wire.deltas(self.message)))
 
 
 def usage_of(message: dict[str, Any]) -> Usage:
@@ -123,9 +125,8 @@ async def _stream(request: web.Request, reply: Reply) -> web.StreamResponse:
     response.content_type = "text/event-stream"
     response.headers["cache-control"] = "no-cache"
     await response.prepare(request)
-    opening, deltas, closing = (
-        wire.opening(reply.message), wire.deltas(reply.message), wire.closing(reply.message)
-    )  # fmt: skip
+    opening, closing = wire.opening(reply.message), wire.closing(reply.message)
+    deltas = wire.deltas(reply.message, reply.cut)
     if not (reply.fault or reply.latency or reply.pause):
         await response.write_eof(opening + b"".join(deltas) + closing)
         return response

@@ -9,13 +9,14 @@ rules:                      # the first rule that applies decides
   - {text: "compare", nth: [3], fault: drop_mid_stream}
   - {probability: 0.1, per_body: true, first: 1, status: 429, headers: {retry-after: "1"}}
   - {call: work, answer: escalation}
+  - {call: take_turn, turn: 1, tools: [{name: search, input: {words: tea}}]}   # then an answer
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
@@ -31,7 +32,11 @@ from pydantic import (
 from orchestrator.calls import MODEL_KINDS
 from orchestrator.mistakes import mistakes
 
-CALLS = {next(iter(kind.answer.model_fields)): kind.name for kind in MODEL_KINDS}
+TURN = "take_turn"
+"""The call of a request that has tools, whatever its schema."""
+CALLS = {
+    next(iter(kind.answer.model_fields)): kind.name for kind in MODEL_KINDS if kind.name != TURN
+}
 """First property of the requested schema → call, so that any request can be told from its body."""
 
 Fault = Literal[
@@ -57,6 +62,15 @@ class ScriptError(ValueError):
     """A script that cannot be used; the message names the file and every mistake."""
 
 
+class ToolCall(BaseModel):
+    """One call of a scripted turn, of whatever tools the request has."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern="^[a-zA-Z0-9_-]{1,64}$")
+    input: dict[str, Any] = {}
+
+
 class Rule(BaseModel):
     """When all its conditions hold, do what it says."""
 
@@ -66,6 +80,8 @@ class Rule(BaseModel):
     text: str = ""
     """Part of the system prompt or a message."""
     model: str = ""
+    turn: int = Field(0, ge=0)
+    """Only requests with one assistant message less than this: the first turn is 1; 0: all."""
     first: int = Field(0, ge=0)
     """Only the first so many requests to which the conditions above apply; 0: all."""
     nth: tuple[int, ...] = ()
@@ -86,6 +102,14 @@ class Rule(BaseModel):
     result: str = ""
     """Text of the answer's main field, marked as scripted all the same."""
     latency: Seconds | None = None
+    tools: tuple[ToolCall, ...] = ()
+    """What a request with tools is answered with: these calls, in one turn, `result` before them.
+    `truncated` and `malformed` then cut the arguments of the last one.
+    """
+    thinking: bool = True
+    """Whether a signed thought comes before the calls."""
+    pause: bool = False
+    """A server's own search is at work: the turn goes on when it comes back as the last message."""
 
 
 class Script(BaseModel):
@@ -132,9 +156,9 @@ class Script(BaseModel):
     @model_validator(mode="after")
     def _known_calls(self) -> Script:
         named = {rule.call for rule in self.rules if rule.call} | set(self.latencies)
-        unknown = sorted(named - set(CALLS.values()))
-        if unknown:
-            raise ValueError(f"unknown calls {unknown}; known: {sorted(CALLS.values())}")
+        known = {*CALLS.values(), TURN}
+        if unknown := sorted(named - known):
+            raise ValueError(f"unknown calls {unknown}; known: {sorted(known)}")
         return self
 
     def latency_of(self, call: str, rule: Rule | None) -> tuple[float, float]:

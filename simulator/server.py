@@ -16,11 +16,12 @@ from aiohttp import web
 from simulator import wire
 from simulator.answers import answer
 from simulator.asked import Asked, asked_by
-from simulator.counting import PromptCache, prompt_tokens
+from simulator.counting import PromptCache, prefix_tokens
 from simulator.limiter import Limiter
 from simulator.log import Body, RequestLog
 from simulator.replies import REQUEST_ID, STATUS_TYPES, Reply, headers_of, refuse, send, usage_of
-from simulator.script import Rule, Script
+from simulator.script import TURN, Rule, Script
+from simulator.turns import resumed, turn_of
 
 LARGEST_BODY = 32 * 2**20
 MODEL_LISTING_TOKENS = {"max_input_tokens": 1_000_000, "max_tokens": 128_000}
@@ -157,6 +158,8 @@ class Simulator:
         for number, rule in enumerate(self.script.rules):
             if rule.call not in ("", asked.call) or rule.model not in ("", asked.body["model"]):
                 continue
+            if rule.turn not in (0, asked.turn):
+                continue
             if rule.text and rule.text not in asked.system and rule.text not in asked.prompt:
                 continue
             counter = (number, asked.digest if rule.per_body else "")
@@ -171,22 +174,12 @@ class Simulator:
     def _reply(
         self, request: web.Request, asked: Asked, rule: Rule | None, chance: random.Random
     ) -> Reply:
-        value = answer(asked.schema, asked.prompt, self.script, rule)
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        stop = "end_turn"
-        flaw = rule.answer if rule else None
-        limit = asked.body["max_tokens"]
-        if flaw in ("refusal", "empty"):
-            text, stop = "", "refusal" if flaw == "refusal" else "end_turn"
-        elif flaw == "malformed":
-            text = text.replace("{", "<", 1)
-        elif flaw == "truncated" or wire.tokens_of(text) > limit:
-            text, stop = text[: min(len(text) // 2, limit * wire.BYTES_PER_TOKEN)], "max_tokens"
+        content, stop = self._content(asked, rule)
         latency = chance.uniform(*self.script.latency_of(asked.call, rule))
-        usage = self._usage(asked, wire.tokens_of(text), latency)
+        usage = self._usage(asked, wire.tokens_of(wire.written(content)), latency)
         id = request[REQUEST_ID].replace("req_", "msg_")
         return Reply(
-            message=wire.message(id, asked.body["model"], text, stop, usage),
+            message=wire.message(id, asked.body["model"], content, stop, usage),
             stream=asked.body.get("stream") is True,
             fault=rule.fault if rule else None,
             error_type=(rule.type if rule else "") or "overloaded_error",
@@ -194,26 +187,44 @@ class Simulator:
             latency=latency,
             tokens_per_second=self.script.tokens_per_second,
             ping_seconds=self.script.ping_seconds,
+            cut=stop == "max_tokens" or (rule is not None and rule.answer == "malformed"),
         )
 
+    def _content(self, asked: Asked, rule: Rule | None) -> tuple[list[dict[str, Any]], str]:
+        """The blocks of an answer and its stop reason."""
+        flaw = rule.answer if rule else None
+        if flaw in ("refusal", "empty"):
+            return [], "refusal" if flaw == "refusal" else "end_turn"
+        limit: int = asked.body["max_tokens"]
+        if rule and (rule.tools or rule.pause) and asked.call == TURN:
+            turn = turn_of(rule, asked.body, asked.blocks)
+            cut = flaw == "truncated" or wire.tokens_of(wire.written(turn)) > limit
+            return turn, "max_tokens" if cut else "pause_turn" if rule.pause else "tool_use"
+        value = answer(asked.schema, asked.prompt, self.script, rule)
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        stop = "end_turn"
+        if flaw == "malformed":
+            text = text.replace("{", "<", 1)
+        elif flaw == "truncated" or wire.tokens_of(text) > limit:
+            text, stop = text[: min(len(text) // 2, limit * wire.BYTES_PER_TOKEN)], "max_tokens"
+        said = [{"type": "text", "text": text}] if text else []
+        return [*resumed(asked.body), *said], stop
+
     def _usage(self, asked: Asked, output: int, latency: float) -> dict[str, Any]:
-        """The usage of a message; a marked system prompt takes part in the cache."""
-        system, now = asked.body.get("system"), time.monotonic()
-        whole = prompt_tokens(asked.system, asked.schema, asked.prompt)
-        written = read = 0
-        if isinstance(system, list) and any("cache_control" in block for block in system):
-            written, read = self._cache.count(
-                asked.body["model"], asked.system, asked.schema, now, now + latency
-            )
+        """The usage of a message; marked prefixes take part in the cache."""
+        now, effort = time.monotonic(), (asked.body.get("output_config") or {}).get("effort")
+        tokens = prefix_tokens(asked.body, asked.schema, asked.blocks)
+        kind = f"{asked.body['model']} {effort} {json.dumps(asked.schema)}"
+        written, read = self._cache.count(kind, asked.blocks, tokens, now, now + latency)
         return {
-            "input_tokens": whole - read - written,
+            "input_tokens": tokens[-1] - read - written,
             "cache_creation_input_tokens": written,
             "cache_creation": {
                 "ephemeral_5m_input_tokens": written,
                 "ephemeral_1h_input_tokens": 0,
             },
             "cache_read_input_tokens": read,
-            "output_tokens": output,
+            "output_tokens": min(output, asked.body["max_tokens"]),
             "service_tier": "standard",
         }
 
@@ -221,7 +232,7 @@ class Simulator:
         asked, refusal = asked_by(request, await request.read(), self.script, counting=True)
         if asked is None:
             return refusal
-        counted = prompt_tokens(asked.system, asked.schema, asked.prompt)
+        counted = prefix_tokens(asked.body, asked.schema, asked.blocks)[-1]
         return web.json_response({"input_tokens": counted}, headers=headers_of(request))
 
     async def _models(self, request: web.Request) -> web.Response:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
+
+from simulator import conversation
 
 KNOWN_FIELDS = frozenset(
     {
@@ -27,7 +28,7 @@ MIN_CACHED_TOKENS = 512
 MOST_OUTPUT = 128_000
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 DELTAS = 8
-"""An answer's text leaves in at most this many deltas."""
+"""A block's text leaves in at most this many deltas."""
 
 Json = dict[str, Any]
 
@@ -49,6 +50,9 @@ def mistake(body: Json, models: tuple[str, ...], *, counting: bool = False) -> t
         or _wrong_messages(body["messages"])
         or _wrong_system(body.get("system"))
         or _wrong_output(body.get("output_config"))
+        or _wrong_tools(body)
+        or conversation.wrong_turns(body["messages"])
+        or conversation.wrong_marks(body)
     )
     return (400, wrong) if wrong else (0, "")
 
@@ -71,34 +75,17 @@ def _wrong_messages(messages: Any) -> str:
     for index, message in enumerate(messages):
         if not isinstance(message, dict) or message.get("role") not in ("user", "assistant"):
             return f"messages.{index}.role: Input should be 'user' or 'assistant'"
-        if _has_empty_text(message.get("content")):
+        content = message.get("content")
+        if isinstance(content, list) and len(_blocks(content)) < len(content):
+            return f"messages.{index}.content: Input should be a list of objects"
+        if _has_empty_text(content):
             return f"messages.{index}: text content blocks must be non-empty"
-    if messages[-1]["role"] != "user":
+    if messages[-1]["role"] != "user" and not conversation.pending(messages[-1]):
         return (
             "This model does not support assistant message prefill. "
             "The conversation must end with a user message."
         )
-    return next(
-        (wrong for index in range(len(messages)) if (wrong := _unanswered(messages, index))), ""
-    )
-
-
-def _unanswered(messages: list[Json], index: int) -> str:
-    """Tool calls of a message need their results in the next one."""
-    asked = _ids(messages[index], "tool_use", "id")
-    following = messages[index + 1] if index + 1 < len(messages) else {}
-    missing = sorted(asked - _ids(following, "tool_result", "tool_use_id"))
-    if not missing:
-        return ""
-    return (
-        f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately "
-        f"after: {', '.join(missing)}. Each `tool_use` block must have a corresponding "
-        "`tool_result` block in the next message."
-    )
-
-
-def _ids(message: Json, kind: str, name: str) -> set[str]:
-    return {str(block.get(name)) for block in _blocks(message.get("content"), kind)}
+    return ""
 
 
 def _blocks(content: Any, kind: str = "") -> list[Json]:
@@ -122,6 +109,15 @@ def _wrong_system(system: Any) -> str:
     if system is not None and not isinstance(system, str | list):
         return "system: Input should be a valid string or list"
     return ""
+
+
+def _wrong_tools(body: Json) -> str:
+    tools = body.get("tools", [])
+    if wrong := conversation.wrong_tools(tools):
+        return wrong
+    strict = [tool for tool in tools if tool.get("strict") is True]
+    schemas = [tool["input_schema"] for tool in strict if "input_schema" in tool]
+    return _wrong_schema(schemas, "tools.custom.input_schema")
 
 
 def _wrong_output(output: Any) -> str:
@@ -154,11 +150,27 @@ def _wrong_schema(schema: Any, place: str = "output_config.format.schema") -> st
     return next((wrong for each in schema.values() if (wrong := _wrong_schema(each, place))), "")
 
 
+def blocks(content: Any) -> list[Json]:
+    """The blocks of a system prompt or of a message's content; a string is one of text."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else _blocks(content)
+
+
 def text_of(content: Any) -> str:
-    """The text of a system prompt or of a message's content, whether a string or blocks."""
-    if isinstance(content, str):
-        return content
-    return "\n".join(str(block.get("text", block.get("content", ""))) for block in _blocks(content))
+    """The text of a system prompt or of a message's content, results of tools included."""
+    return "\n".join(
+        str(block.get("text", "")) if "text" in block else text_of(block.get("content"))
+        for block in blocks(content)
+    )
+
+
+def written(content: list[Json]) -> str:
+    """All that a model wrote of a message: text, thoughts, and calls with their arguments."""
+    return "".join(
+        json.dumps(block["input"])
+        if "input" in block
+        else str(block.get("text", block.get("thinking", "")))
+        for block in content
+    )
 
 
 def tokens_of(text: str) -> int:
@@ -174,8 +186,8 @@ def error(type: str, message: str, request_id: str, error_code: str = "") -> Jso
     return {"type": "error", "error": said, "request_id": request_id}
 
 
-def message(id: str, model: str, text: str, stop_reason: str, usage: Json) -> Json:
-    """A complete message with one text block."""
+def message(id: str, model: str, content: list[Json], stop_reason: str, usage: Json) -> Json:
+    """A complete message."""
     refused = stop_reason == "refusal"
     details = {"category": "general_harms", "explanation": "(scripted) refused"}
     return {
@@ -183,7 +195,7 @@ def message(id: str, model: str, text: str, stop_reason: str, usage: Json) -> Js
         "type": "message",
         "role": "assistant",
         "model": model,
-        "content": [{"type": "text", "text": text}] if text else [],
+        "content": content,
         "stop_reason": stop_reason,
         "stop_sequence": None,
         "stop_details": details if refused else None,
@@ -208,36 +220,58 @@ def opening(complete: Json) -> bytes:
     return event({"type": "message_start", "message": start}) + event({"type": "ping"})
 
 
-def deltas(complete: Json) -> list[bytes]:
-    """The events of the text, in order; each is worth about the same number of tokens."""
-    text = "".join(block["text"] for block in complete["content"])
-    if not text:
-        return []
-    size = -(-len(text) // DELTAS)
-    block: Json = {"type": "text", "text": ""}
-    first = event({"type": "content_block_start", "index": 0, "content_block": block})
-    pieces = [
-        event(
-            {
-                "type": "content_block_delta",
-                "index": 0,
-                "delta": {"type": "text_delta", "text": piece},
-            }
-        )
-        for piece in _pieces(text, size)
+def deltas(complete: Json, cut: bool = False) -> list[bytes]:
+    """The events of the blocks, in order. `cut`: the arguments of the last call break off."""
+    blocks = complete["content"]
+    return [
+        each
+        for index, block in enumerate(blocks)
+        for each in _block_events(index, block, cut and index == len(blocks) - 1)
     ]
-    return [first + pieces[0], *pieces[1:]]
+
+
+def _block_events(index: int, block: Json, cut: bool) -> list[bytes]:
+    bare, parts = _parts(block, cut)
+    first = event({"type": "content_block_start", "index": index, "content_block": bare})
+    events = [
+        event({"type": "content_block_delta", "index": index, "delta": part}) for part in parts
+    ]
+    last = event({"type": "content_block_stop", "index": index})
+    if not events:
+        return [first + last]
+    events[0] = first + events[0]
+    events[-1] += last
+    return events
+
+
+def _parts(block: Json, cut: bool) -> tuple[Json, list[Json]]:
+    """A block as it begins, and what is added to it."""
+    match block["type"]:
+        case "text":
+            said = [{"type": "text_delta", "text": piece} for piece in _eighths(block["text"])]
+            return {**block, "text": ""}, said
+        case "thinking":
+            thought = [
+                {"type": "thinking_delta", "thinking": piece}
+                for piece in _eighths(block["thinking"])
+            ]
+            signed = {"type": "signature_delta", "signature": block["signature"]}
+            return {**block, "thinking": "", "signature": ""}, [*thought, signed]
+        case "tool_use" | "server_tool_use":
+            whole = json.dumps(block["input"])
+            pieces = ["", *_eighths(whole[: len(whole) // 2] if cut else whole)]
+            asked = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+            return {**block, "input": {}}, asked
+    # What a server's own tool found comes at once.
+    return block, []
 
 
 def closing(complete: Json) -> bytes:
     """The events that make a message complete."""
-    stop = event({"type": "content_block_stop", "index": 0}) if complete["content"] else b""
     delta = {name: complete[name] for name in ("stop_reason", "stop_sequence", "stop_details")}
     usage = {"output_tokens": complete["usage"]["output_tokens"]}
-    return (
-        stop
-        + event({"type": "message_delta", "delta": delta, "usage": usage})
-        + event({"type": "message_stop"})
+    return event({"type": "message_delta", "delta": delta, "usage": usage}) + event(
+        {"type": "message_stop"}
     )
 
 
@@ -246,6 +280,7 @@ def event(data: Json) -> bytes:
     return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-def _pieces(text: str, size: int) -> Iterator[str]:
-    for start in range(0, len(text), size):
-        yield text[start : start + size]
+def _eighths(text: str) -> list[str]:
+    """A text in at most so many pieces as `DELTAS` says, all but the last of one length."""
+    size = max(1, -(-len(text) // DELTAS))
+    return [text[start : start + size] for start in range(0, len(text), size)]

@@ -23,7 +23,7 @@ from temporalio.runtime import Runtime
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 
-from activities.asking import call as asking
+from activities.asking import sending
 from activities.asking.journal import FileJournal
 from activities.catalogue import Catalogue
 from activities.seam import Lens, Model
@@ -235,7 +235,7 @@ async def runs(
 ) -> AsyncIterator[Runs]:
     """Behaviour under test; on the way out every run's history is replayed, arguments compared."""
     # What a call does by itself for some seconds is tried by its own tests.
-    monkeypatch.setattr(asking, "BLIP_SECONDS", 0.0)
+    monkeypatch.setattr(sending, "BLIP_SECONDS", 0.0)
     started = Runs(env, tmp_path)
     yield started
     for handle in started.handles:

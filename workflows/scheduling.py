@@ -4,9 +4,15 @@ words in the timeline. What it may cost has been reserved before.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from temporalio import workflow
+from temporalio.workflow import (
+    ChildWorkflowCancellationType,
+    ChildWorkflowHandle,
+    ParentClosePolicy,
+)
 
 from activities.agents import Agents
 from activities.examine import Lenses
@@ -21,6 +27,8 @@ from orchestrator.moves import Examine, Prepare
 from orchestrator.policies import Options
 from orchestrator.views.board import call_summary, lens_summary
 
+Told = TypeVar("Told")
+Ended = TypeVar("Ended")
 ACTIVITIES = {name: getattr(Agents, name) for name in KINDS}
 """The activity of each kind of call."""
 
@@ -68,6 +76,20 @@ async def use_tool(move: UseTool, material: UseMaterial, options: Options) -> To
         activity_id=move.id,
         summary=f"{move.use.name} {move.use.says}".strip(),
         **options,
+    )
+
+
+async def start_below(
+    run: Callable[[Any, Told], Awaitable[Ended]], told: Told, run_id: str, summary: str
+) -> ChildWorkflowHandle[Any, Ended]:
+    """Start a run of its own below this one; should this one be closed from outside, it is told."""
+    return await workflow.start_child_workflow(
+        run,
+        told,
+        id=run_id,
+        parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
+        cancellation_type=ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+        static_summary=summary,
     )
 
 

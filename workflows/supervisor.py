@@ -9,7 +9,7 @@ same history leads to the same commands, however its results were handed over.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -23,13 +23,10 @@ from temporalio.exceptions import (
     WorkflowAlreadyStartedError,
 )
 from temporalio.workflow import (
-    ChildWorkflowCancellationType,
     ChildWorkflowHandle,
-    ParentClosePolicy,
 )
 
 from orchestrator import policies
-from orchestrator.calls.turn import AgentReport
 from orchestrator.contracts import Goal, Order, Report, Standstill
 from orchestrator.events import RUN_FAILED, Event, Started, Steered, cancel_asked
 from orchestrator.moves import (
@@ -223,38 +220,19 @@ class SupervisorWorkflow:
             case Examine() as move:
                 return await scheduling.examine(move, flight.timeouts)
             case StartTeam() as move:
-                return await self._run_team(move)
+                return await self._below(move, SupervisorWorkflow.run, "team")
             case StartAgent() as move:
-                return await self._run_agent(move)
+                return await self._below(move, AgentWorkflow.run, "agent")
 
-    async def _run_team(self, move: StartTeam) -> Report:
-        """The run of a role that is a team; should this one be closed from outside, it is told."""
-        team = await workflow.start_child_workflow(
-            SupervisorWorkflow.run,
-            move.goal,
-            id=move.run_of(self._state.run_id),
-            parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
-            cancellation_type=ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-            static_summary=f"team of {move.subtask_id}",
-        )
-        return await self._below(move.id, team)
-
-    async def _run_agent(self, move: StartAgent) -> AgentReport:
-        """The next segment of an agent."""
-        agent = await workflow.start_child_workflow(
-            AgentWorkflow.run,
-            move.goal,
-            id=move.run_of(self._state.run_id),
-            parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
-            cancellation_type=ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-            static_summary=f"agent of {move.subtask_id}",
-        )
-        return await self._below(move.id, agent)
-
-    async def _below(self, flight_id: str, child: ChildWorkflowHandle[Any, Ended]) -> Ended:
-        """What a child reports; one that was cut before its start was confirmed is cut now."""
-        self._teams[flight_id] = child
-        flight = self._state.flights.get(flight_id)
+    async def _below(
+        self, move: StartTeam | StartAgent, run: Callable[[Any, Any], Awaitable[Ended]], what: str
+    ) -> Ended:
+        """What a run below reports; one that was cut before its start was confirmed is cut now."""
+        run_id = move.run_of(self._state.run_id)
+        said = f"{what} of {move.subtask_id}"
+        child = await scheduling.start_below(run, move.goal, run_id, said)
+        self._teams[move.id] = child
+        flight = self._state.flights.get(move.id)
         if flight is None or flight.cut:
             child.cancel()
         return await child

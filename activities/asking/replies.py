@@ -80,6 +80,12 @@ def recorded(answer: ModelAnswer) -> str:
         return json.dumps(fields)
 
 
+def answer_in(kept: str) -> ModelAnswer:
+    """The answer that the journal keeps. Raises whatever a damaged record makes it raise."""
+    fields: dict[str, Any] = json.loads(kept)
+    return ModelAnswer(**fields | {"usage": Usage.model_validate(fields["usage"])})
+
+
 def reply_to(
     call: Call, shape: Shape[Asked, Value] | Conversation[Value], kept: str, price_of: PriceOf
 ) -> Reply[Value]:
@@ -87,8 +93,7 @@ def reply_to(
     what nobody thought of.
     """
     try:
-        fields: dict[str, Any] = json.loads(kept)
-        answer = ModelAnswer(**fields | {"usage": Usage.model_validate(fields["usage"])})
+        answer = answer_in(kept)
         bill = _bill(call, answer, price_of)
     except Exception as error:
         raise lost(call, f"its recorded answer cannot be read: {_kind(error)}") from None

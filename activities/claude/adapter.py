@@ -21,6 +21,7 @@ from activities.claude.endpoint import OFFICIAL, make_client, why_unreached
 from activities.claude.failures import Exchange, Failures, Price
 from activities.claude.passage import BYTES_FOR_A_TOKEN, ROOM, Passage, events, under_way
 from activities.claude.stream import MOST_BYTES_PER_TOKEN, StreamError
+from activities.claude.turns import flaw_of
 from activities.claude.wire import countable, extract_json, most_tokens, shape
 from activities.seam import ModelAnswer, ModelRequest
 from deployment.address import address_of, withheld_of
@@ -191,7 +192,7 @@ async def _drain(open: AsyncExitStack, arriving: AsyncIterator[object]) -> None:
 def _answer(exchange: Exchange, known: KnownSecrets) -> ModelAnswer:
     """What arrived, without the secrets that an endpoint may have repeated in it."""
     transcript = exchange.transcript
-    text = transcript.text
+    text, raw = transcript.text, known.blot_all(transcript.raw)
     if exchange.request.capabilities.schema_mode == "prompt":
         text = extract_json(text)
     return ModelAnswer(
@@ -200,7 +201,7 @@ def _answer(exchange: Exchange, known: KnownSecrets) -> ModelAnswer:
         model=known.blot(transcript.model) or exchange.request.model,
         usage=exchange.usage,
         detail=known.blot(transcript.detail),
-        flaw="" if transcript.whole_text else "the text holds half characters",
+        flaw=flaw_of(transcript, raw),
         counted=not transcript.absurd,
-        raw=known.blot_all(transcript.raw),
+        raw=raw,
     )

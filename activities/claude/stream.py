@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from activities.claude.characters import whole
 from orchestrator.contracts import Usage
 from orchestrator.policies import BYTES_PER_TOKEN
 from orchestrator.text import visible
@@ -27,6 +28,8 @@ DELTA_FIELDS = {
     "input_json_delta": ("tool_use", "partial_json"),
 }
 """Type of a delta → type of its block, and the name of its text in delta and block."""
+SIGNED = ("thinking", "redacted_thinking")
+"""Blocks that an endpoint takes back only as it made them."""
 MOST_TOKENS = 20_000_000
 """Twice the largest context that any model has: no call can have used more."""
 MOST_BYTES_PER_TOKEN = 8
@@ -56,6 +59,8 @@ class Transcript:
         self._output_is_final = False
         self._absurd = False
         self._ended = False
+        self.unknown = ""
+        """The type of a part that nobody knows how to put into its block."""
 
     @property
     def begun(self) -> bool:
@@ -117,8 +122,13 @@ class Transcript:
 
     @property
     def raw(self) -> dict[str, Any]:
-        """The message as it came, blocks in order, tool arguments as text if they are not JSON."""
-        return {**self._message, "content": self._content(), "usage": dict(self._usage)}
+        """The message as it came, blocks in order, tool arguments as text if they are not JSON.
+
+        Halves of a character are joined across deltas. One that is left would make every request
+        that carries it unreadable, so it is replaced, but in thoughts, which are signed.
+        """
+        content = [whole(block, block.get("type") in SIGNED) for block in self._content()]
+        return {**self._message, "content": content, "usage": dict(self._usage)}
 
     def usage(self, prompt_tokens: int, max_output: int) -> Usage:
         """Tokens so far; zero when no part of a message has arrived.
@@ -197,8 +207,14 @@ class Transcript:
         self._count(message.get("usage"), final=False)
 
     def _delta(self, index: int, delta: dict[str, Any]) -> None:
-        block_type, name = DELTA_FIELDS.get(_text(delta.get("type")), ("", ""))
+        kind = _text(delta.get("type"))
+        if kind == "citations_delta":
+            block = self._blocks.setdefault(index, {"type": "text", "text": ""})
+            block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
+            return
+        block_type, name = DELTA_FIELDS.get(kind, ("", ""))
         if not name:
+            self.unknown = visible(kind[:LONGEST_NAME]) or "none"
             return
         block = self._blocks.setdefault(index, {"type": block_type})
         piece = _text(delta.get(name))
@@ -228,11 +244,13 @@ def _with_arguments(block: dict[str, Any]) -> dict[str, Any]:
     if "partial_json" not in block:
         return block
     collected = _text(block["partial_json"])
+    rest = {name: value for name, value in block.items() if name != "partial_json"}
+    if not collected and isinstance(rest.get("input"), dict):
+        return rest
     try:
         arguments = json.loads(collected or "{}")
     except (ValueError, RecursionError):
         arguments = None
-    rest = {name: value for name, value in block.items() if name != "partial_json"}
     return {**rest, "input": arguments if isinstance(arguments, dict) else collected}
 
 

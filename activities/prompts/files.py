@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from activities.catalogue_files import CatalogueError, text_of
+from activities.catalogue_files import text_of
+from activities.catalogue_tools import CatalogueError
 from deployment.settings import HOME
 from orchestrator.calls import KINDS
 from orchestrator.plans import checks

@@ -12,7 +12,7 @@ from pydantic import Field
 from activities.repositories.manifest import SnapshotFile
 from activities.toolset.inputs import (
     TEXT_BYTES,
-    Place,
+    Location,
     harmless,
     place_of,
     read_file,
@@ -64,7 +64,7 @@ def _shown(root: Path, name: str, files: list[SnapshotFile], context: int) -> li
         if len(shown_lines) >= MOST_LINES:
             shown_lines.append(f"[{len(files) - number:,} more files differ; name a path]")
             break
-        place = Place(name, tuple(file.path.split("/")))
+        place = Location(name, tuple(file.path.split("/")))
         text = text_of(read_file(root, place, TEXT_BYTES), file.path).removesuffix("\n")
         shown_lines.append(f"--- {for_terminal(str(place))}")
         shown_lines += _hunks(file, text.split("\n"), context, MOST_LINES - len(shown_lines))

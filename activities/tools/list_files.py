@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from activities.toolset.globs import name_pattern
-from activities.toolset.inputs import File, Place, files_below
+from activities.toolset.inputs import File, Location, files_below
 from activities.toolset.tool import Here, tool
 
 MOST = 1_000
@@ -40,7 +40,7 @@ async def list_files(
 
 def _matches(pattern: object, file: File) -> bool:
     """Whether a glob means a file: below its input, or with the input's name before it."""
-    below = Place("", file.place.below)
+    below = Location("", file.place.below)
     paths = (file.path, str(below).removeprefix("/"))
     return any(pattern.search(each.encode("utf-8", "replace")) for each in paths)  # type: ignore[attr-defined]
 

@@ -18,7 +18,7 @@ from activities.toolset.child import ChildFailed, in_child
 from activities.toolset.inputs import (
     TEXT_BYTES,
     File,
-    Place,
+    Location,
     files_below,
     harmless,
     place_of,
@@ -32,7 +32,7 @@ from orchestrator.text import for_terminal
 FOLDER_BYTES = 100 * 1024 * 1024
 """Of the files of a folder that are indexed, the first by path."""
 INDEX_BYTES = 1024 * 1024 * 1024
-SECONDS, ALL_SECONDS = 60.0, 90.0
+SECONDS, ALL_SECONDS = 100.0, 150.0
 """How long indexing goes on to the next file; how long making and asking may take in all."""
 LINE_LETTERS = 300
 AROUND = 1
@@ -40,7 +40,7 @@ AROUND = 1
 WORD = re.compile(r"\w+")
 
 
-@tool(seconds=120)
+@tool(seconds=170)
 async def search_documents(
     here: Here,
     query: Annotated[
@@ -101,12 +101,12 @@ def _told(root: Path, name: str, answer: dict[str, Any], query: str) -> str:
     words = {_plain(word) for word in WORD.findall(query)}
 
     @cache
-    def lines_of(place: Place) -> list[str]:
+    def lines_of(place: Location) -> list[str]:
         return text_of(read_file(root, place, TEXT_BYTES), str(place)).split("\n")
 
     found = []
     for path, first, last in answer["hits"]:
-        place = Place(name, tuple(path.split("/")))
+        place = Location(name, tuple(path.split("/")))
         found.append(_passage(place, first, lines_of(place)[first - 1 : last], words))
     lines = [*filter(None, found)] or ["[no passage has any of these words]"]
     if left_out := answer["left_out"]:
@@ -115,7 +115,7 @@ def _told(root: Path, name: str, answer: dict[str, Any], query: str) -> str:
     return "\n\n".join(lines)
 
 
-def _passage(place: Place, first: int, text: list[str], words: set[str]) -> str:
+def _passage(place: Location, first: int, text: list[str], words: set[str]) -> str:
     """The line of a passage with most of the words, and those around it; empty when the words were
     in nothing but a secret.
     """

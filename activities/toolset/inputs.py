@@ -29,7 +29,7 @@ TEXT_WINDOW = 8_000
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """What a path names: an input, or something below one."""
 
     input: str
@@ -43,7 +43,7 @@ class Place:
 class File:
     """A file that a tool may read."""
 
-    place: Place
+    place: Location
     size: int
 
     @property
@@ -52,7 +52,7 @@ class File:
         return for_terminal(str(self.place))
 
 
-def place_of(here: Here, path: str) -> Place:
+def place_of(here: Here, path: str) -> Location:
     """What a model named. ToolError for what is no input of the subtask or leads out of it."""
     if len(path) > PATH_LETTERS or "\0" in path:
         raise ToolError("that is no path; list_files shows those there are")
@@ -68,7 +68,7 @@ def place_of(here: Here, path: str) -> Place:
         raise ToolError(f"{shown(path)} leads out; give a path as list_files shows it")
     if below and not _is_folder(here, known):
         raise ToolError(f"{shown(known)} is a file and no folder; there is nothing below it")
-    return Place(known, below)
+    return Location(known, below)
 
 
 def shown(path: str) -> str:
@@ -91,7 +91,7 @@ async def files_below(here: Here, path: str) -> list[File]:
     there is nothing of that name.
     """
     if not path.strip("/. "):
-        places = [Place(name) for name in sorted(here.inputs)]
+        places = [Location(name) for name in sorted(here.inputs)]
     else:
         places = [place_of(here, path)]
     found: list[File] = []
@@ -116,7 +116,7 @@ async def read(here: Here, path: str, limit: int) -> bytes:
     return content
 
 
-def read_file(root: Path, place: Place, limit: int) -> bytes:
+def read_file(root: Path, place: Location, limit: int) -> bytes:
     """The bytes of a file of a snapshot: no link is followed on the way. Blocking."""
     path = shown(str(place))
     if not place.below:
@@ -134,11 +134,11 @@ def read_file(root: Path, place: Place, limit: int) -> bytes:
         raise ToolError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _too_large(place: Place, limit: int) -> ToolError:
+def _too_large(place: Location, limit: int) -> ToolError:
     return ToolError(f"{shown(str(place))} is larger than {limit >> 20} MiB, and is not read")
 
 
-def _walked(root: Path, place: Place) -> list[File]:
+def _walked(root: Path, place: Location) -> list[File]:
     """The regular files at and below a place, by path. Blocking."""
     try:
         with Folder.at(root) as top:
@@ -160,10 +160,10 @@ def _sorted(files: Iterator[File]) -> list[File]:
     return sorted(islice(files, MOST_FILES), key=lambda file: file.place.below)
 
 
-def _files(folder: Folder, place: Place) -> Iterator[File]:
+def _files(folder: Folder, place: Location) -> Iterator[File]:
     with folder.entries() as entries:
         for entry in entries:
-            below = Place(place.input, (*place.below, entry.name))
+            below = Location(place.input, (*place.below, entry.name))
             if entry.is_file(follow_symlinks=False):
                 yield File(below, entry.stat(follow_symlinks=False).st_size)
             elif entry.is_dir(follow_symlinks=False) and len(below.below) <= PATH_FOLDERS:

@@ -111,6 +111,15 @@ class Tool:
     needs: tuple[str, ...]
     """Names of the settings that it cannot do without."""
 
+    @property
+    def told(self) -> Mapping[str, JsonValue]:
+        """What an endpoint is told of it."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "input_schema": self.schema,
+        }
+
     async def run(self, here: Here, arguments: Mapping[str, JsonValue]) -> Result:
         """Call the function with checked arguments. ToolError before it begins for those that do
         not fit, and when it cannot do what it was asked; what else it raises is its own mistake.

@@ -10,7 +10,6 @@ from pydantic import JsonValue, ValidationError
 
 from activities.asking.replies import BROKEN_CHARACTERS, first_lines
 from activities.seam import ModelAnswer
-from activities.turns.conversation import calls_in
 from orchestrator.calls.turn import ToolUse
 from orchestrator.calls.work import WorkAnswer, to_draft
 from orchestrator.contracts import Contract, Draft, Problem
@@ -40,10 +39,10 @@ def read(answer: ModelAnswer) -> tuple[Said | None, Problem | None]:
         cut = answer.stop_reason in ("max_tokens", "model_context_window_exceeded")
         why = f"the answer was cut ({answer.stop_reason})"
         return None, Problem(kind="truncated" if cut else "malformed", why=why)
-    said = Said(content=tuple(content_of(answer)), text=_text(answer), tokens=answer.usage.total)
+    said = Said(content=answer.content, text=_text(answer), tokens=answer.usage.total)
     if answer.stop_reason == "pause_turn":
         return said, None
-    uses = tuple(_use(block) for block in calls_in(content_of(answer)))
+    uses = tuple(_use(block) for block in answer.calls)
     why = _unusable(answer, uses)
     if why:
         return None, Problem(kind="malformed", why=why)
@@ -52,13 +51,11 @@ def read(answer: ModelAnswer) -> tuple[Said | None, Problem | None]:
 
 def _unusable(answer: ModelAnswer, uses: Sequence[ToolUse]) -> str:
     """Why no conversation can go on from its calls: each must get a result, by its own id."""
-    named = sum(each.get("type") == "tool_use" for each in content_of(answer))
-    if named > len(uses):
-        return "it called a tool with arguments that are no object"
-    if len({use.id for use in uses}) < len(uses):
-        return "two calls of tools in it have the same id"
+    named = [each for each in answer.content if each.get("type") == "tool_use"]
+    if len(named) > len(uses) or len({use.id for use in uses}) < len(uses):
+        return answer.flaw or "it holds calls of tools that cannot be made"
     if answer.stop_reason == "tool_use" and not uses:
-        return "it stopped for a tool and named none"
+        return answer.flaw or "it stopped for a tool and named none"
     return ""
 
 
@@ -86,11 +83,5 @@ def _use(block: dict[str, Any]) -> ToolUse:
 
 def _text(answer: ModelAnswer) -> str:
     """What it said beside its calls."""
-    blocks = [each for each in content_of(answer) if each.get("type") == "text"]
+    blocks = [each for each in answer.content if each.get("type") == "text"]
     return "\n".join(str(each.get("text", "")) for each in blocks)
-
-
-def content_of(answer: ModelAnswer) -> list[dict[str, Any]]:
-    """The blocks of a message, as they came."""
-    content = answer.raw.get("content")
-    return [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []

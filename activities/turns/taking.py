@@ -8,7 +8,6 @@ from typing import Any
 from activities.asking.call import Asking
 from activities.asking.replies import Conversation
 from activities.seam import Store
-from activities.toolset.tool import Tool
 from activities.turns import conversation, saying
 from activities.turns.conversation import Told
 from orchestrator.calls.turn import Turn, TurnMaterial
@@ -18,12 +17,12 @@ from orchestrator.errors import CallRefused
 
 async def take(
     asking: Asking, store: Store, call: Call, material: TurnMaterial, system: str, first: str,
-    tools: Mapping[str, Tool],
+    tools: Mapping[str, Mapping[str, Any]],
 ) -> Reply[Turn]:  # fmt: skip
     """Ask for the next message, keep it, and say what it means. CallRefused, before anything is
     paid, when this worker lacks a tool of the role.
     """
-    specs = _specs(material.tools, tools)
+    specs = _told(material.tools, tools)
     spoke = await conversation.load(store, material.transcript)
     told = Told(results=material.results, said=material.said)
     messages = await conversation.messages(store, spoke, first, told)
@@ -42,16 +41,11 @@ async def take(
     return Reply(value=turn, problem=reply.problem, bill=reply.bill)
 
 
-def _specs(names: Sequence[str], tools: Mapping[str, Tool]) -> tuple[Mapping[str, Any], ...]:
+def _told(
+    names: Sequence[str], tools: Mapping[str, Mapping[str, Any]]
+) -> tuple[Mapping[str, Any], ...]:
     """What the endpoint is told of the tools, in the order of the role: the same in each turn."""
     missing = [name for name in names if name not in tools]
     if missing:
         raise CallRefused(f"this worker does not have the tools {', '.join(missing)}")
-    return tuple(
-        {
-            "name": name,
-            "description": tools[name].description,
-            "input_schema": tools[name].schema,
-        }
-        for name in names
-    )
+    return tuple(tools[name] for name in names)

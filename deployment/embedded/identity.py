@@ -47,7 +47,7 @@ def _shipped_files() -> Iterator[Path]:
 
 
 def model_environment(settings: Settings, salt: str) -> str:
-    """A salted hash of what decides which model is asked, and for how much. Empty: none is."""
+    """A salted hash of what decides on models, prices and what tools reach; empty: no endpoint."""
     if not settings.has_endpoint:
         return ""
     given = settings.as_variables()

@@ -33,7 +33,8 @@ from orchestrator.calls.turn import (
     Turn,
     TurnMaterial,
 )
-from orchestrator.contracts import Call, Problem
+from orchestrator.calls.work import WORK
+from orchestrator.contracts import LONGEST_CALL_SECONDS, Call, Problem
 from orchestrator.events import Trouble
 from orchestrator.policies import USE_TOOL, Options
 
@@ -104,7 +105,9 @@ def options_of(state: AgentState, move: Flying) -> Options:
     """Timeouts and retries of the activity that carries out a move."""
     limit = state.goal.work.timeout_seconds
     if isinstance(move, TakeTurn):
-        return TAKE_TURN.policy.options(limit)
+        # An answer may have twice the room of one that works without tools, and takes as long.
+        room = TAKE_TURN.policy.max_output / WORK.policy.max_output
+        return TAKE_TURN.policy.options(min(limit * room, LONGEST_CALL_SECONDS))
     return USE_TOOL.options(limit + policies.LENS_MARGIN_SECONDS)
 
 

@@ -162,10 +162,8 @@ class Fold:
         assert self._state is not None
         for flight_id, flight in self._state.flights.items():
             move = flight.move
-            if (
-                isinstance(move, StartTeam | StartAgent)
-                and move.run_of(self.run_id) == attributes.workflow_id
-            ):
+            run_id = move.run_of(self.run_id) if isinstance(move, StartTeam | StartAgent) else ""
+            if run_id == attributes.workflow_id:
                 self._flights[event.event_id] = flight_id
 
     async def _timer_started(self, event: HistoryEvent) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import worker
 from activities import wiring
-from activities.catalogue_files import CatalogueError
+from activities.catalogue_tools import CatalogueError
 from activities.prompts.files import CHECKS, LONGEST_BYTES, system_prompts
 from cli.commands.care import doctor
 from deployment.settings import HOME

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from activities.asking.journal import FileJournal
 from activities.repositories.scratch import Snapshots
 from activities.toolset.tool import Here, Tool, tool
 from activities.turns.conversation import Told, append, load
-from activities.use_tool import MAY_HAVE_RUN, Tools
+from activities.turns.workshop import MAY_HAVE_RUN, Workshop
+from activities.use_tool import Tools
 from deployment.storage import DirectoryStore
 from driving import subtask
 from orchestrator.calls.turn import ToolResult, ToolUse, UseMaterial
@@ -39,7 +41,7 @@ class Place:
         self.store = DirectoryStore(self.folder / "store")
         self.journal = FileJournal(self.folder / "journal")
 
-    def tools(self) -> Tools:
+    def tools(self, known: Mapping[str, Tool] | None = None) -> Tools:
         place = self
 
         async def ran(name: str) -> str:
@@ -63,12 +65,11 @@ class Place:
             """Write, the same with the same key."""
             return await ran("write")
 
-        known: list[Tool] = [look, send, write]
         snapshots = Snapshots(self.store, self.folder / "snapshots")
-        return Tools(
-            {each.name: each for each in known}, self.store, snapshots, self.journal, self.folder,
-            lambda _: "",
-        )  # fmt: skip
+        snapshots = Snapshots(self.store, self.folder / "snapshots")
+        tools = known or {each.name: each for each in (look, send, write)}
+        workshop = Workshop(tools, self.store, snapshots, self.journal, self.folder, lambda _: "")
+        return Tools(workshop.call, self.store, self.journal)
 
     async def use(self, name: str, run: str = "first", *, said: bool = True) -> ToolResult:
         """One attempt at a call, on a fresh worker."""
@@ -141,7 +142,7 @@ async def test_a_call_that_is_cut_in_the_middle_is_not_taken_for_one_that_ran(pl
         await asyncio.Event().wait()
         return ""
 
-    tools = replace(place.tools(), tools={"look": tool()(waits)})
+    tools = place.tools({"look": tool()(waits)})
     material = await made(place, "look")
     running = asyncio.ensure_future(environment.run(tools.use_tool, material))
     await begun.wait()

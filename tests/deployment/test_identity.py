@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from deployment.embedded.identity import model_environment, worker_environment
 from deployment.settings import Settings
 
-MARKED = {"price_file", "capabilities"}
+MARKED = {"price_file", "capabilities", "web_search", "mcp_file"}
 """Of the settings of models, those whose names do not say it."""
 
 
@@ -35,7 +35,7 @@ ANNOTATIONS = get_type_hints(Settings)
 OF_KINDS: dict[Any, Any] = {
     tuple[Path, ...]: (Path("/one"), Path("/two")),
     Path: Path("/one"),
-    SecretStr: SecretStr("key"),
+    SecretStr: SecretStr("brave:key"),
     Decimal: Decimal("2.5"),
     str: "http://127.0.0.1:9",
     int: 61,

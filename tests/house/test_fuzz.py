@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from activities.asking.replies import recorded
 from activities.catalogue import Catalogue
-from activities.catalogue_files import CatalogueError
+from activities.catalogue_tools import CatalogueError
 from activities.claude.stream import StreamError, Transcript
 from activities.seam import ModelAnswer
 from cli import connection, replayed

@@ -132,6 +132,10 @@ def test_every_dependency_is_locked() -> None:
     assert names - locked == set()
 
 
+PARTS = {"pydantic-monty-client": "pydantic-monty"}
+"""Of packages that come in parts, the whole that is depended on."""
+
+
 def test_every_package_that_is_imported_is_a_dependency_of_our_own() -> None:
     files = [*map(HOME.joinpath, ("worker.py", "starter.py"))]
     files += [each for folder in OURS for each in (HOME / folder).rglob("*.py")]
@@ -144,6 +148,7 @@ def test_every_package_that_is_imported_is_a_dependency_of_our_own() -> None:
                 continue
             # Of a namespace that several packages share, the one that has this module.
             owners = {"protobuf"} if name.startswith("google.protobuf") else set(whose[top])
+            owners = {PARTS.get(owner, owner) for owner in owners}
             assert {each.lower() for each in owners} & asked, f"{file} imports {name}, of {owners}"
 
 

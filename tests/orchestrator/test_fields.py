@@ -81,7 +81,7 @@ def _name(holder: ast.expr) -> str:
 
 COPIED: Mapping[tuple[type[BaseModel], str], type] = {
     (FrontMatter, name): RoleCard
-    for name in ("name", "description", "effort", "fallback", "team", "fixed_tier")
+    for name in ("name", "description", "effort", "fallback", "team", "fixed_tier", "turns")
 } | {
     (PlaybookFile, name): contracts.PlaybookCard
     for name in ("name", "description", "guidance", "template", "min_confidence", "verify")

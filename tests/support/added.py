@@ -13,11 +13,14 @@ import pytest
 
 from activities.agents import Agents
 from activities.catalogue import Catalogue
+from activities.catalogue_files import read_role
 from activities.prompts.files import system_prompts
+from activities.toolset.shelf import shipped
 from cli.main import main
 from deployment.embedded.identity import worker_environment
 from deployment.settings import Settings
 from driving import START, subtask
+from hands import Bench as Hands
 from orchestrator.calls import KINDS
 from orchestrator.calls.plan import PlanMaterial, plan_prompt
 from orchestrator.contracts import Check, Draft, Order, Plan
@@ -45,6 +48,15 @@ def test_a_playbook_plans_its_role_over_its_input() -> None:
     assert playbook.plan is not None and [*playbook.inputs] == ["offer"]
     assert playbook.plan.subtasks[0].role in {each.name for each in CATALOGUE.roles_for("tender")}
     assert "buyer" not in {each.name for each in CATALOGUE.roles_for("")}
+
+
+@pytest.mark.anyio
+async def test_a_tool_is_on_the_shelf_and_a_role_may_name_it(tmp_path: Path) -> None:
+    added = shipped()["count_letters"]
+    assert await Hands(contents={"notes": b"abc"}).told(added, name="notes") == "3 letters"
+    role = tmp_path / "counter.md"
+    role.write_text("---\nname: counter\ndescription: Counts.\ntools: count_letters\n---\nCount.\n")
+    assert read_role(role).card.tools == ("count_letters",)
 
 
 @pytest.mark.anyio

@@ -256,4 +256,25 @@ SETTING = Addition(
     },
     printed=".env.example",
 )
-ADDITIONS = (ROLE, PLAYBOOK, ANALYSER, CHECK, CALL, ORDER, SETTING)
+TOOL = Addition(
+    "a tool of agents",
+    "test_a_tool_is_on_the_shelf_and_a_role_may_name_it",
+    1,
+    new={
+        "activities/tools/count_letters.py": """\
+\"\"\"Counting letters, which models cannot.\"\"\"
+
+from __future__ import annotations
+
+from activities.toolset.tool import Here, tool
+
+
+@tool(seconds=5)
+async def count_letters(here: Here, name: str) -> str:
+    \"\"\"Count the letters of a text input. Give the input's name.\"\"\"
+    return f"{len((await here.content(name)).decode())} letters"
+"""
+    },
+    printed="docs/tools.md",
+)
+ADDITIONS = (ROLE, PLAYBOOK, ANALYSER, CHECK, CALL, ORDER, SETTING, TOOL)

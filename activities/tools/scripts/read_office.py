@@ -30,7 +30,7 @@ class Enough(Exception):
     """The letters or the seconds are used up."""
 
 
-class Answer:
+class Reading:
     """What was read so far."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
@@ -61,7 +61,7 @@ def main(request: bytes) -> bytes:
     """The answer; what no reader can open is refused in words."""
     head, _, content = request.partition(b"\n")
     asked = json.loads(head)
-    answer = Answer(asked)
+    answer = Reading(asked)
     unit, read = READERS[asked["kind"]]
     refused = ""
     try:
@@ -99,7 +99,7 @@ def check_zip(content: bytes) -> None:
             raise Refused("is encrypted: give it without its password")
 
 
-def read_docx(content: bytes, answer: Answer) -> None:
+def read_docx(content: bytes, answer: Reading) -> None:
     """Paragraphs and rows of tables, in their order."""
     import docx
     from docx.table import Table
@@ -121,7 +121,7 @@ def read_docx(content: bytes, answer: Answer) -> None:
             answer.add(f"paragraph {number}", text)
 
 
-def read_xlsx(content: bytes, answer: Answer) -> None:
+def read_xlsx(content: bytes, answer: Reading) -> None:
     """The rows of each sheet, or of the one asked for, with the letters of their columns."""
     import openpyxl
     from openpyxl.utils import get_column_letter
@@ -154,7 +154,7 @@ def read_xlsx(content: bytes, answer: Answer) -> None:
                 answer.total += 1
 
 
-def read_pptx(content: bytes, answer: Answer) -> None:
+def read_pptx(content: bytes, answer: Reading) -> None:
     """The text of each slide's shapes, and its notes."""
     import pptx
 

@@ -1,8 +1,9 @@
 """The rows of a table in CSV, and the text of a page in HTML.
 
-`main` takes a line of JSON (`kind`, `first`, `last`, `letters`, `seconds`) and behind it text in
-UTF-8, and returns JSON: `unit`, `total`, `parts` as [name, text], `notes`, `refused`. Runs isolated
-in a bounded child, so it imports nothing of this project.
+`main` takes a line of JSON (`kind`, `first`, `last`, `letters`, `seconds`; for a page of the web,
+whose links are to be told, its address as `links`) and behind it text in UTF-8, and returns JSON:
+`unit`, `total`, `parts` as [name, text], `notes`, `refused`. Runs isolated in a bounded child, so
+it imports nothing of this project.
 """
 
 import csv
@@ -12,9 +13,12 @@ import time
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
+from urllib.parse import urljoin
 
 SNIFFED = 64 * 1024
 CELL_LETTERS = 2_000
+MOST_LINKS = 300
+LINK_LETTERS = 500
 DEEPEST = 2_000
 """Levels of elements: a parser's time grows with their square."""
 TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
@@ -42,7 +46,7 @@ def main(request: bytes) -> bytes:
     elif depth_of(text) > DEEPEST:
         answer["refused"] = f"is nested more than {DEEPEST:,} levels deep, and is not read"
     else:
-        fill(answer, "line", lines_of(text), asked)
+        fill(answer, "line", lines_of(text, asked.get("links", "")), asked)
     return json.dumps(answer).encode()
 
 
@@ -88,13 +92,18 @@ def depth_of(text: str) -> int:
     return deepest
 
 
-def lines_of(text: str) -> Iterator[str]:
-    """The lines that a reader sees, headings marked; what is hidden by its own mark is left out."""
+def lines_of(text: str, address: str) -> Iterator[str]:
+    """The lines that a reader sees, headings marked; what is hidden by its own mark is left out.
+    With the address of the page, each link has behind it where it leads.
+    """
     from selectolax.lexbor import LexborHTMLParser
 
     tree = LexborHTMLParser(text)
     for node in tree.css(UNSEEN):
         node.decompose()
+    for node in tree.css("a[href]")[:MOST_LINKS] if address else ():
+        if target := target_of(node.attributes["href"] or "", address):
+            node.insert_child(f" <{target}>")
     line = []
     for node in tree.root.traverse(include_text=True) if tree.root else ():
         if node.tag in ("-text", "#text"):
@@ -107,3 +116,14 @@ def lines_of(text: str) -> Iterator[str]:
             line.append(" | " if line else "")
     if said := " ".join("".join(line).split()):
         yield said
+
+
+def target_of(link: str, address: str) -> str:
+    """Where a link leads to on the web; empty: nowhere else than to its own page."""
+    try:
+        target = urljoin(address, link.strip())
+    except ValueError:
+        return ""
+    target = target.partition("#")[0]
+    web = target.startswith(("http://", "https://")) and len(target) <= LINK_LETTERS
+    return target if web and target != address.partition("#")[0] else ""

@@ -32,29 +32,35 @@ create table told (left_out text not null);
 
 
 def main(request: bytes) -> bytes:
-    """The answer; the index has its name only when it is whole."""
+    """The answer. The index has its name only when it is whole: one that there was no time for is
+    asked, and made anew the next time.
+    """
     asked = json.loads(request)
     index = Path(asked["index"])
+    draft = index.with_name(f"{index.name}.{os.getpid()}")
     if not index.exists():
-        draft = index.with_name(f"{index.name}.{os.getpid()}")
-        make(draft, asked)
-        os.replace(draft, index)
+        if make(draft, asked):
+            os.replace(draft, index)
+        else:
+            index = draft
     with sqlite3.connect(f"file:{index}?mode=ro&immutable=1", uri=True) as db:
         [(left_out,)] = db.execute("select left_out from told")
         hits = ask(db, asked["query"], asked["most"])
+    draft.unlink(missing_ok=True)
     return json.dumps({"hits": hits, "left_out": json.loads(left_out)}).encode()
 
 
-def make(path: Path, asked: dict[str, Any]) -> None:
-    """Index the files, as many as there is time for."""
+def make(path: Path, asked: dict[str, Any]) -> bool:
+    """Index the files, as many as there is time for; whether there was time for all."""
     until = time.monotonic() + asked["seconds"]
     left_out = Counter(asked["left_out"])
     root = os.open(asked["root"], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     db = sqlite3.connect(path, isolation_level=None)
     db.executescript("pragma journal_mode=off; pragma synchronous=off;" + SCHEMA + "begin;")
-    number = 0
+    number, whole = 0, True
     for place, name in enumerate(asked["files"]):
-        if time.monotonic() > until:
+        whole = time.monotonic() <= until
+        if not whole:
             left_out["beyond the time there is"] += len(asked["files"]) - place
             break
         try:
@@ -72,6 +78,7 @@ def make(path: Path, asked: dict[str, Any]) -> None:
     db.execute("insert into told values (?)", (json.dumps(left_out),))
     db.execute("commit")
     db.close()
+    return whole
 
 
 def text_of(root: int, name: str) -> str | None:

@@ -22,7 +22,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from activities.catalogue import Catalogue
-from activities.catalogue_files import CatalogueError
+from activities.catalogue_tools import CatalogueError
 from activities.gate.queue_rates import can_set_rates, read_rate
 from activities.prompts.files import system_prompts
 from cli.connection import CONNECT_SECONDS, configured_target

@@ -15,10 +15,11 @@ from temporalio.activity import ActivityCancellationDetails
 from temporalio.testing import ActivityEnvironment
 
 from activities.asking import senders
-from activities.asking.call import SPREAD, Asking
+from activities.asking.call import Asking
 from activities.asking.journal import FileJournal
 from activities.asking.past import Past
 from activities.asking.replies import Shape
+from activities.asking.sending import SPREAD
 from activities.seam import ModelAnswer, ModelRequest
 from orchestrator.calls.digest import Digest, DigestAnswer, DigestMaterial
 from orchestrator.contracts import Bill, Call, ModelCard, Reply, Usage

@@ -249,7 +249,7 @@ async def sent_by_sibling(process: Process) -> str:
 async def test_a_frozen_process_that_sent_the_call_is_waited_for(
     process: Process, sibling: Sibling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("activities.asking.call.SIBLING_SECONDS", 0.02)
+    monkeypatch.setattr("activities.asking.sending.SIBLING_SECONDS", 0.02)
     key = await sent_by_sibling(process)
     here = Process(Slow(), process.journal)
     _, second = here.attempt(2, sibling.past)
@@ -263,7 +263,7 @@ async def test_a_frozen_process_that_sent_the_call_is_waited_for(
 async def test_a_process_that_was_killed_is_not_waited_for(
     process: Process, sibling: Sibling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("activities.asking.call.SIBLING_SECONDS", 0.02)
+    monkeypatch.setattr("activities.asking.sending.SIBLING_SECONDS", 0.02)
     await sent_by_sibling(process)
     _, second = Process(Slow(), process.journal).attempt(2, sibling.past)
     await asyncio.sleep(0.1)
@@ -286,7 +286,7 @@ async def test_a_process_of_another_machine_is_not_waited_for(
 async def test_a_call_that_a_frozen_process_took_back_is_sent(
     process: Process, sibling: Sibling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("activities.asking.call.SIBLING_SECONDS", 0.02)
+    monkeypatch.setattr("activities.asking.sending.SIBLING_SECONDS", 0.02)
     key = await sent_by_sibling(process)
     here = Process(Slow(), process.journal)
     here.model.may_end.set()

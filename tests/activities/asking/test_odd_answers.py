@@ -24,7 +24,7 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import ActivityEnvironment
 
-from activities.asking import call as asking
+from activities.asking import sending
 from activities.asking.call import Asking
 from activities.asking.journal import FileJournal
 from activities.asking.prices import Prices
@@ -212,7 +212,7 @@ ODD = {
 @pytest.fixture(autouse=True)
 def no_second_try(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of an endpoint out of reach."""
-    monkeypatch.setattr(asking, "BLIP_SECONDS", 0.0)
+    monkeypatch.setattr(sending, "BLIP_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize("name", ODD)

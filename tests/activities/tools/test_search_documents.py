@@ -147,9 +147,13 @@ async def test_an_index_that_takes_too_long_is_a_line(
     assert said == "'docs' is not searched: its index took longer than 0 s"
 
 
-async def test_an_index_that_ran_out_of_time_says_what_it_lacks(
+async def test_an_index_that_ran_out_of_time_says_what_it_lacks_and_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("activities.tools.search_documents.SECONDS", -1.0)
-    told = await found(folder_of(tmp_path, {"a": "x", "b": "x"}), "x")
-    assert "[not searched: 2 beyond the time there is]" in told
+    bench = folder_of(tmp_path, {"a": "x", "b": "x"})
+    with monkeypatch.context() as patch:
+        patch.setattr("activities.tools.search_documents.SECONDS", -1.0)
+        assert "[not searched: 2 beyond the time there is]" in await found(bench, "x")
+    assert [*(tmp_path / "scratch" / "search-digest").iterdir()] == []
+    told = await found(bench, "x")
+    assert "docs/a:1" in told and "not searched" not in told

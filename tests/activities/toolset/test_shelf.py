@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -12,8 +13,11 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
+from activities.catalogue import Catalogue
+from activities.toolset import tables
 from activities.toolset.shelf import shipped, tools_of
 from activities.toolset.tool import Here, NotATool, tool
+from deployment.settings import HOME
 
 MODULE = '''
 from activities.toolset.tool import Here, tool
@@ -165,3 +169,18 @@ def test_a_name_for_a_shipped_tool_is_its_own_and_its_limits_are_set() -> None:
     tools = shipped()
     assert "read_result" in tools
     assert all(each.name == name and 0 < each.seconds <= 600 for name, each in tools.items())
+
+
+def test_the_page_of_tools_shows_those_there_are() -> None:
+    page = (HOME / "docs" / "tools.md").read_text("utf-8")
+    shown = re.search(r"<!-- tables -->\n(.*)\n<!-- end of tables -->", page, re.DOTALL)
+    assert shown is not None
+    assert shown[1].strip() == tables.markdown(), "run python -m activities.toolset.tables"
+
+
+def test_the_page_of_tools_says_whether_any_shipped_role_has_one() -> None:
+    page = (HOME / "docs" / "tools.md").read_text("utf-8")
+    roles = Catalogue.load().roles.values()
+    using = [each.card.name for each in roles if each.card.tools and each.card.tier != "none"]
+    none = "**No role that comes with holdfast names a tool yet.**" in page
+    assert none == (not using), f"docs/tools.md: {using} name tools"

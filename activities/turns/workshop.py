@@ -1,4 +1,4 @@
-"""Where a call of a tool runs: the inputs of its subtask, and nothing else."""
+"""Running a call of a tool where it belongs: among the inputs of its subtask, and nothing else."""
 
 from __future__ import annotations
 
@@ -12,14 +12,22 @@ from temporalio import activity
 from activities.repositories.manifest import Manifest
 from activities.repositories.scratch import Snapshot, Snapshots
 from activities.seam import Journal, Store
-from activities.toolset.tool import ToolError
+from activities.toolset import running
+from activities.toolset.tool import Tool, ToolError
+from activities.turns.conversation import arguments_of
+from orchestrator.calls.turn import UseMaterial
 from orchestrator.contracts import PinnedInput
+from orchestrator.errors import PossiblyBilled
 
 HANDLE_LETTERS = 16
+MAY_HAVE_RUN = (
+    "This call was begun before, and its worker died: whether it has taken effect is not known. It"
+    " was not run again. Find out before you repeat it."
+)
 
 
 @dataclass(frozen=True)
-class Place:
+class Surroundings:
     """Implements `Here` for one call."""
 
     key: str
@@ -74,6 +82,41 @@ class Place:
             known = ", ".join(sorted(self.inputs)) or "none"
             raise ToolError(f"there is no input {name!r:.100}; there are: {known}")
         return self.inputs[name]
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """The tools of a worker, and what they work with. Implements `CallTool`."""
+
+    tools: Mapping[str, Tool]
+    store: Store
+    snapshots: Snapshots
+    journal: Journal
+    scratch: Path
+    settings: Callable[[str], str]
+
+    async def call(self, material: UseMaterial, key: str) -> tuple[str, bool]:
+        """The text that the model is shown, and whether it is an error."""
+        name = material.use.name
+        tool = self.tools.get(name) if name in material.tools else None
+        # Before the mark: what cannot be read has surely not run.
+        arguments = await arguments_of(self.store, material.transcript, material.use.id)
+        if tool is not None and tool.effects and not tool.idempotent:
+            try:
+                await self.journal.mark_sent(key)
+            except PossiblyBilled:
+                return MAY_HAVE_RUN, True
+        here = Surroundings(
+            key=key,
+            inputs={pinned.name: pinned for pinned in material.work.inputs},
+            store=self.store,
+            snapshots=self.snapshots,
+            journal=self.journal,
+            scratch=self.scratch,
+            settings=self.settings,
+        )
+        result = await running.call(tool, name, here, arguments)
+        return result.text, result.is_error
 
 
 def _agent() -> str:

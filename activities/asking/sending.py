@@ -1,0 +1,255 @@
+"""Sending one call, once: what was sent is never sent again, what was recorded is handed on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from temporalio import activity
+
+from activities.asking import senders
+from activities.asking.patience import through
+from activities.asking.replies import (
+    lost,
+    recorded,
+)
+from activities.asking.trip import Trip, byte_bound
+from activities.seam import Budget, Gate, Journal, Model, ModelRequest
+from orchestrator import policies
+from orchestrator.contracts import Bill, Usage
+from orchestrator.errors import (
+    CallRefused,
+    EndpointUnreachable,
+    NotBilled,
+    OrchestrationError,
+    OverReservation,
+    PossiblyBilled,
+)
+from orchestrator.money.pricing import worst
+from orchestrator.text import visible
+
+SHORTEST_WAIT = timedelta(seconds=1)
+"""How long a tier is shut when an endpoint throttles without saying for how long."""
+
+SPREAD = 0.25
+"""Share by which the wait of a throttled call is lengthened at random, so that those refused
+together, on many machines, do not return together. Its tier opens when the endpoint said.
+"""
+
+BLIP_SECONDS = 4.0
+"""How long a call tries by itself to reach an endpoint that nobody answers at, before its run waits
+for it: a blip costs no round trip.
+"""
+FIRST_PAUSE = 0.25
+"""Seconds after the first of these tries; doubled from try to try, up to a quarter longer."""
+
+SIBLING_SECONDS = 0.5
+"""How often a call that another process sent is looked for in the journal."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Sending:
+    """The way from a trip to its recorded answer: journal, ceiling, gate, model, journal."""
+
+    model: Model | None
+    journal: Journal
+    gate: Gate | None = None
+    """None: every call leaves at once."""
+    chance: Callable[[], float] = random.random
+    """Gives a random number from 0 to 1, 1 excluded."""
+    budget: Budget | None = None
+    """What this deployment lets calls cost. None: what their runs do."""
+
+    async def fly(self, trip: Trip) -> str:
+        """The answer, as recorded. Whatever nobody thought of ends here: what may have been paid is
+        never sent again, and what cannot be sent is not tried for an hour.
+        """
+        try:
+            found = await self._journalled(trip)
+            return await self._send(trip) if found is None else found
+        except OrchestrationError:
+            raise
+        except asyncio.CancelledError:
+            # Of this attempt nothing has left; an earlier one may have been paid.
+            found = await through(self.journal.answer(trip.key))
+            if found is not None:
+                return found
+            if trip.past.sent or await through(self.journal.sent(trip.key)):
+                why = "cut; an attempt before this one had sent it"
+                raise lost(trip.call, why, earlier=trip.earlier) from None
+            raise
+        except Exception as error:
+            logger.exception("a call failed in a way that nobody thought of")
+            said = visible(f"{type(error).__name__}: {error}"[:300])
+            if trip.left:
+                raise lost(trip.call, f"it was sent, and then: {said}") from None
+            if isinstance(error, OSError):
+                # A disk, or too many open files: that may pass.
+                raise await self._refused(trip, NotBilled(f"nothing was sent: {said}")) from None
+            raise CallRefused(f"nothing was sent: {said}") from None
+
+    async def _journalled(self, trip: Trip) -> str | None:
+        """The answer that is there already; None: the call may be sent. PossiblyBilled when it was
+        sent, and no answer will come.
+        """
+        try:
+            found = await self.journal.answer(trip.key)
+            here = found is not None or await self.journal.sent(trip.key)
+            # On its first attempt only an execution that was reset can have sent it before.
+            trip.earlier = here and activity.info().attempt == 1
+            if found is not None:
+                return found
+            if not (here or trip.past.sent):
+                return None
+            return await self._from_sibling(trip, here)
+        except ValueError as error:
+            raise lost(trip.call, f"its recorded answer is damaged: {error}") from None
+
+    async def _from_sibling(self, trip: Trip, here: bool) -> str | None:
+        """A call that another attempt sent. Its process may have been frozen for a while: as long
+        as it lives, it will record its answer, or take the mark back.
+        """
+        past, clock = trip.past, asyncio.get_running_loop().time
+        end = clock() + trip.request.deadline_seconds
+        waiting = here and senders.lives(past.machine, past.process)
+        while waiting and clock() < end:
+            # Asked before the look: one that dies after it may have recorded its answer just so.
+            waiting = senders.lives(past.machine, past.process)
+            await asyncio.sleep(SIBLING_SECONDS)
+            found = await self.journal.answer(trip.key)
+            if found is not None:
+                return found
+            if not await self.journal.sent(trip.key):
+                trip.past = replace(past, sent=0)
+                return None
+        why = "the call was sent, and its worker died before the answer"
+        raise lost(trip.call, why, earlier=trip.earlier)
+
+    async def _send(self, trip: Trip) -> str:
+        await self._within(trip)
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        await self._turn(trip)
+        pause, reaching = FIRST_PAUSE, clock()
+        while True:
+            left = max(trip.request.deadline_seconds - (clock() - began), 1.0)
+            try:
+                return await self._once(trip, replace(trip.request, deadline_seconds=left))
+            except EndpointUnreachable:
+                if clock() + pause - reaching > BLIP_SECONDS:
+                    raise
+            await asyncio.sleep(pause * (1 + SPREAD * self.chance()))
+            pause *= 2
+
+    async def _once(self, trip: Trip, request: ModelRequest) -> str:
+        assert self.model is not None
+        await through(self.journal.mark_sent(trip.key))
+        await self._hold(trip)
+        # Before the first byte, like the mark, and for a worker on another machine, which has none.
+        trip.left = True
+        trip.past.leaving().note(trip.notes)
+        try:
+            _stop_if_cancelled()
+            answer = await self.model.ask(request)
+        except PossiblyBilled:
+            if self.budget is not None:
+                await through(self.budget.settle(trip.key, request.model, request.model, None))
+            raise
+        except NotBilled as error:
+            await self._withdraw(trip)
+            raise await self._refused(trip, error) from None
+        except (OrchestrationError, asyncio.CancelledError):
+            await self._withdraw(trip)
+            raise
+        if self.gate is not None:
+            self.gate.ended()
+        if self.budget is not None:
+            asked, usage = request.model, answer.usage if answer.counted else None
+            await through(self.budget.settle(trip.key, asked, answer.model, usage))
+        kept = recorded(answer)
+        # A journal that fails now costs nothing: the caller still gets the answer.
+        with suppress(Exception):
+            await through(self.journal.record(trip.key, kept))
+        return kept
+
+    async def _hold(self, trip: Trip) -> None:
+        """Nothing leaves that this deployment does not allow. Below the mark, which one attempt
+        alone can have: so one alone sets aside for its key.
+        """
+        call = trip.call
+        if self.budget is None or call.model is None:
+            return
+        try:
+            await through(self.budget.hold(trip.key, call.model.id, trip.tokens, call.max_output))
+        except BaseException:
+            await through(self.journal.withdraw(trip.key))
+            trip.past.note(trip.notes)
+            raise
+
+    async def _withdraw(self, trip: Trip) -> None:
+        """Nothing was paid: the call may be sent again."""
+        if self.budget is not None:
+            # While the mark still keeps others from the key.
+            await through(self.budget.release(trip.key))
+        await through(self.journal.withdraw(trip.key))
+        trip.left = False
+        trip.past.note(trip.notes)
+
+    async def _turn(self, trip: Trip) -> None:
+        """Wait until the call may leave."""
+        if self.gate is None:
+            return
+        try:
+            await self.gate.turn(trip.call.tier)
+        except NotBilled:
+            trip.past.note(trip.notes)
+            raise
+
+    async def _refused(self, trip: Trip, error: NotBilled) -> NotBilled:
+        """What a call that was not billed ends with: a throttle slows its tier and is tried again
+        for as long as the call may take, anything else a few times.
+        """
+        past = trip.past
+        if not error.throttled:
+            faults = past.faults + 1
+            replace(past, faults=faults).note(trip.notes)
+            if faults < policies.FAULT_TRIES:
+                return error
+            return NotBilled(f"{error.message} (the last of {faults} tries)", final=True)
+        replace(past, throttled=past.throttled + 1).note(trip.notes)
+        wait = error.next_retry_delay or SHORTEST_WAIT
+        if self.gate is not None:
+            await self.gate.throttled(trip.call.tier, wait.total_seconds(), error.message)
+        later = wait * (1 + SPREAD * self.chance())
+        return NotBilled(error.message, retry_after=later, throttled=True)
+
+    async def _within(self, trip: Trip) -> None:
+        """OverReservation when the worst case of the real prompt is above what was reserved."""
+        call = trip.call
+        assert self.model is not None and call.model is not None
+        # Two steps: bytes bound the tokens for nothing; only a prompt that seems too big is
+        # counted.
+        for count in (byte_bound, self.model.count_tokens):
+            tokens = await count(trip.request)
+            cost = worst(call.model, tokens, call.max_output)
+            total = tokens + call.max_output
+            if total <= call.token_ceiling and (cost is None or cost <= call.ceiling):
+                trip.tokens = tokens
+                return
+        usage = Usage(input_tokens=tokens, output_tokens=call.max_output)
+        needed = Bill(model=call.model.id, calls=0, usage=usage, dollars=cost)
+        raise OverReservation(f"the prompt has {tokens} tokens; ${cost} is needed", needed)
+
+
+def _stop_if_cancelled() -> None:
+    """Nothing leaves for a call that was cut while its mark was being written."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError

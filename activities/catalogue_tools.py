@@ -1,0 +1,67 @@
+"""The tools that a role file names, by our names and those of Claude Code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orchestrator.contracts import (
+    RoleTier,
+)
+from orchestrator.policies import TOOLS_TOKENS
+
+if TYPE_CHECKING:
+    from activities.toolset.tool import Tool
+
+
+class CatalogueError(ValueError):
+    """A role, playbook or prompt cannot be used; the message names the file and the mistake."""
+
+
+OF_CLAUDE_CODE = {
+    "Read": "read_file",
+    "Glob": "list_files",
+    "LS": "list_files",
+    "Grep": "search_files",
+    "WebFetch": "web_fetch",
+    "WebSearch": "web_search",
+}
+"""The tools of Claude Code's subagent files by our names."""
+
+
+def tools_of(path: Path, given: str | list[str], tier: RoleTier, *, team: bool) -> tuple[str, ...]:
+    """The one lens of a role without a model; else the tools that an agent is given. CatalogueError
+    names those that there are not.
+    """
+    names = [name.strip() for name in (given.split(",") if isinstance(given, str) else given)]
+    names = [name for name in names if name]
+    if tier == "none":
+        if len(names) != 1:
+            raise CatalogueError(f"{path.name}: tools: a role without a model is exactly one tool")
+        return tuple(names)
+    if names and team:
+        raise CatalogueError(f"{path.name}: tools: no effect for a role that is a team; remove it")
+    tools = tuple(dict.fromkeys(OF_CLAUDE_CODE.get(name, name) for name in names))
+    unknown = [name for name in tools if name not in _shelf()] if tools else []
+    if unknown:
+        known = ", ".join(_shelf())
+        raise CatalogueError(
+            f"{path.name}: tools: there is no tool {', '.join(unknown)}; there are: {known}"
+        )
+    return tools
+
+
+def _shelf() -> Mapping[str, Tool]:
+    # Few commands look at a role with tools, and tools take a while to import.
+    from activities.toolset.shelf import shipped
+
+    return shipped()
+
+
+def bytes_told(tools: Sequence[str]) -> int:
+    """Bytes that an endpoint is told of the tools, and what it adds by itself, a token a byte."""
+    shelf = _shelf() if tools else {}
+    told = [[name, shelf[name].description, shelf[name].schema] for name in tools]
+    return len(json.dumps(told).encode()) + TOOLS_TOKENS if tools else 0

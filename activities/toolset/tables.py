@@ -1,0 +1,40 @@
+"""The table of the tools that there are, as Markdown for the documentation."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from activities.toolset.shelf import shipped
+from activities.toolset.tool import Tool
+
+_SENTENCE = re.compile(r"(.+?[.:])(?:\s|\Z)", re.DOTALL)
+
+
+def markdown() -> str:
+    """A row a tool, from what it declares and what a model is told of it first."""
+    rows = [
+        f"| `{tool.name}` | {_first(tool)} | {_effects(tool)} | {tool.seconds:g} |"
+        f" {', '.join(tool.needs) or '–'} |"
+        for tool in shipped().values()
+    ]
+    head = ("| tool | what it does | effects | seconds | needs |", "|---|---|---|---|---|")
+    return "\n".join([*head, *rows])
+
+
+def _first(tool: Tool) -> str:
+    """The first sentence of its description, on one line and without bars."""
+    found = _SENTENCE.match(tool.description)
+    sentence = " ".join((found[1] if found else tool.description).split())
+    return sentence.rstrip(".:").replace("|", "\\|")
+
+
+def _effects(tool: Tool) -> str:
+    if not tool.effects:
+        return "reads only"
+    asks = ", a person approves each call" if tool.approval else ""
+    return ("repeatable" if tool.idempotent else "run once") + asks
+
+
+if __name__ == "__main__":
+    sys.stdout.write(markdown() + "\n")

@@ -1,0 +1,184 @@
+"""Asking addresses of the public web that a model or a page named, and no others.
+
+A name is looked up once, and what it was found to be is what is connected to: the check stands
+where the socket is made, so that neither a name that changes nor an address in numbers gets past.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from yarl import URL
+
+from activities.toolset.tool import ToolError
+from orchestrator.text import one_line
+
+SECONDS = 20.0
+"""For one page in all, with what it redirects to."""
+LONGEST_URL = 2_000
+REDIRECTS = 5
+CHUNK = 64 * 1024
+AGENT = "holdfast (a program that reads pages for its user)"
+MOVED = (301, 302, 303, 307, 308)
+GLOBAL_V6 = ipaddress.ip_network("2000::/3")
+TUNNELS = tuple(map(ipaddress.ip_network, ("2002::/16", "2001::/32", "64:ff9b::/96")))
+"""Addresses that carry another one inside: 6to4, Teredo, NAT64."""
+
+
+class NotPublic(OSError):
+    """An address that is not of the public web; nothing was sent to it."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an address answered, after its redirects."""
+
+    url: str
+    status: int
+    kind: str
+    """Its media type, as text/html."""
+    charset: str
+    content: bytes
+    cut: bool
+    """Whether there was more than the limit."""
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is one that anybody may be sent to."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped is not None:
+            return is_public(str(found.ipv4_mapped))
+        if found not in GLOBAL_V6 or any(found in tunnel for tunnel in TUNNELS):
+            return False
+    return found.is_global and not found.is_multicast
+
+
+def guarded(info: aiohttp.AddrInfoType) -> socket.socket:
+    """A socket to this address. NotPublic where nothing may connect to it."""
+    family, kind, protocol, _, target = info
+    if not is_public(str(target[0])):
+        raise NotPublic("this address is not of the public web")
+    return socket.socket(family, kind, protocol)
+
+
+def connector(resolver: AbstractResolver | None = None) -> aiohttp.TCPConnector:
+    """What makes connections to public addresses only."""
+    return aiohttp.TCPConnector(
+        socket_factory=guarded, resolver=resolver, use_dns_cache=False, limit=4
+    )
+
+
+async def fetched(
+    url: str, *, most: int, resolver: AbstractResolver | None = None, seconds: float = SECONDS
+) -> Answer:
+    """The first `most` bytes of a page. ToolError, in a line, for an address that is no public one,
+    wherever on the way, and for a page that does not come.
+    """
+    session = aiohttp.ClientSession(
+        connector=connector(resolver),
+        trust_env=False,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"User-Agent": AGENT, "Accept": "text/html, text/*;q=0.9, */*;q=0.5"},
+    )
+    try:
+        async with asyncio.timeout(seconds), session:
+            return await _followed(session, checked(url), most)
+    except TimeoutError:
+        raise ToolError(f"{_named(url)} did not answer within {seconds:g} s") from None
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        raise ToolError(f"{_named(url)} {why(error)}") from None
+
+
+def checked(url: str) -> URL:
+    """The address of a page. ToolError for what is none, or carries a password."""
+    if len(url) > LONGEST_URL:
+        raise ToolError(f"an address has at most {LONGEST_URL:,} letters")
+    try:
+        found = URL(url)
+    except ValueError:
+        raise ToolError(f"{_named(url)} is no address of a page") from None
+    if found.scheme not in ("http", "https") or not found.host:
+        raise ToolError(f"{_named(url)} is no address of a page; give it with http:// or https://")
+    if found.user is not None or found.password is not None:
+        raise ToolError("an address with a user or a password in it is not asked")
+    return found
+
+
+async def _followed(session: aiohttp.ClientSession, url: URL, most: int) -> Answer:
+    for _ in range(REDIRECTS + 1):
+        # By hand, so that each place on the way is checked as the first one was.
+        async with session.get(url, allow_redirects=False) as response:
+            target = response.headers.get("Location", "")
+            if response.status not in MOVED or not target:
+                return await _read(response, most)
+            url = checked(str(url.join(URL(target))))
+    raise ToolError(f"more than {REDIRECTS} redirects in a row, the last one to {_named(str(url))}")
+
+
+async def _read(response: aiohttp.ClientResponse, most: int) -> Answer:
+    content = bytearray()
+    async for part in response.content.iter_chunked(CHUNK):
+        content += part
+        if len(content) > most:
+            break
+    return Answer(
+        url=str(response.url),
+        status=response.status,
+        kind=response.content_type,
+        charset=response.charset or "",
+        content=bytes(content[:most]),
+        cut=len(content) > most,
+    )
+
+
+def why(error: Exception) -> str:
+    """Why an address was not reached, for whoever named it."""
+    causes: list[BaseException | None] = [error, error.__cause__, error.__context__]
+    causes += [getattr(error, "os_error", None)]
+    if any(isinstance(each, NotPublic) for each in causes):
+        return "leads to an address that is not of the public web, and is not asked"
+    return f"cannot be reached ({type(error).__name__})"
+
+
+def _named(url: str) -> str:
+    line = one_line(url)
+    return repr(line if len(line) <= 200 else f"{line[:200]}…")
+
+
+async def asked(
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    most: int,
+    params: Mapping[str, str] | None = None,
+    json: object = None,
+    seconds: float = SECONDS,
+) -> tuple[int, bytes]:
+    """Status and content of what the deployment itself named, which may be on its own machine: a
+    service with a key. No redirect is followed, as the key would go along. ToolError when it cannot
+    be reached, or says more than `most` bytes.
+    """
+    try:
+        async with (
+            asyncio.timeout(seconds),
+            aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), trust_env=True) as session,
+            session.request(
+                method, url, headers=headers, params=params, json=json, allow_redirects=False
+            ) as response,
+        ):
+            answer = await _read(response, most)
+    except TimeoutError:
+        raise ToolError(f"{URL(url).host} did not answer within {seconds:g} s") from None
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        raise ToolError(f"{URL(url).host} cannot be reached ({type(error).__name__})") from None
+    if answer.cut:
+        raise ToolError(f"{URL(url).host} answered more than {most >> 20} MiB")
+    return answer.status, answer.content

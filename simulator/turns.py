@@ -1,0 +1,98 @@
+"""Turns with tool calls: made from a rule, and known again when they come back.
+
+Thoughts and calls carry digests of the turn that they are in and of all before it, so that any
+server, also one that was killed and started again, finds out what was altered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any
+
+from simulator import conversation, wire
+from simulator.answers import MARK
+from simulator.prefix import Block, digest_before
+from simulator.script import Rule
+
+Json = dict[str, Any]
+SIGNATURE = re.compile(r"scripted\.([0-9a-f]{16})\.([0-9a-f]{16})")
+ID = re.compile(r"toolu_([0-9a-f]{16})_([0-9a-f]{16})_\d+")
+SEARCHED: Json = {"type": "server_tool_use", "id": "srvtoolu_scripted", "name": "web_search"}
+FOUND: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_scripted"}
+MODIFIED = (
+    "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "
+    "These blocks must remain as they were in the original response."
+)
+
+
+def resumed(body: Json) -> list[Json]:
+    """What an answer begins with: what the search found for which the turn before had paused."""
+    return [{**FOUND, "content": []}] if conversation.pending(body["messages"][-1]) else []
+
+
+def turn_of(rule: Rule, body: Json, blocks: list[Block]) -> list[Json]:
+    """The content of a turn: a thought, words if the rule has some, and the calls, or a search of
+    the server's own.
+    """
+    count = len(rule.tools)
+    content = resumed(body)
+    if rule.thinking:
+        said = f"{MARK} A thought before {count} call{'s' * (count != 1)}."
+        content.append({"type": "thinking", "thinking": said, "signature": ""})
+    if rule.result:
+        content.append({"type": "text", "text": f"{MARK} {rule.result}"})
+    if rule.pause:
+        content.append({**SEARCHED, "input": {"query": MARK}})
+    for call in rule.tools:
+        about = {"type": "tool_use", "id": "", "name": call.name, "input": dict(call.input)}
+        content.append({**about, "caller": {"type": "direct"}})
+    before = digest_before(blocks, len(body["messages"]))[:16]
+    turn = _digest(content)
+    for number, block in enumerate(content):
+        if block["type"] == "thinking":
+            block["signature"] = f"scripted.{before}.{turn}"
+        elif block["type"] == "tool_use":
+            block["id"] = f"toolu_{before}_{turn}_{number}"
+    return content
+
+
+def altered(body: Json, blocks: list[Block]) -> str:
+    """What of the turns that a server like this one made has come back in another shape, or after
+    something else; empty: nothing.
+    """
+    for index, message in enumerate(body["messages"]):
+        content = wire.blocks(message.get("content"))
+        made = _made(content) if message["role"] == "assistant" else []
+        if not made:
+            continue
+        unsigned = any(
+            block.get("type") == "thinking" and not SIGNATURE.fullmatch(str(block.get("signature")))
+            for block in content
+        )
+        if unsigned or any(turn != _digest(content) for _, turn in made):
+            return f"messages.{index}.content.0: {MODIFIED}"
+        if any(before != digest_before(blocks, index)[:16] for before, _ in made):
+            return (
+                f"messages.{index}.content.0: `tools`, `system` or a message before this turn is "
+                "not what it was when the turn was made."
+            )
+    return ""
+
+
+def _made(content: list[Json]) -> list[tuple[str, str]]:
+    """Digests of what was before the turn and of the turn, from each block that carries them."""
+    found = [SIGNATURE.fullmatch(str(block.get("signature"))) for block in content]
+    found += [ID.fullmatch(str(block.get("id"))) for block in content]
+    return [(each[1], each[2]) for each in found if each]
+
+
+def _digest(content: list[Json]) -> str:
+    """Of a turn as it is written, the order of its fields included, whoever marked what of it."""
+    aside = {"signature": "", "id": ""}
+    plain = [
+        {name: aside.get(name, value) for name, value in block.items() if name != "cache_control"}
+        for block in content
+    ]
+    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()[:16]

@@ -1,0 +1,223 @@
+"""Only the public web is asked, whatever an address, a name or a redirect says."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+
+import pytest
+from aiohttp import web as served
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from activities.toolset import web
+from activities.toolset.tool import ToolError
+from sites import site
+
+pytestmark = pytest.mark.anyio
+
+LIMIT = 100_000
+really_public = web.is_public
+
+
+async def hello(request: served.BaseRequest) -> served.Response:
+    return served.Response(text="hello", content_type="text/plain")
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """127.0.0.1, and nothing else of this machine, counts as public."""
+    monkeypatch.setattr(web, "is_public", lambda each: each == "127.0.0.1" or really_public(each))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "127.8.8.8", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1",
+        "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1", "239.1.1.1", "255.255.255.255",
+        "192.0.2.1", "198.18.0.1", "240.0.0.1",
+        "::", "::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1", "fe80::1",
+        "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "ff02::1", "64:ff9b::7f00:1", "64:ff9b:1::1",
+        "2002:7f00:1::1", "2001:0:4136:e378::1", "2001:db8::1", "fec0::1",
+    ],
+)  # fmt: skip
+async def test_addresses_of_no_public_web_are_none(address: str) -> None:
+    assert not web.is_public(address)
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "93.184.215.14", "2606:4700:4700::1111"])
+async def test_public_addresses_are_public(address: str) -> None:
+    assert web.is_public(address)
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0x7f.1", "0.0.0.0"]
+)
+async def test_this_machine_is_not_asked_by_any_of_its_names(host: str) -> None:
+    async with site(hello) as here:
+        with pytest.raises(ToolError, match="not of the public web"):
+            await web.fetched(here.url.replace("127.0.0.1", host), most=LIMIT)
+    assert here.asked == []
+
+
+@pytest.mark.parametrize("host", ["127.1", "2130706433", "0177.0.0.1"])
+async def test_addresses_in_odd_numbers_reach_nothing(host: str) -> None:
+    async with site(hello) as here:
+        with pytest.raises(ToolError):
+            await web.fetched(here.url.replace("127.0.0.1", host), most=LIMIT)
+    assert here.asked == []
+
+
+class Names(AbstractResolver):
+    """Says of a name what a test wants it to be."""
+
+    def __init__(self, *addresses: str) -> None:
+        self._addresses = addresses
+        self.looked_up = 0
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        self.looked_up += 1
+        return [
+            ResolveResult(
+                hostname=host, host=each, port=port, family=socket.AF_INET, proto=0, flags=0
+            )
+            for each in self._addresses
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_a_public_name_that_leads_to_a_private_address_is_not_asked() -> None:
+    async with site(hello) as here:
+        port = here.port
+        names = Names("127.0.0.1")
+        with pytest.raises(ToolError, match="not of the public web"):
+            await web.fetched(f"http://public.example:{port}/", most=LIMIT, resolver=names)
+    assert here.asked == [] and names.looked_up == 1
+
+
+async def test_a_name_is_looked_up_once_and_what_was_found_is_asked(opened: None) -> None:
+    async with site(hello) as here:
+        port = here.port
+        names = Names("127.0.0.1")
+        answer = await web.fetched(f"http://public.example:{port}/", most=LIMIT, resolver=names)
+    assert answer.content == b"hello" and names.looked_up == 1
+
+
+async def test_a_redirect_is_followed_and_where_it_ended_is_told(opened: None) -> None:
+    async def move(request: served.BaseRequest) -> served.Response:
+        if request.path == "/end":
+            return await hello(request)
+        raise served.HTTPFound("/end")
+
+    async with site(move) as here:
+        answer = await web.fetched(f"{here.url}/start", most=LIMIT)
+    assert answer.url == f"{here.url}/end" and answer.content == b"hello"
+    assert here.paths == ["/start", "/end"]
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("http://127.0.0.2:{port}/", "not of the public web"),
+        ("//127.0.0.2:{port}/", "not of the public web"),
+        ("http://169.254.169.254/latest/meta-data", "not of the public web"),
+        ("file:///etc/passwd", "no address of a page"),
+        ("gopher://127.0.0.1/", "no address of a page"),
+        ("http://user:word@127.0.0.1/", "a user or a password"),
+        ("http://[", "cannot be reached"),
+    ],
+)
+async def test_a_redirect_into_what_is_not_public_is_not_followed(
+    target: str, why: str, opened: None
+) -> None:
+    async with site(hello, "127.0.0.2") as inside:
+        port = inside.port
+
+        async def move(request: served.BaseRequest) -> served.Response:
+            return served.Response(status=302, headers={"Location": target.format(port=port)})
+
+        async with site(move) as here:
+            with pytest.raises(ToolError, match=why):
+                await web.fetched(here.url, most=LIMIT)
+        assert len(here.asked) == 1
+    assert inside.asked == []
+
+
+async def test_endless_redirects_end(opened: None) -> None:
+    async def move(request: served.BaseRequest) -> served.Response:
+        raise served.HTTPFound(f"/{len(here.asked)}")
+
+    async with site(move) as here:
+        with pytest.raises(ToolError, match="redirects in a row"):
+            await web.fetched(here.url, most=LIMIT)
+    assert len(here.asked) == web.REDIRECTS + 1
+
+
+async def test_a_page_without_end_and_a_bomb_are_cut(opened: None) -> None:
+    async def endless(request: served.BaseRequest) -> served.StreamResponse:
+        response = served.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b"x" * 10_000)
+
+    packed = gzip.compress(bytes(50 << 20))
+
+    async def bomb(request: served.BaseRequest) -> served.Response:
+        return served.Response(body=packed, headers={"Content-Encoding": "gzip"})
+
+    for handler in (endless, bomb):
+        async with site(handler) as here:
+            answer = await web.fetched(here.url, most=LIMIT)
+        assert answer.cut and len(answer.content) == LIMIT
+
+
+async def test_a_server_that_is_silent_or_drips_is_given_up(opened: None) -> None:
+    async def silent(request: served.BaseRequest) -> served.Response:
+        await asyncio.sleep(60)
+        return served.Response()
+
+    async def drips(request: served.BaseRequest) -> served.StreamResponse:
+        response = served.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b"x")
+            await asyncio.sleep(0.05)
+
+    for handler in (silent, drips):
+        async with site(handler) as here:
+            with pytest.raises(ToolError, match="did not answer within"):
+                await web.fetched(here.url, most=LIMIT, seconds=0.5)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "page", "//x", "ftp://x/", "javascript:1", "http://", "http:///x", "http://x:99999/",
+     "http://u:p@x/", "http://u@x/", "http://" + "x" * 3_000],
+)  # fmt: skip
+async def test_what_is_no_address_of_a_page_is_refused(url: str) -> None:
+    with pytest.raises(ToolError) as error:
+        await web.fetched(url, most=LIMIT)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+
+
+async def test_a_proxy_of_the_environment_is_not_a_way_around(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with site(hello) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        with pytest.raises(ToolError, match="not of the public web"):
+            await web.fetched("http://10.0.0.1/", most=LIMIT)
+    assert proxy.asked == []
+
+
+async def test_a_service_of_the_deployment_may_be_on_this_machine_and_moves_nowhere() -> None:
+    async def move(request: served.BaseRequest) -> served.Response:
+        raise served.HTTPFound("/elsewhere")
+
+    async with site(move) as here:
+        status, _ = await web.asked("GET", here.url, headers={"Key": "secret"}, most=LIMIT)
+    assert status == 302 and here.paths == ["/"]
