@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from temporalio import activity
@@ -22,21 +23,18 @@ class Tools:
 
     @activity.defn
     async def use_tool(self, material: UseMaterial) -> ToolResult:
-        """Run one tool. What it brought is recorded: it is not run again when only the completion
-        was lost, and never when it has effects and may have run.
+        """Run one tool. What it brought is recorded before all else: it is not run again when only
+        the completion was lost or the store failed, and never when it has effects and may have run.
         """
-        key = key_of(material.model_dump_json())
-        recorded = await self.journal.answer(key)
-        if recorded is not None:
-            return ToolResult.model_validate_json(recorded)
+        key = key_of(material.model_dump_json(), material.run)
         async with beating():
-            text, is_error = await self.call(material, key)
-        content = text.encode()
-        made = ToolResult(
-            use_id=material.use.id,
-            digest=await self.store.put(content),
-            size=len(content),
-            is_error=is_error,
+            recorded = await self.journal.answer(key)
+            if recorded is None:
+                recorded = json.dumps(await self.call(material, key))
+                await self.journal.record(key, recorded)
+            text, is_error = json.loads(recorded)
+            content = text.encode()
+            digest = await self.store.put(content)
+        return ToolResult(
+            use_id=material.use.id, digest=digest, size=len(content), is_error=is_error
         )
-        await self.journal.record(key, made.model_dump_json())
-        return made

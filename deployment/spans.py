@@ -16,6 +16,7 @@ from temporalio.worker import (
     Interceptor,
 )
 
+from orchestrator.calls.turn import ToolResult
 from orchestrator.contracts import Briefing, Reply, Span
 
 
@@ -34,7 +35,7 @@ class _Timed(ActivityInboundInterceptor):
             result = await super().execute_activity(input)
         except ApplicationError as error:
             raise _with(error, _span(began)) from error.__cause__
-        if isinstance(result, Reply | Briefing):
+        if isinstance(result, Reply | Briefing | ToolResult):
             return result.model_copy(update={"span": _span(began)})
         return result
 

@@ -41,6 +41,8 @@ CALL_SECONDS = 300
 """Start-to-close of a call that is no work on a subtask, for which the caller's Limits say it."""
 OUTPUT_TOKENS_PER_SECOND = 40
 """What such a call may write in its time: else its start-to-close is max_output over this."""
+MOST_TOOL_CALLS = 20
+"""Calls of tools in one message of a model that are run; the others are told so."""
 FREE_ATTEMPTS = 3
 """How often what asks no model is tried: it meets no throttle, and faults repeat themselves."""
 PREPARE_SECONDS = 300

@@ -60,6 +60,7 @@ TEMPORAL = Path(sys.executable).parent / "temporal"
 LONGEST = (
     "test_docs_run",
     "test_survival",
+    "test_loop_survival",
     "test_journal_survival",
     "test_takeover",
     "test_outage_survival",

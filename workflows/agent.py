@@ -7,8 +7,6 @@ what comes back into events, one at a time, as the supervisor does.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
-from datetime import datetime
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
@@ -28,7 +26,7 @@ from orchestrator.agent.state import (
     first_state,
 )
 from orchestrator.calls.turn import AgentGoal, AgentReport, UseMaterial
-from orchestrator.recorded.troubles import trouble, words
+from orchestrator.recorded.troubles import ended_at, trouble, words
 from orchestrator.rules.timers import moment
 from workflows import scheduling
 
@@ -42,7 +40,6 @@ class AgentWorkflow:
         self._state = first_state(goal, workflow.info().workflow_start_time)
         self._inbox: list[Event] = []
         self._flying: dict[str, asyncio.Task[None]] = {}
-        self._cut_at: datetime | None = None
         self._report: AgentReport | None = None
 
     @workflow.run
@@ -57,11 +54,9 @@ class AgentWorkflow:
     def _go_on(self) -> None:
         for move in rules.next_moves(self._state):
             if isinstance(move, End):
-                now = moment(workflow.time_ns())
-                self._report = move.report.model_copy(update={"finished": now})
+                self._report = move.report
                 return
-            options = rules.options_of(self._state, move)
-            flight = Flight(move, moment(workflow.time_ns()), options)
+            flight = Flight(move, self._state.now, rules.options_of(self._state, move))
             self._state = rules.took_off(self._state, flight)
             self._flying[move.id] = asyncio.create_task(self._fly(flight), name=move.id)
         workflow.set_current_details(self._board())
@@ -72,8 +67,7 @@ class AgentWorkflow:
         except asyncio.CancelledError:
             if workflow.cancellation_reason() is None or self._state.cut:
                 raise  # this worker only drops it from its cache
-            self._cut_at = moment(workflow.time_ns())
-            self._inbox.append(CutAsked("cut by the run above"))
+            self._inbox.append(CutAsked("cut by the run above", moment(workflow.time_ns())))
             for task in self._flying.values():
                 task.cancel()
         self._state = rules.apply(self._state, self._inbox.pop(0))
@@ -89,13 +83,13 @@ class AgentWorkflow:
                 self._inbox.append(ToolEnded(move, result))
         except ActivityError as error:
             if isinstance(move, TakeTurn):
-                told = trouble(error, flight.started, flight.options, self._cut_at)
+                told = trouble(error, flight.started, flight.options, self._state.cut_at)
                 self._inbox.append(TurnLost(move, told))
             else:
-                self._inbox.append(ToolLost(move, words(error)))
+                at = ended_at(error, flight.started, flight.options)
+                self._inbox.append(ToolLost(move, words(error), at))
         finally:
-            with suppress(KeyError):
-                del self._flying[move.id]
+            del self._flying[move.id]
 
     def _material(self, move: UseTool) -> UseMaterial:
         goal = self._state.goal
@@ -104,6 +98,7 @@ class AgentWorkflow:
             tools=goal.role.tools,
             transcript=self._state.resume.transcript,
             use=move.use,
+            run=goal.first_run,
         )
 
     def _board(self) -> str:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
 from activities.asking.replies import BROKEN_CHARACTERS, first_lines
 from activities.seam import ModelAnswer
-from activities.turns.conversation import calls_in
 from orchestrator.calls.turn import ToolUse
 from orchestrator.calls.work import WorkAnswer, to_draft
 from orchestrator.contracts import Contract, Draft, Problem
 from orchestrator.text import one_line
 
-MOST_CALLS = 20
-"""Calls of one message that are run; the rest get an error result."""
 WORDS = 80
 """Characters of a call's arguments that the timeline shows."""
 GOES_ON = ("end_turn", "stop_sequence", "tool_use", "pause_turn")
@@ -44,16 +42,23 @@ def read(answer: ModelAnswer) -> tuple[Said | None, Problem | None]:
     said = Said(content=answer.content, text=_text(answer), tokens=answer.usage.total)
     if answer.stop_reason == "pause_turn" and not answer.flaw:
         return said, None
-    if answer.stop_reason == "tool_use":
-        uses = tuple(_use(block) for block in answer.calls)
-        if uses:
-            return said.model_copy(update={"uses": uses}), None
-        why = answer.flaw or "it stopped for a tool and named none whose arguments are an object"
+    uses = tuple(_use(block) for block in answer.calls)
+    why = _unusable(answer, uses)
+    if why:
         return None, Problem(kind="malformed", why=why)
-    said_back = bool(answer.content) and not calls_in(answer.content)
-    answered, problem = _answered(said, answer)
-    # What no endpoint takes back is the end of a conversation, unless it is an answer.
-    return (answered if said_back or problem is None else None), problem
+    return (said.model_copy(update={"uses": uses}), None) if uses else _answered(said, answer)
+
+
+def _unusable(answer: ModelAnswer, uses: Sequence[ToolUse]) -> str:
+    """Why no conversation can go on from its calls: each must get a result, by its own id."""
+    if not answer.content:
+        return answer.flaw or "it is empty"
+    named = [each for each in answer.content if each.get("type") == "tool_use"]
+    if len(named) > len(uses) or len({use.id for use in uses}) < len(uses):
+        return answer.flaw or "it holds calls of tools that cannot be made"
+    if answer.stop_reason == "tool_use" and not uses:
+        return answer.flaw or "it stopped for a tool and named none"
+    return ""
 
 
 def _answered(said: Said, answer: ModelAnswer) -> tuple[Said, Problem | None]:

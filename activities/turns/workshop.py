@@ -102,6 +102,8 @@ class Workshop:
         """The text that the model is shown, and whether it is an error."""
         name = material.use.name
         tool = self._tool(name) if name in material.tools else None
+        # Before the mark: what cannot be read has surely not run.
+        arguments = await arguments_of(self.store, material.transcript, material.use.id)
         if tool is not None and tool.effects and not tool.idempotent:
             try:
                 await self.journal.mark_sent(key)
@@ -116,7 +118,6 @@ class Workshop:
             scratch=self.scratch,
             settings=self.settings,
         )
-        arguments = await arguments_of(self.store, material.transcript, material.use.id)
         result = await running.call(tool, name, here, arguments)
         return result.text, result.is_error
 

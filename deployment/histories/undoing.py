@@ -13,6 +13,7 @@ from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 
 from deployment.histories.faults import SCHEDULED, UNREAD
+from orchestrator.calls.turn import AgentGoal, AgentReport
 from orchestrator.contracts import Bill, Call, Contract, Goal, Lost, Report, Tier, Usage
 from orchestrator.recorded.troubles import detail, report_in
 
@@ -31,6 +32,7 @@ TEAM_RESULTS = (
     EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED,
 )
 CANCEL = "cancel"
+AGENT = "AgentWorkflow"
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,8 @@ async def _team(
 ) -> Undoing:
     attributes = event.start_child_workflow_execution_initiated_event_attributes
     id = attributes.workflow_id
+    if attributes.workflow_type.name == AGENT:
+        return await _segment(event, end, converter)
     report = await _report(end, converter) if end is not None else None
     if report is not None:
         return Undoing(id, _bill_of(report))
@@ -152,6 +156,32 @@ async def _team(
         assumed=limits.dollars,
     )
     return Undoing(id, bill, in_flight=end is None)
+
+
+async def _segment(
+    event: HistoryEvent, end: HistoryEvent | None, converter: DataConverter
+) -> Undoing:
+    """A segment of an agent, under the id that its slice is reserved under: what of it is answered
+    from the journal when it is done again is found by that.
+    """
+    attributes = event.start_child_workflow_execution_initiated_event_attributes
+    goal: AgentGoal | None = await _read(converter, attributes.input.payloads, AgentGoal)
+    if goal is None:
+        return Undoing(attributes.workflow_id, Bill(calls=1, dollars=None), in_flight=end is None)
+    id = f"agent-{goal.work.subtask.id}-{attributes.workflow_id.rpartition('.')[2]}"
+    tier = goal.model.tier
+    report: AgentReport | None = None
+    if end is not None:
+        payloads = end.child_workflow_execution_completed_event_attributes.result.payloads
+        report = await _read(converter, payloads, AgentReport)
+    if report is not None:
+        return Undoing(id, report.bill, tier)
+    # Nobody knows what it spent: its whole slice counts.
+    part = goal.slice
+    dollars = part.dollars if goal.model.prices else None
+    usage = Usage(output_tokens=part.tokens)
+    bill = Bill(calls=part.calls, usage=usage, dollars=dollars, assumed=part.dollars)
+    return Undoing(id, bill, tier, in_flight=end is None)
 
 
 async def _report(end: HistoryEvent, converter: DataConverter) -> Report | None:

@@ -12,6 +12,7 @@ from orchestrator.contracts import Bill
 from orchestrator.events import Trouble
 from orchestrator.money.ledger import Amount
 from orchestrator.rules.calling.reserving import input_tokens, reservation
+from orchestrator.rules.paying import counted
 
 BESIDE_A_RESULT = 200
 """Bytes, and so tokens at most, of the marks around what a tool returned."""
@@ -35,6 +36,15 @@ def worst_turn(goal: AgentGoal, resume: Resume) -> Amount:
     return reservation(goal.model, max(tokens, resume.needed), TAKE_TURN.policy.max_output)
 
 
+def settled(state: AgentState, move: TakeTurn, bill: Bill) -> AgentState:
+    """Settle a turn that was paid, or may have been."""
+    model, reserved = state.goal.model, state.ledger.reserved[move.id]
+    ledger = state.ledger.settle(move.id, counted(model, bill, reserved))
+    noted = (bill.note,) if bill.note and bill.note not in state.notes else ()
+    anew = state.anew or (bill.calls > 0 and not bill.earlier)
+    return replace(state, ledger=ledger, anew=anew, notes=(*state.notes, *noted))
+
+
 def settled_loss(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentState:
     """Settle a turn that brought no answer: at the usage that is known, else at its reservation."""
     ledger, bill = state.ledger, trouble.bill
@@ -43,11 +53,8 @@ def settled_loss(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentSt
         resume = state.resume.model_copy(update={"needed": needed})
         return replace(state, ledger=ledger.release(move.id), resume=resume)
     if trouble.kind in ("possibly_billed", "cancelled") and bill.calls:
-        if bill.final and bill.usage.total > 0 and bill.dollars is not None:
-            return replace(state, ledger=ledger.settle(move.id, bill))
-        price = ledger.reserved[move.id].dollars if state.goal.model.prices else None
-        unknown = bill.model_copy(update={"dollars": price})
-        return replace(state, ledger=ledger.settle_unknown(move.id, unknown))
+        known = bill.usage.total > 0 and bill.dollars is not None
+        return settled(state, move, bill if known else bill.model_copy(update={"final": False}))
     return replace(state, ledger=ledger.release(move.id), unpaid_calls=state.unpaid_calls + 1)
 
 
@@ -60,9 +67,15 @@ def billed(state: AgentState, report: AgentReport) -> AgentReport:
         usage=ledger.usage,
         dollars=None if ledger.unpriced else ledger.spent.dollars,
         assumed=min(ledger.assumed, ledger.spent.dollars) if not ledger.unpriced else Decimal(0),
-        # Of a turn whose answer was lost nobody knows the tokens.
-        final=ledger.spent.tokens == ledger.usage.total,
+        earlier=ledger.spent.calls > 0 and not state.anew,
+        note="; ".join(state.notes),
     )
     return report.model_copy(
-        update={"resume": state.resume, "bill": bill, "unpaid_calls": state.unpaid_calls}
+        update={
+            "resume": state.resume,
+            "bill": bill,
+            "tokens": ledger.spent.tokens,
+            "unpaid_calls": state.unpaid_calls,
+            "finished": state.now,
+        }
     )

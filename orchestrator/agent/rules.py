@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from orchestrator import policies
-from orchestrator.agent.money import amount_of, billed, settled_loss
+from orchestrator.agent.money import amount_of, billed, settled, settled_loss
 from orchestrator.agent.state import (
     AgentState,
     CutAsked,
@@ -29,6 +29,7 @@ from orchestrator.calls.turn import (
     AgentReport,
     Slice,
     ToolResult,
+    ToolUse,
     Turn,
     TurnMaterial,
 )
@@ -37,7 +38,14 @@ from orchestrator.contracts import LONGEST_CALL_SECONDS, Call, Problem
 from orchestrator.events import Trouble
 from orchestrator.policies import USE_TOOL, Options
 
+TOO_MANY = (
+    f"This call was not made: of one message at most {policies.MOST_TOOL_CALLS} calls are. Make"
+    " fewer at once."
+)
+MENDABLE = ("malformed", "truncated")
+"""What a model can do better in the same conversation."""
 LAST_TURN = "This is your last turn: answer now, with what you have. No tool will be run any more."
+MOST = policies.MOST_TOOL_CALLS
 MOST_TEXT = 4_000
 """Characters of what the model said last that are kept, for an agent that is cut."""
 HOPELESS = ("refused", "stopping", "allowance", "not_billed")
@@ -53,7 +61,8 @@ def next_moves(state: AgentState) -> tuple[Move, ...]:
     if state.cut:
         return (End(billed(state, AgentReport(outcome="stopped", why=state.cut))),)
     if state.uses:
-        waiting = enumerate(state.uses, start=1)
+        placed = enumerate(state.uses, start=1)
+        waiting = ((place, use) for place, use in placed if place not in state.results)
         return tuple(UseTool(use, state.resume.turns, place) for place, use in waiting)
     amount = amount_of(state)
     if not state.ledger.fits(amount):
@@ -69,7 +78,7 @@ def _turn(state: AgentState) -> TakeTurn:
     amount = amount_of(state)
     call = Call(
         kind=TAKE_TURN.name,
-        purpose="turn" if not state.losses else f"turn-again{state.losses}",
+        purpose="turn" if not resume.losses else f"turn-again{resume.losses}",
         number=resume.turns + 1,
         subtask_id=goal.work.subtask.id,
         tier=goal.model.tier,
@@ -116,21 +125,28 @@ def took_off(state: AgentState, flight: Flight) -> AgentState:
 
 def apply(state: AgentState, event: Event) -> AgentState:
     """The state after an event."""
+    if event.at is not None and event.at > state.now:
+        state = replace(state, now=event.at)
     match event:
         case CutAsked():
-            return replace(state, cut=state.cut or event.why)
+            return replace(state, cut=event.why, cut_at=event.at)
         case TurnEnded():
             return _turn_ended(_landed(state, event.move), event)
         case TurnLost():
             return _turn_lost(_landed(state, event.move), event.move, event.trouble)
         case ToolEnded():
-            return _tool_ended(_landed(state, event.move), event.result)
+            result = event.result.model_copy(update={"span": None})
+            return _tool_ended(_landed(state, event.move), event.move, result)
         case ToolLost():
             text = f"The tool did not answer: {event.why}. It may have run."
-            result = ToolResult(
-                use_id=event.move.use.id, digest="", size=0, is_error=True, text=text
-            )
-            return _tool_ended(_landed(state, event.move), result)
+            said = _error(event.move.use, text)
+            return _tool_ended(_landed(state, event.move), event.move, said)
+
+
+def _error(use: ToolUse, text: str) -> ToolResult:
+    """What a model is told of a call where nothing was kept."""
+    size = len(text.encode())
+    return ToolResult(use_id=use.id, digest="", size=size, is_error=True, text=text)
 
 
 def _landed(state: AgentState, move: Flying) -> AgentState:
@@ -140,20 +156,26 @@ def _landed(state: AgentState, move: Flying) -> AgentState:
 
 def _turn_ended(state: AgentState, event: TurnEnded) -> AgentState:
     reply, turn = event.reply, event.reply.value
-    state = replace(state, ledger=state.ledger.settle(event.move.id, reply.bill), losses=0)
-    if turn is None:
-        # It brought nothing that a conversation could go on from.
-        ending = AgentReport(outcome="answered", problem=reply.problem)
-        return replace(state, ending=ending)
-    state = _taken(state, turn)
-    if reply.problem is not None:
-        return _problem(state, reply.problem)
+    state = settled(state, event.move, reply.bill)
+    state = _not_taken(state) if turn is None else _taken(state, turn)
+    if turn is None or reply.problem is not None:
+        return _problem(state, reply.problem or Problem(kind="malformed", why="nothing came back"))
     if turn.draft is not None:
         return replace(state, ending=AgentReport(outcome="answered", draft=turn.draft))
-    if turn.uses and state.resume.turns >= state.goal.turns:
+    if state.resume.turns >= state.goal.turns:
         why = f"it used all its {state.goal.turns} turns and gave no answer"
         return replace(state, ending=AgentReport(outcome="stopped", why=why))
-    return replace(state, uses=turn.uses, results={})
+    if not turn.uses:
+        return state
+    placed = enumerate(turn.uses, start=1)
+    unmade = {place: _error(use, TOO_MANY) for place, use in placed if place > MOST}
+    return replace(state, uses=turn.uses, results=unmade)
+
+
+def _not_taken(state: AgentState) -> AgentState:
+    """A message that no conversation can go on from counts as a turn, and is left out of it."""
+    update = {"turns": state.resume.turns + 1, "losses": 0, "needed": 0}
+    return replace(state, resume=state.resume.model_copy(update=update))
 
 
 def _taken(state: AgentState, turn: Turn) -> AgentState:
@@ -167,6 +189,7 @@ def _taken(state: AgentState, turn: Turn) -> AgentState:
             "tool_calls": before.tool_calls + len(turn.uses),
             "tokens": turn.tokens,
             "needed": 0,
+            "losses": 0,
             "text": turn.text[:MOST_TEXT] or before.text,
         }
     )
@@ -174,12 +197,14 @@ def _taken(state: AgentState, turn: Turn) -> AgentState:
 
 
 def _problem(state: AgentState, problem: Problem) -> AgentState:
-    """An answer in the wrong form is asked for again in the same conversation, twice at most."""
+    """What is wrong with a message is mended in the same conversation, twice at most."""
     resume = state.resume
-    mendable = problem.kind == "malformed" and resume.repairs < policies.REPAIRS
+    mendable = problem.kind in MENDABLE and resume.repairs < policies.REPAIRS
     if not mendable or resume.turns >= state.goal.turns:
         return replace(state, ending=AgentReport(outcome="answered", problem=problem))
     said = f"Your answer is not in the right form: {problem.why}\nGive it again in the right form."
+    if problem.kind == "truncated":
+        said = f"Your last message was too long to be taken: {problem.why}. Say it in less."
     resume = resume.model_copy(update={"said": said, "repairs": resume.repairs + 1})
     return replace(state, resume=resume)
 
@@ -192,8 +217,9 @@ def _turn_lost(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentStat
     if trouble.kind == "unreachable" and trouble.unreached is not None:
         ending = AgentReport(outcome="unreachable", unreached=trouble.unreached, why=trouble.why)
         return replace(state, ending=ending)
-    state = replace(state, losses=state.losses + 1)
-    if trouble.kind in HOPELESS or state.losses >= policies.TRANSPORT_TRIES:
+    losses = state.resume.losses + 1
+    state = replace(state, resume=state.resume.model_copy(update={"losses": losses}))
+    if trouble.kind in HOPELESS or losses >= policies.TRANSPORT_TRIES:
         stopping = {"stopping": "endpoint", "allowance": "allowance"}.get(trouble.kind, "")
         ending = AgentReport.model_validate(
             {"outcome": "lost", "why": trouble.why, "stopping": stopping}
@@ -202,11 +228,11 @@ def _turn_lost(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentStat
     return state
 
 
-def _tool_ended(state: AgentState, result: ToolResult) -> AgentState:
+def _tool_ended(state: AgentState, move: UseTool, result: ToolResult) -> AgentState:
     """All results of a turn go back together, in the order of its calls."""
-    results = {**state.results, result.use_id: result}
+    results = {**state.results, move.place: result}
     if len(results) < len(state.uses):
         return replace(state, results=results)
-    ordered = tuple(results[use.id] for use in state.uses)
+    ordered = tuple(results[place] for place in sorted(results))
     resume = state.resume.model_copy(update={"results": ordered})
     return replace(state, resume=resume, uses=(), results={})

@@ -60,6 +60,10 @@ class TurnEnded:
     move: TakeTurn
     reply: Reply[Turn]
 
+    @property
+    def at(self) -> datetime | None:
+        return self.reply.span.ended if self.reply.span else None
+
 
 @dataclass(frozen=True)
 class TurnLost:
@@ -67,6 +71,10 @@ class TurnLost:
 
     move: TakeTurn
     trouble: Trouble
+
+    @property
+    def at(self) -> datetime | None:
+        return self.trouble.at
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,10 @@ class ToolEnded:
     move: UseTool
     result: ToolResult
 
+    @property
+    def at(self) -> datetime | None:
+        return self.result.span.ended if self.result.span else None
+
 
 @dataclass(frozen=True)
 class ToolLost:
@@ -83,6 +95,7 @@ class ToolLost:
 
     move: UseTool
     why: str
+    at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +103,7 @@ class CutAsked:
     """The run above wants no more of it."""
 
     why: str
+    at: datetime
 
 
 Event = TurnEnded | TurnLost | ToolEnded | ToolLost | CutAsked
@@ -110,19 +124,22 @@ class AgentState:
 
     goal: AgentGoal
     now: datetime
+    """The latest recorded moment."""
     ledger: Ledger
     resume: Resume
     uses: tuple[ToolUse, ...] = ()
     """Of the last turn, those whose results are not in the transcript yet."""
-    results: Mapping[str, ToolResult] = field(default_factory=dict)
-    """Of these, what has come back, by the id of the call."""
+    results: Mapping[int, ToolResult] = field(default_factory=dict)
+    """Of these, what has come back, by the place of the call, from 1."""
     flights: Mapping[str, Flight] = field(default_factory=dict)
-    losses: int = 0
-    """Turns in a row that ended without a result."""
     unpaid_calls: int = 0
-    dollars_known: bool = True
+    anew: bool = False
+    """Whether anything was paid that had not been before the run above was reset."""
+    notes: tuple[str, ...] = ()
+    """What is to be known of its bills."""
     cut: str = ""
     """Why no more is wanted of it."""
+    cut_at: datetime | None = None
     ending: AgentReport | None = None
     """How it ends, once nothing is in flight."""
 

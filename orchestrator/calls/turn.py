@@ -21,6 +21,7 @@ from orchestrator.contracts import (
     Problem,
     Reply,
     RoleCard,
+    Span,
     Unreached,
 )
 from orchestrator.policies import model_policy
@@ -50,6 +51,10 @@ class ToolResult(Contract):
     size: int
     is_error: bool = False
     text: str = ""
+    span: Span | None = None
+    """When it was made; no part of what a turn works from, which is the same when it is asked again
+    after a reset.
+    """
 
 
 class TurnMaterial(Contract):
@@ -87,6 +92,8 @@ class UseMaterial(Contract):
     tools: tuple[str, ...]
     transcript: str
     use: ToolUse
+    run: str = ""
+    """The first execution of the run above, which stays when that is reset."""
 
 
 class Slice(Contract):
@@ -112,6 +119,8 @@ class Resume(Contract):
     """Input tokens that a worker counted when it refused a reservation."""
     text: str = ""
     repairs: int = 0
+    losses: int = 0
+    """Turns in a row that ended without a result."""
 
 
 class AgentGoal(Contract):
@@ -141,6 +150,8 @@ class AgentReport(Contract):
     needs: Slice | None = None
     """What the next turn costs at worst."""
     bill: Bill = Bill()
+    tokens: int = 0
+    """What the segment counts at: more than its bill has where a turn was lost."""
     unpaid_calls: int = 0
     unreached: Unreached | None = None
     finished: datetime | None = None

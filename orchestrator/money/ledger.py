@@ -99,11 +99,12 @@ class Ledger:
             raise DoesNotFit(f"{call_id}: {amount} does not fit")
         return replace(self, reserved={**self.reserved, call_id: amount})
 
-    def settle(self, call_id: str, bill: Bill) -> Ledger:
+    def settle(self, call_id: str, bill: Bill, tokens: int = 0) -> Ledger:
         """Replace a reservation by what was paid. Of a bill that is not final only the dollars are
-        right: it counts at the calls and tokens that were reserved, if those are more.
+        right: it counts at the calls and tokens that were reserved, if those are more. `tokens`:
+        what it counts at where no usage tells, as of a turn that an agent has lost.
         """
-        reserved, tokens = self.reserved[call_id], bill.usage.total
+        reserved, tokens = self.reserved[call_id], max(tokens, bill.usage.total)
         if not bill.final:
             tokens = max(tokens, reserved.tokens)
         paid = Amount(bill.dollars or Decimal(0), bill.calls, tokens)

@@ -13,14 +13,14 @@ from datetime import datetime
 from orchestrator import policies
 from orchestrator.agent.money import worst_turn
 from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, Slice
-from orchestrator.contracts import Bill, Draft, FindingStatus, Tier
+from orchestrator.contracts import Bill, FindingStatus, Tier
 from orchestrator.events import AgentEnded
 from orchestrator.money.ledger import Amount
 from orchestrator.moves import StartAgent, Stop
-from orchestrator.rules import outages, repair
+from orchestrator.rules import noted, outages, repair
 from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import tiers
-from orchestrator.rules.edits import add_bill, update
+from orchestrator.rules.edits import add_bill, update, without
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.settling import ended_by_person, settle
 from orchestrator.rules.state import State
@@ -49,9 +49,13 @@ def start(state: State, progress: Progress) -> StartAgent | None:
     offered = [progress.called] if kept else [*tiers(state.brief, progress.tier)]
     for tier in offered[:1] if role.fixed_tier else offered:
         assert tier != "none"
+        if tier != progress.tier and not kept and state.ledger.reserved:
+            # What is in flight may give back enough for what is due.
+            return None
         goal = _goal(state, progress, tier)
+        left = max(goal.turns - progress.resume.turns, 1)
         one = worst_turn(goal, progress.resume)
-        for turns in range(SLICE_TURNS, 0, -1):
+        for turns in range(min(SLICE_TURNS, left), 0, -1):
             amount = Amount(one.dollars * turns, turns, one.tokens * turns)
             if state.ledger.fits(amount):
                 part = Slice(dollars=amount.dollars, calls=turns, tokens=amount.tokens)
@@ -81,16 +85,31 @@ def ended(state: State, event: AgentEnded, now: datetime) -> State:
     move, report = event.move, event.report
     if report is None:
         return _lost(state, event, now)
-    ledger = state.ledger.settle(move.id, report.bill)
-    unpaid = state.unpaid_calls + report.unpaid_calls
-    heard = state.heard or report.bill.calls > 0
-    state = replace(state, ledger=ledger, unpaid_calls=unpaid, heard=heard)
-    state = update(state, move.subtask_id, lambda each: add_bill(each, report.bill))
-    resumed = report.resume
-    state = update(state, move.subtask_id, lambda each: replace(each, resume=resumed))
-    if state.work[move.subtask_id].ending:
-        return ended_by_person(state, move.subtask_id, now)
-    return _judged(state, move, report, now)
+    state = _paid(state, move, report)
+    ending = state.work[move.subtask_id].ending
+    if not ending or report.outcome == "answered":
+        state = _judged(state, move, report, now)
+    # What a person ended meanwhile is cancelled only if this has not completed it.
+    return ended_by_person(state, move.subtask_id, now)
+
+
+def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
+    resumed, bill = report.resume, report.bill
+    state = replace(
+        state,
+        ledger=state.ledger.settle(move.id, bill, report.tokens),
+        unpaid_calls=state.unpaid_calls + report.unpaid_calls,
+        transport=without(state.transport, move.purpose),
+    )
+    if resumed.turns > move.goal.resume.turns:
+        # A model has answered: an outage of before is over.
+        state = replace(state, heard=True, outage=None)
+    state = noted.with_bill(state, move.id, move.goal.model, bill, move.amount)
+
+    def goes_on(each: Progress) -> Progress:
+        return replace(add_bill(each, bill), resume=resumed)
+
+    return update(state, move.subtask_id, goes_on)
 
 
 def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) -> State:
@@ -113,8 +132,6 @@ def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) 
 
 def _given_up(state: State, subtask_id: str, report: AgentReport, now: datetime) -> State:
     """What it has so far is handed up with why it has no more."""
-    partial = Draft(status="failed", content=report.resume.text, why=report.why)
-    state = update(state, subtask_id, lambda each: replace(each, last=partial))
     cut = state.stopped_by("cancelled") and not report.resume.text
     status: FindingStatus = "cancelled" if cut else "failed"
     return settle(state, subtask_id, status, report.why, now)
@@ -136,8 +153,9 @@ def _lost(state: State, event: AgentEnded, now: datetime) -> State:
     failures = state.transport.get(purpose, 0) + 1
     transport = {**state.transport, purpose: failures}
     state = replace(state, ledger=ledger, transport=transport)
-    ending = state.work[move.subtask_id].ending
-    if ending or state.stop or failures >= policies.TRANSPORT_TRIES:
-        status: FindingStatus = "cancelled" if state.stop or ending else "failed"
-        return settle(state, move.subtask_id, status, ending or event.why, now)
+    progress = state.work[move.subtask_id]
+    if progress.ending or state.stop or failures >= policies.TRANSPORT_TRIES:
+        cut = progress.ending or (state.stop and not progress.resume.text)
+        status: FindingStatus = "cancelled" if cut else "failed"
+        return settle(state, move.subtask_id, status, progress.ending or event.why, now)
     return state

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
-from orchestrator.contracts import Bill, Call
+from orchestrator.contracts import Bill, ModelCard
 from orchestrator.money.ledger import Amount
 from orchestrator.rules.state import State
 
@@ -16,18 +16,17 @@ DEARER = "by our prices it cost more than was reserved for it"
 LONGER = "the endpoint counted more tokens than were reserved for it"
 
 
-def with_bill(state: State, call: Call, bill: Bill, reserved: Amount) -> State:
+def with_bill(state: State, id: str, model: ModelCard, bill: Bill, reserved: Amount) -> State:
     """The state that knows what its worker says of a bill, and that it is above the reservation: in
     dollars if they tell, else in tokens.
     """
-    assert call.model is not None, "what asks no model has no bill"
     cost, tokens = bill.dollars or Decimal(0), bill.usage.total
     if bill.note:
-        state = _with(state, bill.note, call.id)
-    if call.model.prices and cost > reserved.dollars:
-        return _with(state, DEARER, f"{call.id}: ${cost}, reserved ${reserved.dollars}")
+        state = _with(state, bill.note, id)
+    if model.prices and cost > reserved.dollars:
+        return _with(state, DEARER, f"{id}: ${cost}, reserved ${reserved.dollars}")
     if tokens > reserved.tokens:
-        return _with(state, LONGER, f"{call.id}: {tokens}, reserved {reserved.tokens}")
+        return _with(state, LONGER, f"{id}: {tokens}, reserved {reserved.tokens}")
     return state
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
-from orchestrator.contracts import Bill, Call, NoAnswer
+from orchestrator.contracts import Bill, Call, ModelCard, NoAnswer
+from orchestrator.money.ledger import Amount
 from orchestrator.rules import noted
 from orchestrator.rules.edits import add_bill, update
 from orchestrator.rules.state import State
@@ -17,18 +18,23 @@ def pay(state: State, call: Call, bill: Bill) -> State:
     """
     assert call.model is not None, "what asks no model is not paid"
     amount = state.ledger.reserved[call.id]
-    reserved, paid = amount.dollars, bill
-    if not bill.final:
-        known = bill.dollars or Decimal(0)
-        # A model without a price reserves no dollars: that it may have cost some stays known.
-        price = max(reserved, known) if call.model.prices else None
-        assumed = max(reserved - known, Decimal(0))
-        paid = bill.model_copy(update={"dollars": price, "assumed": assumed})
+    paid = counted(call.model, bill, amount)
     state = replace(state, ledger=state.ledger.settle(call.id, paid))
-    state = noted.with_bill(state, call, bill, amount)
+    state = noted.with_bill(state, call.id, call.model, bill, amount)
     if not call.subtask_id:
         return state
     return update(state, call.subtask_id, lambda each: add_bill(each, paid))
+
+
+def counted(model: ModelCard, bill: Bill, reserved: Amount) -> Bill:
+    """A bill as a ledger takes it."""
+    if bill.final:
+        return bill
+    known = bill.dollars or Decimal(0)
+    # A model without a price reserves no dollars: that it may have cost some stays known.
+    price = max(reserved.dollars, known) if model.prices else None
+    assumed = max(reserved.dollars - known, Decimal(0))
+    return bill.model_copy(update={"dollars": price, "assumed": assumed})
 
 
 def note_unanswered(before: State, state: State, call: Call, why: str) -> State:

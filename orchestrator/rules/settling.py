@@ -9,14 +9,14 @@ from orchestrator.contracts import Draft, Finding, FindingStatus
 from orchestrator.rules import graph
 from orchestrator.rules.edits import tried, update
 from orchestrator.rules.handed_on import passes_on
-from orchestrator.rules.parts import Setback
+from orchestrator.rules.parts import Progress, Setback
 from orchestrator.rules.state import State
 
 
 def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: datetime) -> State:
     """Freeze a subtask's finding. When what failed matters, the plan is to be changed."""
     progress = state.work[subtask_id]
-    draft = progress.last or Draft()
+    draft = _handed_up(progress, status)
     finding = Finding(
         subtask_id=subtask_id,
         status=status,
@@ -46,6 +46,13 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
         state.replanning, setbacks=(*state.replanning.setbacks, setback), errors=()
     )
     return replace(state, replanning=replanning)
+
+
+def _handed_up(progress: Progress, status: FindingStatus) -> Draft:
+    """Its last draft; of an agent that is ended in the middle, what it has said so far."""
+    if status in ("failed", "cancelled") and progress.resume.text:
+        return Draft(status="failed", content=progress.resume.text)
+    return progress.last or Draft()
 
 
 def _matters(state: State, subtask_id: str) -> bool:

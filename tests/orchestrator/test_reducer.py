@@ -4,15 +4,18 @@ every step what must always hold.
 
 from __future__ import annotations
 
+import random
 from decimal import Decimal
 from itertools import pairwise
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from driving import BRIEFING, ROLES, STRENGTH, TEAM, Drive, subtask
+from driving import BRIEFING, READER, ROLES, STRENGTH, TEAM, Drive, subtask
 from orchestrator.calls.judge import Judgement
 from orchestrator.calls.replan import Change, Patch, ReplanMaterial
+from orchestrator.calls.turn import Resume
 from orchestrator.contracts import (
     Draft,
     Limits,
@@ -24,11 +27,26 @@ from orchestrator.contracts import (
     Tier,
     dollars,
 )
-from orchestrator.events import Answered, Examined, TeamEnded, Unanswered
-from orchestrator.moves import Ask, Examine, StartTeam
+from orchestrator.events import AgentEnded, Answered, Examined, TeamEnded, Unanswered
+from orchestrator.money.ledger import Amount
+from orchestrator.moves import Ask, Examine, StartAgent, StartTeam
 from orchestrator.plans import revision
 from orchestrator.views import reporting, running
-from outcomes import AMPLE, DRAFTS, PLANNED, PROBLEMS, TROUBLES, WORK_OUTCOMES, comes_back, value_of
+from outcomes import (
+    AMPLE,
+    DRAFTS,
+    PLANNED,
+    PROBLEMS,
+    SEGMENT_ENDS,
+    TROUBLES,
+    WORK_OUTCOMES,
+    begun,
+    comes_back,
+    end,
+    in_flight,
+    segment_ends,
+    value_of,
+)
 
 EXAMPLES = settings(
     max_examples=80,
@@ -42,13 +60,17 @@ EXAMPLES = settings(
 TEAM_ENDS: tuple[ReportStatus, ...] = (
     "complete", "complete_with_gaps", "deadline_partial", "cancelled", "failed"
 )  # fmt: skip
+EVERY = (*ROLES, TEAM, READER)
+SHARES = (Decimal(0), Decimal("0.5"), Decimal(1))
+TWENTY = tuple(subtask(f"t{number}", role="reader") for number in range(20))
+FAIR = ("more",) * 12 + ("complete",) * 6
 ASSIGNED: tuple[Tier | None, ...] = (None, "haiku", "sonnet")
 
 # ---------------------------------------------------------------- random runs
 
 
 @st.composite
-def plans(draw: st.DrawFn, largest: int = 12, roles: tuple[RoleCard, ...] = (*ROLES, TEAM)) -> Plan:
+def plans(draw: st.DrawFn, largest: int = 12, roles: tuple[RoleCard, ...] = EVERY) -> Plan:
     size = draw(st.integers(1, largest))
     subtasks: list[Subtask] = []
     for place in range(size):
@@ -138,6 +160,8 @@ class Chance:
         move = moves[draw(st.integers(0, len(moves) - 1))]
         if isinstance(move, StartTeam):
             self._end_team(move)
+        elif isinstance(move, StartAgent):
+            self._end_segment(move)
         else:
             self._end(move)
 
@@ -145,7 +169,7 @@ class Chance:
         known, teams = len(self.drive.late), len(self.drive.abandoned)
         self.drive.wait(seconds)
         for move in (*self.drive.late[known:], *self.drive.abandoned[teams:]):
-            if isinstance(move, Ask | StartTeam):
+            if isinstance(move, Ask | StartTeam | StartAgent):
                 self._pay(move.subtask_id, move.amount.dollars)
 
     def _end_team(self, move: StartTeam) -> None:
@@ -174,6 +198,32 @@ class Chance:
             event = TeamEnded(move, report)
         self._pay(move.subtask_id, paid)
         self.drive.put(event)
+
+    def _end_segment(self, move: StartAgent) -> None:
+        """An agent's segment closes; what it counts at is in the ledger at once, to the token."""
+        draw = self.data.draw
+        outcome, share = draw(st.sampled_from(SEGMENT_ENDS)), draw(st.sampled_from(SHARES))
+        event, report = segment_ends(move, outcome, share), None
+        before = self.drive.state.ledger.spent
+        if outcome == "lost without a trace":
+            counts = move.amount
+        else:
+            report = event.report
+            bill = report.bill if report else None
+            paid = bill.dollars or Decimal(0) if bill else Decimal(0)
+            counts = Amount(paid, bill.calls if bill else 0, report.tokens if report else 0)
+        self._pay(move.subtask_id, counts.dollars)
+        self.note(self.drive, event)
+        self.drive.put(event)
+        assert self.drive.state.ledger.spent == before + counts
+
+    @staticmethod
+    def note(drive: Drive, event: AgentEnded) -> None:
+        """Where the agent's next segment is to go on."""
+        if event.report is not None:
+            again = event.report.outcome == "answered"
+            resume = Resume() if again else event.report.resume
+            drive.resumes[event.move.subtask_id] = resume
 
     def _end(self, move: Ask | Examine) -> None:
         late = move in self.drive.late
@@ -332,6 +382,35 @@ def test_a_cancel_at_any_moment_ends_closed_with_everything_settled(
     check_closed(drive, chance)
     if not chance.cancels:
         assert drive.state.stop is None or drive.state.stop.reason == "cancelled"
+
+
+@pytest.mark.parametrize("cap", ["20", "3", "1", "0.4", "0.1"])
+def test_twenty_agents_at_once_stay_below_the_cap_to_the_cent(cap: str) -> None:
+    """`Drive` checks after every step that spent and reserved are within the cap."""
+    reached = 0
+    for seed in range(20):
+        chance = random.Random(seed)
+        run = begun(*TWENTY, dollars=Decimal(cap), concurrency=20, tries_per_subtask=2)
+        assert len(run.teams) == 20 or cap != "20"
+        paid = Decimal(0)
+        for _ in range(2_000):
+            if run.closed:
+                break
+            if not run.teams:
+                end(run, in_flight(run)[0])
+                continue
+            move = chance.choice(run.teams)
+            assert isinstance(move, StartAgent)
+            share = Decimal(chance.randint(0, 1_000_000)) / 1_000_000
+            event = segment_ends(move, chance.choice((*FAIR, *SEGMENT_ENDS)), share)
+            before = run.state.ledger.spent.dollars
+            Chance.note(run, event)
+            run.put(event)
+            paid += run.state.ledger.spent.dollars - before
+        findings = [each.dollars or Decimal(0) for each in run.state.findings]
+        assert run.closed and sum(findings) == paid <= Decimal(cap)
+        reached += run.state.stopped_by("budget")
+    assert reached or Decimal(cap) > 3, "some must meet the cap"
 
 
 @settings(EXAMPLES, max_examples=40)

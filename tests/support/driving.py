@@ -11,6 +11,7 @@ from decimal import Decimal
 from functools import cache
 
 from orchestrator.calls.replan import ReplanMaterial
+from orchestrator.calls.turn import Resume
 from orchestrator.contracts import (
     Bill,
     Briefing,
@@ -28,6 +29,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.events import (
     Abandoned,
+    AgentEnded,
     Answered,
     CancelAsked,
     Event,
@@ -49,6 +51,7 @@ from orchestrator.moves import (
     Flying,
     Move,
     Prepare,
+    StartAgent,
     StartTeam,
     Stop,
 )
@@ -78,10 +81,11 @@ def model(tier: Tier, dollars_per_million: int) -> ModelCard:
 
 
 TEAM = RoleCard(name="department", description="a whole team", team=True, fallback="analyst")
+READER = RoleCard(name="reader", description="reads", tier="haiku", tools=("read_file",), turns=10)
 
 
 BRIEFING = Briefing(
-    roles=(*ROLES, TEAM),
+    roles=(*ROLES, TEAM, READER),
     models=(model("haiku", 1), model("sonnet", 3), model("opus", 5)),
     version="test",
 )
@@ -96,6 +100,9 @@ def subtask(id: str, *depends_on: str, role: str = "analyst", tier: Tier | None 
         tier=tier,
         depends_on=depends_on,
     )
+
+
+Ended = Answered | Unanswered | Examined | TeamEnded | AgentEnded
 
 
 @dataclass
@@ -120,7 +127,9 @@ class Drive:
         """Every paid call of a subtask, in order."""
         self.late: list[Ask | Examine] = []
         """What was abandoned and may still answer."""
-        self.abandoned: list[StartTeam] = []
+        self.abandoned: list[StartTeam | StartAgent] = []
+        self.resumes: dict[str, Resume] = {}
+        """Where the last segment of each agent stopped."""
         self.replanned_from: ReplanMaterial | None = None
         """What the replan in flight works from."""
         self._carry_out(Prepare())
@@ -174,10 +183,10 @@ class Drive:
         return [each for each in moves if isinstance(each, Ask | Examine)]
 
     @property
-    def teams(self) -> list[StartTeam]:
-        """In flight."""
+    def teams(self) -> list[StartTeam | StartAgent]:
+        """Runs of their own that are in flight: teams, and segments of agents."""
         moves = (flight.move for flight in self.state.flights.values())
-        return [each for each in moves if isinstance(each, StartTeam)]
+        return [each for each in moves if isinstance(each, StartTeam | StartAgent)]
 
     def finding(self, subtask_id: str) -> Finding:
         finding = self.state.work[subtask_id].finding
@@ -190,14 +199,15 @@ class Drive:
                 flights = self.state.flights
                 cut = [flights[each].move for each in timer.then.ids if each in flights]
                 self.late += [each for each in cut if isinstance(each, Ask | Examine)]
-                self.abandoned += [each for each in cut if isinstance(each, StartTeam)]
+                below = (StartTeam, StartAgent)
+                self.abandoned += [each for each in cut if isinstance(each, below)]
             self.put(timer.then)
 
     def _carry_out(self, move: Move) -> None:
         before = self.state
         self._apply(Started(move))
         match move:
-            case Ask() | Examine() | StartTeam():
+            case Ask() | Examine() | StartTeam() | StartAgent():
                 self._check_start(before, move)
                 if isinstance(move, Ask) and move.call.kind == "replan":
                     self.replanned_from = gathering.for_replan(self.state)
@@ -225,7 +235,7 @@ class Drive:
                 assert now is not None
                 frozen = now.model_copy(update={"digest": progress.finding.digest})
                 assert frozen == progress.finding, "findings are frozen, but for their digest"
-        if isinstance(event, Answered | Unanswered | Examined | TeamEnded) and not after.stop:
+        if isinstance(event, Ended) and not after.stop:
             self._check_isolation(before, event)
 
     def _check_ledger(self) -> None:
@@ -247,12 +257,8 @@ class Drive:
         if cancelled or late:
             assert all(flight.cut for flight in state.flights.values())
 
-    def _check_isolation(
-        self, before: State, event: Answered | Unanswered | Examined | TeamEnded
-    ) -> None:
-        ended = (
-            event.move if isinstance(event, Examined | TeamEnded) else event.move.call
-        ).subtask_id
+    def _check_isolation(self, before: State, event: Ended) -> None:
+        ended = event.move.subtask_id
         if not ended:
             return
         assert self.state.plan is not None
@@ -261,7 +267,7 @@ class Drive:
             if subtask_id not in touched:
                 assert self.state.work[subtask_id] == progress, "siblings are left alone"
 
-    def _check_start(self, before: State, move: Ask | Examine | StartTeam) -> None:
+    def _check_start(self, before: State, move: Ask | Examine | StartTeam | StartAgent) -> None:
         assert move.id not in self.started, "an id is never used twice"
         self.started.append(move.id)
         assert len(self.state.flights) <= self.limits.concurrency
@@ -273,11 +279,23 @@ class Drive:
             most = before.work_deadline
             left = (most - self.now).total_seconds() if most else self.limits.deadline_seconds
             assert limits.deadline_seconds <= max(left, 1), "and its time is what is left"
+        if isinstance(move, StartAgent):
+            self._check_segment(before, move)
         if isinstance(move, Ask) and move.call.model is not None:
             assert move.call.ceiling == move.amount.dollars
             self.asks.setdefault(subtask_id, []).append(move)
         if subtask_id:
             self._check_subtask_start(before, subtask_id)
+
+    def _check_segment(self, before: State, move: StartAgent) -> None:
+        """It has its slice, of a few turns, and goes on exactly where the one before stopped."""
+        part, resume = move.goal.slice, move.goal.resume
+        assert Amount(part.dollars, part.calls, part.tokens) == move.amount
+        assert 1 <= part.calls <= 3
+        assert resume == self.resumes.get(move.subtask_id, Resume())
+        if resume.transcript:
+            called = before.work[move.subtask_id].called
+            assert move.goal.model.tier == called, "a conversation stays with its model"
 
     def _check_subtask_start(self, before: State, subtask_id: str) -> None:
         assert before.stop is None, "no work starts after a stop"
@@ -319,7 +337,9 @@ def longest_chains(plan: Plan | None) -> dict[str, int]:
 
 
 def _is_paid(move: Flying) -> bool:
-    return isinstance(move, StartTeam) or (isinstance(move, Ask) and move.call.model is not None)
+    return isinstance(move, StartTeam | StartAgent) or (
+        isinstance(move, Ask) and move.call.model is not None
+    )
 
 
 def bill_of(ask: Ask, share: Decimal = Decimal(1)) -> Bill:

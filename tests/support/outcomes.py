@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +12,7 @@ from orchestrator.calls.digest import Digest
 from orchestrator.calls.judge import Judgement
 from orchestrator.calls.refine import Refined
 from orchestrator.calls.review import Review
+from orchestrator.calls.turn import AgentReport
 from orchestrator.contracts import (
     Bill,
     Draft,
@@ -21,10 +23,12 @@ from orchestrator.contracts import (
     Reply,
     Subtask,
     Synthesis,
+    Unreached,
     Usage,
+    dollars,
 )
-from orchestrator.events import Answered, Examined, Trouble, Unanswered
-from orchestrator.moves import Ask, Examine
+from orchestrator.events import AgentEnded, Answered, Examined, Trouble, Unanswered
+from orchestrator.moves import Ask, Examine, StartAgent
 
 
 def draft(flight_id: str, **fields: Any) -> Draft:
@@ -72,6 +76,49 @@ def comes_back(ask: Ask, outcome: str, share: Decimal, value: Any) -> Answered |
         problem = Problem.model_validate({"kind": outcome, "why": f"{outcome} answer"})
         return Answered(ask, Reply(problem=problem, bill=bill))
     return Answered(ask, Reply(value=value, bill=bill))
+
+
+SEGMENT_ENDS = (
+    "more", "more", "complete", *DRAFTS, "refusal", "malformed", "unreachable", "stopped", "lost",
+    "endpoint", "lost without a trace", "never began",
+)  # fmt: skip
+
+
+def segment_ends(move: StartAgent, outcome: str, share: Decimal) -> AgentEnded:
+    """How a segment of an agent closes, having spent this share of its slice."""
+    if outcome in ("lost without a trace", "never began"):
+        return AgentEnded(move, None, "it closed", unpaid=outcome == "never began")
+    amount, before = move.amount, move.goal.resume
+    if outcome == "more":
+        # A slice always pays for one turn; and the turns of an agent are counted.
+        share, outcome = max(share, Decimal("0.5")), "stopped" if before.turns > 8 else outcome
+    calls = math.ceil(amount.calls * share)
+    paid = dollars(amount.dollars * share)
+    # Of a turn that was lost no usage tells: the segment counts at more than its bill has.
+    tokens = int(amount.tokens * share)
+    usage = Usage(input_tokens=tokens // 2)
+    bill = Bill(model="m", calls=calls, dollars=paid, usage=usage) if calls else Bill()
+    resume = before.model_copy(
+        update={
+            "transcript": f"transcript of {move.id}" if calls else before.transcript,
+            "turns": before.turns + calls,
+            "tokens": before.tokens + usage.total,
+            "text": f"found by {move.id}" if calls else before.text,
+        }
+    )
+    known = {"resume": resume, "bill": bill, "tokens": tokens if calls else 0}
+    unreached = Unreached(address="http://a", why="refused") if outcome == "unreachable" else None
+    kinds = {"more": "more", "unreachable": "unreachable", "stopped": "stopped", "lost": "lost"}
+    ends: dict[str, Any] = {"outcome": kinds.get(outcome, "answered"), "unreached": unreached}
+    if outcome == "endpoint":
+        ends |= {"outcome": "lost", "stopping": "endpoint"}
+    if outcome in DRAFTS:
+        ends["draft"] = DRAFTS[outcome](move.id)
+    if outcome in PROBLEMS:
+        ends["problem"] = {"kind": outcome, "why": f"{outcome} answer"}
+    if ends["outcome"] in ("stopped", "lost", "unreachable"):
+        ends["why"] = f"it was {outcome}"
+    return AgentEnded(move, AgentReport.model_validate(ends | known))
 
 
 def value_of(ask: Ask, outcome: str, plan: Plan) -> Any:

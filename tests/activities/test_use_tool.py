@@ -1,0 +1,183 @@
+"""One call of a tool: what it brought is kept, and what has effects is not run again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from activities.asking.journal import FileJournal
+from activities.repositories.scratch import Snapshots
+from activities.toolset.tool import Here, Tool, tool
+from activities.turns.conversation import Told, append, load
+from activities.turns.workshop import MAY_HAVE_RUN, Workshop
+from activities.use_tool import Tools
+from deployment.storage import DirectoryStore
+from driving import subtask
+from orchestrator.calls.turn import ToolResult, ToolUse, UseMaterial
+from orchestrator.calls.work import WorkMaterial
+from orchestrator.errors import BlobLost
+
+pytestmark = pytest.mark.anyio
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+@dataclass
+class Place:
+    """A worker's tools, and what was run."""
+
+    folder: Path
+    runs: list[str] = field(default_factory=list)
+    dies: bool = False
+
+    def __post_init__(self) -> None:
+        self.store = DirectoryStore(self.folder / "store")
+        self.journal = FileJournal(self.folder / "journal")
+
+    def tools(self, known: Mapping[str, Tool] | None = None) -> Tools:
+        place = self
+
+        async def ran(name: str) -> str:
+            place.runs.append(name)
+            if place.dies:
+                raise Died
+            return f"{name} ran"
+
+        @tool()
+        async def look(here: Here) -> str:
+            """Look."""
+            return await ran("look")
+
+        @tool(effects=True, idempotent=False)
+        async def send(here: Here, to: str) -> str:
+            """Send."""
+            return await ran("send")
+
+        @tool(effects=True)
+        async def write(here: Here) -> str:
+            """Write, the same with the same key."""
+            return await ran("write")
+
+        snapshots = Snapshots(self.store, self.folder / "snapshots")
+        tools = known or {each.name: each for each in (look, send, write)}
+        workshop = Workshop(
+            tools, self.store, snapshots, self.journal, self.folder, {}, lambda _: ""
+        )
+        return Tools(workshop.call, self.store, self.journal)
+
+    async def use(self, name: str, run: str = "first", *, said: bool = True) -> ToolResult:
+        """One attempt at a call, on a fresh worker."""
+        material = await made(self, name)
+        lost = {} if said else {"transcript": "0" * 64}
+        material = material.model_copy(update={"run": run} | lost)
+        result: ToolResult = await ActivityEnvironment().run(self.tools().use_tool, material)
+        return result
+
+    async def told(self, result: ToolResult) -> str:
+        return (await self.store.get(result.digest)).decode()
+
+
+def arguments(name: str) -> dict[str, str]:
+    return {"to": "somebody"} if name == "send" else {}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["look", "send", "write"])
+async def test_a_call_whose_completion_was_lost_is_not_run_again(place: Place, name: str) -> None:
+    first = await place.use(name)
+    assert await place.use(name) == first
+    assert place.runs == [name] and await place.told(first) == f"{name} ran"
+
+
+@pytest.mark.parametrize("name", ["look", "send"])
+async def test_a_store_that_fails_after_the_call_loses_nothing(place: Place, name: str) -> None:
+    tools = place.tools()
+    kept = tools.store.put
+
+    async def fails(content: bytes) -> str:
+        if place.runs:
+            raise OSError("no space left on device")
+        return await kept(content)
+
+    place.store.put = fails  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="no space"):
+        await place.use(name)
+    place.store.put = kept  # type: ignore[method-assign]
+    result = await place.use(name)
+    assert place.runs == [name] and await place.told(result) == f"{name} ran"
+    assert not result.is_error
+
+
+@pytest.mark.parametrize(("name", "again"), [("look", True), ("write", True), ("send", False)])
+async def test_after_a_crash_only_what_may_be_repeated_is(
+    place: Place, name: str, again: bool
+) -> None:
+    place.dies = True
+    with pytest.raises(Died):
+        await place.use(name)
+    place.dies = False
+    result = await place.use(name)
+    assert place.runs == [name] * (1 + again)
+    assert result.is_error != again
+    assert await place.told(result) == (f"{name} ran" if again else MAY_HAVE_RUN)
+
+
+async def test_a_call_that_is_cut_in_the_middle_is_not_taken_for_one_that_ran(place: Place) -> None:
+    environment = ActivityEnvironment()
+    begun = asyncio.Event()
+
+    async def waits(here: Here) -> str:
+        """Wait."""
+        begun.set()
+        await asyncio.Event().wait()
+        return ""
+
+    tools = place.tools({"look": tool()(waits)})
+    material = await made(place, "look")
+    running = asyncio.ensure_future(environment.run(tools.use_tool, material))
+    await begun.wait()
+    environment.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not (await place.use("look")).is_error, "nothing was recorded of it"
+
+
+async def made(place: Place, name: str) -> UseMaterial:
+    """A call that the last message of a transcript holds."""
+    content = [{"type": "tool_use", "id": "u1", "name": name, "input": arguments(name)}]
+    transcript = await append(place.store, await load(place.store, ""), Told(), content)
+    work = WorkMaterial(goal="Compare", subtask=subtask("t1", role="reader"), dependencies=())
+    return UseMaterial(
+        work=work,
+        tools=("look", "send", "write"),
+        transcript=transcript,
+        use=ToolUse(id="u1", name=name),
+        run="first",
+    )
+
+
+async def test_a_call_whose_arguments_are_lost_has_surely_not_run(place: Place) -> None:
+    with pytest.raises(BlobLost):
+        await place.use("send", said=False)
+    assert not place.runs
+    assert not list((place.folder / "journal").glob("*.sent"))
+
+
+async def test_a_run_that_was_reset_finds_its_calls_again_and_another_does_not(
+    place: Place,
+) -> None:
+    await place.use("look", "first")
+    await place.use("look", "first")
+    await place.use("look", "another")
+    assert place.runs == ["look", "look"]

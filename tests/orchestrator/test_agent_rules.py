@@ -1,0 +1,335 @@
+"""An agent's rules over random turns, tools, losses and cuts, segment after segment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from driving import BRIEFING, READER, START, subtask
+from orchestrator import policies
+from orchestrator.agent import rules
+from orchestrator.agent.money import worst_turn
+from orchestrator.agent.state import (
+    AgentState,
+    CutAsked,
+    End,
+    Event,
+    Flight,
+    TakeTurn,
+    ToolEnded,
+    ToolLost,
+    TurnEnded,
+    TurnLost,
+    UseTool,
+    first_state,
+)
+from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, Slice, ToolResult, ToolUse, Turn
+from orchestrator.calls.work import WorkMaterial
+from orchestrator.contracts import Bill, Draft, Problem, Reply, Span, Unreached, Usage
+from orchestrator.errors import TroubleKind
+from orchestrator.events import Trouble
+
+EXAMPLES = settings(
+    max_examples=200,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    report_multiple_bugs=False,
+    phases=(Phase.explicit, Phase.generate, Phase.shrink),
+)
+TURNS = ("uses",) * 6 + ("answers", "says nothing", "malformed", "unusable", "truncated", "refusal")
+LOSSES: tuple[TroubleKind, ...] = (
+    "possibly_billed", "over_reservation", "unreachable", "not_billed", "refused", "stopping"
+)  # fmt: skip
+SECOND = timedelta(seconds=1)
+
+
+def goal(turns: int = 10, worth: int = 3, resume: Resume = Resume()) -> AgentGoal:  # noqa: B008
+    """A segment with a slice that pays for so many turns at worst."""
+    made = AgentGoal(
+        work=WorkMaterial(goal="Compare", subtask=subtask("t1", role="reader"), dependencies=()),
+        role=READER,
+        model=BRIEFING.model("haiku"),
+        slice=Slice(dollars=Decimal(0), calls=0, tokens=0),
+        turns=turns,
+        resume=resume,
+        first_run="first",
+    )
+    one = worst_turn(made, resume)
+    part = Slice(dollars=one.dollars * worth, calls=worth, tokens=one.tokens * worth)
+    return made.model_copy(update={"slice": part})
+
+
+class Loop:
+    """One segment, as its workflow drives it; it checks what must always hold."""
+
+    def __init__(self, goal: AgentGoal) -> None:
+        self.state = first_state(goal, START)
+        self.report: AgentReport | None = None
+        self.events: list[Event] = []
+        self.begun: list[str] = []
+        self.uses: tuple[ToolUse, ...] = ()
+        """Of the last message."""
+        self.billed = Decimal(0)
+        self.go_on()
+
+    def go_on(self) -> None:
+        for move in rules.next_moves(self.state):
+            if isinstance(move, End):
+                self.report = move.report
+                return
+            assert move.id not in self.begun, "an id is never used twice"
+            self.begun.append(move.id)
+            if isinstance(move, TakeTurn):
+                self._check_turn(move)
+            options = rules.options_of(self.state, move)
+            self.state = rules.took_off(self.state, Flight(move, self.state.now, options))
+        self._check()
+
+    def put(self, event: Event) -> None:
+        before = self.state.ledger.spent.dollars
+        self.events.append(event)
+        self.state = rules.apply(self.state, event)
+        self._check()
+        self.billed += self.state.ledger.spent.dollars - before
+        if isinstance(event, TurnEnded) and event.reply.value is not None:
+            self.uses = event.reply.value.uses
+        self.go_on()
+
+    def _check(self) -> None:
+        ledger = self.state.ledger
+        assert ledger.spent + ledger.held <= ledger.cap, "a segment never exceeds its slice"
+        assert self.state.resume.turns <= self.state.goal.turns
+
+    def _check_turn(self, move: TakeTurn) -> None:
+        state = self.state
+        assert not state.cut, "nothing is asked after a cut"
+        assert move.call.ceiling == move.amount.dollars
+        last = move.call.number == state.goal.turns
+        assert (rules.LAST_TURN in move.material.said) == last
+        if self.uses:
+            told = [each.use_id for each in move.material.results]
+            assert told == [each.id for each in self.uses], "all results, in the order of the calls"
+            assert all(each.span is None for each in move.material.results)
+
+
+def turn(loop: Loop, move: TakeTurn, kind: str, count: int) -> TurnEnded:
+    """What a turn brings that costs as much as was reserved for it at most."""
+    share = Decimal(len(loop.events) % 3) / 4
+    usage = Usage(input_tokens=int(move.amount.tokens * share))
+    bill = Bill(model="m", calls=1, dollars=move.amount.dollars * share, usage=usage)
+    said = f"{move.call.number}-{len(loop.events)}"
+    kept = Turn(transcript=f"transcript {said}", text=f"found {said}", tokens=usage.total)
+    problem, value = None, kept
+    if kind == "uses":
+        uses = tuple(ToolUse(id=f"u{said}-{place}", name="read_file") for place in range(count))
+        value = kept.model_copy(update={"uses": uses})
+    if kind == "answers":
+        value = kept.model_copy(update={"draft": Draft(content="found", confidence=90)})
+    if kind in ("malformed", "unusable", "truncated", "refusal"):
+        named = "malformed" if kind == "unusable" else kind
+        problem = Problem.model_validate({"kind": named, "why": f"it is {kind}"})
+    ended = loop.state.now + SECOND
+    reply = Reply[Turn](
+        value=value if kind in ("uses", "answers", "says nothing", "malformed") else None,
+        problem=problem,
+        bill=bill,
+        span=Span(started=loop.state.now, ended=ended),
+    )
+    return TurnEnded(move, reply)
+
+
+def loss(move: TakeTurn, kind: TroubleKind) -> TurnLost:
+    bill, unreached = Bill(), None
+    if kind in ("possibly_billed", "cancelled"):
+        bill = Bill(model="m", calls=1, dollars=None, final=False)
+    if kind == "over_reservation":
+        usage = Usage(input_tokens=move.amount.tokens, output_tokens=move.call.max_output)
+        bill = Bill(model="m", usage=usage)
+    if kind == "unreachable":
+        unreached = Unreached(address="http://a", why="refused")
+    return TurnLost(move, Trouble(kind, f"it was {kind}", bill, unreached=unreached))
+
+
+def result(use: ToolUse) -> ToolResult:
+    at = Span(started=START, ended=START)
+    return ToolResult(use_id=use.id, digest=f"of {use.id}", size=20_000, span=at)
+
+
+class Chance:
+    """Decides what happens next in a segment."""
+
+    def __init__(self, data: st.DataObject) -> None:
+        self.data = data
+        self.cut = False
+
+    def play(self, goal: AgentGoal) -> Loop:
+        loop = Loop(goal)
+        for _ in range(200):
+            if loop.report is not None:
+                return loop
+            loop.put(self._event(loop))
+        raise AssertionError("the segment does not end")
+
+    def _event(self, loop: Loop) -> Event:
+        draw = self.data.draw
+        if not self.cut and draw(st.integers(0, 30)) == 0:
+            self.cut = True
+            return CutAsked("cut by the run above", loop.state.now + SECOND)
+        flights = list(loop.state.flights.values())
+        assert flights, "the segment has stalled"
+        move = draw(st.sampled_from(flights)).move
+        if isinstance(move, UseTool):
+            if self.cut or draw(st.integers(0, 7)) == 0:
+                return ToolLost(move, "its worker died")
+            return ToolEnded(move, result(move.use))
+        if self.cut and draw(st.booleans()):
+            return loss(move, "cancelled")
+        if draw(st.integers(0, 7)) == 0:
+            return loss(move, draw(st.sampled_from(LOSSES)))
+        return turn(loop, move, draw(st.sampled_from(TURNS)), draw(st.sampled_from((1, 2, 25))))
+
+
+def check_report(loop: Loop, goal: AgentGoal) -> None:
+    report, ledger = loop.report, loop.state.ledger
+    assert report is not None
+    assert not ledger.reserved and report.bill.dollars == ledger.spent.dollars == loop.billed
+    assert (report.bill.calls, report.tokens) == (ledger.spent.calls, ledger.spent.tokens)
+    assert report.bill.dollars <= goal.slice.dollars
+    assert report.resume == loop.state.resume and report.finished == loop.state.now
+    if report.outcome == "more":
+        assert report.needs is not None
+        assert loop.begun, "a slice pays for a turn, or its worker says what would"
+    if report.outcome == "answered":
+        assert (report.draft is None) != (report.problem is None)
+    if loop.state.cut:
+        assert report.outcome in ("stopped", "answered", "lost", "unreachable")
+
+
+@EXAMPLES
+@given(st.data())
+def test_an_agent_always_ends_within_its_slices_and_its_turns(data: st.DataObject) -> None:
+    chance, resume, segments = Chance(data), Resume(), 0
+    turns = data.draw(st.integers(1, 12))
+    asked: list[str] = []
+    while True:
+        wanted = goal(turns, data.draw(st.integers(1, 3)), resume)
+        loop = chance.play(wanted)
+        check_report(loop, wanted)
+        assert loop.report is not None
+        asked += [each for each in loop.begun if each.startswith("turn-") and "again" not in each]
+        resume, segments = loop.report.resume, segments + 1
+        assert replayed(wanted, loop.events) == loop.state, "the same events, the same state"
+        if loop.report.outcome != "more":
+            break
+        assert segments <= turns * policies.TRANSPORT_TRIES, "it goes on for ever"
+    assert resume.turns <= turns
+
+
+def replayed(goal: AgentGoal, events: Sequence[Event]) -> AgentState:
+    loop = Loop(goal)
+    for event in events:
+        loop.put(event)
+    return loop.state
+
+
+@EXAMPLES
+@given(st.permutations(range(6)), st.data())
+def test_results_go_back_in_the_order_of_the_calls_however_they_come_in(
+    order: list[int], data: st.DataObject
+) -> None:
+    loop = Loop(goal())
+    (asked,) = [each.move for each in loop.state.flights.values()]
+    assert isinstance(asked, TakeTurn)
+    loop.put(turn(loop, asked, "uses", 6))
+    tools = [each.move for each in loop.state.flights.values()]
+    for place in order:
+        move = tools[place]
+        assert isinstance(move, UseTool)
+        lost = data.draw(st.booleans())
+        loop.put(ToolLost(move, "died") if lost else ToolEnded(move, result(move.use)))
+    (following,) = [each.move for each in loop.state.flights.values()]
+    assert isinstance(following, TakeTurn), "`Loop` has checked what it is told"
+
+
+# ---------------------------------------------------------------- one thing after the other
+
+
+def asked_in(loop: Loop) -> TakeTurn:
+    (move,) = [each.move for each in loop.state.flights.values()]
+    assert isinstance(move, TakeTurn)
+    return move
+
+
+def test_of_more_calls_than_are_made_at_once_the_rest_is_told_so() -> None:
+    loop = Loop(goal())
+    loop.put(turn(loop, asked_in(loop), "uses", 25))
+    tools = [each.move for each in loop.state.flights.values()]
+    assert len(tools) == policies.MOST_TOOL_CALLS
+    for move in tools:
+        assert isinstance(move, UseTool)
+        loop.put(ToolEnded(move, result(move.use)))
+    results = asked_in(loop).material.results
+    assert [each.is_error for each in results] == [False] * 20 + [True] * 5
+    assert "at most 20" in results[-1].text
+
+
+@pytest.mark.parametrize("kind", ["uses", "says nothing"])
+def test_the_last_turn_is_the_last_whatever_it_brings(kind: str) -> None:
+    loop = Loop(goal(turns=1))
+    loop.put(turn(loop, asked_in(loop), kind, 2))
+    assert loop.report is not None and loop.report.outcome == "stopped"
+    assert "all its 1 turns" in loop.report.why and loop.report.resume.text
+
+
+@pytest.mark.parametrize("kind", ["truncated", "unusable"])
+def test_a_message_that_cannot_be_taken_loses_nothing_of_what_was_said_before(kind: str) -> None:
+    loop = Loop(goal())
+    loop.put(turn(loop, asked_in(loop), "uses", 1))
+    (tool,) = [each.move for each in loop.state.flights.values()]
+    assert isinstance(tool, UseTool)
+    loop.put(ToolEnded(tool, result(tool.use)))
+    before = asked_in(loop)
+    loop.put(turn(loop, before, kind, 0))
+    again = asked_in(loop)
+    assert again.material.transcript == before.material.transcript
+    assert again.material.results == before.material.results
+    assert f"it is {kind}" in again.material.said and again.call.number == 3
+
+
+def test_a_bill_that_is_not_final_counts_at_the_reservation() -> None:
+    loop = Loop(goal())
+    move = asked_in(loop)
+    ended = turn(loop, move, "answers", 0)
+    unsure = ended.reply.bill.model_copy(update={"final": False, "note": "no price is known"})
+    loop.put(TurnEnded(move, ended.reply.model_copy(update={"bill": unsure})))
+    assert loop.report is not None
+    assert loop.report.bill.dollars == loop.report.bill.assumed == move.amount.dollars
+    assert loop.report.tokens == move.amount.tokens
+    assert loop.report.bill.note == "no price is known"
+
+
+def test_losses_count_across_segments() -> None:
+    resume = Resume()
+    for number in range(policies.TRANSPORT_TRIES):
+        loop = Loop(goal(worth=1, resume=resume))
+        loop.put(loss(asked_in(loop), "possibly_billed"))
+        assert loop.report is not None
+        last = number + 1 == policies.TRANSPORT_TRIES
+        assert loop.report.outcome == ("lost" if last else "more")
+        resume = loop.report.resume
+
+
+@pytest.mark.parametrize("earlier", [True, False])
+def test_a_segment_is_found_again_if_all_of_its_bills_are(earlier: bool) -> None:
+    loop = Loop(goal())
+    for number, kind in enumerate(("says nothing", "answers")):
+        ended = turn(loop, asked_in(loop), kind, 0)
+        bill = ended.reply.bill.model_copy(update={"earlier": earlier or number == 0})
+        loop.put(TurnEnded(ended.move, ended.reply.model_copy(update={"bill": bill})))
+    assert loop.report is not None and loop.report.bill.earlier == earlier
