@@ -30,6 +30,7 @@ from orchestrator.agent.state import (
 from orchestrator.calls.turn import AgentGoal, AgentReport, UseMaterial
 from orchestrator.recorded.troubles import trouble, words
 from orchestrator.rules.timers import moment
+from orchestrator.views.agents import agent_board
 from workflows import scheduling
 
 
@@ -64,7 +65,7 @@ class AgentWorkflow:
             flight = Flight(move, moment(workflow.time_ns()), options)
             self._state = rules.took_off(self._state, flight)
             self._flying[move.id] = asyncio.create_task(self._fly(flight), name=move.id)
-        workflow.set_current_details(self._board())
+        workflow.set_current_details(agent_board(self._state))
 
     async def _next_event(self) -> None:
         try:
@@ -105,11 +106,3 @@ class AgentWorkflow:
             transcript=self._state.resume.transcript,
             use=move.use,
         )
-
-    def _board(self) -> str:
-        """What a person sees of it in the Web UI."""
-        resume, goal = self._state.resume, self._state.goal
-        doing = [flight.move for flight in self._state.flights.values()]
-        tools = [each.use.name for each in doing if isinstance(each, UseTool)]
-        now = f"using {', '.join(tools)}" if tools else "asking the model" if doing else "ending"
-        return f"turn {resume.turns + 1} of at most {goal.turns} · {now}"

@@ -49,7 +49,7 @@ def start(state: State, progress: Progress) -> StartAgent | None:
     offered = [progress.called] if kept else [*tiers(state.brief, progress.tier)]
     for tier in offered[:1] if role.fixed_tier else offered:
         assert tier != "none"
-        goal = _goal(state, progress, tier)
+        goal = goal_of(state, progress, tier)
         one = worst_turn(goal, progress.resume)
         for turns in range(SLICE_TURNS, 0, -1):
             amount = Amount(one.dollars * turns, turns, one.tokens * turns)
@@ -61,7 +61,8 @@ def start(state: State, progress: Progress) -> StartAgent | None:
     return None
 
 
-def _goal(state: State, progress: Progress, tier: Tier) -> AgentGoal:
+def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
+    """What its next segment is told, but for its slice."""
     role, limits = state.brief.role(progress.subtask.role), state.goal.limits
     turns = min(role.turns or limits.turns_per_agent, limits.turns_per_agent)
     return AgentGoal(
@@ -86,11 +87,20 @@ def ended(state: State, event: AgentEnded, now: datetime) -> State:
     heard = state.heard or report.bill.calls > 0
     state = replace(state, ledger=ledger, unpaid_calls=unpaid, heard=heard)
     state = update(state, move.subtask_id, lambda each: add_bill(each, report.bill))
-    resumed = report.resume
-    state = update(state, move.subtask_id, lambda each: replace(each, resume=resumed))
+    state = update(state, move.subtask_id, lambda each: _went_on(each, report.resume))
     if state.work[move.subtask_id].ending:
         return ended_by_person(state, move.subtask_id, now)
     return _judged(state, move, report, now)
+
+
+def _went_on(progress: Progress, resume: Resume) -> Progress:
+    """The subtask with where its agent stands now, and how often it spoke and used tools."""
+    return replace(
+        progress,
+        resume=resume,
+        turns=progress.turns + resume.turns - progress.resume.turns,
+        tool_calls=progress.tool_calls + resume.tool_calls - progress.resume.tool_calls,
+    )
 
 
 def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) -> State:
