@@ -80,6 +80,15 @@ syntheses need that are short; twice what an answer is taken to have.
 """
 KEPT_SHARE = Decimal("0.25")
 """At most this share of the cap is kept for the synthesis, if a small one can be made of it."""
+AGENT_TURNS = {"low": 2, "expected": 5}
+"""Turns that an agent with tools is taken to need when its price is predicted."""
+TURN_TOKENS = 200
+"""What such an agent is taken to write in a turn that calls tools."""
+RESULT_TOKENS = 1_500
+"""What the results of a turn are taken to have."""
+RESULT_BYTES = 20_000
+"""The most of one result that a model is shown, in bytes, and so in tokens."""
+TOOL_SECONDS = 2.0
 TEAM_SUBTASKS = 3
 """How many subtasks a team is taken to plan when its price is predicted."""
 VERIFIED_AT_ONCE = 10

@@ -32,6 +32,9 @@ class Row(Contract):
     depends_on: tuple[str, ...] = ()
     note: str = ""
     """Why it is not complete, or how many remarks it made."""
+    turns: int = 0
+    """Of an agent with tools, up to the last time that it came back for money."""
+    tool_calls: int = 0
     planned_role: str = ""
     """The plan's own role, where a fallback has taken the subtask over; else empty."""
 
@@ -42,7 +45,15 @@ class Row(Contract):
 
 
 RowKind = Literal[
-    "planning", "subtask", "team", "verification", "digest", "judge", "synthesis", "reading"
+    "planning",
+    "subtask",
+    "team",
+    "agent",
+    "verification",
+    "digest",
+    "judge",
+    "synthesis",
+    "reading",
 ]
 
 
@@ -62,7 +73,13 @@ class PreviewRow(Contract):
     low: Money | None = Decimal(0)
     expected: Money | None = Decimal(0)
     high: Money | None = Decimal(0)
-    """What is reserved for it: the worst case of one try. Of a team: its slice of the money."""
+    """The worst case of one try, which is reserved for it. Of a team: its slice of the money. Of an
+    agent with tools: all its turns at their longest, or the cap; no more than `slice` is reserved.
+    """
+    turns: int = 0
+    """Of an agent with tools: the most that it may take."""
+    slice: Money | None = None
+    """Of an agent with tools: what is reserved for it at a time."""
     seconds: float = 0.0
     paid: bool = False
     """Whether the three prices are what was paid already."""
@@ -72,7 +89,7 @@ class PreviewRow(Contract):
     @property
     def of_plan(self) -> bool:
         """Whether it is a subtask of the plan, and no part of the supervisor's own work."""
-        return self.kind in ("subtask", "team")
+        return self.kind in ("subtask", "team", "agent")
 
     @property
     def asks(self) -> bool:

@@ -28,6 +28,7 @@ from orchestrator.agent.state import (
 from orchestrator.calls.turn import AgentGoal, AgentReport, UseMaterial
 from orchestrator.recorded.troubles import ended_at, trouble, words
 from orchestrator.rules.timers import moment
+from orchestrator.views.agents import agent_board
 from workflows import scheduling
 
 
@@ -59,7 +60,7 @@ class AgentWorkflow:
             flight = Flight(move, self._state.now, rules.options_of(self._state, move))
             self._state = rules.took_off(self._state, flight)
             self._flying[move.id] = asyncio.create_task(self._fly(flight), name=move.id)
-        workflow.set_current_details(self._board())
+        workflow.set_current_details(agent_board(self._state))
 
     async def _next_event(self) -> None:
         try:
@@ -100,11 +101,3 @@ class AgentWorkflow:
             use=move.use,
             run=goal.first_run,
         )
-
-    def _board(self) -> str:
-        """What a person sees of it in the Web UI."""
-        resume, goal = self._state.resume, self._state.goal
-        doing = [flight.move for flight in self._state.flights.values()]
-        tools = [each.use.name for each in doing if isinstance(each, UseTool)]
-        now = f"using {', '.join(tools)}" if tools else "asking the model" if doing else "ending"
-        return f"turn {resume.turns + 1} of at most {goal.turns} · {now}"

@@ -46,6 +46,7 @@ from orchestrator.rules.state import first_state
 from orchestrator.rules.timers import moment, timers
 from orchestrator.view import RunView
 from orchestrator.views import listing, reporting, running
+from orchestrator.views.agents import agent_summary
 from orchestrator.views.board import board
 from workflows import scheduling
 from workflows.agent import AgentWorkflow
@@ -218,16 +219,16 @@ class SupervisorWorkflow:
             case Examine() as move:
                 return await scheduling.examine(move, flight.timeouts)
             case StartTeam() as move:
-                return await self._below(move, SupervisorWorkflow.run, "team")
+                said = f"team of {move.subtask_id}"
+                return await self._below(move, SupervisorWorkflow.run, said)
             case StartAgent() as move:
-                return await self._below(move, AgentWorkflow.run, "agent")
+                return await self._below(move, AgentWorkflow.run, agent_summary(move.goal))
 
     async def _below(
-        self, move: StartTeam | StartAgent, run: Callable[[Any, Any], Awaitable[Ended]], what: str
+        self, move: StartTeam | StartAgent, run: Callable[[Any, Any], Awaitable[Ended]], said: str
     ) -> Ended:
         """What a run below reports; one that was cut before its start was confirmed is cut now."""
         run_id = move.run_of(self._state.run_id)
-        said = f"{what} of {move.subtask_id}"
         child = await scheduling.start_below(run, move.goal, run_id, said)
         self._teams[move.id] = child
         flight = self._state.flights.get(move.id)

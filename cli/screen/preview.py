@@ -51,6 +51,9 @@ def totals(plan: Preview, cap: Money) -> list[str]:
         if row.kind == "team":
             what = f"{row.id} is a team: a run of its own, with its own plan and subtasks"
             lines.append(f"{what}, for up to {exact(row.high)}")
+        elif row.kind == "agent":
+            what = f"{row.id} is an agent with tools: up to {row.turns} turns"
+            lines.append(f"{what}, of which {exact(row.slice)} is reserved at a time")
     lines += [f"Goes without {one_line(each)}" for each in plan.without]
     if plan.asks:
         lines.append("In no row: a subtask tried again, a changed plan, a revised answer.")

@@ -149,6 +149,9 @@ class Finding(Contract):
     finished: datetime | None = None
     waited: float = 0.0
     """Seconds, start to end, in which nothing but a person or a lost endpoint kept the run."""
+    turns: int = 0
+    """Of an agent with tools, in all its tries; 0: it was asked without tools."""
+    tool_calls: int = 0
     reused_from: str = ""
     """The run that this finding was taken over from; empty: this run's own."""
 

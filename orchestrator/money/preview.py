@@ -15,8 +15,10 @@ from orchestrator.calls.synthesize import SYNTHESIZE
 from orchestrator.calls.verify import VERIFY
 from orchestrator.calls.work import WORK
 from orchestrator.contracts import ModelCard, Subtask, Usage
+from orchestrator.money import conversations
+from orchestrator.money.leaving import leaves
 from orchestrator.money.pricing import price, worst
-from orchestrator.rules import graph, teams
+from orchestrator.rules import agents, graph, teams
 from orchestrator.rules.answering import context, verifying
 from orchestrator.rules.answering.finishing import READINGS, Reading
 from orchestrator.rules.calling import gathering
@@ -51,7 +53,7 @@ def predict(state: State) -> Preview:
         high=_total([row.high for row in rows]),
         critical_path=graph.longest_chain(subtasks, seconds),
         makespan=round(graph.makespan(subtasks, seconds, state.goal.limits.concurrency), 1),
-        leaves=_leaves(state) if any(row.asks for row in rows) else (),
+        leaves=leaves(state) if any(row.asks for row in rows) else (),
         endpoint=state.brief.endpoint,
         without=tuple(f"{each.what}: {each.why}" for each in state.brief.not_run),
         plan=state.plan,
@@ -117,6 +119,8 @@ def _priced(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
         return row.model_copy(update={"seconds": policies.LENS_SECONDS})
     if state.brief.role(subtask.role).team:
         return _team(state, progress, row)
+    if agents.uses_tools(state, progress):
+        return _agent(state, progress, row)
     ask = work_call(state, progress)
     assert ask.call.model is not None
     tokens = _expected_tokens(state, subtask)
@@ -165,6 +169,21 @@ def _team(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
     one = answer / policies.OUTPUT_TOKENS_PER_SECOND
     update = {"kind": "team", "seconds": 4 * one, **_range(least, usual, most)}
     return row.model_copy(update=update)
+
+
+def _agent(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
+    """A conversation with tools, which is paid slice by slice."""
+    assert progress.tier != "none", "a model is asked"
+    goal = agents.goal_of(state, progress, progress.tier)
+    tokens = _expected_tokens(state, progress.subtask)
+    talk = conversations.predicted(goal, tokens, agents.SLICE_TURNS)
+    high = None if talk.high is None else min(talk.high, state.ledger.cap.dollars)
+    prices: Range = (talk.low, talk.expected, high)
+    if progress.subtask.acceptance_criteria.strip():
+        prices = _sum(prices, _review(state, progress))
+    some = talk.slice.quantize(PLACES, rounding=ROUND_UP) if goal.model.prices else None
+    update = {"kind": "agent", "turns": talk.turns, "slice": some, "seconds": talk.seconds}
+    return row.model_copy(update={**update, **_range(*prices)})
 
 
 def _verification(state: State) -> Iterator[PreviewRow]:
@@ -274,15 +293,3 @@ def _asked_of_findings(
 def _most_tokens(progress: Progress) -> int:
     """Of a finding; what is there already counts with the material that it is in."""
     return 0 if progress.finding else WORK.policy.max_output
-
-
-def _leaves(state: State) -> tuple[str, ...]:
-    """What is sent: the goal, named inputs, and the findings, of tools and of earlier runs too."""
-    asking = [each for each in state.work.values() if each.tier != "none" and not each.finding]
-    named = {name: None for progress in asking for name in progress.subtask.inputs}
-    if verifying.wanted(state):
-        code = verifying.repository(state)
-        assert code is not None, "remarks of a repository are verified"
-        return (f"the code around remarks on {code.name}",)
-    inputs = [each for each in state.brief.inputs if each.name in named]
-    return ("the goal", "the findings", *(f"{each.name} ({each.size} bytes)" for each in inputs))

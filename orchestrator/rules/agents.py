@@ -52,7 +52,7 @@ def start(state: State, progress: Progress) -> StartAgent | None:
         if tier != progress.tier and not kept and state.ledger.reserved:
             # What is in flight may give back enough for what is due.
             return None
-        goal = _goal(state, progress, tier)
+        goal = goal_of(state, progress, tier)
         left = max(goal.turns - progress.resume.turns, 1)
         one = worst_turn(goal, progress.resume)
         for turns in range(min(SLICE_TURNS, left), 0, -1):
@@ -65,7 +65,8 @@ def start(state: State, progress: Progress) -> StartAgent | None:
     return None
 
 
-def _goal(state: State, progress: Progress, tier: Tier) -> AgentGoal:
+def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
+    """What its next segment is told, but for its slice."""
     role, limits = state.brief.role(progress.subtask.role), state.goal.limits
     turns = min(role.turns or limits.turns_per_agent, limits.turns_per_agent)
     return AgentGoal(
@@ -106,10 +107,17 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
         state = replace(state, heard=True, outage=None)
     state = noted.with_bill(state, move.id, move.goal.model, bill, move.amount)
 
-    def goes_on(each: Progress) -> Progress:
-        return replace(add_bill(each, bill), resume=resumed)
+    return update(state, move.subtask_id, lambda each: _went_on(add_bill(each, bill), resumed))
 
-    return update(state, move.subtask_id, goes_on)
+
+def _went_on(progress: Progress, resume: Resume) -> Progress:
+    """The subtask with where its agent stands now, and how often it spoke and used tools."""
+    return replace(
+        progress,
+        resume=resume,
+        turns=progress.turns + resume.turns - progress.resume.turns,
+        tool_calls=progress.tool_calls + resume.tool_calls - progress.resume.tool_calls,
+    )
 
 
 def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) -> State:

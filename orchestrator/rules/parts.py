@@ -60,6 +60,9 @@ class Progress:
     """Whether the present role has it for one last try, after all of those before."""
     resume: Resume = field(default_factory=Resume)
     """Where an agent with tools goes on."""
+    turns: int = 0
+    """Of an agent with tools, in all its tries."""
+    tool_calls: int = 0
     last: Draft | None = None
     finding: Finding | None = None
     model: str = ""

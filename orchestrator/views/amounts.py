@@ -39,3 +39,11 @@ def seconds(amount: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def hands(turns: int, tool_calls: int) -> str:
+    """`4 turns, 6 tool calls`; empty for what was asked without tools."""
+    if not turns:
+        return ""
+    spoke = f"{turns} turn{'s' * (turns != 1)}"
+    return f"{spoke}, {tool_calls} tool call{'s' * (tool_calls != 1)}"

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from orchestrator.calls import KINDS
+from orchestrator.calls.turn import TAKE_TURN
 from orchestrator.contracts import Call, Subtask
 from orchestrator.harmless import harmless
 from orchestrator.text import code_span, for_markdown, visible
 from orchestrator.view import Phase, Preview, PreviewRow, Question, Row, RunView
+from orchestrator.views.amounts import hands
 
 MARKS = {
     "waiting": "·",
@@ -117,6 +119,8 @@ def _proposed(row: PreviewRow) -> str:
     elif row.tier == "none":
         prices = ["free", "", ""]
     team = ", a team: a run of its own" if row.kind == "team" else ""
+    if row.kind == "agent":
+        team = f", with tools: up to {row.turns} turns"
     name = f"**{row.id}** {for_markdown(row.title[:CELL])}" if row.of_plan else row.title
     role = f"{for_markdown(row.role)}{tier}{team}"
     return _cells("", name, role, ", ".join(row.depends_on), *prices)
@@ -142,6 +146,9 @@ def call_summary(call: Call) -> str:
     kind = KINDS[call.kind]
     if call.model is None:
         return kind.free_words or "no model"
+    if call.kind == TAKE_TURN.name:
+        again = " · again" if call.purpose != "turn" else ""
+        return f"turn {call.number} · {call.tier}{again}"
     what = f"{call.subtask_id} {call.role}" if call.subtask_id else kind.words
     if call.mending:
         what = f"{what.strip()}, its shape mended"
@@ -157,6 +164,8 @@ def lens_summary(subtask: Subtask) -> str:
 def _line(row: Row, priced: bool) -> str:
     tier = f" · {row.tier}" if row.tier != "none" else ""
     tried = f" · try {row.try_number}" if row.try_number > 1 else ""
+    used = hands(row.turns, row.tool_calls)
+    tried += f" · {used}" if used else ""
     dollars = "unpriced" if row.dollars is None else f"\\${row.dollars:.4f}"
     dollars = f"≤ {dollars}" if row.assumed else dollars
     # The board is written when something happens; a clock that stands still would mislead.

@@ -11,7 +11,7 @@ from orchestrator.contracts import Finding, Remark, Report, Subtask
 from orchestrator.harmless import quoted
 from orchestrator.remarks import of_a_lens, remarks_of
 from orchestrator.text import code_span, for_json, inline
-from orchestrator.views.amounts import at_most, seconds
+from orchestrator.views.amounts import at_most, hands, seconds
 
 MOST_SOURCE_CHARACTERS = 1_000
 """A report shows this much of one source: a person's answer may be a page, whole in `orders`."""
@@ -74,6 +74,7 @@ def facts(finding: Finding, subtask: Subtask) -> str:
         # of what was never finished nobody said how sure it is.
         if finding.status == "complete":
             parts.append(f"confidence {finding.confidence} of 100")
+    parts.append(hands(finding.turns, finding.tool_calls))
     if spent := price(finding):
         parts.append(spent)
     if duration(finding):

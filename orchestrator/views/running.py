@@ -95,6 +95,8 @@ def _row(progress: Progress, state: State) -> Row:
         assumed=progress.paid.assumed,
         depends_on=subtask.depends_on,
         note=_note(progress),
+        turns=progress.turns,
+        tool_calls=progress.tool_calls,
         planned_role=progress.former[0] if progress.former else "",
     )
 

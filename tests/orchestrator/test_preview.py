@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -18,11 +19,13 @@ from orchestrator.contracts import (
     ModelCard,
     PinnedInput,
     Plan,
+    RoleCard,
     Subtask,
     Tier,
 )
 from orchestrator.events import Examined, Prepared, Started
 from orchestrator.money import keeping
+from orchestrator.money.preview import predict
 from orchestrator.moves import Ask, Prepare
 from orchestrator.rules import teams
 from orchestrator.rules.next_moves import next_moves
@@ -252,3 +255,44 @@ def test_a_second_level_of_teams_has_what_it_needs_at_the_default_cap() -> None:
         state = planned(plan, brief, limits={"dollars": dollars})
         dollars, levels = teams.slice_of(state).dollars, levels + 1
     assert levels >= 2
+
+
+HANDS = RoleCard(
+    name="clerk", description="reads", tier="sonnet", tools=("read_file",), turns=6,
+    prompt_bytes=6_000, tools_only_for_inputs=True,
+)  # fmt: skip
+REPORTS = PinnedInput(name="reports", kind="folder", size=90_000_000, digest="cd")
+
+
+def with_hands(*inputs: str, **fields: object) -> Preview:
+    """The preview of one subtask of a reader with these inputs."""
+    brief = WITH_TEAM.model_copy(update={"roles": (*WITH_TEAM.roles, HANDS)})
+    one = subtask("a", role="clerk").model_copy(update={"inputs": inputs})
+    plan = Plan(goal="Read", subtasks=(one,))
+    state = planned(plan, brief, plan=plan, **fields)
+    both = {"inputs": (NOTES, REPORTS)}
+    state = replace(state, briefing=state.brief.model_copy(update=both))
+    return predict(state)
+
+
+def test_an_agent_with_tools_is_priced_by_its_turns_and_reserved_by_slices() -> None:
+    preview = with_hands("reports", limits={"dollars": "100"})
+    row = preview.subtasks[0]
+    assert (row.kind, row.turns) == ("agent", 6)
+    assert row.low is not None and row.expected is not None and row.high is not None
+    assert row.slice is not None
+    once = with_hands("notes", limits={"dollars": "100"}).subtasks[0]
+    assert once.expected is not None
+    assert row.low < row.expected < row.slice < row.high < 100
+    assert row.expected > once.expected and row.seconds > once.seconds
+    assert "what agents read of reports (90000000 bytes)" in preview.leaves
+
+
+def test_no_agent_is_said_to_cost_more_than_the_cap() -> None:
+    row = with_hands("reports", limits={"dollars": "3"}).subtasks[0]
+    assert row.high == 3
+
+
+def test_a_role_with_tools_for_inputs_alone_is_priced_as_one_call_without_such_an_input() -> None:
+    row = with_hands("notes").subtasks[0]
+    assert (row.kind, row.turns, row.slice) == ("subtask", 0, None)
