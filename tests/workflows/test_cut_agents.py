@@ -1,0 +1,99 @@
+"""An agent that is cut, reset or forked: it hands up what it has, and nothing is paid twice."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from test_agents import NOTES, READS, catalogue, goal
+
+from cli.commands.steering import reset
+from cli.exits import Code
+from conftest import Handle, Runs, seen
+from deployment.histories import faults
+from deployment.histories.replay import replay
+from intake.connection import Connection
+from orchestrator.contracts import Order, Report
+from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works
+
+pytestmark = pytest.mark.anyio
+
+SAYS = calls(("read_file", NOTES), says="So far: it may be 40.")
+TWO = ready(subtask("t1", role="reader", inputs=["repo"]), subtask("t2"))
+
+
+async def below(runs: Runs, report: Report) -> list[str]:
+    """The activities of the first segment of t1's agent; its history is replayed."""
+    agent = runs.client.get_workflow_handle(f"{report.run_id}.t1.1")
+    history = await agent.fetch_history()
+    assert await replay(history, runs.store) == ()
+    return [
+        event.activity_task_scheduled_event_attributes.activity_id
+        for event in history.events
+        if event.HasField("activity_task_scheduled_event_attributes")
+    ]
+
+
+async def test_an_agent_cut_by_the_deadline_hands_up_what_it_has_with_its_real_bill(
+    runs: Runs,
+) -> None:
+    model = ScriptedModel(
+        {"t1": [SAYS, asyncio.Event()], "t2": [works("two")], "synthesize": [synthesizes("2 [t2]")]}
+    )
+    limits = {"deadline_seconds": 24, "replans": 0}
+    report = await runs.run(goal(runs, plan=TWO, limits=limits), model, catalogue=catalogue(runs))
+    assert report.status == "deadline_partial"
+    finding = report.findings[0]
+    assert (finding.status, finding.content) == ("failed", "So far: it may be 40.")
+    assert finding.dollars and not finding.assumed, "the second turn had not left"
+    assert await below(runs, report) == ["turn-1", "tool-1-1", "turn-2"]
+
+
+async def test_an_agent_is_tried_again_by_a_person_from_the_beginning(runs: Runs) -> None:
+    failed = works("", status="failed", why="it is not there")
+    model = ScriptedModel(
+        {
+            "t1": [READS, failed, works("40")],
+            "t2": [asyncio.Event()],
+        }
+    )
+    limits = {"tries_per_subtask": 1, "replans": 0}
+    async with runs.worker(model, catalogue=catalogue(runs)):
+        handle = await runs.start(goal(runs, plan=TWO, limits=limits), skipping=False)
+        await seen(handle, lambda view: any(row.status == "failed" for row in view.rows))
+        order = Order(subtask_id="t1", text="Read part t1 of the goal again", tier="sonnet")
+        await handle.execute_update("retry", order)
+        await seen(handle, lambda view: any(row.status == "complete" for row in view.rows))
+        await handle.cancel()
+    request = [each for each in model.requests if each.messages][-1]
+    assert len(request.messages) == 1, "the conversation begins anew"
+    assert "sonnet" in request.model
+
+
+async def test_a_run_that_is_reset_asks_its_agents_for_nothing_that_they_had(
+    runs: Runs, connection: Connection
+) -> None:
+    unheard = asyncio.Event()
+    model = ScriptedModel(
+        {
+            "t1": [READS, works("40")],
+            "t2": [unheard, works("two")],
+            "synthesize": [synthesizes("40 [t1], 2 [t2]")],
+        }
+    )
+    async with runs.worker(model, catalogue=catalogue(runs)), asyncio.timeout(60):
+        handle = await runs.start(goal(runs, plan=TWO), skipping=False)
+        await model.asked("t2")
+        view = await seen(handle, lambda view: any(row.status == "complete" for row in view.rows))
+        paid = next(row for row in view.rows if row.id == "t1")
+        assert paid.status == "complete"
+        before, *_ = faults.points((await handle.fetch_history()).events)
+        assert await reset.run(connection, handle.id, before, yes=True) == Code.COMPLETE
+        unheard.set()
+        again: Handle = runs.client.get_workflow_handle(handle.id, result_type=Report)
+        report = await again.result()
+    runs.handles.clear()
+    assert report.status == "complete"
+    assert model.heard.count("t1") == 2, "its answers came from the journal"
+    assert report.model_calls == 5 and report.assumed == 0, "what was found again counts once"
+    assert not [each for each in report.notes if "agent-t1-1" in each], "it is not lost"
