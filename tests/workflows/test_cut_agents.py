@@ -15,6 +15,7 @@ from deployment.histories.replay import replay
 from intake.connection import Connection
 from orchestrator.contracts import Order, Report
 from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works
+from workflows import WORKFLOWS
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +27,7 @@ async def below(runs: Runs, report: Report) -> list[str]:
     """The activities of the first segment of t1's agent; its history is replayed."""
     agent = runs.client.get_workflow_handle(f"{report.run_id}.t1.1")
     history = await agent.fetch_history()
-    assert await replay(history, runs.store) == ()
+    assert await replay(history, WORKFLOWS, runs.store) == ()
     return [
         event.activity_task_scheduled_event_attributes.activity_id
         for event in history.events
