@@ -69,7 +69,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     unread = {name: reader for name, reader in map(unread_of, inputs) if reader is not None}
     problem = validity.unread_problem(ready, catalogue.roles_for(wish.playbook), unread)
     if problem:
-        raise Refused(f"--input: {problem}")
+        raise Refused(problem)
     use_models = wish.models or not _works_without_models(ready, catalogue)
     if use_models and embedded:
         _check_endpoint(settings, wish.playbook)

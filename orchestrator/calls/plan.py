@@ -112,7 +112,8 @@ def menu(roles: Iterable[RoleCard]) -> str:
 
 
 def _tools(role: RoleCard) -> str:
-    return f" Its tools: {', '.join(role.tools)}." if role.tools else ""
+    stop = "" if role.description.endswith(".") else "."
+    return f"{stop} Its tools: {', '.join(role.tools)}." if role.tools else ""
 
 
 def _preview(pinned: PinnedInput) -> str:

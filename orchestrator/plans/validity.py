@@ -80,7 +80,8 @@ def unread_problem(plan: Plan | None, roles: Sequence[RoleCard], unread: Mapping
         agents = [role for role in roles if role.tier != "none"]
         for name, reader in unread.items():
             if not any(_reads(role, reader) for role in agents):
-                return f"input {name!r} is {_what(reader)}, and no agent reads one"
+                tools = reader or "list_files and read_file"
+                return f"input {name!r} is {_what(reader)}, and no role reads one; give one {tools}"
         return ""
     for subtask in plan.subtasks:
         role = known.get(subtask.role)
@@ -95,10 +96,12 @@ def unread_problem(plan: Plan | None, roles: Sequence[RoleCard], unread: Mapping
 
 
 def _reads(role: RoleCard, reader: str) -> bool:
-    """Whether a role can look into what this tool reads; without a name: into a folder."""
+    """Whether a role can look into what this tool reads; without a name: into a folder, as a lens
+    does by itself.
+    """
     if reader:
         return reader in role.tools
-    return bool(role.tools)
+    return bool(role.tools) or role.tier == "none"
 
 
 def _what(reader: str) -> str:

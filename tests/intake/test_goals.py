@@ -75,7 +75,7 @@ def test_a_playbook_needs_no_words_and_no_model_and_declares_its_inputs(reposito
         ((), ["'repo' is missing", "--input repo=PATH"]),
         (("repo=code", "base=v9"), ["--input repo", "'v9'"]),
         (("repo=code", "bse=HEAD"), ["--input bse", "base, repo"]),
-        (("repo=code/a.py",), ["--input repo", "a folder is needed"]),
+        (("repo=code/a.py",), ["--input repo", "a repository is needed"]),
         (("repo=.",), ["--input repo", "not a Git repository"]),
         (("repo=text:x",), ["--input repo", "'text:x'"]),
     ],
@@ -134,7 +134,7 @@ def test_files_text_and_limits_of_a_free_form_goal_are_taken_as_given(tmp_path: 
 def test_a_file_that_no_run_could_read_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(content)
     wish = Wish(text="Summarise", inputs=("notes=data",))
-    with pytest.raises(Refused, match="--input notes"):
+    with pytest.raises(Refused, match="input '?notes"):
         asyncio.run(goal_of(wish, Catalogue(), Settings(), embedded=False))
 
 

@@ -93,13 +93,14 @@ def with_reader() -> Catalogue:
 
 
 LOAD = Catalogue.load
+SHIPPED = shelf.shipped()
 journal: HaltingJournal
 
 if __name__ == "__main__":
     # Some agents stand in the middle of a tool: the others' tools need slots, too.
     worker.TOOL_SLOTS = 50
     for module in (wiring, shelf):
-        setattr(module, "shipped", lambda: {"look": look})  # noqa: B010
+        setattr(module, "shipped", lambda: {**SHIPPED, "look": look})  # noqa: B010
     Catalogue.load = with_reader  # type: ignore[method-assign, assignment]
     code = worker.main(make_journal=made)
     os._exit(code)
