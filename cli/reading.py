@@ -23,6 +23,7 @@ from cli.exits import Exit
 from cli.invocation import to_type
 from deployment import served
 from deployment.embedded.starting import SPACE_BYTES
+from deployment.histories.undoing import AGENT
 from deployment.storage import store_at
 from deployment.temporal import Target
 from intake.connection import Connection
@@ -87,6 +88,8 @@ class Reader:
         trouble = (self.connection.trouble,) if self.connection.trouble else ()
         try:
             description = await self.connection.handle(self.run_id).describe(rpc_timeout=limit)
+            if description.workflow_type == AGENT:
+                raise Exit(agent_of(description))
             await self._catch_up(description)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
@@ -224,6 +227,13 @@ def full(target: Target) -> str:
             there = f"{store.parent}: {free // 1_000_000} MB free"
             return f"; its disk is full ({there}): free some space"
     return ""
+
+
+def agent_of(description: WorkflowExecutionDescription) -> str:
+    """What a reader of runs says of a workflow that is only an agent of one."""
+    run_id = description.parent_id or ""
+    shown = to_type("show", run_id)
+    return f"{description.id} is an agent of {run_id}, no run; its run shows it: {shown}"
 
 
 def no_such_run(run_id: str) -> Exit:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 from test_agents import NOTES, READS, catalogue, goal
 
-from cli.commands.steering import reset
-from cli.exits import Code
+from cli.commands.steering import cancel, reset
+from cli.exits import Code, Exit
+from cli.reading import Reader
 from conftest import Handle, Runs, seen
 from deployment.histories import faults
 from deployment.histories.replay import replay
@@ -98,3 +100,26 @@ async def test_a_run_that_is_reset_asks_its_agents_for_nothing_that_they_had(
     assert model.heard.count("t1") == 2, "its answers came from the journal"
     assert report.model_calls == 5 and report.assumed == 0, "what was found again counts once"
     assert not [each for each in report.notes if "agent-t1-1" in each], "it is not lost"
+
+
+async def test_an_agents_own_id_is_read_and_ended_as_what_it_is(
+    runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = ScriptedModel(
+        {"t1": [asyncio.Event()], "t2": [works("two")], "synthesize": [synthesizes("2 [t2]")]}
+    )
+    async with runs.worker(model, catalogue=catalogue(runs)), asyncio.timeout(60):
+        limits = {"replans": 0}
+        handle = await runs.start(goal(runs, plan=TWO, limits=limits), skipping=False)
+        await model.asked("t1")
+        agent = f"{handle.id}.t1.1"
+        told = f"{agent} is an agent of {handle.id}, no run"
+        with pytest.raises(Exit, match=re.escape(told)):
+            await Reader(connection, agent).look()
+        assert await cancel.run(connection, agent) == Code.COMPLETE
+        assert told in capsys.readouterr().err
+        report = await handle.result()
+        with pytest.raises(Exit, match=re.escape(told)):
+            await cancel.run(connection, agent)
+    assert report.status == "complete_with_gaps"
+    assert "t2" in report.answer and report.findings[0].status == "failed"

@@ -11,8 +11,9 @@ from cli.exits import Code, Exit
 from cli.follow import display, watch
 from cli.invocation import to_type
 from cli.options import Embedded, OpenRunId, SubtaskId
-from cli.reading import no_such_run
+from cli.reading import agent_of, no_such_run
 from cli.screen.streams import say
+from deployment.histories.undoing import AGENT
 from deployment.settings import Settings
 from intake.connection import Connection
 from intake.launch import login
@@ -40,6 +41,9 @@ async def run(connection: Connection, run_id: str) -> int:
     handle = connection.handle(run_id)
     try:
         before = await handle.describe()
+        an_agent = before.workflow_type == AGENT
+        if an_agent and before.status is not WorkflowExecutionStatus.RUNNING:
+            raise Exit(agent_of(before))
         if before.status is not WorkflowExecutionStatus.RUNNING:
             say(f"Run {run_id} had already closed. Its report: {to_type('show', run_id)}")
             return Code.COMPLETE
@@ -49,6 +53,10 @@ async def run(connection: Connection, run_id: str) -> int:
             raise no_such_run(run_id) from error
         raise
     say(f"Cancelling {run_id}; calls in flight settle first.")
+    if an_agent:
+        # A run that is stuck takes no order, and is only reset once its agents are over.
+        say(agent_of(before))
+        return Code.COMPLETE
     with display() as shown:
         look = await watch(connection, run_id, shown, lambda _: False, while_stuck=False)
     if not look.closed:
