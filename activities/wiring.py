@@ -85,7 +85,7 @@ def model_endpoint(settings: Settings, prices: Prices) -> ModelEndpoint:
     # The SDK takes seconds to import; what needs no model does not wait for it, nor does a worker
     # that comes back after a crash.
     from activities.claude.adapter import Claude
-    from activities.claude.endpoint import find_capabilities
+    from activities.claude.endpoint import Remembered, find_capabilities
 
     secret = settings.anthropic_api_key
     key = secret.get_secret_value() if secret else ""
@@ -93,7 +93,7 @@ def model_endpoint(settings: Settings, prices: Prices) -> ModelEndpoint:
     models = tuple(card.id for card in prices.cards())
     known = KnownSecrets(settings.secrets)
     model = Claude(key=key, base_url=base_url, price=prices.price, known=known)
-    find = partial(find_capabilities, key, base_url, settings.capabilities, models)
+    find = Remembered(partial(find_capabilities, key, base_url, settings.capabilities, models))
     return ModelEndpoint(model, model.address, find, model.aclose)
 
 
@@ -105,11 +105,11 @@ class Served:
     """What a process registers, by who may carry it out."""
 
     preparing: list[Callable[..., Any]]
-    """On the main queue for runs without models, on a tier's for the others."""
+    """On the runs' queue where they ask models, on that of tools for the others."""
     free: list[Callable[..., Any]]
-    """On the main queue: they ask no model."""
+    """On the queue of tools: they ask no model."""
     asking: list[Callable[..., Any]]
-    """On the queue of each tier, and on the main one."""
+    """On the runs' queue; on that of tools as far as a template answers."""
     tiers: tuple[Tier, ...]
     close: Callable[[], Awaitable[None]]
     """Closes the connections to the models."""

@@ -127,10 +127,12 @@ class Reader:
         client, target = self.connection.client, self.connection.target
         state = self.fold.state if self.fold else None
         tiers = tiers_in_flight(state) if state else ()
-        lines = await served.unserved(client, target.task_queue, tiers, embedded=target.embedded)
+        lines = await served.unserved(
+            client, target.task_queue, embedded=target.embedded, models=bool(tiers)
+        )
         with suppress(RPCError):
             for tier in tiers:
-                rate = await read_rate(client, served.queue_of(target.task_queue, tier))
+                rate = await read_rate(client, target.task_queue, tier)
                 if rate.rate is not None:
                     lines = (*lines, rate.plainly(tier, time.time()))
         self.held_up = lines

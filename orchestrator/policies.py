@@ -49,7 +49,9 @@ PREPARE_SECONDS = 300
 PREPARE_PATIENCE = 3_600
 """How long a run that asks models waits for a worker that can prepare it."""
 PREPARE_TIER: Tier = "sonnet"
-"""Such a run is prepared on this tier's queue: whoever serves it knows the endpoint."""
+"""While such a run is prepared it is shown as waiting for this tier: whoever serves one serves all,
+and knows the endpoint.
+"""
 REACH_ATTEMPT_SECONDS = 300
 """How long one attempt waits for an endpoint; how long the run does is its limit's business."""
 SHORTEST_SLEEP = timedelta(milliseconds=1)
@@ -102,6 +104,14 @@ SYNTHESIS_SHARE = 0.20
 """This share of the deadline is kept for the synthesis."""
 
 
+def tools_queue(queue: str) -> str:
+    """The task queue of what asks no model, beside that of the runs: it takes this machine's time,
+    so a worker takes little of it at once. What asks a model has the runs' own queue, because the
+    server hands such work out with the workflow task that asks for it.
+    """
+    return f"{queue}-tools"
+
+
 class Options(TypedDict):
     """Spread into Temporal's call; its own ActivityConfig does not type-check beside `summary=`."""
 
@@ -114,9 +124,7 @@ class Options(TypedDict):
 
 @dataclass(frozen=True)
 class Policy:
-    """One row. What asks a model runs on the queue of its tier; how long one call may take follows
-    from its room for output and the caller's Limits.
-    """
+    """One row. How long one call may take follows from its room for output and the Limits."""
 
     tier: Tier = "sonnet"
     max_output: int = 0

@@ -39,7 +39,7 @@ async def ask(call: Call, material: Contract, options: Options) -> Reply[Any]:
         ACTIVITIES[call.kind],
         args=[call, material],
         activity_id=call.id,
-        task_queue=_queue(call),
+        task_queue=_queue(asks=call.model is not None or call.kind == "reach"),
         summary=call_summary(call),
         **options,
     )
@@ -51,7 +51,7 @@ async def prepare(move: Prepare, goal: Goal, options: Options) -> Briefing:
         Preparation.prepare,
         goal,
         activity_id=move.id,
-        task_queue=_prepare_queue(goal),
+        task_queue=_queue(asks=goal.use_models),
         summary="resolve roles, inputs, prices",
         **options,
     )
@@ -63,6 +63,7 @@ async def examine(move: Examine, options: Options) -> Reply[Draft]:
         Lenses.examine,
         move.material,
         activity_id=move.id,
+        task_queue=_queue(asks=False),
         summary=lens_summary(move.material.subtask),
         **options,
     )
@@ -74,6 +75,7 @@ async def use_tool(move: UseTool, material: UseMaterial, options: Options) -> To
         Tools.use_tool,
         material,
         activity_id=move.id,
+        task_queue=_queue(asks=False),
         summary=f"{move.use.name} {move.use.says}".strip(),
         **options,
     )
@@ -93,15 +95,9 @@ async def start_below(
     )
 
 
-def _prepare_queue(goal: Goal) -> str:
-    """A run that asks models is prepared by a worker that has them: only that one knows their ids,
-    prices and what they understand.
+def _queue(*, asks: bool) -> str:
+    """A run that asks models is also prepared by a worker that has them: only that one knows their
+    ids, prices and what they understand.
     """
     queue = workflow.info().task_queue
-    return f"{queue}-{policies.PREPARE_TIER}" if goal.use_models else queue
-
-
-def _queue(call: Call) -> str:
-    """Calls of a tier have a queue of their own: one that is throttled holds up no other."""
-    queue = workflow.info().task_queue
-    return f"{queue}-{call.tier}" if call.model or call.kind == "reach" else queue
+    return queue if asks else policies.tools_queue(queue)

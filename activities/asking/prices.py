@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 
 from genai_prices import Usage as LibraryUsage
@@ -103,6 +104,7 @@ class Prices:
         return pricing.price(ModelCard(tier="sonnet", id=model, prices=self.steps(model)), usage)
 
 
+@lru_cache(maxsize=256)
 def library_steps(model: str) -> tuple[PriceStep, ...]:
     """Today's price of a model, per token; empty when the library does not know it."""
     try:

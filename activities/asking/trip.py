@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from temporalio import activity
 
@@ -54,6 +56,14 @@ def call_key(call: Call, material: Contract) -> str:
     return key_of(call.model_dump_json() + known, call.run)
 
 
+@cache
+def _schema_of(answer: type[Answer]) -> dict[str, Any]:
+    """It never changes, and to make it costs as much as a call's whole journal. Nobody writes to
+    it: an endpoint's passage shapes a copy.
+    """
+    return answer.model_json_schema()
+
+
 def request_of(
     call: Call, answer: type[Answer], system: str, prompt: str, past: Past
 ) -> ModelRequest:
@@ -64,7 +74,7 @@ def request_of(
         model=call.model.id,
         system=system.strip(),
         prompt=prompt,
-        schema=answer.model_json_schema(),
+        schema=_schema_of(answer),
         max_output=call.max_output,
         effort=call.effort,
         capabilities=call.capabilities,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import os
 import socket
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +22,7 @@ from orchestrator.text import visible
 
 OFFICIAL = "https://api.anthropic.com"
 PROBE_SECONDS = 5.0
+REMEMBERED_SECONDS = 60.0
 EFFORTS = ("low", "medium", "high")
 """What every endpoint with a Messages API understands: text in, text out."""
 NAMES = ("schemas", "effort", "counting", "caching")
@@ -116,6 +119,31 @@ async def find_capabilities(
         token_counting=counting,
         caching=known,
     )
+
+
+class Remembered:
+    """What an endpoint understands, asked once for all runs that begin within a minute. That it
+    understands nothing is not remembered: it may only have been away.
+    """
+
+    def __init__(self, find: Callable[[], Awaitable[Capabilities]]) -> None:
+        self._find = find
+        self._asking: asyncio.Future[Capabilities] | None = None
+        self._until = 0.0
+
+    async def __call__(self) -> Capabilities:
+        """As `find_capabilities`."""
+        if self._asking is None or (self._asking.done() and self._stale()):
+            self._asking = asyncio.ensure_future(self._find())
+            self._until = time.monotonic() + REMEMBERED_SECONDS
+        # A run that is cancelled takes nothing from the others that wait.
+        return await asyncio.shield(self._asking)
+
+    def _stale(self) -> bool:
+        asked = self._asking
+        if asked is None or asked.cancelled() or asked.exception() is not None:
+            return True
+        return asked.result() == Capabilities() or time.monotonic() > self._until
 
 
 async def key_refused(key: str, base_url: str, model: str) -> str:

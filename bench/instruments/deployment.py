@@ -26,7 +26,7 @@ from bench.instruments.clients import outcome
 from deployment.embedded import EmbeddedError, Programs, down, ensure_up, server, status, up
 from deployment.embedded.state import StateDir
 from deployment.embedded.supervision import WORKER
-from deployment.pollers import pollers
+from deployment.served import served
 from deployment.settings import HOME, Settings
 from deployment.storage import store_at
 from deployment.temporal import Target, connect
@@ -113,12 +113,11 @@ class Deployment:
         now = status(self.settings)
         return now.server_pid if name == "server" else now.worker_pid
 
-    async def served(self, tier: str) -> None:
-        """Return once a worker asks for this tier's calls."""
-        queue = f"{self.target.task_queue}-{tier}"
+    async def served(self) -> None:
+        """Return once a worker asks for calls."""
         while True:
-            found = await pollers(self.client, [queue])
-            if any(each.alive for each in found[queue]):
+            _, models = await served(self.client, self.target.task_queue)
+            if models:
                 return
             await asyncio.sleep(POLL_SECONDS)
 
@@ -183,7 +182,7 @@ async def deployed(
         deployment = Deployment(of_this, programs, endpoint.target, client, simulator)
         healing = asyncio.create_task(deployment.heal())
         try:
-            await deployment.served("haiku")
+            await deployment.served()
             yield deployment
         finally:
             healing.cancel()

@@ -30,8 +30,8 @@ CONVERTER = data_converter(None)
 SECOND = 1_000_000_000
 BEGAN = int(START.timestamp()) * SECOND
 PASSED_THROUGH = SandboxRestrictions.default.with_passthrough_modules(*PURE_MODULES)
-ONE_AT_A_TIME = OneAtATime(restrictions=PASSED_THROUGH)
 PLAIN = SandboxedWorkflowRunner(restrictions=PASSED_THROUGH)
+ONE_AT_A_TIME = OneAtATime(PLAIN)
 """The SDK's own: what has arrived together is handed over together."""
 
 
