@@ -16,7 +16,7 @@ from datetime import timedelta
 
 from temporalio.api.enums.v1 import TaskQueueType, WorkerStatus
 from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.worker.v1 import WorkerHeartbeat
+from temporalio.api.worker.v1 import WorkerHeartbeat, WorkerSlotsInfo
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, ListWorkersRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
@@ -195,8 +195,12 @@ def _beat(heard: WorkerHeartbeat) -> Beat:
         at=heard.heartbeat_time.ToNanoseconds() / 1e9,
         every=heard.elapsed_since_last_heartbeat.ToNanoseconds() / 1e9,
         asking=heard.status == WorkerStatus.WORKER_STATUS_RUNNING,
-        calls=heard.HasField("activity_poller_info"),
+        calls=_places(heard.activity_task_slots_info) > 0,
     )
+
+
+def _places(slots: WorkerSlotsInfo) -> int:
+    return slots.current_available_slots + slots.current_used_slots
 
 
 async def waiting(client: Client, queue: str) -> int:

@@ -30,7 +30,7 @@ HOLD_SECONDS = 5.0
 LONGEST_HOLD_SECONDS = 15.0
 """How long it really waits, when the tier became slower meanwhile."""
 LONGEST_AWAY_SECONDS = 30.0
-"""When a call that went back comes again at the latest: the tier may be faster by then."""
+"""A call that went back to an open tier comes again after this long: it may be faster by then."""
 GLANCE_SECONDS = 0.1
 EARLY_SECONDS = 2.0
 """How much sooner than its turn a call comes back that went to the server: some turns are given up,
@@ -85,7 +85,8 @@ class RateGate:
         """
         pace = lane.lasted * lane.workers / lane.flow.most if lane.flow.most else 0.0
         turn = max(now if math.isinf(turn) else turn, self._promised.get(tier, 0.0))
-        turn = min(turn + max(pace, lane.interval), now + LONGEST_AWAY_SECONDS)
+        opens = max(now, lane.flow.until if lane.flow.rate == 0 else now)
+        turn = min(turn + max(pace, lane.interval), opens + LONGEST_AWAY_SECONDS)
         self._promised[tier] = turn
         return NotBilled(
             f"not sent yet: {described(tier, lane.flow, now)}",
