@@ -13,7 +13,6 @@ from temporalio.exceptions import ActivityError
 
 from orchestrator.agent import rules
 from orchestrator.agent.state import (
-    CutAsked,
     End,
     Event,
     Flight,
@@ -23,6 +22,7 @@ from orchestrator.agent.state import (
     TurnEnded,
     TurnLost,
     UseTool,
+    cut_asked,
     first_state,
 )
 from orchestrator.calls.turn import AgentGoal, AgentReport, UseMaterial
@@ -66,9 +66,10 @@ class AgentWorkflow:
         try:
             await workflow.wait_condition(lambda: bool(self._inbox))
         except asyncio.CancelledError:
-            if workflow.cancellation_reason() is None or self._state.cut:
+            by = workflow.cancellation_reason()
+            if by is None or self._state.cut:
                 raise  # this worker only drops it from its cache
-            self._inbox.append(CutAsked("cut by the run above", moment(workflow.time_ns())))
+            self._inbox.append(cut_asked(by, moment(workflow.time_ns())))
             for task in self._flying.values():
                 task.cancel()
         self._state = rules.apply(self._state, self._inbox.pop(0))

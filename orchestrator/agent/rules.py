@@ -59,7 +59,7 @@ def next_moves(state: AgentState) -> tuple[Move, ...]:
     if state.ending is not None:
         return (End(billed(state, state.ending)),)
     if state.cut:
-        return (End(billed(state, AgentReport(outcome="stopped", why=state.cut))),)
+        return (End(billed(state, AgentReport(outcome="cut", why=state.cut))),)
     if state.uses:
         placed = enumerate(state.uses, start=1)
         waiting = ((place, use) for place, use in placed if place not in state.results)

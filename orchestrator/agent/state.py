@@ -9,7 +9,7 @@ from datetime import datetime
 from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, ToolResult, ToolUse, Turn
 from orchestrator.calls.turn import TurnMaterial as Material
 from orchestrator.contracts import Call, Reply
-from orchestrator.events import Trouble
+from orchestrator.events import Trouble, cancel_asked
 from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.policies import Options
 
@@ -100,10 +100,18 @@ class ToolLost:
 
 @dataclass(frozen=True)
 class CutAsked:
-    """The run above wants no more of it."""
+    """No more of it is wanted."""
 
     why: str
     at: datetime
+
+
+def cut_asked(by: str, at: datetime) -> CutAsked:
+    """A cancel of the segment, taken in at this recorded moment. `by` is what Temporal calls its
+    reason: who asked, or nothing where the run above did, which says itself why.
+    """
+    who = cancel_asked(by, at).by
+    return CutAsked(f"cancelled by {who}" if who else "cut by the run above", at)
 
 
 Event = TurnEnded | TurnLost | ToolEnded | ToolLost | CutAsked

@@ -140,7 +140,8 @@ class AgentGoal(Contract):
 class AgentReport(Contract):
     """How a segment ended: with an answer, for want of money, or because it was stopped."""
 
-    outcome: Literal["answered", "more", "unreachable", "stopped", "lost"]
+    outcome: Literal["answered", "more", "unreachable", "stopped", "cut", "lost"]
+    """`stopped`: it has used all its turns; `cut`: nobody wanted more of it."""
     draft: Draft | None = None
     problem: Problem | None = None
     why: str = ""

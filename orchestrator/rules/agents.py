@@ -139,10 +139,20 @@ def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) 
 
 
 def _given_up(state: State, subtask_id: str, report: AgentReport, now: datetime) -> State:
-    """What it has so far is handed up with why it has no more."""
-    cut = state.stopped_by("cancelled") and not report.resume.text
-    status: FindingStatus = "cancelled" if cut else "failed"
-    return settle(state, subtask_id, status, report.why, now)
+    """What it has so far is handed up with why it has no more: of one that was cut, this run knows
+    that, and not the agent.
+    """
+    if report.outcome == "cut" and state.stop:
+        return _cut_short(state, subtask_id, state.stop, now)
+    return settle(state, subtask_id, "failed", report.why, now)
+
+
+def _cut_short(
+    state: State, subtask_id: str, stop: Stop, now: datetime, more: tuple[str, ...] = ()
+) -> State:
+    """What a stop of the run has cut keeps what it said so far."""
+    status: FindingStatus = "cancelled" if stop.reason == "cancelled" else "failed"
+    return settle(state, subtask_id, status, "; ".join((f"not finished: {stop.why}", *more)), now)
 
 
 def _lost(state: State, event: AgentEnded, now: datetime) -> State:
@@ -161,9 +171,10 @@ def _lost(state: State, event: AgentEnded, now: datetime) -> State:
     failures = state.transport.get(purpose, 0) + 1
     transport = {**state.transport, purpose: failures}
     state = replace(state, ledger=ledger, transport=transport)
-    progress = state.work[move.subtask_id]
-    if progress.ending or state.stop or failures >= policies.TRANSPORT_TRIES:
-        cut = progress.ending or (state.stop and not progress.resume.text)
-        status: FindingStatus = "cancelled" if cut else "failed"
-        return settle(state, move.subtask_id, status, progress.ending or event.why, now)
+    if state.work[move.subtask_id].ending:
+        return ended_by_person(state, move.subtask_id, now)
+    if state.stop:
+        return _cut_short(state, move.subtask_id, state.stop, now, (event.why,))
+    if failures >= policies.TRANSPORT_TRIES:
+        return settle(state, move.subtask_id, "failed", event.why, now)
     return state

@@ -208,7 +208,7 @@ def check_report(loop: Loop, goal: AgentGoal) -> None:
     if report.outcome == "answered":
         assert (report.draft is None) != (report.problem is None)
     if loop.state.cut:
-        assert report.outcome in ("stopped", "answered", "lost", "unreachable")
+        assert report.outcome in ("cut", "stopped", "answered", "lost", "unreachable")
 
 
 @EXAMPLES
