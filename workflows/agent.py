@@ -16,6 +16,7 @@ from orchestrator.agent.state import (
     End,
     Event,
     Flight,
+    HoldAsked,
     TakeTurn,
     ToolEnded,
     ToolLost,
@@ -26,6 +27,7 @@ from orchestrator.agent.state import (
     first_state,
 )
 from orchestrator.calls.turn import AgentGoal, AgentReport, UseMaterial
+from orchestrator.recorded.signals import HOLD
 from orchestrator.recorded.troubles import ended_at, trouble, words
 from orchestrator.rules.timers import moment
 from orchestrator.views.agents import agent_board
@@ -45,12 +47,17 @@ class AgentWorkflow:
 
     @workflow.run
     async def run(self, goal: AgentGoal) -> AgentReport:  # noqa: ARG002
-        """Turn after turn, until there is an answer, no money, or nobody who wants one."""
+        """Turn after turn, until there is an answer, no money, a pause, or nobody who wants one."""
         self._go_on()
         while self._report is None:
             await self._next_event()
             self._go_on()
         return self._report
+
+    @workflow.signal(name=HOLD)
+    def hold(self) -> None:
+        """The run above is paused. Handed over behind all results of its workflow task."""
+        self._inbox.append(HoldAsked())
 
     def _go_on(self) -> None:
         for move in rules.next_moves(self._state):

@@ -16,6 +16,7 @@ from orchestrator.agent.state import (
     Event,
     Flight,
     Flying,
+    HoldAsked,
     Move,
     TakeTurn,
     ToolEnded,
@@ -60,6 +61,8 @@ def next_moves(state: AgentState) -> tuple[Move, ...]:
         return (End(billed(state, state.ending)),)
     if state.cut:
         return (End(billed(state, AgentReport(outcome="cut", why=state.cut))),)
+    if state.held:
+        return (End(billed(_put_off(state), AgentReport(outcome="more"))),)
     if state.uses:
         placed = enumerate(state.uses, start=1)
         waiting = ((place, use) for place, use in placed if place not in state.results)
@@ -69,6 +72,15 @@ def next_moves(state: AgentState) -> tuple[Move, ...]:
         needs = Slice(dollars=amount.dollars, calls=amount.calls, tokens=amount.tokens)
         return (End(billed(state, AgentReport(outcome="more", needs=needs))),)
     return (_turn(state),)
+
+
+def _put_off(state: AgentState) -> AgentState:
+    """The state with calls of tools that were not begun where the next segment finds them."""
+    if not state.uses:
+        return state
+    back = tuple(state.results[place] for place in sorted(state.results))
+    resume = state.resume.model_copy(update={"pending": state.uses, "results": back})
+    return replace(state, resume=resume)
 
 
 def _turn(state: AgentState) -> TakeTurn:
@@ -130,6 +142,8 @@ def apply(state: AgentState, event: Event) -> AgentState:
     match event:
         case CutAsked():
             return replace(state, cut=event.why, cut_at=event.at)
+        case HoldAsked():
+            return replace(state, held=True)
         case TurnEnded():
             return _turn_ended(_landed(state, event.move), event)
         case TurnLost():

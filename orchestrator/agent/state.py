@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, ToolResult, ToolUse, Turn
@@ -114,7 +114,16 @@ def cut_asked(by: str, at: datetime) -> CutAsked:
     return CutAsked(f"cancelled by {who}" if who else "cut by the run above", at)
 
 
-Event = TurnEnded | TurnLost | ToolEnded | ToolLost | CutAsked
+@dataclass(frozen=True)
+class HoldAsked:
+    """The run above is paused: the segment ends once what flies has landed, and another one goes on
+    when the run does.
+    """
+
+    at: None = None
+
+
+Event = TurnEnded | TurnLost | ToolEnded | ToolLost | CutAsked | HoldAsked
 
 
 @dataclass(frozen=True)
@@ -145,6 +154,8 @@ class AgentState:
     """Whether anything was paid that had not been before the run above was reset."""
     notes: tuple[str, ...] = ()
     """What is to be known of its bills."""
+    held: bool = False
+    """Whether it is to start nothing more, so that it can go on later."""
     cut: str = ""
     """Why no more is wanted of it."""
     cut_at: datetime | None = None
@@ -153,6 +164,13 @@ class AgentState:
 
 
 def first_state(goal: AgentGoal, now: datetime) -> AgentState:
-    """The state that a segment begins with."""
+    """The state that a segment begins with: where the one before it ended."""
     cap = Amount(goal.slice.dollars, goal.slice.calls, goal.slice.tokens)
-    return AgentState(goal, now, Ledger(cap), goal.resume)
+    state = AgentState(goal, now, Ledger(cap), goal.resume)
+    if not goal.resume.pending:
+        return state
+    back = {each.use_id: each for each in goal.resume.results}
+    placed = enumerate(goal.resume.pending, start=1)
+    results = {place: back[use.id] for place, use in placed if use.id in back}
+    resume = goal.resume.model_copy(update={"pending": (), "results": ()})
+    return replace(state, resume=resume, uses=goal.resume.pending, results=results)

@@ -109,6 +109,8 @@ class Resume(Contract):
 
     transcript: str = ""
     results: tuple[ToolResult, ...] = ()
+    pending: tuple[ToolUse, ...] = ()
+    """All calls of the last message, as long as some of them have no result yet."""
     said: str = ""
     turns: int = 0
     """Turns taken so far."""
@@ -138,7 +140,9 @@ class AgentGoal(Contract):
 
 
 class AgentReport(Contract):
-    """How a segment ended: with an answer, for want of money, or because it was stopped."""
+    """How a segment ended: with an answer, for want of money, because the run above is paused, or
+    because it was stopped.
+    """
 
     outcome: Literal["answered", "more", "unreachable", "stopped", "cut", "lost"]
     """`stopped`: it has used all its turns; `cut`: nobody wanted more of it."""
@@ -149,7 +153,7 @@ class AgentReport(Contract):
     """Why every further call would fail, too."""
     resume: Resume = Resume()
     needs: Slice | None = None
-    """What the next turn costs at worst."""
+    """What the next turn costs at worst, where that is what it lacks."""
     bill: Bill = Bill()
     tokens: int = 0
     """What the segment counts at: more than its bill has where a turn was lost."""
