@@ -26,6 +26,7 @@ from orchestrator.agent.state import (
     UseTool,
 )
 from orchestrator.calls.turn import (
+    OF_SERVERS,
     TAKE_TURN,
     AgentReport,
     Slice,
@@ -149,12 +150,20 @@ def apply(state: AgentState, event: Event) -> AgentState:
         case TurnLost():
             return _turn_lost(_landed(state, event.move), event.move, event.trouble)
         case ToolEnded():
-            result = event.result.model_copy(update={"span": None})
+            result = event.result.model_copy(update={"span": None, "unknown": False})
+            state = _unsure(state, event.move.use) if event.result.unknown else state
             return _tool_ended(_landed(state, event.move), event.move, result)
         case ToolLost():
             text = f"The tool did not answer: {event.why}. It may have run."
             said = _error(event.move.use, text)
+            name = event.move.use.name
+            if name in state.goal.role.effects or name.startswith(OF_SERVERS):
+                state = _unsure(state, event.move.use)
             return _tool_ended(_landed(state, event.move), event.move, said)
+
+
+def _unsure(state: AgentState, use: ToolUse) -> AgentState:
+    return replace(state, may_have_run=(*state.may_have_run, use))
 
 
 def _error(use: ToolUse, text: str) -> ToolResult:

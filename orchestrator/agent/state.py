@@ -156,6 +156,8 @@ class AgentState:
     """What is to be known of its bills."""
     held: bool = False
     """Whether it is to start nothing more, so that it can go on later."""
+    may_have_run: tuple[ToolUse, ...] = ()
+    """Calls of tools with effects of which nobody knows whether they ran."""
     cut: str = ""
     """Why no more is wanted of it."""
     cut_at: datetime | None = None

@@ -39,7 +39,7 @@ class ToolUse(Contract):
     """As the endpoint named it."""
     name: str
     says: str = ""
-    """Its arguments in a few harmless words, for the timeline."""
+    """Its arguments in a few harmless words without secrets, for the timeline and for notes."""
 
 
 class ToolResult(Contract):
@@ -51,6 +51,8 @@ class ToolResult(Contract):
     size: int
     is_error: bool = False
     text: str = ""
+    unknown: bool = False
+    """Whether the call may have run, and nobody knows; no part of what a turn works from."""
     span: Span | None = None
     """When it was made; no part of what a turn works from, which is the same when it is asked again
     after a reset.
@@ -158,6 +160,8 @@ class AgentReport(Contract):
     tokens: int = 0
     """What the segment counts at: more than its bill has where a turn was lost."""
     unpaid_calls: int = 0
+    may_have_run: tuple[ToolUse, ...] = ()
+    """Calls of tools with effects of which nobody knows whether they ran."""
     unreached: Unreached | None = None
     finished: datetime | None = None
 

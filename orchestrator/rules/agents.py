@@ -12,7 +12,7 @@ from datetime import datetime
 
 from orchestrator import policies
 from orchestrator.agent.money import worst_turn
-from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, Slice
+from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, Slice, ToolUse
 from orchestrator.contracts import Bill, FindingStatus, Tier
 from orchestrator.events import AgentEnded
 from orchestrator.money.ledger import Amount
@@ -101,6 +101,7 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
         ledger=state.ledger.settle(move.id, bill, report.tokens),
         unpaid_calls=state.unpaid_calls + report.unpaid_calls,
         transport=without(state.transport, move.purpose),
+        notes=(*state.notes, *(_unsure(move, use) for use in report.may_have_run)),
     )
     if resumed.turns > move.goal.resume.turns:
         # A model has answered: an outage of before is over.
@@ -108,6 +109,12 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
     state = noted.with_bill(state, move.id, move.goal.model, bill, move.amount)
 
     return update(state, move.subtask_id, lambda each: _went_on(add_bill(each, bill), resumed))
+
+
+def _unsure(move: StartAgent, use: ToolUse) -> str:
+    """What people must know who find, or miss, what a call was to do."""
+    call = f"{move.subtask_id}: {use.name} {use.says}".strip()
+    return f"{call}: it may have run, nobody knows, and it was not run again."
 
 
 def _went_on(progress: Progress, resume: Resume) -> Progress:

@@ -317,6 +317,28 @@ def test_a_message_that_cannot_be_taken_loses_nothing_of_what_was_said_before(ki
     assert f"it is {kind}" in again.material.said and again.call.number == 3
 
 
+def test_a_call_with_effects_whose_outcome_is_unknown_is_reported() -> None:
+    wanted = goal()
+    role = wanted.role.model_copy(update={"tools": ("read_file", "send"), "effects": ("send",)})
+    loop = Loop(wanted.model_copy(update={"role": role}))
+    first = asked_in(loop)
+    names = ("read_file", "send", "mcp__mail__send", "send")
+    uses = tuple(ToolUse(id=f"u{n}", name=name, says=str(n)) for n, name in enumerate(names))
+    value = Turn(transcript="one", uses=uses, tokens=10)
+    loop.put(TurnEnded(first, Reply[Turn](value=value, bill=Bill(model="m", calls=1))))
+    tools = [each.move for each in loop.state.flights.values()]
+    for move in tools[:3]:
+        assert isinstance(move, UseTool)
+        loop.put(ToolLost(move, "its worker died"))
+    assert isinstance(tools[3], UseTool)
+    loop.put(ToolEnded(tools[3], result(uses[3]).model_copy(update={"unknown": True})))
+    assert not any(each.unknown for each in asked_in(loop).material.results)
+    loop.put(CutAsked("enough", loop.state.now))
+    loop.put(loss(asked_in(loop), "cancelled"))
+    assert loop.report is not None
+    assert [each.says for each in loop.report.may_have_run] == ["1", "2", "3"]
+
+
 def test_a_bill_that_is_not_final_counts_at_the_reservation() -> None:
     loop = Loop(goal())
     move = asked_in(loop)
