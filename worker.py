@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -196,6 +197,9 @@ def main(
     # Temporal's profiles fail with RuntimeError.
     except (ValueError, OSError, RuntimeError, EmbeddedError) as error:
         return _refused(error, 2)
+    # What is there now stays: the collector need not go through it again and again.
+    gc.collect()
+    gc.freeze()
     try:
         asyncio.run(serve(settings, target, served, gate))
     except Unreachable as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +14,7 @@ from temporalio import activity
 from activities.asking.heartbeat import beating
 from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, reader_of
 from activities.seam import Pricing, Store
-from activities.serving import Offer, nothing_offered, offered, serve
+from activities.serving import Offer, RolesHere, nothing_offered, offered, serve, with_effects
 from deployment.folders import NotRegular, TooLarge, read_handle
 from deployment.roots import Outside, Roots, open_file
 from orchestrator.contracts import (
@@ -26,6 +26,7 @@ from orchestrator.contracts import (
     Omission,
     PinnedInput,
     Plan,
+    RoleCard,
 )
 from orchestrator.errors import BadGoal, BlobLost, CapTooSmall
 from orchestrator.money import keeping
@@ -57,6 +58,8 @@ class Preparation:
     tools: tuple[str, ...] = field(default=(), kw_only=True)
     lacking: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     """Tools that cannot do their work here, and the settings that they need."""
+    effects: tuple[str, ...] = field(default=(), kw_only=True)
+    """Tools that change something outside."""
     offer: Offer = field(default=nothing_offered, kw_only=True)
     take_snapshot: TakeSnapshot
     take_folder: TakeFolder = field(kw_only=True)
@@ -86,10 +89,8 @@ class Preparation:
             if goal.use_models:
                 self._models_usable(goal)
             cards = self.catalogue.roles_for(goal.playbook)
-            uses = goal.use_models
-            served = serve(cards, self.lenses, self.tools, self.lacking, use_models=uses)
             ready = goal.plan or (playbook.plan if playbook else None)
-            served = await offered(served, ready, self.offer)
+            served = await offered(self._served(cards, goal), ready, self.offer)
             unusable = self.catalogue.unusable_for(goal.playbook)
             plan, not_run = _servable(playbook.plan if playbook else None, served.missing)
             if goal.use_models and goal.plan is None and plan is None:
@@ -137,6 +138,11 @@ class Preparation:
         except KeyError:
             known = ", ".join(sorted(self.catalogue.playbooks))
             raise BadGoal(f"unknown playbook {goal.playbook!r}; known: {known}") from None
+
+    def _served(self, cards: Iterable[RoleCard], goal: Goal) -> RolesHere:
+        """The roles that this worker has for a goal, without what servers offer."""
+        here = serve(cards, self.lenses, self.tools, self.lacking, use_models=goal.use_models)
+        return with_effects(here, self.effects)
 
     def _models_usable(self, goal: Goal) -> None:
         if not self.has_endpoint:

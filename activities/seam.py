@@ -205,8 +205,10 @@ class Pricing(Protocol):
 
 Code = Callable[[VerifyMaterial], Awaitable[tuple[Shown, ...]]]
 """What a model may see of each remark, in their order."""
-CallTool = Callable[[UseMaterial, str], Awaitable[tuple[str, bool]]]
-"""(what was called, its key) -> the text of the result, and whether it is an error."""
+CallTool = Callable[[UseMaterial, str], Awaitable[tuple[str, bool, bool]]]
+"""(what was called, its key) -> the text of the result, whether it is an error, and whether nobody
+knows what the call has done.
+"""
 Template = Callable[[SynthesisMaterial], Synthesis]
 """How code writes a run's answer from its findings, where no model does."""
 Lens = Callable[[WorkMaterial], Awaitable[Draft]]

@@ -74,6 +74,17 @@ def serve(
     return RolesHere(tuple(served), missing, unset, tuple(without))
 
 
+def with_effects(here: RolesHere, effects: Collection[str]) -> RolesHere:
+    """The same, each role with which of its tools change something outside."""
+    roles = tuple(
+        card.model_copy(update={"effects": those})
+        if (those := tuple(name for name in card.tools if name in effects))
+        else card
+        for card in here.roles
+    )
+    return replace(here, roles=roles)
+
+
 async def nothing_offered(tools: Sequence[str]) -> tuple[str, int, str]:
     """No server is known."""
     return "", 0, f"no MCP server is known here that could offer {', '.join(tools)}"

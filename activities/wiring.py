@@ -157,6 +157,7 @@ class _Parts:
             lenses=tuple(self.lenses),
             tools=tuple(self.tools),
             lacking=self._lacking(),
+            effects=tuple(name for name, tool in self.tools.items() if tool.effects),
             offer=self.offering.to,
             take_snapshot=snapshot.take,
             take_folder=plain.take,

@@ -6,8 +6,9 @@ be. Code that could notice would make a history that its own replay does not fol
 is handed over by itself, in the order of the history, and the workflow comes to rest before the
 next. An Update comes last, after all results of its activation: the SDK sorts it first, but a task
 accepts it behind every result that came before or with it, so that last is its place however they
-were grouped. And results that the SDK hands over only to answer a query are refused: the query
-fails, the run leaves this worker's cache, and its next task reads all of the history.
+were grouped. So does the Signal that holds an agent, which the SDK sorts first as well. And results
+that the SDK hands over only to answer a query are refused: the query fails, the run leaves this
+worker's cache, and its next task reads all of the history.
 
 Two signs tell such results. No workflow task began since the one before: they are refused at once.
 Or one began that another worker was given, and died with: then the query comes right after the
@@ -25,6 +26,8 @@ from temporalio.bridge.proto.workflow_completion import WorkflowActivationComple
 from temporalio.converter import SerializationContext, StorageDriverStoreContext
 from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
 from temporalio.workflow import Info
+
+from orchestrator.recorded.signals import HOLD
 
 RESULTS = (
     "signal_workflow",
@@ -151,10 +154,15 @@ def _parts(act: WorkflowActivation) -> Iterator[WorkflowActivation]:
     head = _head(act)
     if others or not act.jobs:
         yield _with(head, others)
-    for job in results:
+    for job in sorted(results, key=_comes_last):
         yield _with(head, [job])
     if updates:
         yield _with(head, updates)
+
+
+def _comes_last(job: WorkflowActivationJob) -> bool:
+    """Whether it is a Signal that has no place among results: it asks to start nothing more."""
+    return job.signal_workflow.signal_name == HOLD
 
 
 def _head(act: WorkflowActivation) -> WorkflowActivation:

@@ -5,9 +5,11 @@ words in the timeline. What it may cost has been reserved before.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from temporalio import workflow
+from temporalio.exceptions import FailureError
 from temporalio.workflow import (
     ChildWorkflowCancellationType,
     ChildWorkflowHandle,
@@ -22,9 +24,10 @@ from orchestrator import policies
 from orchestrator.agent.state import UseTool
 from orchestrator.calls import KINDS
 from orchestrator.calls.turn import ToolResult, UseMaterial
-from orchestrator.contracts import Briefing, Call, Contract, Draft, Goal, Reply
+from orchestrator.contracts import Briefing, Call, Contract, Draft, Goal, Reply, Standstill
 from orchestrator.moves import Examine, Prepare
 from orchestrator.policies import Options
+from orchestrator.recorded.signals import STANDSTILL
 from orchestrator.views.board import call_summary, lens_summary
 
 Told = TypeVar("Told")
@@ -93,6 +96,22 @@ async def start_below(
         cancellation_type=ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
         static_summary=summary,
     )
+
+
+async def tell_above(word: Standstill) -> None:
+    """Tell the run above, if there is one, that this one waits or goes on."""
+    above = workflow.info().parent
+    if above is not None:
+        handle = workflow.get_external_workflow_handle(above.workflow_id)
+        await tell(handle.signal(STANDSTILL, word))
+
+
+async def tell(signal: Awaitable[None]) -> None:
+    """Send a Signal to another run. Whether anybody hears it changes nothing for this one: the
+    other may have ended meanwhile.
+    """
+    with suppress(FailureError):
+        await signal
 
 
 def _queue(*, asks: bool) -> str:

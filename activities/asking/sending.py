@@ -152,7 +152,7 @@ class Sending:
         assert self.model is not None
         await through(self.journal.mark_sent(trip.key))
         await self._hold(trip)
-        # Before the first byte, like the mark, and for a worker on another machine, which has none.
+        # For a worker on another machine, which has no such mark.
         trip.left = True
         trip.past.leaving().note(trip.notes)
         try:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from activities.asking.replies import BROKEN_CHARACTERS, first_lines
+from activities.code_review.redact import MARGIN, redact
 from activities.seam import ModelAnswer
 from orchestrator.calls.turn import ToolUse
 from orchestrator.calls.work import WorkAnswer, to_draft
@@ -16,7 +17,7 @@ from orchestrator.contracts import Contract, Draft, Problem
 from orchestrator.text import one_line
 
 WORDS = 80
-"""Characters of a call's arguments that the timeline shows."""
+"""Characters of a call's arguments that the timeline and a note of the run show."""
 GOES_ON = ("end_turn", "stop_sequence", "tool_use", "pause_turn")
 
 
@@ -78,9 +79,8 @@ def _use(block: dict[str, Any]) -> ToolUse:
         json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else f'"{value}"'
         for value in given.values()
     )
-    return ToolUse(
-        id=block["id"], name=one_line(str(block["name"]))[:100], says=one_line(words)[:WORDS]
-    )
+    says = one_line(redact(words[: WORDS + MARGIN]))[:WORDS]
+    return ToolUse(id=block["id"], name=one_line(str(block["name"]))[:100], says=says)
 
 
 def _text(answer: ModelAnswer) -> str:

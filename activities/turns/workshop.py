@@ -98,8 +98,10 @@ class Workshop:
     servers: Mapping[str, Server]
     settings: Callable[[str], str]
 
-    async def call(self, material: UseMaterial, key: str) -> tuple[str, bool]:
-        """The text that the model is shown, and whether it is an error."""
+    async def call(self, material: UseMaterial, key: str) -> tuple[str, bool, bool]:
+        """The text that the model is shown, whether it is an error, and whether nobody knows what
+        the call has done.
+        """
         name = material.use.name
         tool = self._tool(name) if name in material.tools else None
         # Before the mark: what cannot be read has surely not run.
@@ -108,7 +110,7 @@ class Workshop:
             try:
                 await self.journal.mark_sent(key)
             except PossiblyBilled:
-                return MAY_HAVE_RUN, True
+                return MAY_HAVE_RUN, True, True
         here = Surroundings(
             key=key,
             inputs={pinned.name: pinned for pinned in material.work.inputs},
@@ -119,7 +121,7 @@ class Workshop:
             settings=self.settings,
         )
         result = await running.call(tool, name, here, arguments)
-        return result.text, result.is_error
+        return result.text, result.is_error, False
 
     def _tool(self, name: str) -> Tool | None:
         """One of ours, or of a server that this worker knows."""

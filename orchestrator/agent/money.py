@@ -59,7 +59,7 @@ def settled_loss(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentSt
 
 
 def billed(state: AgentState, report: AgentReport) -> AgentReport:
-    """The report with where the agent stands, and what the segment has really cost."""
+    """The report with where the agent stands, and what the segment has really cost and done."""
     ledger = state.ledger
     bill = Bill(
         model=state.goal.model.id if ledger.spent.calls else "",
@@ -76,6 +76,7 @@ def billed(state: AgentState, report: AgentReport) -> AgentReport:
             "bill": bill,
             "tokens": ledger.spent.tokens,
             "unpaid_calls": state.unpaid_calls,
+            "may_have_run": state.may_have_run,
             "finished": state.now,
         }
     )

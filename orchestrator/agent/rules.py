@@ -16,6 +16,7 @@ from orchestrator.agent.state import (
     Event,
     Flight,
     Flying,
+    HoldAsked,
     Move,
     TakeTurn,
     ToolEnded,
@@ -25,6 +26,7 @@ from orchestrator.agent.state import (
     UseTool,
 )
 from orchestrator.calls.turn import (
+    OF_SERVERS,
     TAKE_TURN,
     AgentReport,
     Slice,
@@ -59,7 +61,9 @@ def next_moves(state: AgentState) -> tuple[Move, ...]:
     if state.ending is not None:
         return (End(billed(state, state.ending)),)
     if state.cut:
-        return (End(billed(state, AgentReport(outcome="stopped", why=state.cut))),)
+        return (End(billed(state, AgentReport(outcome="cut", why=state.cut))),)
+    if state.held:
+        return (End(billed(_put_off(state), AgentReport(outcome="more"))),)
     if state.uses:
         placed = enumerate(state.uses, start=1)
         waiting = ((place, use) for place, use in placed if place not in state.results)
@@ -69,6 +73,15 @@ def next_moves(state: AgentState) -> tuple[Move, ...]:
         needs = Slice(dollars=amount.dollars, calls=amount.calls, tokens=amount.tokens)
         return (End(billed(state, AgentReport(outcome="more", needs=needs))),)
     return (_turn(state),)
+
+
+def _put_off(state: AgentState) -> AgentState:
+    """The state with calls of tools that were not begun where the next segment finds them."""
+    if not state.uses:
+        return state
+    back = tuple(state.results[place] for place in sorted(state.results))
+    resume = state.resume.model_copy(update={"pending": state.uses, "results": back})
+    return replace(state, resume=resume)
 
 
 def _turn(state: AgentState) -> TakeTurn:
@@ -130,17 +143,27 @@ def apply(state: AgentState, event: Event) -> AgentState:
     match event:
         case CutAsked():
             return replace(state, cut=event.why, cut_at=event.at)
+        case HoldAsked():
+            return replace(state, held=True)
         case TurnEnded():
             return _turn_ended(_landed(state, event.move), event)
         case TurnLost():
             return _turn_lost(_landed(state, event.move), event.move, event.trouble)
         case ToolEnded():
-            result = event.result.model_copy(update={"span": None})
+            result = event.result.model_copy(update={"span": None, "unknown": False})
+            state = _unsure(state, event.move.use) if event.result.unknown else state
             return _tool_ended(_landed(state, event.move), event.move, result)
         case ToolLost():
             text = f"The tool did not answer: {event.why}. It may have run."
             said = _error(event.move.use, text)
+            name = event.move.use.name
+            if name in state.goal.role.effects or name.startswith(OF_SERVERS):
+                state = _unsure(state, event.move.use)
             return _tool_ended(_landed(state, event.move), event.move, said)
+
+
+def _unsure(state: AgentState, use: ToolUse) -> AgentState:
+    return replace(state, may_have_run=(*state.may_have_run, use))
 
 
 def _error(use: ToolUse, text: str) -> ToolResult:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, ToolResult, ToolUse, Turn
 from orchestrator.calls.turn import TurnMaterial as Material
 from orchestrator.contracts import Call, Reply
-from orchestrator.events import Trouble
+from orchestrator.events import Trouble, cancel_asked
 from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.policies import Options
 
@@ -100,13 +100,30 @@ class ToolLost:
 
 @dataclass(frozen=True)
 class CutAsked:
-    """The run above wants no more of it."""
+    """No more of it is wanted."""
 
     why: str
     at: datetime
 
 
-Event = TurnEnded | TurnLost | ToolEnded | ToolLost | CutAsked
+def cut_asked(by: str, at: datetime) -> CutAsked:
+    """A cancel of the segment, taken in at this recorded moment. `by` is what Temporal calls its
+    reason: who asked, or nothing where the run above did, which says itself why.
+    """
+    who = cancel_asked(by, at).by
+    return CutAsked(f"cancelled by {who}" if who else "cut by the run above", at)
+
+
+@dataclass(frozen=True)
+class HoldAsked:
+    """The run above is paused: the segment ends once what flies has landed, and another one goes on
+    when the run does.
+    """
+
+    at: None = None
+
+
+Event = TurnEnded | TurnLost | ToolEnded | ToolLost | CutAsked | HoldAsked
 
 
 @dataclass(frozen=True)
@@ -137,6 +154,10 @@ class AgentState:
     """Whether anything was paid that had not been before the run above was reset."""
     notes: tuple[str, ...] = ()
     """What is to be known of its bills."""
+    held: bool = False
+    """Whether it is to start nothing more, so that it can go on later."""
+    may_have_run: tuple[ToolUse, ...] = ()
+    """Calls of tools with effects of which nobody knows whether they ran."""
     cut: str = ""
     """Why no more is wanted of it."""
     cut_at: datetime | None = None
@@ -145,6 +166,13 @@ class AgentState:
 
 
 def first_state(goal: AgentGoal, now: datetime) -> AgentState:
-    """The state that a segment begins with."""
+    """The state that a segment begins with: where the one before it ended."""
     cap = Amount(goal.slice.dollars, goal.slice.calls, goal.slice.tokens)
-    return AgentState(goal, now, Ledger(cap), goal.resume)
+    state = AgentState(goal, now, Ledger(cap), goal.resume)
+    if not goal.resume.pending:
+        return state
+    back = {each.use_id: each for each in goal.resume.results}
+    placed = enumerate(goal.resume.pending, start=1)
+    results = {place: back[use.id] for place, use in placed if use.id in back}
+    resume = goal.resume.model_copy(update={"pending": (), "results": ()})
+    return replace(state, resume=resume, uses=goal.resume.pending, results=results)

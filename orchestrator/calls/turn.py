@@ -39,7 +39,7 @@ class ToolUse(Contract):
     """As the endpoint named it."""
     name: str
     says: str = ""
-    """Its arguments in a few harmless words, for the timeline."""
+    """Its arguments in a few harmless words without secrets, for the timeline and for notes."""
 
 
 class ToolResult(Contract):
@@ -51,6 +51,8 @@ class ToolResult(Contract):
     size: int
     is_error: bool = False
     text: str = ""
+    unknown: bool = False
+    """Whether the call may have run, and nobody knows; no part of what a turn works from."""
     span: Span | None = None
     """When it was made; no part of what a turn works from, which is the same when it is asked again
     after a reset.
@@ -109,6 +111,8 @@ class Resume(Contract):
 
     transcript: str = ""
     results: tuple[ToolResult, ...] = ()
+    pending: tuple[ToolUse, ...] = ()
+    """All calls of the last message, as long as some of them have no result yet."""
     said: str = ""
     turns: int = 0
     """Turns taken so far."""
@@ -138,9 +142,12 @@ class AgentGoal(Contract):
 
 
 class AgentReport(Contract):
-    """How a segment ended: with an answer, for want of money, or because it was stopped."""
+    """How a segment ended: with an answer, for want of money, because the run above is paused, or
+    because it was stopped.
+    """
 
-    outcome: Literal["answered", "more", "unreachable", "stopped", "lost"]
+    outcome: Literal["answered", "more", "unreachable", "stopped", "cut", "lost"]
+    """`stopped`: it has used all its turns; `cut`: nobody wanted more of it."""
     draft: Draft | None = None
     problem: Problem | None = None
     why: str = ""
@@ -148,11 +155,13 @@ class AgentReport(Contract):
     """Why every further call would fail, too."""
     resume: Resume = Resume()
     needs: Slice | None = None
-    """What the next turn costs at worst."""
+    """What the next turn costs at worst, where that is what it lacks."""
     bill: Bill = Bill()
     tokens: int = 0
     """What the segment counts at: more than its bill has where a turn was lost."""
     unpaid_calls: int = 0
+    may_have_run: tuple[ToolUse, ...] = ()
+    """Calls of tools with effects of which nobody knows whether they ran."""
     unreached: Unreached | None = None
     finished: datetime | None = None
 

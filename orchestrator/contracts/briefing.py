@@ -15,6 +15,8 @@ class RoleCard(Contract):
     description: str
     tier: RoleTier = "sonnet"
     tools: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()
+    """Of its tools, those that change something outside; those of servers are taken to."""
     effort: Effort = "medium"
     fallback: str = ""
     team: bool = False

@@ -12,7 +12,18 @@ from orchestrator.calls.review import REVIEW
 from orchestrator.calls.work import WORK
 from orchestrator.events import Started
 from orchestrator.money import keeping
-from orchestrator.moves import Ask, AskPerson, AskRaise, Cut, Examine, Move, Prepare, Stop
+from orchestrator.moves import (
+    Ask,
+    AskPerson,
+    AskRaise,
+    Cut,
+    Examine,
+    Hold,
+    Move,
+    Prepare,
+    StartAgent,
+    Stop,
+)
 from orchestrator.rules import agents, graph, outages, teams
 from orchestrator.rules.answering import finishing
 from orchestrator.rules.calling import gathering
@@ -46,7 +57,7 @@ def _next(state: State) -> Move | None:
     if ending is not None:
         return ending
     if state.paused:
-        return None
+        return _hold(state)
     deadline = state.work_deadline
     if state.phase in ("planning", "working") and deadline and now >= deadline:
         return _cut(state) if state.stop else Stop("deadline", "the deadline was reached")
@@ -112,6 +123,16 @@ def _cut_ending(state: State) -> Move | None:
         and owner.ending
     )
     return Cut(ids) if ids else None
+
+
+def _hold(state: State) -> Move | None:
+    """A call in flight ends by itself, and an agent would go on with the next."""
+    ids = tuple(
+        key
+        for key, flight in state.flights.items()
+        if isinstance(flight.move, StartAgent) and not (flight.cut or flight.held)
+    )
+    return Hold(ids) if ids else None
 
 
 def _replan(state: State) -> Move | None:

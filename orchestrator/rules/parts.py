@@ -84,6 +84,8 @@ class Flight:
     cut: int = 0
     """The number of the cut that it waits to come back from; 0: it was not cut."""
     cut_at: datetime | None = None
+    held: bool = False
+    """Of an agent's segment: whether it was told that the run is paused."""
 
     @property
     def timeouts(self) -> Options:

@@ -20,6 +20,7 @@ from orchestrator.agent.state import (
     End,
     Event,
     Flight,
+    HoldAsked,
     TakeTurn,
     ToolEnded,
     ToolLost,
@@ -73,7 +74,7 @@ class Loop:
         self.report: AgentReport | None = None
         self.events: list[Event] = []
         self.begun: list[str] = []
-        self.uses: tuple[ToolUse, ...] = ()
+        self.uses = goal.resume.pending
         """Of the last message."""
         self.billed = Decimal(0)
         self.go_on()
@@ -84,6 +85,7 @@ class Loop:
                 self.report = move.report
                 return
             assert move.id not in self.begun, "an id is never used twice"
+            assert not self.state.held, "nothing starts while it is held"
             self.begun.append(move.id)
             if isinstance(move, TakeTurn):
                 self._check_turn(move)
@@ -108,7 +110,7 @@ class Loop:
 
     def _check_turn(self, move: TakeTurn) -> None:
         state = self.state
-        assert not state.cut, "nothing is asked after a cut"
+        assert not state.cut and not state.held, "nothing is asked after a cut or a hold"
         assert move.call.ceiling == move.amount.dollars
         last = move.call.number == state.goal.turns
         assert (rules.LAST_TURN in move.material.said) == last
@@ -167,6 +169,7 @@ class Chance:
     def __init__(self, data: st.DataObject) -> None:
         self.data = data
         self.cut = False
+        self.holds = 0
 
     def play(self, goal: AgentGoal) -> Loop:
         loop = Loop(goal)
@@ -183,6 +186,9 @@ class Chance:
             return CutAsked("cut by the run above", loop.state.now + SECOND)
         flights = list(loop.state.flights.values())
         assert flights, "the segment has stalled"
+        if not loop.state.held and draw(st.integers(0, 12)) == 0:
+            self.holds += 1
+            return HoldAsked()
         move = draw(st.sampled_from(flights)).move
         if isinstance(move, UseTool):
             if self.cut or draw(st.integers(0, 7)) == 0:
@@ -201,14 +207,19 @@ def check_report(loop: Loop, goal: AgentGoal) -> None:
     assert not ledger.reserved and report.bill.dollars == ledger.spent.dollars == loop.billed
     assert (report.bill.calls, report.tokens) == (ledger.spent.calls, ledger.spent.tokens)
     assert report.bill.dollars <= goal.slice.dollars
-    assert report.resume == loop.state.resume and report.finished == loop.state.now
+    waits = loop.state.uses if loop.state.held and not loop.state.cut else ()
+    assert report.resume.pending == waits, "what was not begun waits"
+    known = loop.state.results.values() if waits else loop.state.resume.results
+    kept = {"pending": waits, "results": tuple(known)}
+    assert report.resume == loop.state.resume.model_copy(update=kept)
+    assert report.finished == loop.state.now
     if report.outcome == "more":
-        assert report.needs is not None
+        assert loop.state.held or report.needs is not None
         assert loop.begun, "a slice pays for a turn, or its worker says what would"
     if report.outcome == "answered":
         assert (report.draft is None) != (report.problem is None)
     if loop.state.cut:
-        assert report.outcome in ("stopped", "answered", "lost", "unreachable")
+        assert report.outcome in ("cut", "stopped", "answered", "lost", "unreachable")
 
 
 @EXAMPLES
@@ -217,17 +228,21 @@ def test_an_agent_always_ends_within_its_slices_and_its_turns(data: st.DataObjec
     chance, resume, segments = Chance(data), Resume(), 0
     turns = data.draw(st.integers(1, 12))
     asked: list[str] = []
+    used: list[str] = []
     while True:
         wanted = goal(turns, data.draw(st.integers(1, 3)), resume)
         loop = chance.play(wanted)
         check_report(loop, wanted)
         assert loop.report is not None
         asked += [each for each in loop.begun if each.startswith("turn-") and "again" not in each]
+        used += [each for each in loop.begun if each.startswith("tool-")]
+        assert len(used) == len(set(used)), "no call of a tool is made twice"
         resume, segments = loop.report.resume, segments + 1
         assert replayed(wanted, loop.events) == loop.state, "the same events, the same state"
         if loop.report.outcome != "more":
             break
-        assert segments <= turns * policies.TRANSPORT_TRIES, "it goes on for ever"
+        most = turns * policies.TRANSPORT_TRIES + chance.holds
+        assert segments <= most, "it goes on for ever"
     assert resume.turns <= turns
 
 
@@ -300,6 +315,28 @@ def test_a_message_that_cannot_be_taken_loses_nothing_of_what_was_said_before(ki
     assert again.material.transcript == before.material.transcript
     assert again.material.results == before.material.results
     assert f"it is {kind}" in again.material.said and again.call.number == 3
+
+
+def test_a_call_with_effects_whose_outcome_is_unknown_is_reported() -> None:
+    wanted = goal()
+    role = wanted.role.model_copy(update={"tools": ("read_file", "send"), "effects": ("send",)})
+    loop = Loop(wanted.model_copy(update={"role": role}))
+    first = asked_in(loop)
+    names = ("read_file", "send", "mcp__mail__send", "send")
+    uses = tuple(ToolUse(id=f"u{n}", name=name, says=str(n)) for n, name in enumerate(names))
+    value = Turn(transcript="one", uses=uses, tokens=10)
+    loop.put(TurnEnded(first, Reply[Turn](value=value, bill=Bill(model="m", calls=1))))
+    tools = [each.move for each in loop.state.flights.values()]
+    for move in tools[:3]:
+        assert isinstance(move, UseTool)
+        loop.put(ToolLost(move, "its worker died"))
+    assert isinstance(tools[3], UseTool)
+    loop.put(ToolEnded(tools[3], result(uses[3]).model_copy(update={"unknown": True})))
+    assert not any(each.unknown for each in asked_in(loop).material.results)
+    loop.put(CutAsked("enough", loop.state.now))
+    loop.put(loss(asked_in(loop), "cancelled"))
+    assert loop.report is not None
+    assert [each.says for each in loop.report.may_have_run] == ["1", "2", "3"]
 
 
 def test_a_bill_that_is_not_final_counts_at_the_reservation() -> None:

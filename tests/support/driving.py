@@ -49,6 +49,7 @@ from orchestrator.moves import (
     Cut,
     Examine,
     Flying,
+    Hold,
     Move,
     Prepare,
     StartAgent,
@@ -213,6 +214,8 @@ class Drive:
                     self.replanned_from = gathering.for_replan(self.state)
             case Cut():
                 assert set(move.ids) <= set(before.flights), "only what is in flight is cut"
+            case Hold():
+                assert before.paused and set(move.ids) <= set(before.flights)
             case AskPerson():
                 assert self.people, "nobody is asked who was not offered"
             case AskRaise():

@@ -79,8 +79,8 @@ def comes_back(ask: Ask, outcome: str, share: Decimal, value: Any) -> Answered |
 
 
 SEGMENT_ENDS = (
-    "more", "more", "complete", *DRAFTS, "refusal", "malformed", "unreachable", "stopped", "lost",
-    "endpoint", "lost without a trace", "never began",
+    "more", "more", "complete", *DRAFTS, "refusal", "malformed", "unreachable", "stopped", "cut",
+    "lost", "endpoint", "lost without a trace", "never began",
 )  # fmt: skip
 
 
@@ -108,15 +108,15 @@ def segment_ends(move: StartAgent, outcome: str, share: Decimal) -> AgentEnded:
     )
     known = {"resume": resume, "bill": bill, "tokens": tokens if calls else 0}
     unreached = Unreached(address="http://a", why="refused") if outcome == "unreachable" else None
-    kinds = {"more": "more", "unreachable": "unreachable", "stopped": "stopped", "lost": "lost"}
-    ends: dict[str, Any] = {"outcome": kinds.get(outcome, "answered"), "unreached": unreached}
+    same = outcome in ("more", "unreachable", "stopped", "cut", "lost")
+    ends: dict[str, Any] = {"outcome": outcome if same else "answered", "unreached": unreached}
     if outcome == "endpoint":
         ends |= {"outcome": "lost", "stopping": "endpoint"}
     if outcome in DRAFTS:
         ends["draft"] = DRAFTS[outcome](move.id)
     if outcome in PROBLEMS:
         ends["problem"] = {"kind": outcome, "why": f"{outcome} answer"}
-    if ends["outcome"] in ("stopped", "lost", "unreachable"):
+    if ends["outcome"] in ("stopped", "cut", "lost", "unreachable"):
         ends["why"] = f"it was {outcome}"
     return AgentEnded(move, AgentReport.model_validate(ends | known))
 

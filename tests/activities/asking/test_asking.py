@@ -14,7 +14,7 @@ import pytest
 from temporalio.activity import ActivityCancellationDetails
 from temporalio.testing import ActivityEnvironment
 
-from activities.asking import senders
+from activities.asking import heartbeat, senders
 from activities.asking.call import Asking
 from activities.asking.journal import FileJournal
 from activities.asking.past import Past
@@ -192,7 +192,16 @@ async def test_what_the_journal_has_before_the_first_attempt_was_paid_before_a_r
     assert unknown.value.details[0].earlier
 
 
-async def test_a_call_that_left_from_another_machine_is_not_sent_again(tmp_path: Path) -> None:
+async def test_a_call_that_is_soon_over_costs_no_heartbeat(tmp_path: Path) -> None:
+    quick = Watched()
+    await ask(tmp_path, Lines([ANSWER]), quick)
+    assert quick.remembered == []
+
+
+async def test_a_call_that_left_from_another_machine_is_not_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "SOON", 0.0)
     there, here = Watched(), Lines([])
     await ask(tmp_path / "there", Lines([ANSWER]), there)
     left = Past(*there.remembered[-1])
