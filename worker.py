@@ -37,6 +37,7 @@ from activities.gate.rate_gate import RateGate
 from activities.gate.throttles import ShowThrottles
 from activities.wiring import MakeJournal, MakeLenses, Served, build, shipped_lenses
 from deployment.embedded import EmbeddedError, StateDir, attendance, embedded_target
+from deployment.held import Held, hand_back
 from deployment.own_server import configured_target
 from deployment.served import Lookout
 from deployment.settings import Settings
@@ -117,13 +118,17 @@ async def serve(settings: Settings, target: Target, served: Served, gate: RateGa
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
     client = await connect(target, CONNECT_SECONDS)
+    holding = StateDir.of(settings).held
+    await hand_back(client, holding)
+    held = Held(holding)
     lookout = Lookout(embedded=target.embedded)
 
     def notes() -> Mapping[str, str]:
         # That nobody serves a tier says more than its rate.
         return {**gate.slowed(), **lookout.lines()}
 
-    build_id, interceptors = settings.build_id or __version__, (LogContext(), ShowThrottles(notes))
+    build_id = settings.build_id or __version__
+    interceptors = (LogContext(), held, ShowThrottles(notes))
     # What the sandbox forbids is kept out by tests and linter, and tests and replay run in it: here
     # it would only cost, a tenth of all that a worker computes.
     runner = UnsandboxedWorkflowRunner()
@@ -149,6 +154,7 @@ async def serve(settings: Settings, target: Target, served: Served, gate: RateGa
     log.info("draining")
     await drain(started)
     await served.close()
+    held.close()
     for task in waiting:
         task.cancel()
     log.info("ended")
