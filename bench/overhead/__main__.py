@@ -32,10 +32,10 @@ async def measured(groups: Sequence[Sequence[Load]], repeat: int) -> Results:
     for number in range(repeat):
         for loads in groups:
             for name, engine in zip(ENGINES, (floor, bare, here), strict=True):
-                marks = "".join(load.mark for load in loads)
-                sys.stderr.write(f"{number + 1} of {repeat}: {marks}, {name}\n")
                 for load, once in zip(loads, await engine(loads), strict=True):
                     results[load.mark][name].append(once)
+                    done = f"{number + 1} of {repeat}: {load.name}, {name}, {once.seconds:.2f} s"
+                    sys.stderr.write(f"{done}; the machine's load {os.getloadavg()[0]:.1f}\n")
     return results
 
 
