@@ -130,7 +130,7 @@ def fixed_parts() -> dict[str, dict[str, Any]]:
             effort=policy.effort,
         )
         bodies[call] = shape(request, FULL)
-        # The other engines bring their own, and stream by the SDK's helper.
+        # The other engines bring their own.
         del bodies[call]["messages"], bodies[call]["stream"]
     return bodies
 
