@@ -67,6 +67,7 @@ LONGEST = (
     "test_served",
     # Its cost grows with the runs that a server already has.
     "test_cleaning",
+    "test_overhead",
     "test_never_left",
     "test_reset",
     "test_embedded",

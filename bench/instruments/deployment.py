@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 
-from bench.instruments.clients import outcome
+from bench.instruments.clients import ended, outcome
 from deployment.embedded import EmbeddedError, Programs, down, ensure_up, server, status, up
 from deployment.embedded.state import StateDir
 from deployment.embedded.supervision import WORKER
@@ -135,11 +135,15 @@ class Deployment:
         if pid:
             os.kill(pid, signal.SIGKILL)
 
+    async def revive(self) -> None:
+        """Start what has died, once."""
+        await asyncio.to_thread(ensure_up, self.settings, "watcher", self.programs)
+
     async def heal(self) -> None:
         """Start what has died, forever."""
         while True:
             with suppress(EmbeddedError):
-                await asyncio.to_thread(ensure_up, self.settings, "watcher", self.programs)
+                await self.revive()
             await asyncio.sleep(HEAL_SECONDS)
 
 
@@ -164,9 +168,16 @@ async def simulated(folder: Path, script: Mapping[str, Any]) -> AsyncIterator[Si
 
 @asynccontextmanager
 async def deployed(
-    folder: Path, script: Mapping[str, Any], worker: Path | None = None, **settings: Any
+    folder: Path,
+    script: Mapping[str, Any],
+    worker: Path | None = None,
+    *,
+    heals: bool = True,
+    **settings: Any,
 ) -> AsyncIterator[Deployment]:
-    """Everything up; `worker` is the program to run instead of worker.py."""
+    """Everything up; `worker` is the program to run instead of worker.py. `heals`: what dies is
+    started again.
+    """
     async with simulated(folder, script) as simulator:
         of_this = Settings(
             _env_file=None,
@@ -180,13 +191,12 @@ async def deployed(
         endpoint = await asyncio.to_thread(up, of_this, programs)
         client = await connect(endpoint.target)
         deployment = Deployment(of_this, programs, endpoint.target, client, simulator)
-        healing = asyncio.create_task(deployment.heal())
+        healing = [asyncio.create_task(deployment.heal())] if heals else []
         try:
             await deployment.served()
             yield deployment
         finally:
-            healing.cancel()
-            await asyncio.gather(healing, return_exceptions=True)
+            await ended(*healing)
             await asyncio.to_thread(down, of_this)
 
 
