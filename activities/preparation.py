@@ -14,7 +14,7 @@ from temporalio import activity
 from activities.asking.heartbeat import beating
 from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, reader_of
 from activities.seam import Pricing, Store
-from activities.serving import Offer, nothing_offered, offered, serve
+from activities.serving import Offer, asking, nothing_offered, offered, serve
 from deployment.folders import NotRegular, TooLarge, read_handle
 from deployment.roots import Outside, Roots, open_file
 from orchestrator.contracts import (
@@ -58,6 +58,8 @@ class Preparation:
     lacking: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     """Tools that cannot do their work here, and the settings that they need."""
     offer: Offer = field(default=nothing_offered, kw_only=True)
+    asks: Callable[[str], bool] = field(default=lambda _: False, kw_only=True)
+    """Whether a person must approve each call of a tool."""
     take_snapshot: TakeSnapshot
     take_folder: TakeFolder = field(kw_only=True)
     allowed_roots: Callable[[], Roots]
@@ -89,7 +91,7 @@ class Preparation:
             uses = goal.use_models
             served = serve(cards, self.lenses, self.tools, self.lacking, use_models=uses)
             ready = goal.plan or (playbook.plan if playbook else None)
-            served = await offered(served, ready, self.offer)
+            served = asking(await offered(served, ready, self.offer), self.asks)
             unusable = self.catalogue.unusable_for(goal.playbook)
             plan, not_run = _servable(playbook.plan if playbook else None, served.missing)
             if goal.use_models and goal.plan is None and plan is None:

@@ -158,6 +158,7 @@ class _Parts:
             tools=tuple(self.tools),
             lacking=self._lacking(),
             offer=self.offering.to,
+            asks=self.asks,
             take_snapshot=snapshot.take,
             take_folder=plain.take,
             allowed_roots=allowed_roots(self.settings, embedded=embedded),
@@ -169,6 +170,11 @@ class _Parts:
             capped=self.settings.capped_by,
             untold=self.untold,
         )
+
+    def asks(self, name: str) -> bool:
+        """Whether a person must approve each call of a tool."""
+        ours = self.tools.get(name)
+        return ours.approval if ours else self.offering.asks(name)
 
     def agents(self, gate: Gate | None) -> Agents:
         """What asks models."""

@@ -78,6 +78,8 @@ class PreviewRow(Contract):
     """
     turns: int = 0
     """Of an agent with tools: the most that it may take."""
+    approval: tuple[str, ...] = ()
+    """Of an agent with tools: those of which a person must approve each call."""
     slice: Money | None = None
     """Of an agent with tools: what is reserved for it at a time."""
     seconds: float = 0.0
@@ -134,19 +136,23 @@ class Preview(Contract):
         return any(row.asks for row in self.rows)
 
 
-QuestionKind = Literal["subtask", "plan", "budget", "paused"]
+QuestionKind = Literal["subtask", "call", "plan", "budget", "paused"]
 
 
 class Question(Contract):
-    """What a run asks of a person: whether its plan is good, more money, to go on, or what an agent
-    wants to know.
+    """What a run asks of a person: whether its plan is good, more money, to go on, what an agent
+    wants to know, or whether it may make a call of a tool.
     """
 
     kind: QuestionKind
     subtask_id: str = ""
     """Of the subtask whose agent asks; empty where the run itself does."""
     text: str = ""
-    """What the agent asks, or what there is no money for; empty where the kind says it all."""
+    """What the agent asks, the call that it wants to make with all its arguments, or what there is
+    no money for; empty where the kind says it all.
+    """
+    call: int = 0
+    """The number of the call that is to be approved; 0: it is about none."""
 
 
 class RunView(Contract):

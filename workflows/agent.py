@@ -12,6 +12,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
 from orchestrator.agent import rules
+from orchestrator.agent.approvals import first_state
 from orchestrator.agent.state import (
     CutAsked,
     End,
@@ -23,7 +24,6 @@ from orchestrator.agent.state import (
     TurnEnded,
     TurnLost,
     UseTool,
-    first_state,
 )
 from orchestrator.calls.turn import AgentGoal, AgentReport, UseMaterial
 from orchestrator.recorded.troubles import ended_at, trouble, words
@@ -99,5 +99,6 @@ class AgentWorkflow:
             tools=goal.role.tools,
             transcript=self._state.resume.transcript,
             use=move.use,
+            approved=move.approved,
             run=goal.first_run,
         )

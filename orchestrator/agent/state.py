@@ -35,6 +35,8 @@ class UseTool:
     turn: int
     place: int
     """Which of the calls of its turn it is, from 1."""
+    approved: bool = False
+    """Whether a person has approved it."""
 
     @property
     def id(self) -> str:
@@ -131,6 +133,8 @@ class AgentState:
     """Of the last turn, those whose results are not in the transcript yet."""
     results: Mapping[int, ToolResult] = field(default_factory=dict)
     """Of these, what has come back, by the place of the call, from 1."""
+    approved: tuple[int, ...] = ()
+    """Of these, the places of those that a person has approved."""
     flights: Mapping[str, Flight] = field(default_factory=dict)
     unpaid_calls: int = 0
     anew: bool = False
@@ -142,9 +146,3 @@ class AgentState:
     cut_at: datetime | None = None
     ending: AgentReport | None = None
     """How it ends, once nothing is in flight."""
-
-
-def first_state(goal: AgentGoal, now: datetime) -> AgentState:
-    """The state that a segment begins with."""
-    cap = Amount(goal.slice.dollars, goal.slice.calls, goal.slice.tokens)
-    return AgentState(goal, now, Ledger(cap), goal.resume)

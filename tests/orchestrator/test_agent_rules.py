@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from driving import BRIEFING, READER, START, subtask
 from orchestrator import policies
 from orchestrator.agent import rules
+from orchestrator.agent.approvals import first_state
 from orchestrator.agent.money import worst_turn
 from orchestrator.agent.state import (
     AgentState,
@@ -26,7 +27,6 @@ from orchestrator.agent.state import (
     TurnEnded,
     TurnLost,
     UseTool,
-    first_state,
 )
 from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, Slice, ToolResult, ToolUse, Turn
 from orchestrator.calls.work import WorkMaterial
