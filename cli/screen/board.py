@@ -89,6 +89,7 @@ def board(
         parts.append(preview(view.preview, view.dollars_cap, width=width, full=full))
     else:
         parts.append(_table(view, late, wide=width >= WIDE))
+        parts += [_doing(row) for row in view.rows if row.doing]
         if view.preview and full and view.preview.plan:
             parts += [Text(line, style=style) for line, style in told(view.preview.plan)]
         if view.preview and view.phase == "working":
@@ -101,6 +102,13 @@ def board(
         parts.append(Text(f"? {text}", style="bold yellow"))
         parts.append(Text(f"  {one_line(asked.remedy)}", style="dim"))
     return Safe(Group(*parts))
+
+
+def _doing(row: Row) -> Text:
+    """A line of its own: beside the row there is no room for what a tool was called with."""
+    at = Text(no_wrap=True, overflow="ellipsis")
+    at.append(f"  {one_line(row.id)}", style="bold")
+    return at.append(f"  {one_line(row.doing)}", style="cyan")
 
 
 def _table(view: RunView, late: float, *, wide: bool) -> Table:

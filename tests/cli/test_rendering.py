@@ -115,6 +115,16 @@ def test_every_question_comes_with_the_command_that_answers_it(
     assert asked.command == f"{STARTER} {command}"
 
 
+@pytest.mark.parametrize("width", [60, 100])
+def test_what_an_agent_is_at_has_a_line_of_its_own_below_the_board(width: int) -> None:
+    at = 'turn 3 of 10, search_files "rate limit"'
+    working = row(status="running", doing=at)
+    shown = drawn(board(view(working, row(id="t2")), width=width), width=width)
+    assert f"  t1  {at}" in OUR_STYLES.sub("", shown).splitlines()
+    hostile = drawn(board(view(row(status="running", doing=HOSTILE)), width=400), width=400)
+    assert not UNSEEN.search(OUR_STYLES.sub("", hostile))
+
+
 def test_a_screen_that_is_redrawn_cuts_a_long_question_and_says_where_it_is_whole() -> None:
     question = Question(kind="call", subtask_id="t1", text="write " + "x" * 3_000, call=3)
     asking = view(waiting=(question,))
