@@ -28,7 +28,16 @@ from orchestrator.agent.state import (
     TurnLost,
     UseTool,
 )
-from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, Slice, ToolResult, ToolUse, Turn
+from orchestrator.calls.turn import (
+    AgentGoal,
+    AgentReport,
+    Decision,
+    Resume,
+    Slice,
+    ToolResult,
+    ToolUse,
+    Turn,
+)
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Bill, Draft, Problem, Reply, Span, Unreached, Usage
 from orchestrator.errors import TroubleKind
@@ -65,6 +74,9 @@ def goal(turns: int = 10, worth: int = 3, resume: Resume = Resume()) -> AgentGoa
     return made.model_copy(update={"slice": part})
 
 
+WRITER = READER.model_copy(update={"tools": ("read_file", "write"), "approval": ("write",)})
+
+
 class Loop:
     """One segment, as its workflow drives it; it checks what must always hold."""
 
@@ -73,8 +85,9 @@ class Loop:
         self.report: AgentReport | None = None
         self.events: list[Event] = []
         self.begun: list[str] = []
-        self.uses: tuple[ToolUse, ...] = ()
+        self.uses: tuple[ToolUse, ...] = goal.resume.pending
         """Of the last message."""
+        self.used: list[str] = []
         self.billed = Decimal(0)
         self.go_on()
 
@@ -87,9 +100,20 @@ class Loop:
             self.begun.append(move.id)
             if isinstance(move, TakeTurn):
                 self._check_turn(move)
+            else:
+                self.used.append(move.use.id)
+                asks = move.use.name in self.state.goal.role.approval
+                assert not asks or move.use.id in self._approved, (
+                    "nothing runs that was not approved"
+                )
             options = rules.options_of(self.state, move)
             self.state = rules.took_off(self.state, Flight(move, self.state.now, options))
         self._check()
+
+    @property
+    def _approved(self) -> list[str]:
+        goal = self.state.goal
+        return [each.use_id for each in goal.decisions if each.verdict == "approved"]
 
     def put(self, event: Event) -> None:
         before = self.state.ledger.spent.dollars
@@ -127,7 +151,11 @@ def turn(loop: Loop, move: TakeTurn, kind: str, count: int) -> TurnEnded:
     kept = Turn(transcript=f"transcript {said}", text=f"found {said}", tokens=usage.total)
     problem, value = None, kept
     if kind == "uses":
-        uses = tuple(ToolUse(id=f"u{said}-{place}", name="read_file") for place in range(count))
+        names = ("write", "read_file")
+        uses = tuple(
+            ToolUse(id=f"u{said}-{place}", name=names[place % 2], shown="{}" * (place % 3 > 0))
+            for place in range(count)
+        )
         value = kept.model_copy(update={"uses": uses})
     if kind == "answers":
         value = kept.model_copy(update={"draft": Draft(content="found", confidence=90)})
@@ -201,7 +229,13 @@ def check_report(loop: Loop, goal: AgentGoal) -> None:
     assert not ledger.reserved and report.bill.dollars == ledger.spent.dollars == loop.billed
     assert (report.bill.calls, report.tokens) == (ledger.spent.calls, ledger.spent.tokens)
     assert report.bill.dollars <= goal.slice.dollars
-    assert report.resume == loop.state.resume and report.finished == loop.state.now
+    assert report.finished == loop.state.now
+    if report.outcome == "asks":
+        back = [each.use_id for each in report.resume.results]
+        left = [use for use in report.resume.pending if use.id not in back]
+        assert left and all(use.name == "write" and use.shown for use in left)
+    else:
+        assert report.resume == loop.state.resume
     if report.outcome == "more":
         assert report.needs is not None
         assert loop.begun, "a slice pays for a turn, or its worker says what would"
@@ -217,18 +251,31 @@ def test_an_agent_always_ends_within_its_slices_and_its_turns(data: st.DataObjec
     chance, resume, segments = Chance(data), Resume(), 0
     turns = data.draw(st.integers(1, 12))
     asked: list[str] = []
+    used: list[str] = []
+    people = data.draw(st.booleans())
     while True:
         wanted = goal(turns, data.draw(st.integers(1, 3)), resume)
+        decisions = tuple(decided(data, use) for use in resume.pending)
+        with_people = {"role": WRITER, "ask_people": people, "decisions": decisions}
+        wanted = wanted.model_copy(update=with_people)
         loop = chance.play(wanted)
         check_report(loop, wanted)
         assert loop.report is not None
         asked += [each for each in loop.begun if each.startswith("turn-") and "again" not in each]
         resume, segments = loop.report.resume, segments + 1
         assert replayed(wanted, loop.events) == loop.state, "the same events, the same state"
-        if loop.report.outcome != "more":
+        used += loop.used
+        assert len(used) == len(set(used)), "no call is made twice"
+        if loop.report.outcome not in ("more", "asks"):
             break
-        assert segments <= turns * policies.TRANSPORT_TRIES, "it goes on for ever"
+        assert people or loop.report.outcome != "asks"
+        assert segments <= 2 * turns * policies.TRANSPORT_TRIES, "it goes on for ever"
     assert resume.turns <= turns
+
+
+def decided(data: st.DataObject, use: ToolUse) -> Decision:
+    verdict = data.draw(st.sampled_from(("approved", "declined", "unknown")))
+    return Decision.model_validate({"use_id": use.id, "verdict": verdict})
 
 
 def replayed(goal: AgentGoal, events: Sequence[Event]) -> AgentState:

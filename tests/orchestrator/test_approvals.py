@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
-from test_agent_rules import Loop, goal, result
+from test_agent_rules import WRITER, Loop, goal, result
 
-from driving import BRIEFING, READER, Drive, subtask
+from driving import BRIEFING, Drive, subtask
 from orchestrator import policies
 from orchestrator.agent.approvals import NOBODY, TOO_LONG, UNKNOWN
 from orchestrator.agent.state import TakeTurn, ToolEnded, TurnEnded, UseTool
@@ -23,7 +23,6 @@ from orchestrator.views.reporting import report
 from orchestrator.views.running import waiting
 from outcomes import AMPLE, end
 
-WRITER = READER.model_copy(update={"tools": ("read_file", "write"), "approval": ("write",)})
 READ = ToolUse(id="u1", name="read_file")
 WRITE = ToolUse(id="u2", name="write", shown='{"text": "40"}')
 WRITE_MORE = ToolUse(id="u3", name="write", shown='{"text": "41"}')
