@@ -266,3 +266,17 @@ def test_a_segment_that_was_lost_after_an_approval_leaves_nothing_to_be_made_twi
     (again,) = drive.teams
     assert isinstance(again, StartAgent)
     assert [each.verdict for each in again.goal.decisions] == ["unknown", "declined"]
+
+
+def test_what_was_decided_is_told_to_one_segment_alone() -> None:
+    drive = run()
+    asks(drive)
+    for number in (1, 2):
+        order(drive, "approve", call=number)
+    (following,) = drive.teams
+    assert isinstance(following, StartAgent) and len(following.goal.decisions) == 2
+    resume = Resume(transcript="two", turns=2)
+    drive.resumes["t1"] = resume
+    drive.put(AgentEnded(following, AgentReport(outcome="more", resume=resume)))
+    (later,) = drive.teams
+    assert isinstance(later, StartAgent) and later.goal.decisions == ()

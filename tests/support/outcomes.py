@@ -80,7 +80,8 @@ def comes_back(ask: Ask, outcome: str, share: Decimal, value: Any) -> Answered |
 
 SEGMENT_ENDS = (
     "more", "more", "complete", *DRAFTS, "refusal", "malformed", "unreachable", "stopped", "lost",
-    "endpoint", "lost without a trace", "never began", "asks",
+    "endpoint", "lost without a trace", "never began",
+    "asks", "asks", "asks",
 )  # fmt: skip
 
 
