@@ -122,19 +122,7 @@ async def serve(settings: Settings, target: Target, served: Served, gate: RateGa
     await hand_back(client, holding)
     held = Held(holding)
     lookout = Lookout(embedded=target.embedded)
-
-    def notes() -> Mapping[str, str]:
-        # That nobody serves a tier says more than its rate.
-        return {**gate.slowed(), **lookout.lines()}
-
-    build_id = settings.build_id or __version__
-    interceptors = (LogContext(), held, ShowThrottles(notes))
-    # What the sandbox forbids is kept out by tests and linter, and tests and replay run in it: here
-    # it would only cost, a tenth of all that a worker computes.
-    runner = UnsandboxedWorkflowRunner()
-    started = workers(
-        client, target.task_queue, served, build_id, interceptors, workflow_runner=runner
-    )
+    started = _registered(client, target, settings, served, (gate, lookout), held)
     ends = [asyncio.create_task(told.wait()), *(asyncio.create_task(w.run()) for w in started)]
     # Also of tiers that others serve: who looks at a run may be answered by this process.
     queue, tiers = target.task_queue, get_args(Tier)
@@ -158,6 +146,32 @@ async def serve(settings: Settings, target: Target, served: Served, gate: RateGa
     for task in waiting:
         task.cancel()
     log.info("ended")
+
+
+def _registered(
+    client: Client,
+    target: Target,
+    settings: Settings,
+    served: Served,
+    told: tuple[RateGate, Lookout],
+    held: Held,
+) -> list[Worker]:
+    gate, lookout = told
+
+    def notes() -> Mapping[str, str]:
+        # That nobody serves a tier says more than its rate.
+        return {**gate.slowed(), **lookout.lines()}
+
+    return workers(
+        client,
+        target.task_queue,
+        served,
+        settings.build_id or __version__,
+        (LogContext(), held, ShowThrottles(notes)),
+        # What the sandbox forbids is kept out by tests and linter, and tests and replay run in it:
+        # here it would only cost, a tenth of all that a worker computes.
+        workflow_runner=UnsandboxedWorkflowRunner(),
+    )
 
 
 async def attend(settings: Settings, target: Target, client: Client, started: list[Worker]) -> None:

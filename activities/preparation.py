@@ -14,7 +14,15 @@ from temporalio import activity
 from activities.asking.heartbeat import beating
 from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, reader_of
 from activities.seam import Pricing, Store
-from activities.serving import Offer, RolesHere, nothing_offered, offered, serve, with_effects
+from activities.serving import (
+    Offer,
+    RolesHere,
+    asking,
+    nothing_offered,
+    offered,
+    serve,
+    with_effects,
+)
 from deployment.folders import NotRegular, TooLarge, read_handle
 from deployment.roots import Outside, Roots, open_file
 from orchestrator.contracts import (
@@ -61,6 +69,8 @@ class Preparation:
     effects: tuple[str, ...] = field(default=(), kw_only=True)
     """Tools that change something outside."""
     offer: Offer = field(default=nothing_offered, kw_only=True)
+    asks: Callable[[str], bool] = field(default=lambda _: False, kw_only=True)
+    """Whether a person must approve each call of a tool."""
     take_snapshot: TakeSnapshot
     take_folder: TakeFolder = field(kw_only=True)
     allowed_roots: Callable[[], Roots]
@@ -91,6 +101,7 @@ class Preparation:
             cards = self.catalogue.roles_for(goal.playbook)
             ready = goal.plan or (playbook.plan if playbook else None)
             served = await offered(self._served(cards, goal), ready, self.offer)
+            served = asking(served, self.asks)
             unusable = self.catalogue.unusable_for(goal.playbook)
             plan, not_run = _servable(playbook.plan if playbook else None, served.missing)
             if goal.use_models and goal.plan is None and plan is None:

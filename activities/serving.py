@@ -85,6 +85,17 @@ def with_effects(here: RolesHere, effects: Collection[str]) -> RolesHere:
     return replace(here, roles=roles)
 
 
+def asking(here: RolesHere, must: Callable[[str], bool]) -> RolesHere:
+    """The same, each role with those of its tools of which a person must approve each call."""
+    roles = tuple(
+        card.model_copy(update={"approval": asks})
+        if (asks := tuple(filter(must, card.tools)))
+        else card
+        for card in here.roles
+    )
+    return replace(here, roles=roles)
+
+
 async def nothing_offered(tools: Sequence[str]) -> tuple[str, int, str]:
     """No server is known."""
     return "", 0, f"no MCP server is known here that could offer {', '.join(tools)}"

@@ -159,6 +159,7 @@ class _Parts:
             lacking=self._lacking(),
             effects=tuple(name for name, tool in self.tools.items() if tool.effects),
             offer=self.offering.to,
+            asks=self.asks,
             take_snapshot=snapshot.take,
             take_folder=plain.take,
             allowed_roots=allowed_roots(self.settings, embedded=embedded),
@@ -170,6 +171,11 @@ class _Parts:
             capped=self.settings.capped_by,
             untold=self.untold,
         )
+
+    def asks(self, name: str) -> bool:
+        """Whether a person must approve each call of a tool."""
+        ours = self.tools.get(name)
+        return ours.approval if ours else self.offering.asks(name)
 
     def agents(self, gate: Gate | None) -> Agents:
         """What asks models."""

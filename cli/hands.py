@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 
 from activities.catalogue import Catalogue
+from activities.toolset.mcp import server_of
+from activities.toolset.servers import BadServers, Server, read_servers
 from activities.toolset.shelf import shipped
 from activities.toolset.tool import Tool
 from cli.diagnosis import Checkup, Mark
 from deployment.settings import Settings
+from orchestrator.text import one_line
+
+NAME_LETTERS = 60
 
 
 def hands(
@@ -20,7 +26,34 @@ def hands(
         for name in role.card.tools if role.card.tier != "none" else ():
             owners.setdefault(name, []).append(role.card.name)
     shelf = shipped() if tools is None else tools
-    return [_line(each, owners.get(each.name, []), settings) for each in shelf.values()]
+    ours = [_line(each, owners.get(each.name, []), settings) for each in shelf.values()]
+    return [*ours, *_servers(settings, owners)]
+
+
+def _servers(settings: Settings, owners: Mapping[str, list[str]]) -> Iterator[Checkup]:
+    """A line for each MCP server, none of which is asked anything."""
+    try:
+        servers = read_servers(settings.mcp_file, os.environ)
+    except BadServers as error:
+        yield Checkup("agents", "MCP servers", "note", str(error))
+        return
+    for server in servers.values():
+        named = [name for name in owners if server_of(name, servers) == server]
+        roles = dict.fromkeys(role for name in named for role in owners[name])
+        told = (
+            f"of {', '.join(roles)}" if roles else "no role has a tool of it",
+            _asks(server),
+            f"cannot be used: {server.flaw}" if server.flaw else "",
+        )
+        mark: Mark = "note" if server.flaw and roles else "ok"
+        name = one_line(f"MCP server {server.name}")[:NAME_LETTERS]
+        yield Checkup("agents", name, mark, "; ".join(filter(None, told)))
+
+
+def _asks(server: Server) -> str:
+    if isinstance(server.approval, bool):
+        return "a person approves each call" if server.approval else ""
+    return f"a person approves each call of {one_line(', '.join(server.approval))}"
 
 
 def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:

@@ -61,6 +61,7 @@ LONGEST = (
     "test_docs_run",
     "test_survival",
     "test_loop_survival",
+    "test_approval_survival",
     "test_journal_survival",
     "test_takeover",
     "test_outage_survival",

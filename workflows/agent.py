@@ -12,6 +12,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
 from orchestrator.agent import rules
+from orchestrator.agent.approvals import first_state
 from orchestrator.agent.state import (
     End,
     Event,
@@ -24,7 +25,6 @@ from orchestrator.agent.state import (
     TurnLost,
     UseTool,
     cut_asked,
-    first_state,
 )
 from orchestrator.calls.turn import AgentGoal, AgentReport, UseMaterial
 from orchestrator.recorded.signals import HOLD
@@ -107,5 +107,6 @@ class AgentWorkflow:
             tools=goal.role.tools,
             transcript=self._state.resume.transcript,
             use=move.use,
+            approved=move.approved,
             run=goal.first_run,
         )

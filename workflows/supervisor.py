@@ -252,7 +252,7 @@ class SupervisorWorkflow:
 
     async def _outcome(self, name: str, order: Order) -> str:
         """What came of it. Ending a subtask can be overtaken by its completion: that is said."""
-        done = steering.COMMANDS[name].done.format(id=order.subtask_id)
+        done = steering.COMMANDS[name].done.format(id=order.subtask_id, what=order.what)
         progress = self._state.work.get(order.subtask_id)
         if progress is None or not progress.ending:
             return done

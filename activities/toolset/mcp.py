@@ -129,7 +129,7 @@ def tool_of(
         effects=True,
         idempotent=False,
         seconds=SECONDS + 2 * ENDING_SECONDS,
-        approval=False,
+        approval=server.asks(name.split(PART, 2)[2]),
         needs=(),
     )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from activities.seam import Store
 from activities.toolset.mcp import PART, PREFIX, Offered, ServerFailed, offered, server_of
 from activities.toolset.servers import Server
+from orchestrator.text import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -48,13 +49,26 @@ class Offering:
         content = json.dumps({name: told[name] for name in names}).encode()
         return await self.store.put(content), len(content), ""
 
+    def asks(self, name: str) -> bool:
+        """Whether a person must approve each call of a tool of a server, as its file says."""
+        server = self._of(name)
+        return server is not None and server.asks(name.split(PART, 2)[2])
+
     def _of(self, name: str) -> Server | None:
         return server_of(name, self.servers)
 
 
 async def _asked(server: Server) -> Offered | str:
     try:
-        return await offered(server)
+        found = await offered(server)
+        named = () if isinstance(server.approval, bool) else server.approval
+        known = [tool.name.split(PART, 2)[2] for tool in found.tools]
+        unknown = [name for name in named if name not in known]
+        if unknown:
+            # A name that is written wrongly would let through what a person is to see.
+            names = one_line(", ".join(unknown))
+            return f"the MCP server {server.name} does not offer {names}, which its approval names"
+        return found
     except ServerFailed as error:
         # What it complained of may hold a secret: the worker's log has it.
         logger.warning("%s", error.told)

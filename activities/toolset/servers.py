@@ -38,10 +38,18 @@ class Server:
     environment: Mapping[str, str] = field(default_factory=dict)
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+    approval: bool | tuple[str, ...] = False
+    """Whether a person must approve each call of its tools; or of which of them, by their names as
+    they stand in `mcp__SERVER__TOOL`.
+    """
     written: str = ""
     """Its command or address as the file has it: variables in it may be secrets."""
     flaw: str = ""
     """Why it cannot be used as it is written; empty: nothing."""
+
+    def asks(self, tool: str) -> bool:
+        """Whether a person must approve each call of this tool of it."""
+        return self.approval if isinstance(self.approval, bool) else tool in self.approval
 
 
 class _Given(BaseModel):
@@ -55,6 +63,8 @@ class _Given(BaseModel):
     env: dict[str, str] = {}
     url: str = ""
     headers: dict[str, str] = {}
+    approval: bool | list[str] = False
+    """Ours alone: other programs have questions of their own."""
 
 
 class _File(BaseModel):
@@ -116,6 +126,7 @@ def _checked(name: str, entry: _Given, folder: Path, environment: Mapping[str, s
         url=filled(entry.url),
         written=" ".join((entry.command, *entry.args)) if entry.command else entry.url,
         headers={each: filled(value) for each, value in entry.headers.items()},
+        approval=entry.approval if isinstance(entry.approval, bool) else tuple(entry.approval),
     )
 
 

@@ -14,10 +14,14 @@ from activities.seam import ModelAnswer
 from orchestrator.calls.turn import ToolUse
 from orchestrator.calls.work import WorkAnswer, to_draft
 from orchestrator.contracts import Contract, Draft, Problem
-from orchestrator.text import one_line
+from orchestrator.text import for_terminal, one_line
 
 WORDS = 80
 """Characters of a call's arguments that the timeline and a note of the run show."""
+SHOWN = 4_000
+"""Characters of a call's arguments that a person is shown who must approve it. Nobody approves what
+cannot be seen: a call with more is not made.
+"""
 GOES_ON = ("end_turn", "stop_sequence", "tool_use", "pause_turn")
 
 
@@ -31,8 +35,10 @@ class Said(Contract):
     tokens: int = 0
 
 
-def read(answer: ModelAnswer) -> tuple[Said | None, Problem | None]:
-    """The message, unless no conversation can go on from it; and what is wrong with it."""
+def read(answer: ModelAnswer, approval: Sequence[str] = ()) -> tuple[Said | None, Problem | None]:
+    """The message, unless no conversation can go on from it; and what is wrong with it. Calls of
+    the tools in `approval` are shown to a person.
+    """
     if answer.stop_reason == "refusal":
         why = f"the model refused: {answer.detail or 'no reason'}"
         return None, Problem(kind="refusal", why=why)
@@ -43,7 +49,7 @@ def read(answer: ModelAnswer) -> tuple[Said | None, Problem | None]:
     said = Said(content=answer.content, text=_text(answer), tokens=answer.usage.total)
     if answer.stop_reason == "pause_turn" and not answer.flaw:
         return said, None
-    uses = tuple(_use(block) for block in answer.calls)
+    uses = tuple(_use(block, approval) for block in answer.calls)
     why = _unusable(answer, uses)
     if why:
         return None, Problem(kind="malformed", why=why)
@@ -73,14 +79,23 @@ def _answered(said: Said, answer: ModelAnswer) -> tuple[Said, Problem | None]:
     return said.model_copy(update={"draft": draft}), None
 
 
-def _use(block: dict[str, Any]) -> ToolUse:
-    given = block["input"]
+def _use(block: dict[str, Any], approval: Sequence[str]) -> ToolUse:
+    given, name = block["input"], one_line(str(block["name"]))[:100]
     words = ", ".join(
         json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else f'"{value}"'
         for value in given.values()
     )
     says = one_line(redact(words[: WORDS + MARGIN]))[:WORDS]
-    return ToolUse(id=block["id"], name=one_line(str(block["name"]))[:100], says=says)
+    return ToolUse(
+        id=block["id"], name=name, says=says, shown=_shown(given) if name in approval else ""
+    )
+
+
+def _shown(given: dict[str, Any]) -> str:
+    """All arguments of a call for a person; empty: they are too long to be read."""
+    whole = json.dumps(given, ensure_ascii=False)
+    shown = for_terminal(redact(whole)) if len(whole) <= SHOWN else ""
+    return shown if len(shown) <= SHOWN else ""
 
 
 def _text(answer: ModelAnswer) -> str:

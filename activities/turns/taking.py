@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from activities.asking.call import Asking
@@ -28,7 +29,7 @@ async def take(
     spoke = await conversation.load(store, material.transcript)
     told = Told(results=material.results, said=material.said)
     messages = await conversation.messages(store, spoke, first, told)
-    talk = Conversation(messages, specs, saying.read)
+    talk = Conversation(messages, specs, partial(saying.read, approval=material.approval))
     reply = await asking.converse(call, material, talk, system)
     said = reply.value
     if said is None:

@@ -26,6 +26,10 @@ MAY_HAVE_RUN = (
     "This call was begun before, and its worker died: whether it has taken effect is not known. It"
     " was not run again. Find out before you repeat it."
 )
+NOT_APPROVED = (
+    "This call was not made: by now a person must approve each call of this tool, and this run was"
+    " prepared before that was said. Go on without it."
+)
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,8 @@ class Workshop:
         """
         name = material.use.name
         tool = self._tool(name) if name in material.tools else None
+        if tool is not None and tool.approval and not material.approved:
+            return NOT_APPROVED, True, False
         # Before the mark: what cannot be read has surely not run.
         arguments = await arguments_of(self.store, material.transcript, material.use.id)
         if tool is not None and tool.effects and not tool.idempotent:

@@ -18,6 +18,8 @@ from orchestrator.views.board import PHASES
 
 WIDE = 80
 """Columns below which role and note are left out."""
+ASKED = 400
+"""Letters of a question that a screen which is redrawn shows."""
 SETTLED: tuple[RowStatus, ...] = ("complete", "failed", "escalated", "skipped", "cancelled")
 _LOOK: dict[RowStatus, tuple[str, str]] = {
     "waiting": ("·", "dim"),
@@ -69,12 +71,14 @@ def board(
     notes: tuple[str, ...] = (),
     width: int = 100,
     full: bool = False,
+    brief: bool = False,
 ) -> RenderableType:
     """The whole run as a table under its headline; a plan that waits for approval, with its price.
 
     A view's clock stands still between two events of its run; `at` is the reader's, by which what
     runs has run longer. `notes` are the watcher's own, after the run's. Below 80 columns of `width`
-    only the essential ones are shown. `full` adds what each subtask of the plan is told.
+    only the essential ones are shown. `full` adds what each subtask of the plan is told; `brief`
+    cuts what is asked of a person to what a screen that is redrawn has room for.
     """
     late = max(0.0, (at - view.now).total_seconds()) if at and view.phase != "closed" else 0.0
     elapsed = (view.now - view.started).total_seconds() + late
@@ -85,15 +89,26 @@ def board(
         parts.append(preview(view.preview, view.dollars_cap, width=width, full=full))
     else:
         parts.append(_table(view, late, wide=width >= WIDE))
+        parts += [_doing(row) for row in view.rows if row.doing]
         if view.preview and full and view.preview.plan:
             parts += [Text(line, style=style) for line, style in told(view.preview.plan)]
         if view.preview and view.phase == "working":
             parts.append(Text(totals(view.preview, view.dollars_cap)[0], style="dim"))
     parts += [Text(f"! {one_line(note)}", style="yellow") for note in (*view.notes, *notes)]
     for asked in reminders(view):
-        parts.append(Text(f"? {one_line(asked.text)}", style="bold yellow"))
+        text = one_line(asked.text)
+        if brief and len(text) > ASKED:
+            text = f"{text[:ASKED]} … `show {view.run_id}` has all of it"
+        parts.append(Text(f"? {text}", style="bold yellow"))
         parts.append(Text(f"  {one_line(asked.remedy)}", style="dim"))
     return Safe(Group(*parts))
+
+
+def _doing(row: Row) -> Text:
+    """A line of its own: beside the row there is no room for what a tool was called with."""
+    at = Text(no_wrap=True, overflow="ellipsis")
+    at.append(f"  {one_line(row.id)}", style="bold")
+    return at.append(f"  {one_line(row.doing)}", style="cyan")
 
 
 def _table(view: RunView, late: float, *, wide: bool) -> Table:

@@ -54,6 +54,9 @@ def totals(plan: Preview, cap: Money) -> list[str]:
         elif row.kind == "agent":
             what = f"{row.id} is an agent with tools: up to {row.turns} turns"
             lines.append(f"{what}, of which {exact(row.slice)} is reserved at a time")
+            if row.approval:
+                asks = one_line(", ".join(row.approval))
+                lines.append(f"{row.id} waits for your approval of each call of {asks}")
     lines += [f"Goes without {one_line(each)}" for each in plan.without]
     if plan.asks:
         lines.append("In no row: a subtask tried again, a changed plan, a revised answer.")

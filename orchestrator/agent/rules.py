@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from orchestrator import policies
+from orchestrator.agent.approvals import error, gathered, put_off, unaskable, waits
 from orchestrator.agent.money import amount_of, billed, settled, settled_loss
 from orchestrator.agent.state import (
     AgentState,
@@ -63,11 +64,10 @@ def next_moves(state: AgentState) -> tuple[Move, ...]:
     if state.cut:
         return (End(billed(state, AgentReport(outcome="cut", why=state.cut))),)
     if state.held:
-        return (End(billed(_put_off(state), AgentReport(outcome="more"))),)
+        state = put_off(state) if state.uses else state
+        return (End(billed(state, AgentReport(outcome="more"))),)
     if state.uses:
-        placed = enumerate(state.uses, start=1)
-        waiting = ((place, use) for place, use in placed if place not in state.results)
-        return tuple(UseTool(use, state.resume.turns, place) for place, use in waiting)
+        return _uses(state) or (End(billed(put_off(state), AgentReport(outcome="asks"))),)
     amount = amount_of(state)
     if not state.ledger.fits(amount):
         needs = Slice(dollars=amount.dollars, calls=amount.calls, tokens=amount.tokens)
@@ -75,13 +75,13 @@ def next_moves(state: AgentState) -> tuple[Move, ...]:
     return (_turn(state),)
 
 
-def _put_off(state: AgentState) -> AgentState:
-    """The state with calls of tools that were not begun where the next segment finds them."""
-    if not state.uses:
-        return state
-    back = tuple(state.results[place] for place in sorted(state.results))
-    resume = state.resume.model_copy(update={"pending": state.uses, "results": back})
-    return replace(state, resume=resume)
+def _uses(state: AgentState) -> tuple[Move, ...]:
+    """The calls that can be made now; none: a person is to approve all that are left."""
+    return tuple(
+        UseTool(use, state.resume.turns, place, approved=place in state.approved)
+        for place, use in enumerate(state.uses, start=1)
+        if place not in state.results and not waits(state, place, use)
+    )
 
 
 def _turn(state: AgentState) -> TakeTurn:
@@ -108,6 +108,7 @@ def _turn(state: AgentState) -> TakeTurn:
         work=goal.work,
         tools=goal.role.tools,
         specs=goal.role.specs,
+        approval=goal.role.approval,
         transcript=resume.transcript,
         results=resume.results,
         said=said,
@@ -155,7 +156,7 @@ def apply(state: AgentState, event: Event) -> AgentState:
             return _tool_ended(_landed(state, event.move), event.move, result)
         case ToolLost():
             text = f"The tool did not answer: {event.why}. It may have run."
-            said = _error(event.move.use, text)
+            said = error(event.move.use, text)
             name = event.move.use.name
             if name in state.goal.role.effects or name.startswith(OF_SERVERS):
                 state = _unsure(state, event.move.use)
@@ -164,12 +165,6 @@ def apply(state: AgentState, event: Event) -> AgentState:
 
 def _unsure(state: AgentState, use: ToolUse) -> AgentState:
     return replace(state, may_have_run=(*state.may_have_run, use))
-
-
-def _error(use: ToolUse, text: str) -> ToolResult:
-    """What a model is told of a call where nothing was kept."""
-    size = len(text.encode())
-    return ToolResult(use_id=use.id, digest="", size=size, is_error=True, text=text)
 
 
 def _landed(state: AgentState, move: Flying) -> AgentState:
@@ -191,8 +186,9 @@ def _turn_ended(state: AgentState, event: TurnEnded) -> AgentState:
     if not turn.uses:
         return state
     placed = enumerate(turn.uses, start=1)
-    unmade = {place: _error(use, TOO_MANY) for place, use in placed if place > MOST}
-    return replace(state, uses=turn.uses, results=unmade)
+    unmade = {place: error(use, TOO_MANY) for place, use in placed if place > MOST}
+    results = {**unaskable(state, turn.uses), **unmade}
+    return gathered(replace(state, uses=turn.uses, results=results))
 
 
 def _not_taken(state: AgentState) -> AgentState:
@@ -252,10 +248,4 @@ def _turn_lost(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentStat
 
 
 def _tool_ended(state: AgentState, move: UseTool, result: ToolResult) -> AgentState:
-    """All results of a turn go back together, in the order of its calls."""
-    results = {**state.results, move.place: result}
-    if len(results) < len(state.uses):
-        return replace(state, results=results)
-    ordered = tuple(results[place] for place in sorted(results))
-    resume = state.resume.model_copy(update={"results": ordered})
-    return replace(state, resume=resume, uses=(), results={})
+    return gathered(replace(state, results={**state.results, move.place: result}))

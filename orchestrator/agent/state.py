@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, ToolResult, ToolUse, Turn
@@ -35,6 +35,8 @@ class UseTool:
     turn: int
     place: int
     """Which of the calls of its turn it is, from 1."""
+    approved: bool = False
+    """Whether a person has approved it."""
 
     @property
     def id(self) -> str:
@@ -148,6 +150,8 @@ class AgentState:
     """Of the last turn, those whose results are not in the transcript yet."""
     results: Mapping[int, ToolResult] = field(default_factory=dict)
     """Of these, what has come back, by the place of the call, from 1."""
+    approved: tuple[int, ...] = ()
+    """Of these, the places of those that a person has approved."""
     flights: Mapping[str, Flight] = field(default_factory=dict)
     unpaid_calls: int = 0
     anew: bool = False
@@ -163,16 +167,3 @@ class AgentState:
     cut_at: datetime | None = None
     ending: AgentReport | None = None
     """How it ends, once nothing is in flight."""
-
-
-def first_state(goal: AgentGoal, now: datetime) -> AgentState:
-    """The state that a segment begins with: where the one before it ended."""
-    cap = Amount(goal.slice.dollars, goal.slice.calls, goal.slice.tokens)
-    state = AgentState(goal, now, Ledger(cap), goal.resume)
-    if not goal.resume.pending:
-        return state
-    back = {each.use_id: each for each in goal.resume.results}
-    placed = enumerate(goal.resume.pending, start=1)
-    results = {place: back[use.id] for place, use in placed if use.id in back}
-    resume = goal.resume.model_copy(update={"pending": (), "results": ()})
-    return replace(state, resume=resume, uses=goal.resume.pending, results=results)

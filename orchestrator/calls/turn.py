@@ -40,6 +40,10 @@ class ToolUse(Contract):
     name: str
     says: str = ""
     """Its arguments in a few harmless words without secrets, for the timeline and for notes."""
+    shown: str = ""
+    """All of its arguments, harmless and without secrets, as the person is shown them who must
+    approve it. Empty: nobody must, or they are too long to be read.
+    """
 
 
 class ToolResult(Contract):
@@ -65,6 +69,8 @@ class TurnMaterial(Contract):
     work: WorkMaterial
     tools: tuple[str, ...]
     specs: str = ""
+    """As in the role's card."""
+    approval: tuple[str, ...] = ()
     """As in the role's card."""
     transcript: str = ""
     """Digest of the list of messages so far; empty: there are none."""
@@ -94,6 +100,8 @@ class UseMaterial(Contract):
     tools: tuple[str, ...]
     transcript: str
     use: ToolUse
+    approved: bool = False
+    """Whether a person has approved this very call."""
     run: str = ""
     """The first execution of the run above, which stays when that is reset."""
 
@@ -104,6 +112,15 @@ class Slice(Contract):
     dollars: Money
     calls: int
     tokens: int
+
+
+class Decision(Contract):
+    """What became of a call that a person was asked to approve."""
+
+    use_id: str
+    verdict: Literal["approved", "declined", "unknown"]
+    """Unknown: it was approved, and a segment that may have run it was lost."""
+    why: str = ""
 
 
 class Resume(Contract):
@@ -139,14 +156,18 @@ class AgentGoal(Contract):
     """The most that the agent may take, in all segments."""
     capabilities: Capabilities = Capabilities()
     first_run: str = ""
+    ask_people: bool = False
+    """Whether a person may be asked to approve a call; if not, such a call is not made."""
+    decisions: tuple[Decision, ...] = ()
+    """On the calls that are pending."""
 
 
 class AgentReport(Contract):
-    """How a segment ended: with an answer, for want of money, because the run above is paused, or
-    because it was stopped.
+    """How a segment ended: with an answer, for want of money, because the run above is paused, with
+    calls that a person is to approve, or because it was stopped.
     """
 
-    outcome: Literal["answered", "more", "unreachable", "stopped", "cut", "lost"]
+    outcome: Literal["answered", "more", "asks", "unreachable", "stopped", "cut", "lost"]
     """`stopped`: it has used all its turns; `cut`: nobody wanted more of it."""
     draft: Draft | None = None
     problem: Problem | None = None

@@ -27,6 +27,8 @@ class RoleCard(Contract):
     """Digest of what an endpoint is told of those tools that servers offer; empty: there are none.
     It stays the same for a whole run, whatever the servers say later.
     """
+    approval: tuple[str, ...] = ()
+    """Of its tools, those of which a person must approve each call."""
     prompt_bytes: int = 0
     """Of its prompt, and of what an endpoint is told of its tools."""
     turns: int = 0

@@ -25,6 +25,7 @@ from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import fitting_call, input_tokens
 from orchestrator.rules.calling.work_calls import work_call
 from orchestrator.rules.parts import Progress
+from orchestrator.rules.people import approvals
 from orchestrator.rules.state import State
 from orchestrator.view import Preview, PreviewRow, RowKind
 
@@ -55,7 +56,10 @@ def predict(state: State) -> Preview:
         makespan=round(graph.makespan(subtasks, seconds, state.goal.limits.concurrency), 1),
         leaves=leaves(state) if any(row.asks for row in rows) else (),
         endpoint=state.brief.endpoint,
-        without=tuple(f"{each.what}: {each.why}" for each in state.brief.not_run),
+        without=(
+            *(f"{each.what}: {each.why}" for each in state.brief.not_run),
+            *approvals.unasked(state),
+        ),
         plan=state.plan,
     )
 
@@ -183,6 +187,7 @@ def _agent(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
         prices = _sum(prices, _review(state, progress))
     some = talk.slice.quantize(PLACES, rounding=ROUND_UP) if goal.model.prices else None
     update = {"kind": "agent", "turns": talk.turns, "slice": some, "seconds": talk.seconds}
+    update["approval"] = goal.role.approval if state.goal.ask_people else ()
     return row.model_copy(update={**update, **_range(*prices)})
 
 

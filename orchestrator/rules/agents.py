@@ -22,6 +22,7 @@ from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import tiers
 from orchestrator.rules.edits import add_bill, update, without
 from orchestrator.rules.parts import Progress
+from orchestrator.rules.people import approvals
 from orchestrator.rules.settling import ended_by_person, settle
 from orchestrator.rules.state import State
 
@@ -78,6 +79,8 @@ def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
         turns=turns,
         capabilities=state.brief.capabilities,
         first_run=state.first_run_id,
+        ask_people=state.goal.ask_people,
+        decisions=tuple(each.decision for each in progress.calls if each.decision),
     )
 
 
@@ -118,10 +121,13 @@ def _unsure(move: StartAgent, use: ToolUse) -> str:
 
 
 def _went_on(progress: Progress, resume: Resume) -> Progress:
-    """The subtask with where its agent stands now, and how often it spoke and used tools."""
+    """The subtask with where its agent stands now, and how often it spoke and used tools. What was
+    decided on calls is carried out; what was not begun stays decided.
+    """
     return replace(
         progress,
         resume=resume,
+        calls=progress.calls if resume.pending else (),
         turns=progress.turns + resume.turns - progress.resume.turns,
         tool_calls=progress.tool_calls + resume.tool_calls - progress.resume.tool_calls,
     )
@@ -132,6 +138,8 @@ def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) 
     match report.outcome:
         case "more":
             return state
+        case "asks":
+            return approvals.ask(state, subtask_id, now)
         case "unreachable":
             assert report.unreached is not None
             waiting = outages.begun(state, report.unreached, move.goal.model.tier, now)
@@ -174,6 +182,7 @@ def _lost(state: State, event: AgentEnded, now: datetime) -> State:
         whole = Bill(calls=move.amount.calls, dollars=price, assumed=move.amount.dollars)
         ledger = state.ledger.settle_unknown(move.id, whole)
         state = update(state, move.subtask_id, lambda each: add_bill(each, whole))
+        state = approvals.may_have_run(state, move.subtask_id)
     purpose = move.purpose
     failures = state.transport.get(purpose, 0) + 1
     transport = {**state.transport, purpose: failures}

@@ -177,6 +177,7 @@ def _ready(state: State) -> list[Progress]:
         and not progress.flight
         and key not in held
         and not (progress.stage == "person" and progress.asked)
+        and progress.stage != "approval"
         and all(state.settled(edge) for edge in progress.subtask.depends_on)
     ]
     return sorted(ready, key=lambda progress: -below[progress.subtask.id])

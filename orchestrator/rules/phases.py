@@ -86,7 +86,7 @@ def _clock(state: State, now: datetime) -> State:
     """The deadline stands still while nothing but a person or a lost endpoint keeps the run, or a
     team that says so of itself.
     """
-    asked = any(each.stage == "person" and not each.finding for each in state.work.values())
+    asked = any(each.waits for each in state.work.values())
     kept = state.phase == "approval" or state.paused or state.short or asked or state.out_of_reach
     waits = bool(kept or state.waiting_teams) and not state.at_work and state.phase != "closed"
     if waits and state.waiting_since is None:

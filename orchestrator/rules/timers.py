@@ -77,8 +77,8 @@ def _people(state: State) -> Iterator[Timer]:
     if state.short and state.short_since:
         yield _person("raise", state.short_since)
     for key, progress in state.work.items():
-        if progress.stage == "person" and progress.asked and progress.finding is None:
-            yield _person(key, progress.asked)
+        if progress.waits_since:
+            yield _person(key, progress.waits_since)
 
 
 def _person(about: str, since: datetime) -> Timer:

@@ -29,6 +29,8 @@ MARKS = {
     "cancelled": "×",
 }
 CELL = 80
+CALL = 200
+"""Letters of a call that a person is to approve."""
 PAD = "\N{NO-BREAK SPACE}" * 3
 ANSWER_CHARACTERS = 8_000
 """Of the answer, on the board; Temporal refuses details of more than 20,000 bytes."""
@@ -71,6 +73,10 @@ def _asked(question: Question) -> str:
     match question.kind:
         case "subtask":
             return f"{question.subtask_id}: {question.text}"
+        case "call":
+            cut = "… (starter.py show has all of it)" if len(question.text) > CALL else ""
+            said = f"{question.text[:CALL]}{cut}"
+            return f"{question.subtask_id}: approve or decline call {question.call}, {said}"
         case "plan":
             return "plan: approve, edit or reject it"
         case "budget":
@@ -121,6 +127,8 @@ def _proposed(row: PreviewRow) -> str:
     team = ", a team: a run of its own" if row.kind == "team" else ""
     if row.kind == "agent":
         team = f", with tools: up to {row.turns} turns"
+        asks = for_markdown(", ".join(row.approval))
+        team += f", a person approves each call of {asks}" if asks else ""
     name = f"**{row.id}** {for_markdown(row.title[:CELL])}" if row.of_plan else row.title
     role = f"{for_markdown(row.role)}{tier}{team}"
     return _cells("", name, role, ", ".join(row.depends_on), *prices)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from driving import BRIEFING, READER, START, subtask
 from orchestrator import policies
 from orchestrator.agent import rules
+from orchestrator.agent.approvals import first_state
 from orchestrator.agent.money import worst_turn
 from orchestrator.agent.state import (
     AgentState,
@@ -27,9 +28,17 @@ from orchestrator.agent.state import (
     TurnEnded,
     TurnLost,
     UseTool,
-    first_state,
 )
-from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, Slice, ToolResult, ToolUse, Turn
+from orchestrator.calls.turn import (
+    AgentGoal,
+    AgentReport,
+    Decision,
+    Resume,
+    Slice,
+    ToolResult,
+    ToolUse,
+    Turn,
+)
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Bill, Draft, Problem, Reply, Span, Unreached, Usage
 from orchestrator.errors import TroubleKind
@@ -66,6 +75,9 @@ def goal(turns: int = 10, worth: int = 3, resume: Resume = Resume()) -> AgentGoa
     return made.model_copy(update={"slice": part})
 
 
+WRITER = READER.model_copy(update={"tools": ("read_file", "write"), "approval": ("write",)})
+
+
 class Loop:
     """One segment, as its workflow drives it; it checks what must always hold."""
 
@@ -74,8 +86,9 @@ class Loop:
         self.report: AgentReport | None = None
         self.events: list[Event] = []
         self.begun: list[str] = []
-        self.uses = goal.resume.pending
+        self.uses: tuple[ToolUse, ...] = goal.resume.pending
         """Of the last message."""
+        self.used: list[str] = []
         self.billed = Decimal(0)
         self.go_on()
 
@@ -89,9 +102,20 @@ class Loop:
             self.begun.append(move.id)
             if isinstance(move, TakeTurn):
                 self._check_turn(move)
+            else:
+                self.used.append(move.use.id)
+                asks = move.use.name in self.state.goal.role.approval
+                assert not asks or move.use.id in self._approved, (
+                    "nothing runs that was not approved"
+                )
             options = rules.options_of(self.state, move)
             self.state = rules.took_off(self.state, Flight(move, self.state.now, options))
         self._check()
+
+    @property
+    def _approved(self) -> list[str]:
+        goal = self.state.goal
+        return [each.use_id for each in goal.decisions if each.verdict == "approved"]
 
     def put(self, event: Event) -> None:
         before = self.state.ledger.spent.dollars
@@ -129,7 +153,11 @@ def turn(loop: Loop, move: TakeTurn, kind: str, count: int) -> TurnEnded:
     kept = Turn(transcript=f"transcript {said}", text=f"found {said}", tokens=usage.total)
     problem, value = None, kept
     if kind == "uses":
-        uses = tuple(ToolUse(id=f"u{said}-{place}", name="read_file") for place in range(count))
+        names = ("write", "read_file")
+        uses = tuple(
+            ToolUse(id=f"u{said}-{place}", name=names[place % 2], shown="{}" * (place % 3 > 0))
+            for place in range(count)
+        )
         value = kept.model_copy(update={"uses": uses})
     if kind == "answers":
         value = kept.model_copy(update={"draft": Draft(content="found", confidence=90)})
@@ -208,11 +236,16 @@ def check_report(loop: Loop, goal: AgentGoal) -> None:
     assert (report.bill.calls, report.tokens) == (ledger.spent.calls, ledger.spent.tokens)
     assert report.bill.dollars <= goal.slice.dollars
     waits = loop.state.uses if loop.state.held and not loop.state.cut else ()
+    waits = loop.state.uses if report.outcome == "asks" else waits
     assert report.resume.pending == waits, "what was not begun waits"
-    known = loop.state.results.values() if waits else loop.state.resume.results
-    kept = {"pending": waits, "results": tuple(known)}
+    back = tuple(loop.state.results[place] for place in sorted(loop.state.results))
+    kept = {"pending": waits, "results": back if waits else loop.state.resume.results}
     assert report.resume == loop.state.resume.model_copy(update=kept)
     assert report.finished == loop.state.now
+    if report.outcome == "asks":
+        back = [each.use_id for each in report.resume.results]
+        left = [use for use in report.resume.pending if use.id not in back]
+        assert left and all(use.name == "write" and use.shown for use in left)
     if report.outcome == "more":
         assert loop.state.held or report.needs is not None
         assert loop.begun, "a slice pays for a turn, or its worker says what would"
@@ -229,8 +262,12 @@ def test_an_agent_always_ends_within_its_slices_and_its_turns(data: st.DataObjec
     turns = data.draw(st.integers(1, 12))
     asked: list[str] = []
     used: list[str] = []
+    people = data.draw(st.booleans())
     while True:
         wanted = goal(turns, data.draw(st.integers(1, 3)), resume)
+        decisions = tuple(decided(data, use) for use in resume.pending)
+        with_people = {"role": WRITER, "ask_people": people, "decisions": decisions}
+        wanted = wanted.model_copy(update=with_people)
         loop = chance.play(wanted)
         check_report(loop, wanted)
         assert loop.report is not None
@@ -239,11 +276,19 @@ def test_an_agent_always_ends_within_its_slices_and_its_turns(data: st.DataObjec
         assert len(used) == len(set(used)), "no call of a tool is made twice"
         resume, segments = loop.report.resume, segments + 1
         assert replayed(wanted, loop.events) == loop.state, "the same events, the same state"
-        if loop.report.outcome != "more":
+        used += loop.used
+        assert len(used) == len(set(used)), "no call is made twice"
+        if loop.report.outcome not in ("more", "asks"):
             break
-        most = turns * policies.TRANSPORT_TRIES + chance.holds
+        most = 2 * turns * policies.TRANSPORT_TRIES + chance.holds
+        assert people or loop.report.outcome != "asks"
         assert segments <= most, "it goes on for ever"
     assert resume.turns <= turns
+
+
+def decided(data: st.DataObject, use: ToolUse) -> Decision:
+    verdict = data.draw(st.sampled_from(("approved", "declined", "unknown")))
+    return Decision.model_validate({"use_id": use.id, "verdict": verdict})
 
 
 def replayed(goal: AgentGoal, events: Sequence[Event]) -> AgentState:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cli.screen.preview import totals
 from driving import BRIEFING, Drive, model, subtask
 from orchestrator.contracts import (
     Briefing,
@@ -264,9 +265,9 @@ HANDS = RoleCard(
 REPORTS = PinnedInput(name="reports", kind="folder", size=90_000_000, digest="cd")
 
 
-def with_hands(*inputs: str, **fields: object) -> Preview:
+def with_hands(*inputs: str, role: RoleCard = HANDS, **fields: object) -> Preview:
     """The preview of one subtask of a reader with these inputs."""
-    brief = WITH_TEAM.model_copy(update={"roles": (*WITH_TEAM.roles, HANDS)})
+    brief = WITH_TEAM.model_copy(update={"roles": (*WITH_TEAM.roles, role)})
     one = subtask("a", role="clerk").model_copy(update={"inputs": inputs})
     plan = Plan(goal="Read", subtasks=(one,))
     state = planned(plan, brief, plan=plan, **fields)
@@ -286,6 +287,17 @@ def test_an_agent_with_tools_is_priced_by_its_turns_and_reserved_by_slices() -> 
     assert row.low < row.expected < row.slice < row.high < 100
     assert row.expected > once.expected and row.seconds > once.seconds
     assert "what agents read of reports (90000000 bytes)" in preview.leaves
+
+
+@pytest.mark.parametrize("people", [True, False])
+def test_the_preview_says_which_calls_wait_for_a_person_or_are_not_made(people: bool) -> None:
+    asks = HANDS.model_copy(update={"approval": ("write",)})
+    plan = with_hands("reports", role=asks, limits={"dollars": "100"}, ask_people=people)
+    declined = [each for each in plan.without if each.startswith("calls of write by clerk: ")]
+    assert (plan.subtasks[0].approval, len(declined)) == ((("write",), 0) if people else ((), 1))
+    shown = totals(plan, Decimal(100))
+    assert ("a waits for your approval of each call of write" in shown) == people
+    assert any("--ask" in line for line in shown) != people
 
 
 def test_no_agent_is_said_to_cost_more_than_the_cap() -> None:
