@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from activities.asking.call import Asking
+from activities.asking.forms import shape_of
 from activities.asking.replies import Conversation
 from activities.seam import Store
 from activities.turns import conversation, saying
@@ -28,7 +30,8 @@ async def take(
     spoke = await conversation.load(store, material.transcript)
     told = Told(results=material.results, said=material.said)
     messages = await conversation.messages(store, spoke, first, told)
-    talk = Conversation(messages, specs, saying.read)
+    shape = shape_of(material.work.form)
+    talk = Conversation(messages, specs, partial(saying.read, shape), shape.asked)
     reply = await asking.converse(call, material, talk, system)
     said = reply.value
     if said is None:

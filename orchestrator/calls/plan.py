@@ -105,15 +105,20 @@ def plan_prompt(material: PlanMaterial) -> str:
 def menu(roles: Iterable[RoleCard]) -> str:
     """The roles that a planner may assign, one a line."""
     return "\n".join(
-        f"- {role.name} ({role.tier}): {role.description}{_tools(role)}"
+        f"- {role.name} ({role.tier}): {role.description}{_besides(role)}"
         for role in roles
         if role.tier in ("haiku", "sonnet")
     )
 
 
-def _tools(role: RoleCard) -> str:
-    stop = "" if role.description.endswith(".") else "."
-    return f"{stop} Its tools: {', '.join(role.tools)}." if role.tools else ""
+def _besides(role: RoleCard) -> str:
+    """What it reads with, and the names of what it hands up, where that is data."""
+    named = role.result.get("properties")
+    fields = ", ".join(named) if isinstance(named, dict) else ""
+    tools = f" Its tools: {', '.join(role.tools)}." if role.tools else ""
+    data = f" Its finding is JSON: {fields}." if fields else ""
+    stop = "" if role.description.endswith(".") or not (tools or data) else "."
+    return f"{stop}{tools}{data}"
 
 
 def _preview(pinned: PinnedInput) -> str:

@@ -192,7 +192,6 @@ def test_a_reason_for_what_nobody_shares_is_refused(tmp_path: Path) -> None:
         ("tools_only_for_inputs: true\n", "tools_only_for_inputs"),
         ("model: none\ntools: [bugs]\nturns: 4\n", "turns"),
         ("team: true\nturns: 4\n", "turns"),
-        ("result: {type: object}\n", "result"),
         ("teir: opus\npermissionMode: plan\n", "teir, permissionMode"),
         ("model: none\ntools: [bugs]\neffort: high\nfallback: x\n", "effort, fallback"),
         ("team: true\nfixed_tier: true\n", "fixed_tier"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import JsonValue
+
 from orchestrator.calls.critique import CritiqueMaterial
 from orchestrator.calls.digest import DigestMaterial
 from orchestrator.calls.judge import JudgeMaterial
@@ -62,7 +64,16 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
         number=len(progress.tries) + 1,
         why=progress.why,
         broken=broken(state, f"work-{subtask.id}"),
+        form=_form(state, progress),
     )
+
+
+def _form(state: State, progress: Progress) -> dict[str, JsonValue]:
+    """What the result must be: what the first role sets is promised to whoever works with it, and a
+    fallback keeps the promise.
+    """
+    first = progress.former[0] if progress.former else progress.subtask.role
+    return state.brief.role(first).result or state.brief.role(progress.subtask.role).result
 
 
 def for_review(state: State, progress: Progress) -> ReviewMaterial:
