@@ -246,7 +246,10 @@ def _checked(draft: Draft, material: WorkMaterial) -> Draft:
 def _plan_problem(plan: Plan, material: PlanMaterial, limit: int) -> Problem | None:
     names = tuple(pinned.name for pinned in material.inputs)
     unread = validity.only_by_tools(material.inputs)
-    wrong = validity.problems(plan, material.roles, names, limit, material.asked, unread=unread)
+    longest = material.subtask_timeout_seconds
+    wrong = validity.problems(
+        plan, material.roles, names, limit, material.asked, unread=unread, longest=longest
+    )
     return Problem(kind="invalid", why="\n".join(wrong)) if wrong else None
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
+from orchestrator import policies
 from orchestrator.calls.kind import Answer, AnyCase, ModelKind
+from orchestrator.calls.work import WORK
 from orchestrator.contracts import (
     Check,
     CheckKind,
@@ -36,6 +38,8 @@ class SubtaskAnswer(Answer):
     depends_on: list[str]
     acceptance_criteria: str
     checks: list[CheckAnswer]
+    timeout_seconds: int
+    max_output: int
 
 
 class PlanAnswer(Answer):
@@ -54,6 +58,8 @@ class PlanMaterial(Contract):
     inputs: tuple[PinnedInput, ...] = ()
     guidance: str = ""
     subtask_limit: int = 6
+    subtask_timeout_seconds: int = 300
+    """As in the run's limits: a subtask may have less."""
     errors: tuple[str, ...] = ()
     """What was wrong with the previous plan; empty at the first go."""
     asked: tuple[str, ...] = ()
@@ -71,6 +77,8 @@ def to_subtask(item: SubtaskAnswer) -> Subtask:
         depends_on=tuple(item.depends_on),
         acceptance_criteria=item.acceptance_criteria,
         checks=tuple(Check(kind=check.kind, argument=check.argument) for check in item.checks),
+        timeout_seconds=item.timeout_seconds,
+        max_output=item.max_output,
     )
 
 
@@ -91,7 +99,7 @@ def plan_prompt(material: PlanMaterial) -> str:
         section("goal", material.goal),
         f"Roles you may assign:\n{menu(material.roles)}",
         f"Inputs of the goal, by name:\n{inputs}",
-        f"At most {material.subtask_limit} subtasks.",
+        f"At most {material.subtask_limit} subtasks. {bounds(material.subtask_timeout_seconds)}",
     ]
     if material.guidance:
         parts.append(f"Guidance of this playbook:\n{material.guidance}")
@@ -100,6 +108,12 @@ def plan_prompt(material: PlanMaterial) -> str:
         wrong = envelope("errors of your previous plan", listed)
         parts.append(f"Your previous plan was refused; mend every error:\n{wrong}")
     return "\n\n".join(parts)
+
+
+def bounds(longest: int) -> str:
+    """What a subtask may set for itself."""
+    least, most = policies.LEAST_OUTPUT, WORK.policy.max_output
+    return f"`timeout_seconds`: 0, or 1 to {longest}. `max_output`: 0, or {least} to {most}."
 
 
 def menu(roles: Iterable[RoleCard]) -> str:

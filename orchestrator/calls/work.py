@@ -55,6 +55,12 @@ AS_DATA = (
 )
 
 
+ROOM = (
+    "One answer of yours, thoughts included, has room for {tokens} tokens; a longer one is cut off"
+    " and lost."
+)
+
+
 class WorkMaterial(Contract):
     """What `work` and `examine` work from: one subtask and what its dependencies found, nothing
     else of the run.
@@ -116,6 +122,8 @@ def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
         parts.append(f"This is try {material.number}.\n{why}")
     if material.form:
         parts.append(AS_DATA)
+    if subtask.max_output:
+        parts.append(ROOM.format(tokens=subtask.max_output))
     parts.append("Carry out the instruction.")
     return "\n\n".join(parts)
 
@@ -153,3 +161,8 @@ WORK: ModelKind[WorkMaterial, WorkAnswer, Draft] = ModelKind(
     turn=work_prompt,
     beyond=_inputs,
 )
+
+
+def most_written(subtask: Subtask) -> int:
+    """The tokens that one answer to a subtask may have: what the plan says, else the most."""
+    return subtask.max_output or WORK.policy.max_output

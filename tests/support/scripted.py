@@ -44,6 +44,8 @@ def subtask(id: str, *depends_on: str, role: str = "analyst", **fields: Any) -> 
         "depends_on": list(depends_on),
         "acceptance_criteria": "",
         "checks": [],
+        "timeout_seconds": 0,
+        "max_output": 0,
         **fields,
     }
 
