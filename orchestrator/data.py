@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pydantic import JsonValue
 
 from orchestrator.contracts import Finding
-from orchestrator.remarks import of_a_lens
 from orchestrator.text import inline
 
 Data = Mapping[str, JsonValue]
@@ -17,13 +16,15 @@ MOST_COLUMNS = 8
 
 
 def as_text(data: Data) -> str:
-    """The data as the content of a finding. ValueError if it holds a number that JSON has not."""
-    return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False)
+    """The data as the content of a finding."""
+    return json.dumps(data, ensure_ascii=False, indent=1)
 
 
 def is_data(finding: Finding) -> bool:
-    """Whether a finding is data in the form of its role, and no text."""
-    return bool(finding.data) and not of_a_lens(finding)
+    """Whether what a finding says is data in the form of its role; what was cut, or is a digest of
+    it, is text, and what lenses report has a text beside it.
+    """
+    return bool(finding.data) and finding.content == as_text(finding.data)
 
 
 def as_markdown(data: Data) -> str:

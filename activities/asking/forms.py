@@ -60,6 +60,11 @@ def mistakes(form: Form, data: JsonValue) -> Iterator[str]:
     from jsonschema import Draft202012Validator
     from referencing import Registry
 
+    try:
+        json.dumps(data, allow_nan=False)
+    except ValueError:
+        yield "result: holds a number that JSON has not"
+        return
     # The registry is empty and fetches nothing: a schema refers to nothing but itself.
     checker = Draft202012Validator.FORMAT_CHECKER
     validator = Draft202012Validator(form, registry=Registry(), format_checker=checker)

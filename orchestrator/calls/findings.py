@@ -27,5 +27,5 @@ def _label(finding: Finding) -> str:
 
 
 def as_data(finding: Finding) -> str:
-    """What a label adds of a finding that stands below it as data; a digest of it is text."""
+    """What a label adds of a finding that stands below it as data."""
     return ", as JSON" if is_data(finding) and not finding.digest else ""

@@ -83,7 +83,7 @@ class WorkMaterial(Contract):
 
 def to_draft(answer: WorkAnswer | DataAnswer, data: Mapping[str, JsonValue] | None = None) -> Draft:
     """What a try produced; an escalation keeps what there is as its partial. `data`: its result, as
-    far as that is in its form. ValueError if it holds what JSON cannot say.
+    far as that is in its form.
     """
     text = answer.result if isinstance(answer.result, str) else as_text(answer.result)
     common: dict[str, Any] = {

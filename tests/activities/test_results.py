@@ -230,6 +230,7 @@ def test_a_complete_answer_is_data_and_its_text_is_the_same_as_json(tmp_path: Pa
     [
         ("text", "result: must be an object"),
         ({}, "result: lacks engines"),
+        ({"engines": [{"name": "a", "since": float("nan")}]}, "a number that JSON has not"),
         ({"engines": []}, "result.engines: is empty"),
         (
             {"engines": [{"name": "a", "since": "x-SECRET"}]},

@@ -318,3 +318,15 @@ def test_bounds_of_a_subtask_are_shown_and_a_shorter_answer_costs_less_at_worst(
     said = "at most 2,000 tokens an answer, at most 60 s a call"
     assert f"t1 has its own bounds: {said}" in totals(short, Decimal(2))
     assert bounded(timeout_seconds=5).subtasks[0].seconds == 5.0
+
+
+def test_the_least_cap_pays_for_the_room_that_a_subtask_sets_for_itself() -> None:
+    """A room of 3,000 tokens cannot be halved: no call has less than 2,000."""
+    usual = Plan(goal="g", subtasks=(subtask("t1"),))
+    wide = Plan(goal="g", subtasks=(subtask("t1").model_copy(update={"max_output": 3_000}),))
+    before, after = (
+        keeping.least(goal_of(Decimal(0), plan=each), BRIEFING) for each in (usual, wide)
+    )
+    # What tells the agent of it is reserved, too.
+    assert 1_000 <= after.tokens - before.tokens < 1_100
+    assert after.dollars > before.dollars

@@ -160,6 +160,24 @@ async def test_a_fallback_answers_in_the_form_of_the_role_that_it_stands_in_for(
     assert report.findings[0].data == DATA
 
 
+async def test_a_digest_of_data_is_told_as_text(runs: Runs) -> None:
+    long = {"engines": [{"name": f"engine {number}" * 30, "since": number} for number in range(99)]}
+    model = ScriptedModel(
+        {
+            "t1": [works(long)],
+            "digest": [{"digest": "99 engines"}],
+            "synthesize": [synthesizes("done [t1].")],
+        }
+    )
+    report = await listed(runs, model, plan=ready(ASKED))
+    assert report.status == "complete", report.gaps
+    asked = dict(zip(model.heard, model.requests, strict=True))
+    assert "as JSON" in asked["digest"].prompt
+    assert "99 engines" in asked["synthesize"].prompt
+    assert "as JSON" not in asked["synthesize"].prompt
+    assert report.findings[0].data == long
+
+
 async def test_checks_of_a_plan_are_made_of_the_data(runs: Runs) -> None:
     checked = {**ASKED, "tier": "haiku", "checks": [{"kind": "keys", "argument": "engines"}]}
     model = ScriptedModel({"t1": [works(DATA)], "synthesize": [synthesizes("done [t1].")]})
