@@ -113,7 +113,10 @@ def plan_prompt(material: PlanMaterial) -> str:
 def bounds(longest: int) -> str:
     """What a subtask may set for itself."""
     least, most = policies.LEAST_OUTPUT, WORK.policy.max_output
-    return f"`timeout_seconds`: 0, or 1 to {longest}. `max_output`: 0, or {least} to {most}."
+    return (
+        f"`timeout_seconds` of one call: 0, or 1 to {longest}. `max_output`, tokens of one answer"
+        f" with its thoughts: 0, or {least} to {most}."
+    )
 
 
 def menu(roles: Iterable[RoleCard]) -> str:

@@ -51,8 +51,8 @@ def test_what_calls_of_a_shipped_role_have_in_common_is_too_short_for_any_cache(
     """Else a fan-out that waits for its first answer could save something: docs/models.md."""
     rules = system_prompts()["work_rules"]
     asked = [role for role in CATALOGUE.roles.values() if role.card.tier != "none"]
-    sizes = [len(below(role.prompt, rules).encode()) / 4 for role in asked]
-    assert len(sizes) == 6 and min(sizes) > 300 and max(sizes) < 410 < LEAST_CACHED
+    longest = max(len(below(role.prompt, rules).encode()) / 4 for role in asked)
+    assert longest < 410 < LEAST_CACHED
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE.playbooks))
