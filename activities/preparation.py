@@ -295,6 +295,9 @@ def _refuse_bad_plan(goal: Goal, briefing: Briefing, unusable: Mapping[str, str]
             raise BadGoal("without a model a run needs a ready plan: a playbook's or a plan file")
         return
     names = tuple(pinned.name for pinned in briefing.inputs)
-    wrong = validity.problems(plan, briefing.roles, names, HARD_SUBTASK_LIMIT, unusable=unusable)
+    longest = goal.limits.subtask_timeout_seconds
+    wrong = validity.problems(
+        plan, briefing.roles, names, HARD_SUBTASK_LIMIT, unusable=unusable, longest=longest
+    )
     if wrong:
         raise BadGoal("the plan is not valid: " + "; ".join(wrong))

@@ -86,6 +86,10 @@ class PreviewRow(Contract):
     """Of an agent with tools: those of which a person must approve each call."""
     slice: Money | None = None
     """Of an agent with tools: what is reserved for it at a time."""
+    max_output: int = 0
+    """Tokens of one answer, where the plan sets them."""
+    timeout_seconds: int = 0
+    """Of one call, where the plan sets it."""
     seconds: float = 0.0
     paid: bool = False
     """Whether the three prices are what was paid already."""

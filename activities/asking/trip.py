@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from temporalio import activity
@@ -13,7 +13,6 @@ from activities.asking.heartbeat import Notes
 from activities.asking.keys import key_of
 from activities.asking.past import Past
 from activities.seam import ModelRequest
-from orchestrator.calls.kind import Answer
 from orchestrator.contracts import Call, Contract
 from orchestrator.policies import TOOLS_TOKENS
 
@@ -56,16 +55,8 @@ def call_key(call: Call, material: Contract) -> str:
     return key_of(call.model_dump_json() + known, call.run)
 
 
-@cache
-def _schema_of(answer: type[Answer]) -> dict[str, Any]:
-    """It never changes, and to make it costs as much as a call's whole journal. Nobody writes to
-    it: an endpoint's passage shapes a copy.
-    """
-    return answer.model_json_schema()
-
-
 def request_of(
-    call: Call, answer: type[Answer], system: str, prompt: str, past: Past
+    call: Call, schema: Mapping[str, Any], system: str, prompt: str, past: Past
 ) -> ModelRequest:
     assert call.model is not None
     info = activity.info()
@@ -74,7 +65,7 @@ def request_of(
         model=call.model.id,
         system=system.strip(),
         prompt=prompt,
-        schema=_schema_of(answer),
+        schema=dict(schema),
         max_output=call.max_output,
         effort=call.effort,
         capabilities=call.capabilities,

@@ -8,11 +8,10 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from activities.asking.replies import BROKEN_CHARACTERS, first_lines
+from activities.asking.replies import BROKEN_CHARACTERS, Shape, first_lines
 from activities.code_review.redact import MARGIN, redact
 from activities.seam import ModelAnswer
 from orchestrator.calls.turn import ToolUse
-from orchestrator.calls.work import WorkAnswer, to_draft
 from orchestrator.contracts import Contract, Draft, Problem
 from orchestrator.text import for_terminal, one_line
 
@@ -35,9 +34,11 @@ class Said(Contract):
     tokens: int = 0
 
 
-def read(answer: ModelAnswer, approval: Sequence[str] = ()) -> tuple[Said | None, Problem | None]:
-    """The message, unless no conversation can go on from it; and what is wrong with it. Calls of
-    the tools in `approval` are shown to a person.
+def read(
+    shape: Shape[Any, Draft], answer: ModelAnswer, approval: Sequence[str] = ()
+) -> tuple[Said | None, Problem | None]:
+    """The message, unless no conversation can go on from it; and what is wrong with it. `shape`: of
+    the answer at its end. Calls of the tools in `approval` are shown to a person.
     """
     if answer.stop_reason == "refusal":
         why = f"the model refused: {answer.detail or 'no reason'}"
@@ -53,7 +54,9 @@ def read(answer: ModelAnswer, approval: Sequence[str] = ()) -> tuple[Said | None
     why = _unusable(answer, uses)
     if why:
         return None, Problem(kind="malformed", why=why)
-    return (said.model_copy(update={"uses": uses}), None) if uses else _answered(said, answer)
+    return (
+        (said.model_copy(update={"uses": uses}), None) if uses else _answered(shape, said, answer)
+    )
 
 
 def _unusable(answer: ModelAnswer, uses: Sequence[ToolUse]) -> str:
@@ -68,11 +71,13 @@ def _unusable(answer: ModelAnswer, uses: Sequence[ToolUse]) -> str:
     return ""
 
 
-def _answered(said: Said, answer: ModelAnswer) -> tuple[Said, Problem | None]:
+def _answered(
+    shape: Shape[Any, Draft], said: Said, answer: ModelAnswer
+) -> tuple[Said, Problem | None]:
     if answer.flaw:
         return said, Problem(kind="malformed", why=answer.flaw)
     try:
-        draft = to_draft(WorkAnswer.model_validate_json(answer.text))
+        draft = shape.value(shape.answer.model_validate_json(answer.text))
     except (ValidationError, ValueError, RecursionError) as error:
         text = answer.text[:BROKEN_CHARACTERS]
         return said, Problem(kind="malformed", why=first_lines(error), answer=text)

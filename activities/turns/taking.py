@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from activities.asking.call import Asking
+from activities.asking.forms import shape_of
 from activities.asking.replies import Conversation
 from activities.seam import Store
 from activities.turns import conversation, saying
@@ -29,7 +30,9 @@ async def take(
     spoke = await conversation.load(store, material.transcript)
     told = Told(results=material.results, said=material.said)
     messages = await conversation.messages(store, spoke, first, told)
-    talk = Conversation(messages, specs, partial(saying.read, approval=material.approval))
+    shape = shape_of(material.work.form)
+    read = partial(saying.read, shape, approval=material.approval)
+    talk = Conversation(messages, specs, read, shape.asked)
     reply = await asking.converse(call, material, talk, system)
     said = reply.value
     if said is None:

@@ -16,7 +16,7 @@ from orchestrator.contracts import Money, Plan
 from orchestrator.rules.graph import finishes
 from orchestrator.text import for_terminal, one_line
 from orchestrator.view import Preview, PreviewRow
-from orchestrator.views.amounts import money, seconds
+from orchestrator.views.amounts import bounded, money, seconds
 
 WIDE = 100
 """Columns below which role, needs and the bounds of a price are left out."""
@@ -57,6 +57,8 @@ def totals(plan: Preview, cap: Money) -> list[str]:
             if row.approval:
                 asks = one_line(", ".join(row.approval))
                 lines.append(f"{row.id} waits for your approval of each call of {asks}")
+        if own := bounded(row):
+            lines.append(f"{row.id} has its own bounds: {own}")
     lines += [f"Goes without {one_line(each)}" for each in plan.without]
     if plan.asks:
         lines.append("In no row: a subtask tried again, a changed plan, a revised answer.")

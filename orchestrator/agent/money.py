@@ -24,6 +24,11 @@ def amount_of(state: AgentState) -> Amount:
     return worst_turn(state.goal, state.resume)
 
 
+def room_of(goal: AgentGoal) -> int:
+    """The tokens that one message of the model may have: what the plan says, else the most."""
+    return goal.work.subtask.max_output or TAKE_TURN.policy.max_output
+
+
 def worst_turn(goal: AgentGoal, resume: Resume) -> Amount:
     """The worst case of the turn that comes after this point: what the endpoint has counted of the
     conversation so far, each byte that was added since as a token, and the longest answer.
@@ -33,7 +38,7 @@ def worst_turn(goal: AgentGoal, resume: Resume) -> Amount:
         tokens = resume.tokens + added + len(resume.said.encode()) + BESIDE_A_MESSAGE
     else:
         tokens = input_tokens(WORK, goal.work) + goal.role.prompt_bytes
-    return reservation(goal.model, max(tokens, resume.needed), TAKE_TURN.policy.max_output)
+    return reservation(goal.model, max(tokens, resume.needed), room_of(goal))
 
 
 def settled(state: AgentState, move: TakeTurn, bill: Bill) -> AgentState:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from orchestrator import policies
 from orchestrator.agent.approvals import error, gathered, put_off, unaskable, waits
-from orchestrator.agent.money import amount_of, billed, settled, settled_loss
+from orchestrator.agent.money import amount_of, billed, room_of, settled, settled_loss
 from orchestrator.agent.state import (
     AgentState,
     CutAsked,
@@ -97,7 +97,7 @@ def _turn(state: AgentState) -> TakeTurn:
         tier=goal.model.tier,
         model=goal.model,
         role=goal.role.name,
-        max_output=TAKE_TURN.policy.max_output,
+        max_output=room_of(goal),
         effort=goal.role.effort,
         ceiling=amount.dollars,
         token_ceiling=amount.tokens,
@@ -121,7 +121,7 @@ def options_of(state: AgentState, move: Flying) -> Options:
     limit = state.goal.work.timeout_seconds
     if isinstance(move, TakeTurn):
         # An answer may have twice the room of one that works without tools, and takes as long.
-        room = TAKE_TURN.policy.max_output / WORK.policy.max_output
+        room = max(move.call.max_output / WORK.policy.max_output, 1.0)
         return TAKE_TURN.policy.options(min(limit * room, LONGEST_CALL_SECONDS))
     return USE_TOOL.options(limit + policies.LENS_MARGIN_SECONDS)
 

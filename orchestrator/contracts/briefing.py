@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field, JsonValue
+
 from orchestrator.contracts.base import Contract, Effort, Money, Percent, RoleTier, Span, Tier
 from orchestrator.contracts.goals import Limits, PinnedInput
 from orchestrator.contracts.models import Capabilities, ModelCard
@@ -35,6 +37,8 @@ class RoleCard(Contract):
     """The most that an agent with tools takes; 0: as many as the run allows."""
     tools_only_for_inputs: bool = False
     """True: a subtask without an input that only tools can read is asked once, without them."""
+    result: dict[str, JsonValue] = Field(default_factory=dict)
+    """The JSON schema of what its agents hand up: closed objects alone. Empty: text."""
 
 
 class PlaybookCard(Contract):

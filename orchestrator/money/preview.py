@@ -13,7 +13,7 @@ from orchestrator.calls.plan import PLAN
 from orchestrator.calls.review import REVIEW
 from orchestrator.calls.synthesize import SYNTHESIZE
 from orchestrator.calls.verify import VERIFY
-from orchestrator.calls.work import WORK
+from orchestrator.calls.work import most_written
 from orchestrator.contracts import ModelCard, Subtask, Usage
 from orchestrator.money import conversations
 from orchestrator.money.leaving import leaves
@@ -111,6 +111,8 @@ def _work(state: State) -> Iterator[PreviewRow]:
             tier=progress.tier,
             depends_on=subtask.depends_on,
             reused=progress.finding is not None,
+            max_output=subtask.max_output,
+            timeout_seconds=gathering.timeout_of(state, subtask) if subtask.timeout_seconds else 0,
         )
         if progress.finding is None:
             row = _priced(state, progress, row)
@@ -133,6 +135,7 @@ def _priced(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
         # Whoever reads the draft is paid with it.
         prices = _sum(prices, _review(state, progress))
     seconds = policies.OUTPUT_TOKENS["expected"] / policies.OUTPUT_TOKENS_PER_SECOND
+    seconds = min(seconds, gathering.timeout_of(state, subtask))
     update = {"tier": ask.call.tier, "seconds": seconds, **_range(*prices)}
     return row.model_copy(update=update)
 
@@ -154,7 +157,7 @@ def _sum(one: Range, other: Range) -> Range:
 def _review(state: State, progress: Progress) -> Range:
     policy = REVIEW.policy
     model = state.brief.model(policy.tier)
-    written = WORK.policy.max_output
+    written = most_written(progress.subtask)
     said = len(progress.subtask.model_dump_json()) // context.EXPECTED_BYTES_PER_TOKEN
     most = worst(model, said + written + policies.PROMPT_OVERHEAD_TOKENS, policy.max_output)
     tokens = said + policies.OUTPUT_TOKENS["expected"] + policies.EXPECTED_OVERHEAD_TOKENS
@@ -297,4 +300,4 @@ def _asked_of_findings(
 
 def _most_tokens(progress: Progress) -> int:
     """Of a finding; what is there already counts with the material that it is in."""
-    return 0 if progress.finding else WORK.policy.max_output
+    return 0 if progress.finding else most_written(progress.subtask)

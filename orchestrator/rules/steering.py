@@ -100,9 +100,11 @@ def _not_editable(state: State, order: Order) -> str:
 
 def _bad_plan(state: State, order: Order) -> str:
     assert order.plan is not None
-    pinned, roles = state.brief.inputs, state.brief.roles
+    pinned, longest = state.brief.inputs, state.goal.limits.subtask_timeout_seconds
     names, unread = [each.name for each in pinned], validity.only_by_tools(pinned)
-    wrong = validity.problems(order.plan, roles, names, HARD_SUBTASK_LIMIT, unread=unread)
+    wrong = validity.problems(
+        order.plan, state.brief.roles, names, HARD_SUBTASK_LIMIT, unread=unread, longest=longest
+    )
     return "; ".join(wrong)
 
 

@@ -17,7 +17,7 @@ from orchestrator.contracts import Call, Subtask
 from orchestrator.harmless import harmless
 from orchestrator.text import code_span, for_markdown, visible
 from orchestrator.view import Phase, Preview, PreviewRow, Question, Row, RunView
-from orchestrator.views.amounts import hands
+from orchestrator.views.amounts import bounded, hands
 
 MARKS = {
     "waiting": "·",
@@ -130,7 +130,8 @@ def _proposed(row: PreviewRow) -> str:
         asks = for_markdown(", ".join(row.approval))
         team += f", a person approves each call of {asks}" if asks else ""
     name = f"**{row.id}** {for_markdown(row.title[:CELL])}" if row.of_plan else row.title
-    role = f"{for_markdown(row.role)}{tier}{team}"
+    own = f", {bounded(row)}" if bounded(row) else ""
+    role = f"{for_markdown(row.role)}{tier}{team}{own}"
     return _cells("", name, role, ", ".join(row.depends_on), *prices)
 
 

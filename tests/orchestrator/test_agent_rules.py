@@ -238,8 +238,8 @@ def check_report(loop: Loop, goal: AgentGoal) -> None:
     waits = loop.state.uses if loop.state.held and not loop.state.cut else ()
     waits = loop.state.uses if report.outcome == "asks" else waits
     assert report.resume.pending == waits, "what was not begun waits"
-    back = tuple(loop.state.results[place] for place in sorted(loop.state.results))
-    kept = {"pending": waits, "results": back if waits else loop.state.resume.results}
+    known = tuple(loop.state.results[place] for place in sorted(loop.state.results))
+    kept = {"pending": waits, "results": known if waits else loop.state.resume.results}
     assert report.resume == loop.state.resume.model_copy(update=kept)
     assert report.finished == loop.state.now
     if report.outcome == "asks":

@@ -308,3 +308,36 @@ def test_no_agent_is_said_to_cost_more_than_the_cap() -> None:
 def test_a_role_with_tools_for_inputs_alone_is_priced_as_one_call_without_such_an_input() -> None:
     row = with_hands("notes").subtasks[0]
     assert (row.kind, row.turns, row.slice) == ("subtask", 0, None)
+
+
+def bounded(**fields: int) -> Preview:
+    """Of a plan of one subtask with these fields."""
+    wanted = Plan(goal="g", subtasks=(subtask("t1").model_copy(update=fields),))
+    preview = planned(wanted, BRIEFING).estimate
+    assert preview is not None
+    return preview
+
+
+def test_bounds_of_a_subtask_are_shown_and_a_shorter_answer_costs_less_at_worst() -> None:
+    usual, short = bounded(), bounded(timeout_seconds=60, max_output=2_000)
+    (before,), (after,) = usual.subtasks, short.subtasks
+    assert before.high is not None and after.high is not None
+    assert after.high < before.high and after.expected == before.expected
+    # What reads the finding is bounded with it.
+    assert usual.high is not None and short.high is not None
+    assert usual.high - short.high > before.high - after.high
+    said = "at most 2,000 tokens an answer, at most 60 s a call"
+    assert f"t1 has its own bounds: {said}" in totals(short, Decimal(2))
+    assert bounded(timeout_seconds=5).subtasks[0].seconds == 5.0
+
+
+def test_the_least_cap_pays_for_the_room_that_a_subtask_sets_for_itself() -> None:
+    """A room of 3,000 tokens cannot be halved: no call has less than 2,000."""
+    usual = Plan(goal="g", subtasks=(subtask("t1"),))
+    wide = Plan(goal="g", subtasks=(subtask("t1").model_copy(update={"max_output": 3_000}),))
+    before, after = (
+        keeping.least(goal_of(Decimal(0), plan=each), BRIEFING) for each in (usual, wide)
+    )
+    # What tells the agent of it is reserved, too.
+    assert 1_000 <= after.tokens - before.tokens < 1_100
+    assert after.dollars > before.dollars
