@@ -64,6 +64,7 @@ class ServerFailed(ToolError):
 
     def __init__(self, server: Server, why: str, complaint: str = "") -> None:
         super().__init__(f"the MCP server {server.name} {why}")
+        self.complaint = complaint
         last = f"; it said: {complaint}" if complaint else ""
         self.told = one_line(f"the MCP server {server.name} ({server.written}) {why}{last}")
 
