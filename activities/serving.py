@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass, field, replace
 
 from orchestrator.calls.turn import OF_SERVERS, READS_ON
-from orchestrator.contracts import Omission, Plan, RoleCard
+from orchestrator.contracts import Omission, Outlet, Plan, RoleCard
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,12 @@ class RolesHere:
                 why=f"{why}; {' and '.join(roles)} go{'es' * (len(roles) == 1)} on without",
             )
             for (why, roles), tools in tools_of.items()
+        )
+
+    def reached(self, outlets: Iterable[Outlet]) -> tuple[Outlet, ...]:
+        """Those that a tool of a role leads to."""
+        return tuple(
+            each for each in outlets if any(each.serves(card.tools) for card in self.roles)
         )
 
 

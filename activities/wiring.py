@@ -30,7 +30,7 @@ from activities.repositories.scratch import Snapshots
 from activities.seam import Gate, Journal, Lens, Model, Store
 from activities.toolset.offering import Offering
 from activities.toolset.servers import BadServers, read_servers
-from activities.toolset.shelf import shipped
+from activities.toolset.shelf import outlets_of, shipped
 from activities.toolset.tool import Tool
 from activities.turns.workshop import Workshop
 from activities.use_tool import Tools
@@ -159,6 +159,7 @@ class _Parts:
             lacking=self._lacking(),
             effects=tuple(name for name, tool in self.tools.items() if tool.effects),
             offer=self.offering.to,
+            outlets=(*outlets_of(self.tools), *self.offering.outlets),
             take_snapshot=snapshot.take,
             take_folder=plain.take,
             allowed_roots=allowed_roots(self.settings, embedded=embedded),

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from activities.seam import Store
 from activities.serving import FromServers
-from activities.toolset.mcp import Offered, ServerFailed, offered, server_of
+from activities.toolset.mcp import PART, PREFIX, Offered, ServerFailed, offered, server_of
 from activities.toolset.servers import Server
+from orchestrator.contracts import Outlet
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +24,18 @@ class Offering:
     servers: Mapping[str, Server]
     store: Store
     flaw: str = ""
+
+    @property
+    def outlets(self) -> tuple[Outlet, ...]:
+        """Where the words of a call go, by server."""
+        return tuple(
+            Outlet(
+                tool=PART.join((PREFIX, each.name, "")),
+                what=f"MCP server {each.name}, {each.place}",
+            )
+            for each in self.servers.values()
+            if each.place
+        )
 
     async def to(self, wanted: Mapping[str, Sequence[str]]) -> Mapping[str, FromServers]:
         """What servers offer of the tools that each role names. Asks each server that is named, all

@@ -16,7 +16,11 @@ from activities.serving import FromServers, RolesHere, nothing_offered, offered
 from activities.toolset import mcp
 from activities.toolset.offering import Offering
 from activities.toolset.servers import read_servers
+from activities.toolset.shelf import outlets_of, shipped
+from activities.wiring import ModelEndpoint, build
+from deployment.settings import Settings
 from deployment.storage.directory import DirectoryStore
+from deployment.temporal import Target
 from orchestrator.contracts import RoleCard
 
 pytestmark = pytest.mark.anyio
@@ -108,3 +112,34 @@ async def test_what_several_roles_go_without_for_one_reason_is_one_line() -> Non
     assert line.what == "tools mcp__a__act, mcp__b__act"
     assert line.why == "no MCP server is known here; reader and writer go on without"
     assert here.missing == {} and FromServers().absent == {}
+
+
+async def test_a_briefing_names_where_tools_of_its_roles_send_words_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    near, far = (
+        offering(tmp_path, own="good").servers["own"],
+        {"url": "https://u:p@far.example/m?k"},
+    )
+    here = offering(tmp_path, own="good", idle="good")
+    file = tmp_path / "far.json"
+    file.write_text(json.dumps({"mcpServers": {"far": far, "bad": {"command": 7}}}))
+    known = Offering({**here.servers, **read_servers(file, {})}, here.store)
+    outlets = (*outlets_of(shipped()), *known.outlets)
+    tools = (ACT.format("own"), ACT.format("far"), "web_fetch", "read_file", "query_data")
+    role = RoleCard(name="reader", description="x", tools=tools)
+    found = RolesHere((role,), {}, {}).reached(outlets)
+    assert [each.what for each in found] == [
+        "web_fetch, any address of the public web that the agent names",
+        f"MCP server own, {near.place}",
+        "MCP server far, the host far.example",
+    ]
+
+
+async def test_a_worker_knows_where_its_tools_send_words(tmp_path: Path) -> None:
+    offering(tmp_path, own="good")
+    settings = Settings(_env_file=None, state_dir=tmp_path, mcp_file=tmp_path / ".mcp.json")
+    target = Target("", store_url=(tmp_path / "store").as_uri(), embedded=False)
+    (prepare,) = build(settings, target, endpoint=ModelEndpoint()).preparing
+    told = [each.tool for each in prepare.__self__.outlets]  # type: ignore[attr-defined]
+    assert told == ["web_fetch", "web_search", "mcp__own__"]
