@@ -9,7 +9,7 @@ from pydantic import Field
 from activities.toolset.globs import name_pattern
 from activities.toolset.inputs import File, Location, files_below
 from activities.toolset.tool import Here, tool
-from orchestrator.text import for_terminal
+from orchestrator.text import counted, for_terminal
 
 MOST = 1_000
 """Files that are named at once."""
@@ -65,4 +65,6 @@ async def _unread(here: Here, name: str) -> str:
     if not manifest.unread_in_all:
         return ""
     reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(manifest.unread_why.items()))
-    return f"[{name}: {manifest.unread_in_all:,} files were not read and cannot be: {reasons}]"
+    count = manifest.unread_in_all
+    were = "was" if count == 1 else "were"
+    return f"[{name}: {counted(count, 'file')} {were} not read and cannot be: {reasons}]"

@@ -13,7 +13,7 @@ from activities.tools.read_file import read_file
 from activities.toolset.child import ChildFailed, in_child
 from activities.toolset.inputs import cited_as, decoded, place_of, read, shown
 from activities.toolset.tool import Here, Result, ToolError, tool
-from orchestrator.text import one_line
+from orchestrator.text import counted, one_line
 
 DOCUMENT_BYTES = 64 * 1024 * 1024
 """The largest document that is read."""
@@ -104,6 +104,6 @@ def _told(answer: dict[str, Any], name: str, first: int) -> str:
     lines = []
     for part, text in parts:
         lines.append(f"[{part}]\n{text}" if unit in ("page", "slide") else f"{part}: {text}")
-    notes = [f"{total:,} {unit}s"] if unit in ("page", "slide") else []
+    notes = [counted(total, unit)] if unit in ("page", "slide") else []
     notes += [one_line(note) for note in answer["notes"]]
     return redact("\n".join([f"[{name}: {'; '.join(notes)}]" if notes else f"[{name}]", *lines]))

@@ -112,7 +112,8 @@ def block(content: Any) -> str:
         case "resource_link":
             return f"[{content.name}: {content.uri}]"
     data = getattr(content, "data", "") or getattr(getattr(content, "resource", None), "blob", "")
-    return f"[{content.type}, {len(data) * 3 // 4:,} bytes, not shown]"
+    size = len(data) * 3 // 4
+    return f"[{content.type}, {size:,} byte{'s' * (size != 1)}, not shown]"
 
 
 def why(error: BaseException, seconds: float) -> str:

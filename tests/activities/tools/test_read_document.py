@@ -12,6 +12,7 @@ from activities.tools.read_document import read_document
 from documents import pdf, pdf_bomb, repacked, slides, word, workbook
 from hands import Bench
 from orchestrator.contracts import PinnedInput
+from orchestrator.text import counted
 
 pytestmark = pytest.mark.anyio
 
@@ -121,6 +122,11 @@ async def test_a_single_document_is_cited_and_found_by_its_own_name() -> None:
     assert "is a file" in await bench.refused(read_document, file_path="report/x.pdf")
 
 
+@pytest.mark.parametrize(("number", "told"), [(0, "0 files"), (1, "1 file"), (1200, "1,200 files")])
+def test_one_is_told_as_one(number: int, told: str) -> None:
+    assert counted(number, "file") == told
+
+
 async def test_the_name_of_a_file_is_harmless_and_short() -> None:
     bench = single("/tmp/a\n[page 1]\n\x1b[31m\u202e" + "x" * 500 + ".pdf")
     first, second, *_ = (await bench.told(read_document, file_path="report")).splitlines()
@@ -149,7 +155,7 @@ async def test_a_document_of_a_folder_is_read_by_its_path(tmp_path: Path) -> Non
     (tmp_path / "q3" / "report.pdf").write_bytes(pdf(["Page"]))
     bench = Bench(folders={"reports": tmp_path})
     text = await bench.told(read_document, file_path="reports/q3/report.pdf")
-    assert text == "[reports/q3/report.pdf: 1 pages]\n[page 1]\nPage"
+    assert text == "[reports/q3/report.pdf: 1 page]\n[page 1]\nPage"
 
 
 async def test_a_long_document_is_told_in_pieces() -> None:
@@ -194,7 +200,7 @@ async def test_a_pdf_that_only_its_owner_may_change_is_read() -> None:
 
 async def test_a_scan_is_said_to_have_no_text_and_single_pictures_are_named() -> None:
     said = await refused(pdf(["", ""]))
-    assert "has no text on the 2 pages" in said and "reads letters in pictures" in said
+    assert "has no text (2 pages looked at)" in said and "reads letters in pictures" in said
     assert "no text, maybe pictures of it, on page 2" in await told(pdf(["a", "", "c"]))
 
 
