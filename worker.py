@@ -56,6 +56,10 @@ GRACE = timedelta(seconds=LONGEST_CALL_SECONDS + LENS_MARGIN_SECONDS)
 that nothing is paid twice; it ends as soon as that is done.
 """
 TOOL_SLOTS = max(4, 2 * (os.cpu_count() or 2))
+"""Tools, lenses and preparations at once in a process. Most of them compute in a child, of which a
+worker has about as many; whatever came beyond them would wait within its own time, not in the queue
+where no time runs. A tool that waits for the network has one of these places, too.
+"""
 MODEL_SLOTS = 600
 """Calls in flight per process; they wait for the network or their turn, not for this machine."""
 EAGER = 100

@@ -32,12 +32,14 @@ from orchestrator.contracts import (
     Goal,
     GoalInput,
     Omission,
+    Outlet,
     PinnedInput,
     Plan,
     RoleCard,
 )
 from orchestrator.errors import BadGoal, BlobLost, CapTooSmall
 from orchestrator.money import keeping
+from orchestrator.money.leaving import BASE
 from orchestrator.plans import validity
 
 if TYPE_CHECKING:
@@ -71,6 +73,8 @@ class Preparation:
     offer: Offer = field(default=nothing_offered, kw_only=True)
     asks: Callable[[str], bool] = field(default=lambda _: False, kw_only=True)
     """Whether a person must approve each call of a tool."""
+    outlets: tuple[Outlet, ...] = field(default=(), kw_only=True)
+    """Where tools of this worker send the words of agents."""
     take_snapshot: TakeSnapshot
     take_folder: TakeFolder = field(kw_only=True)
     allowed_roots: Callable[[], Roots]
@@ -120,6 +124,7 @@ class Preparation:
                 capabilities=await self.capabilities() if goal.use_models else Capabilities(),
                 not_run=not_run,
                 version=self.version,
+                outlets=served.reached(self.outlets),
                 endpoint=self.endpoint if goal.use_models else "",
                 most_dollars=self.most_dollars if goal.use_models else None,
             )
@@ -206,7 +211,7 @@ class Preparation:
         if given.kind == "folder":
             return await self._snapshot(given, self.take_folder(given, roots, self.store))
         if given.kind == "repository":
-            base = next((each.value for each in goal.inputs if each.name == "base"), "")
+            base = next((each.value for each in goal.inputs if each.name == BASE), "")
             folder = Path(given.value)
             taking = self.take_snapshot(given.name, folder, roots, base, self.store)
             return await self._snapshot(given, taking)

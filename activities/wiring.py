@@ -30,7 +30,7 @@ from activities.repositories.scratch import Snapshots
 from activities.seam import Gate, Journal, Lens, Model, Store
 from activities.toolset.offering import Offering
 from activities.toolset.servers import BadServers, read_servers
-from activities.toolset.shelf import shipped
+from activities.toolset.shelf import outlets_of, shipped
 from activities.toolset.tool import Tool
 from activities.turns.workshop import Workshop
 from activities.use_tool import Tools
@@ -160,6 +160,7 @@ class _Parts:
             effects=tuple(name for name, tool in self.tools.items() if tool.effects),
             offer=self.offering.to,
             asks=self.asks,
+            outlets=(*outlets_of(self.tools), *self.offering.outlets),
             take_snapshot=snapshot.take,
             take_folder=plain.take,
             allowed_roots=allowed_roots(self.settings, embedded=embedded),

@@ -126,6 +126,8 @@ class Preview(Contract):
     """What is sent to the model endpoint from here on; of inputs, with their sizes. Empty: no model
     is asked any more.
     """
+    reached: tuple[str, ...] = ()
+    """Where tools send words of agents besides: each with the roles and subtasks that may."""
     endpoint: str = ""
     """Where to: the address of the worker's endpoint."""
     without: tuple[str, ...] = ()

@@ -9,12 +9,22 @@ from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 
 from activities.toolset.tool import NotATool, Tool
+from orchestrator.contracts import Outlet
 
 
 @functools.cache
 def shipped() -> Mapping[str, Tool]:
     """The tools of `activities/tools/`, by name. NotATool names what cannot be one."""
     return tools_of(importlib.import_module("activities.tools"))
+
+
+def outlets_of(tools: Mapping[str, Tool]) -> tuple[Outlet, ...]:
+    """Where the words of calls go, of those tools that send any."""
+    return tuple(
+        Outlet(tool=name, what=f"{name}, {tool.sends}")
+        for name, tool in tools.items()
+        if tool.sends
+    )
 
 
 def tools_of(package: ModuleType) -> Mapping[str, Tool]:

@@ -110,6 +110,8 @@ class Tool:
     """Whether a person must approve each call."""
     needs: tuple[str, ...]
     """Names of the settings that it cannot do without."""
+    sends: str = ""
+    """Where the words of a call go, if they leave the machine."""
 
     @property
     def told(self) -> Mapping[str, JsonValue]:
@@ -139,6 +141,7 @@ def tool(
     seconds: float = 60.0,
     approval: bool = False,
     needs: tuple[str, ...] = (),
+    sends: str = "",
 ) -> Callable[[Callable[Concatenate[Here, ...], Awaitable[Returned]]], Tool]:
     """Makes a tool of an async function `(here: Here, …)`. Its docstring and the descriptions in
     its annotations are what a model reads. NotATool for what has no schema that says all of it.
@@ -156,6 +159,7 @@ def tool(
             seconds=seconds,
             approval=approval,
             needs=needs,
+            sends=sends,
         )
 
     return make

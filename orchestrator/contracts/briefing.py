@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import Field, JsonValue
 
 from orchestrator.contracts.base import Contract, Effort, Money, Percent, RoleTier, Span, Tier
@@ -66,6 +68,20 @@ class Omission(Contract):
     why: str
 
 
+class Outlet(Contract):
+    """A way on which the words of agents leave the worker: a tool, or the tools of a server."""
+
+    tool: str
+    """The name of the tool; of an MCP server, how the names of its tools begin."""
+    what: str
+    """What it is and where the words of a call go, as anybody may be told."""
+
+    def serves(self, tools: Iterable[str]) -> bool:
+        """Whether one of these tools leads there."""
+        server = self.tool.endswith("__")
+        return any(name == self.tool or (server and name.startswith(self.tool)) for name in tools)
+
+
 class Briefing(Contract):
     """What the deployment decides, resolved once at the start of a run."""
 
@@ -77,6 +93,8 @@ class Briefing(Contract):
     not_run: tuple[Omission, ...] = ()
     version: str = ""
     span: Span | None = None
+    outlets: tuple[Outlet, ...] = ()
+    """Where tools of the roles send the words of agents."""
     endpoint: str = ""
     """The address that models are asked at; never user, password or query. Empty: none is asked."""
     most_dollars: Money | None = None

@@ -16,7 +16,7 @@ from orchestrator.calls.verify import VERIFY
 from orchestrator.calls.work import most_written
 from orchestrator.contracts import ModelCard, Subtask, Usage
 from orchestrator.money import conversations
-from orchestrator.money.leaving import leaves
+from orchestrator.money.leaving import leaves, reached, unused
 from orchestrator.money.pricing import price, worst
 from orchestrator.rules import agents, graph, teams
 from orchestrator.rules.answering import context, verifying
@@ -56,8 +56,9 @@ def predict(state: State) -> Preview:
         makespan=round(graph.makespan(subtasks, seconds, state.goal.limits.concurrency), 1),
         leaves=leaves(state) if any(row.asks for row in rows) else (),
         endpoint=state.brief.endpoint,
+        reached=reached(state),
         without=(
-            *(f"{each.what}: {each.why}" for each in state.brief.not_run),
+            *(f"{each.what}: {each.why}" for each in (*state.brief.not_run, *unused(state))),
             *approvals.unasked(state),
         ),
         plan=state.plan,

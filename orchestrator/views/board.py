@@ -107,6 +107,9 @@ def _proposal(view: RunView, plan: Preview) -> list[str]:
         sent = for_markdown(", ".join(plan.leaves)[:600])
         where = for_markdown(plan.endpoint) or "their endpoint"
         lines += ["", f"Sent to the models at {where}: {sent}."]
+        if plan.reached:
+            reached = for_markdown("; ".join(plan.reached)[:600])
+            lines += ["", f"Reached by tools: {reached}."]
     else:
         lines += ["", "No model is asked; nothing leaves the machines of this deployment."]
     run_id = shlex.quote(view.run_id)

@@ -18,6 +18,7 @@ from orchestrator.contracts import (
     Goal,
     Limits,
     ModelCard,
+    Outlet,
     PinnedInput,
     Plan,
     RoleCard,
@@ -25,7 +26,7 @@ from orchestrator.contracts import (
     Tier,
 )
 from orchestrator.events import Examined, Prepared, Started
-from orchestrator.money import keeping
+from orchestrator.money import keeping, leaving
 from orchestrator.money.preview import predict
 from orchestrator.moves import Ask, Prepare
 from orchestrator.rules import teams
@@ -34,6 +35,7 @@ from orchestrator.rules.reducer import apply
 from orchestrator.rules.state import State, first_state
 from orchestrator.view import Preview
 from orchestrator.views.board import board
+from orchestrator.views.reporting import report
 from orchestrator.views.running import run_view
 from outcomes import comes_back, draft, value_of
 from serving import TEAM, WITH_TEAM
@@ -265,9 +267,18 @@ HANDS = RoleCard(
 REPORTS = PinnedInput(name="reports", kind="folder", size=90_000_000, digest="cd")
 
 
+OUTLETS = (
+    Outlet(tool="mcp__clock__", what="MCP server clock, the local program clock"),
+    Outlet(tool="mcp__far__", what="MCP server far, the host far.example"),
+    Outlet(tool="web_fetch", what="web_fetch, any address"),
+)
+
+
 def with_hands(*inputs: str, role: RoleCard = HANDS, **fields: object) -> Preview:
     """The preview of one subtask of a reader with these inputs."""
-    brief = WITH_TEAM.model_copy(update={"roles": (*WITH_TEAM.roles, role)})
+    hands = role.model_copy(update={"tools": fields.pop("tools", role.tools)})
+    update = {"roles": (*WITH_TEAM.roles, hands), "outlets": OUTLETS}
+    brief = WITH_TEAM.model_copy(update=update)
     one = subtask("a", role="clerk").model_copy(update={"inputs": inputs})
     plan = Plan(goal="Read", subtasks=(one,))
     state = planned(plan, brief, plan=plan, **fields)
@@ -298,6 +309,48 @@ def test_the_preview_says_which_calls_wait_for_a_person_or_are_not_made(people: 
     shown = totals(plan, Decimal(100))
     assert ("a waits for your approval of each call of write" in shown) == people
     assert any("--ask" in line for line in shown) != people
+
+
+def test_an_input_that_no_subtask_uses_is_said_before_and_after_the_run() -> None:
+    brief = WITH_TEAM
+    one = subtask("a", role="researcher").model_copy(update={"inputs": ("notes",)})
+    state = planned(Plan(goal="Read", subtasks=(one,)), brief)
+    base = NOTES.model_copy(update={"name": "base"})
+
+    def shown(*inputs: PinnedInput) -> State:
+        return replace(state, briefing=state.brief.model_copy(update={"inputs": inputs}))
+
+    assert predict(shown(NOTES)).without == () == report(shown(NOTES)).not_run
+    both = shown(NOTES, REPORTS)
+    assert predict(both).without == ("input reports: no subtask of the plan uses it",)
+    (told,) = report(both).not_run
+    assert (told.what, told.why) == ("input reports", "no subtask of the plan uses it")
+    # A base is used when its repository is pinned; without one nobody uses it.
+    repository = REPORTS.model_copy(update={"name": "notes", "kind": "repository"})
+    assert predict(shown(repository, base)).without == ()
+    assert predict(shown(NOTES, base)).without == ("input base: no subtask of the plan uses it",)
+    assert leaving.unused(first_state("run", state.goal, state.started, "first")) == ()
+
+
+def test_servers_and_web_tools_are_named_with_the_agents_whose_words_go_there() -> None:
+    preview = with_hands("reports", tools=("mcp__clock__now", "web_fetch"))
+    assert preview.reached == (
+        "MCP server clock, the local program clock: words of clerk (a)",
+        "web_fetch, any address: words of clerk (a)",
+    )
+    lines = totals(preview, Decimal(5))
+    assert "Reached by tools: web_fetch, any address: words of clerk (a)" in lines
+    assert not with_hands("reports", tools=("read_file",)).reached
+    # Asked once and without tools, its words reach nobody else.
+    assert not with_hands("notes", tools=("web_fetch",)).reached
+
+
+def test_the_agents_of_a_team_may_send_words_wherever_a_tool_leads() -> None:
+    team = Plan(goal="Ask", subtasks=(subtask("t1", role="department"),))
+    state = planned(team, WITH_TEAM.model_copy(update={"outlets": OUTLETS[1:2]}))
+    assert predict(state).reached == (
+        "MCP server far, the host far.example: words of agents of the team t1",
+    )
 
 
 def test_no_agent_is_said_to_cost_more_than_the_cap() -> None:

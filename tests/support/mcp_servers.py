@@ -45,6 +45,25 @@ def by_hand(kind: str) -> None:
         say(answer | {"result": result})
 
 
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "fine": {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": {"row": {"$ref": "#/$defs/row"}, "names": {"items": {"type": "string"}}},
+        "required": ["row"],
+        "additionalProperties": False,
+        "$defs": {"row": {"type": "integer", "minimum": 1}},
+    },
+    "slow": {"properties": {"text": {"pattern": "^(a+)+$"}}},
+    "remote": {"properties": {"a": {"$ref": "http://127.0.0.1:9/schema.json"}}},
+    "nowhere": {"properties": {"a": {"$ref": "#/$defs/a"}}},
+    "circle": {"$ref": "#"},
+    "unknown": {"properties": {"a": {"type": "strin"}}},
+    "expression": {"properties": {"a": {"pattern": "("}}},
+    "deep": json.loads('{"not":' * 60 + "{}" + "}" * 60),
+    "long": {"x": "y" * 30_000},
+}
+
+
 def listed(kind: str) -> Any:
     plain: dict[str, Any] = {"type": "object"}
     tools: list[dict[str, Any]] = [{"name": "act", "description": "Acts.", "inputSchema": plain}]
@@ -53,6 +72,11 @@ def listed(kind: str) -> Any:
         red = "\x1b[31mRed" + "d" * 9_000
         tools = [{"name": name, "description": red, "inputSchema": plain} for name in names]
         tools.append({"name": "huge", "inputSchema": {"type": "object", "x": "y" * 30_000}})
+    if kind == "schemas":
+        tools = [
+            {"name": name, "inputSchema": {"type": "object", **schema}}
+            for name, schema in SCHEMAS.items()
+        ]
     if kind == "odd-schema":
         tools.append({"name": "text", "inputSchema": {"type": "string"}})
     if kind == "endless-list":

@@ -30,7 +30,7 @@ from cli.connection import CONNECT_SECONDS, configured_target
 from cli.diagnosis import Checkup, Mark
 from cli.endpoint import masked, models, worker_endpoint
 from cli.exits import Code
-from cli.hands import hands
+from cli.hands import hands, mcp_servers
 from cli.kept import kept
 from cli.options import Embedded
 from cli.screen.streams import OUT, Safe
@@ -104,6 +104,8 @@ async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Chec
         yield await asyncio.to_thread(tool, name)
     catalogue = await asyncio.to_thread(Catalogue.load)
     for check in await asyncio.to_thread(hands, catalogue, settings):
+        yield check
+    async for check in mcp_servers(catalogue, settings):
         yield check
     for check in (*unusable(catalogue), *idle(catalogue), *prompts(), *origins(settings)):
         yield check
