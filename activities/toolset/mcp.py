@@ -25,6 +25,7 @@ from pydantic import JsonValue
 from activities.process import Finished, ProgramStopped, run
 from activities.toolset.servers import Server
 from activities.toolset.tool import NAME, Here, Result, Tool, ToolError
+from orchestrator.envelopes import defanged
 from orchestrator.text import for_terminal, one_line
 
 logger = logging.getLogger(__name__)
@@ -41,6 +42,8 @@ AT_ONCE = 8
 """Conversations of one worker; most of each is waiting."""
 DESCRIPTION_LETTERS = 2_000
 SCHEMA_LETTERS = 20_000
+SENTENCES = ("description", "title", "$comment")
+"""What of a schema is words for a reader; all else must stay as its server wrote it."""
 UNKNOWN = "; whether the tool did what it was called for is not known"
 INHERITED = (
     "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "TMPDIR",
@@ -78,13 +81,33 @@ async def offered(server: Server) -> Offered:
     notes = []
     for each in answer["tools"]:
         name = PART.join((PREFIX, server.name, each["wire"]))
-        if flaw := _flaw(name, each["schema"], tools):
+        try:
+            schema = _described(each["schema"])
+        except RecursionError:
+            schema = None
+        if flaw := _flaw(name, schema, tools):
             notes.append(one_line(f"{server.name}: its tool {each['name'][:100]!r} {flaw}"))
             continue
-        said = for_terminal(each["description"][:DESCRIPTION_LETTERS])
+        said = _harmless(each["description"][:DESCRIPTION_LETTERS])
         description = f"A tool of the MCP server {server.name}, which describes it so: {said}"
-        tools[name] = tool_of(server, name, description, each["schema"])
+        tools[name] = tool_of(server, name, description, schema)
     return Offered(tuple(tools.values()), tuple(dict.fromkeys(notes)))
+
+
+def _described(schema: Any) -> Any:
+    """A schema whose sentences can write no mark of a prompt; names and values stay as they are."""
+    if isinstance(schema, list):
+        return [_described(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _harmless(value) if key in SENTENCES and isinstance(value, str) else _described(value)
+        for key, value in schema.items()
+    }
+
+
+def _harmless(said: str) -> str:
+    return defanged(for_terminal(said))
 
 
 def _flaw(name: str, schema: object, others: Mapping[str, Tool]) -> str:
@@ -95,8 +118,11 @@ def _flaw(name: str, schema: object, others: Mapping[str, Tool]) -> str:
         return "has the same name as another one, but for signs that no name may have"
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return "has no object as its arguments"
-    if len(json.dumps(schema)) > SCHEMA_LETTERS:
+    written = json.dumps(schema, ensure_ascii=False)
+    if len(written) > SCHEMA_LETTERS:
         return f"has a schema of more than {SCHEMA_LETTERS:,} letters"
+    if defanged(written) != written:
+        return "has a mark of our prompts among the names or values of its arguments"
     return ""
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from activities.seam import Store
 from orchestrator.calls.turn import ToolResult
 from orchestrator.contracts import Contract
-from orchestrator.envelopes import envelope
+from orchestrator.envelopes import defanged, envelope
 from orchestrator.errors import CallRefused
 
 
@@ -63,7 +63,7 @@ async def messages(
     if spoke.exchanges and now != NOTHING:
         made.append(_user(await _told(store, now, names)))
     elif now.said:
-        made[0] = _user([{"type": "text", "text": first}, {"type": "text", "text": now.said}])
+        made[0] = _user([{"type": "text", "text": first}, _said(now)])
     return tuple(made)
 
 
@@ -108,4 +108,9 @@ async def _told(store: Store, told: Told, names: Mapping[str, str]) -> list[dict
             "content": envelope(f"result of {name}", text),
         }
         blocks.append({**block, "is_error": True} if result.is_error else block)
-    return [*blocks, {"type": "text", "text": told.said}] if told.said else blocks
+    return [*blocks, _said(told)] if told.said else blocks
+
+
+def _said(told: Told) -> dict[str, Any]:
+    """What the house says, which may quote what a model wrote."""
+    return {"type": "text", "text": defanged(told.said)}
