@@ -1,4 +1,4 @@
-"""MCP servers for tests: `mcp_servers.py KIND [ARGUMENT]` is one that behaves, hangs, dies or lies.
+"""MCP servers for tests: `mcp_servers.py KIND ARGUMENT…` is one that behaves, hangs, dies or lies.
 
 Runs as a program, and imports only what a server of its kind needs: some speak the wire by hand.
 """
@@ -57,6 +57,8 @@ def listed(kind: str) -> Any:
         tools.append({"name": "huge", "inputSchema": {"type": "object", "x": "y" * 30_000}})
     if kind == "marks":
         tools = [marked("act", {"description": MARKS}), marked("orders", {"enum": [MARKS]})]
+    if kind == "orders":
+        tools[0]["description"] = sys.argv[2]
     if kind == "odd-schema":
         tools.append({"name": "text", "inputSchema": {"type": "string"}})
     if kind == "endless-list":
@@ -76,6 +78,8 @@ def marked(name: str, argument: dict[str, Any]) -> dict[str, Any]:
 
 def called(kind: str, arguments: dict[str, Any]) -> Any:
     text = [{"type": "text", "text": json.dumps(arguments)}]
+    if kind == "orders":
+        text = [{"type": "text", "text": sys.argv[3]}]
     if kind == "hangs":
         time.sleep(600)
     if kind == "dies":
