@@ -26,6 +26,7 @@ from orchestrator.contracts import (
     Omission,
     PinnedInput,
     Plan,
+    Reach,
     RoleCard,
 )
 from orchestrator.errors import BadGoal, BlobLost, CapTooSmall
@@ -69,6 +70,8 @@ class Preparation:
     version: str
     endpoint: str = ""
     """The address of the models, as it may be shown."""
+    reaches: tuple[Reach, ...] = field(default=(), kw_only=True)
+    """Where to what agents give their tools leaves."""
     most_dollars: Decimal | None = None
     """What a run may spend here, whatever its goal says. None: what the goal says."""
     capped: str = ""
@@ -110,6 +113,7 @@ class Preparation:
                 not_run=not_run,
                 version=self.version,
                 endpoint=self.endpoint if goal.use_models else "",
+                reaches=self.reaches if goal.use_models else (),
                 most_dollars=self.most_dollars if goal.use_models else None,
             )
         _refuse_bad_plan(goal, briefing, {**served.missing, **unusable})

@@ -29,6 +29,7 @@ from activities.repositories import plain, snapshot
 from activities.repositories.scratch import Snapshots
 from activities.seam import Gate, Journal, Lens, Model, Store
 from activities.toolset.offering import Offering
+from activities.toolset.reaching import reaches
 from activities.toolset.servers import BadServers, read_servers
 from activities.toolset.shelf import shipped
 from activities.toolset.tool import Tool
@@ -166,6 +167,7 @@ class _Parts:
             has_endpoint=self.endpoint.model is not None,
             version=__version__,
             endpoint=self.endpoint.address,
+            reaches=reaches(self.settings, self.offering.servers),
             most_dollars=self.settings.most_dollars_run,
             capped=self.settings.capped_by,
             untold=self.untold,

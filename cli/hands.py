@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from activities.catalogue import Catalogue
+from activities.tools.run_python import run_python
 from activities.toolset.shelf import shipped
 from activities.toolset.tool import Tool
 from cli.diagnosis import Checkup, Mark
+from deployment.address import address_of
 from deployment.settings import Settings
 
 
@@ -31,7 +33,16 @@ def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
         "changes things outside" if tool.effects else "",
         "a person approves each call" if tool.approval else "",
         f"needs {', '.join(needs)}" if needs else "",
+        _elsewhere(tool, settings),
         f"{', '.join(unset)} not set: roles go on without it" if unset else "",
     )
     mark: Mark = "note" if unset and owners else "ok"
     return Checkup("agents", tool.name, mark, "; ".join(filter(None, told)))
+
+
+def _elsewhere(tool: Tool, settings: Settings) -> str:
+    """Where what an agent gives to a tool of this machine goes all the same."""
+    if tool is run_python and settings.python_sandbox:
+        key = "a key" if settings.python_sandbox_key else "no key"
+        return f"its code is sent to {address_of(settings.python_sandbox)}, with {key}"
+    return ""

@@ -116,6 +116,8 @@ class Preview(Contract):
     """What is sent to the model endpoint from here on; of inputs, with their sizes. Empty: no model
     is asked any more.
     """
+    elsewhere: tuple[str, ...] = ()
+    """What tools send out besides, and where to."""
     endpoint: str = ""
     """Where to: the address of the worker's endpoint."""
     without: tuple[str, ...] = ()

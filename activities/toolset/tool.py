@@ -74,7 +74,7 @@ class Here(Protocol):
         ...
 
     def setting(self, name: str) -> str:
-        """A key of this deployment, of those that the tool declared in `needs`."""
+        """A setting of this deployment; empty: it is not set."""
         ...
 
     async def keep(self, content: bytes) -> str:

@@ -60,6 +60,7 @@ def totals(plan: Preview, cap: Money) -> list[str]:
         sent = ", ".join(map(one_line, plan.leaves))
         where = f" at {one_line(plan.endpoint)}" if plan.endpoint else ""
         lines.append(f"Sent to the models{where}: {sent}")
+        lines += [f"Sent by a tool: {one_line(each)}" for each in plan.elsewhere]
     elif any(row.paid for row in plan.rows):
         lines.append("No model is asked any more.")
     else:

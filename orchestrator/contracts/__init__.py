@@ -26,7 +26,7 @@ from orchestrator.contracts.base import (
     Tier,
     dollars,
 )
-from orchestrator.contracts.briefing import Briefing, Omission, PlaybookCard, RoleCard
+from orchestrator.contracts.briefing import Briefing, Omission, PlaybookCard, Reach, RoleCard
 from orchestrator.contracts.calls import (
     Bill,
     Call,
@@ -95,6 +95,7 @@ __all__ = [
     "PriceStep",
     "Problem",
     "ProblemKind",
+    "Reach",
     "Remark",
     "Reply",
     "Report",

@@ -60,6 +60,18 @@ class Omission(Contract):
     why: str
 
 
+class Reach(Contract):
+    """Where to what an agent gives a tool leaves this deployment."""
+
+    tool: str
+    """A tool's name; of an MCP server, how the names of all its tools begin."""
+    where: str
+
+    def includes(self, tool: str) -> bool:
+        """Whether a tool is meant."""
+        return tool == self.tool or (self.tool.endswith("__") and tool.startswith(self.tool))
+
+
 class Briefing(Contract):
     """What the deployment decides, resolved once at the start of a run."""
 
@@ -73,6 +85,8 @@ class Briefing(Contract):
     span: Span | None = None
     endpoint: str = ""
     """The address that models are asked at; never user, password or query. Empty: none is asked."""
+    reaches: tuple[Reach, ...] = ()
+    """The tools that send words out; agents without them send none but to their model."""
     most_dollars: Money | None = None
     """What this deployment lets a run spend, whatever its Goal says. None: what the Goal says."""
 

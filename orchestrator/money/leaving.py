@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.contracts import PinnedInput
+from orchestrator.rules.agents import uses_tools
 from orchestrator.rules.answering import verifying
 from orchestrator.rules.state import State
 
@@ -17,6 +18,17 @@ def leaves(state: State) -> tuple[str, ...]:
         return (f"the code around remarks on {code.name}",)
     inputs = [each for each in state.brief.inputs if each.name in named]
     return ("the goal", "the findings", *map(_sent, inputs))
+
+
+def goes_elsewhere(state: State) -> tuple[str, ...]:
+    """What agents give to tools that send it out, and where to, as far as the plan has any."""
+    asking = [each for each in state.work.values() if uses_tools(state, each) and not each.finding]
+    tools = {name for each in asking for name in state.brief.role(each.subtask.role).tools}
+    return tuple(
+        f"what agents give {reach.tool.rstrip('_')}, to {reach.where}"
+        for reach in state.brief.reaches
+        if any(map(reach.includes, tools))
+    )
 
 
 def _sent(pinned: PinnedInput) -> str:

@@ -16,7 +16,7 @@ from orchestrator.calls.verify import VERIFY
 from orchestrator.calls.work import WORK
 from orchestrator.contracts import ModelCard, Subtask, Usage
 from orchestrator.money import conversations
-from orchestrator.money.leaving import leaves
+from orchestrator.money.leaving import goes_elsewhere, leaves
 from orchestrator.money.pricing import price, worst
 from orchestrator.rules import agents, graph, teams
 from orchestrator.rules.answering import context, verifying
@@ -54,6 +54,7 @@ def predict(state: State) -> Preview:
         critical_path=graph.longest_chain(subtasks, seconds),
         makespan=round(graph.makespan(subtasks, seconds, state.goal.limits.concurrency), 1),
         leaves=leaves(state) if any(row.asks for row in rows) else (),
+        elsewhere=goes_elsewhere(state),
         endpoint=state.brief.endpoint,
         without=tuple(f"{each.what}: {each.why}" for each in state.brief.not_run),
         plan=state.plan,

@@ -101,6 +101,7 @@ def _proposal(view: RunView, plan: Preview) -> list[str]:
         sent = for_markdown(", ".join(plan.leaves)[:600])
         where = for_markdown(plan.endpoint) or "their endpoint"
         lines += ["", f"Sent to the models at {where}: {sent}."]
+        lines += ["", *(f"- sent by a tool: {for_markdown(each)}" for each in plan.elsewhere)]
     else:
         lines += ["", "No model is asked; nothing leaves the machines of this deployment."]
     run_id = shlex.quote(view.run_id)

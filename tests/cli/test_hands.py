@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from activities.catalogue import Catalogue
+from activities.toolset.reaching import reaches
 from activities.toolset.shelf import shipped
 from cli.hands import hands
 from deployment.settings import Settings
@@ -24,6 +25,20 @@ def test_each_tool_is_named_with_the_roles_that_have_it(tmp_path: Path) -> None:
     assert sorted(told) == sorted(shipped())
     assert told["read_file"] == "of reader"
     assert told["search_files"] == "no role has it"
+
+
+def test_a_sandbox_elsewhere_is_named(tmp_path: Path) -> None:
+    given = Settings(_env_file=None, python_sandbox="https://sandbox.example/run?token=t0kent0ken")
+    told = {each.name: each.detail for each in hands(catalogue(tmp_path), given)}
+    assert "its code is sent to https://sandbox.example/run, with no key" in told["run_python"]
+    assert "t0ken" not in told["run_python"]
+    assert "sent to" not in told["web_fetch"]
+    found = {each.tool: each.where for each in reaches(given, {"clock": None})}  # type: ignore[dict-item]
+    assert found == {
+        "web_fetch": "the public web",
+        "run_python": "the sandbox at https://sandbox.example/run",
+        "mcp__clock__": "the MCP server clock",
+    }
 
 
 def test_a_key_that_is_not_set_is_named_where_a_role_has_its_tool(tmp_path: Path) -> None:

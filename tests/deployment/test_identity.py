@@ -14,7 +14,9 @@ from pydantic import SecretStr
 from deployment.embedded.identity import model_environment, worker_environment
 from deployment.settings import Settings
 
-MARKED = {"price_file", "capabilities", "web_search", "mcp_file"}
+MARKED = {
+    "price_file", "capabilities", "web_search", "mcp_file", "python_sandbox", "python_sandbox_key"
+}  # fmt: skip
 """Of the settings of models, those whose names do not say it."""
 
 

@@ -19,6 +19,7 @@ from orchestrator.contracts import (
     ModelCard,
     PinnedInput,
     Plan,
+    Reach,
     RoleCard,
     Subtask,
     Tier,
@@ -269,8 +270,9 @@ def with_hands(*inputs: str, **fields: object) -> Preview:
     brief = WITH_TEAM.model_copy(update={"roles": (*WITH_TEAM.roles, HANDS)})
     one = subtask("a", role="clerk").model_copy(update={"inputs": inputs})
     plan = Plan(goal="Read", subtasks=(one,))
-    state = planned(plan, brief, plan=plan, **fields)
-    both = {"inputs": (NOTES, REPORTS)}
+    more = {name: each for name, each in fields.items() if name != "reaches"}
+    state = planned(plan, brief, plan=plan, **more)
+    both = {"inputs": (NOTES, REPORTS), "reaches": fields.get("reaches", ())}
     state = replace(state, briefing=state.brief.model_copy(update=both))
     return predict(state)
 
@@ -286,6 +288,19 @@ def test_an_agent_with_tools_is_priced_by_its_turns_and_reserved_by_slices() -> 
     assert row.low < row.expected < row.slice < row.high < 100
     assert row.expected > once.expected and row.seconds > once.seconds
     assert "what agents read of reports (90000000 bytes)" in preview.leaves
+
+
+def test_where_to_tools_send_words_is_said_for_the_tools_of_the_plan_alone() -> None:
+    reaches = (
+        Reach(tool="read_file", where="https://elsewhere"),
+        Reach(tool="web_fetch", where="the public web"),
+    )
+    assert with_hands("reports").elsewhere == ()
+    preview = with_hands("reports", reaches=reaches)
+    assert preview.elsewhere == ("what agents give read_file, to https://elsewhere",)
+    assert with_hands("notes", reaches=reaches).elsewhere == (), "asked once, without tools"
+    server = Reach(tool="mcp__clock__", where="the MCP server clock")
+    assert server.includes("mcp__clock__now") and not server.includes("mcp__clocks__now")
 
 
 def test_no_agent_is_said_to_cost_more_than_the_cap() -> None:
