@@ -43,6 +43,7 @@ from deployment.settings import Settings
 from deployment.storage import store_at
 from deployment.temporal import Target
 from orchestrator import __version__
+from orchestrator.calls.turn import WEB_FETCH, WEB_SEARCH
 from orchestrator.contracts import Capabilities, Tier
 
 logger = logging.getLogger(__name__)
@@ -79,6 +80,11 @@ class ModelEndpoint:
     close: Callable[[], Awaitable[None]] = _closed
 
 
+def web_of_endpoint(settings: Settings, prices: Prices) -> bool:
+    """Whether the endpoint's own web tools are used: a search without a price has no bound."""
+    return settings.endpoint_web and prices.of_searches
+
+
 def model_endpoint(settings: Settings, prices: Prices) -> ModelEndpoint:
     """The endpoint that the settings name, if they name one."""
     if not settings.has_endpoint:
@@ -95,7 +101,12 @@ def model_endpoint(settings: Settings, prices: Prices) -> ModelEndpoint:
     known = KnownSecrets(settings.secrets)
     model = Claude(key=key, base_url=base_url, price=prices.price, known=known)
     find = partial(find_capabilities, key, base_url, settings.capabilities, models)
-    return ModelEndpoint(model, model.address, find, model.aclose)
+
+    async def capabilities() -> Capabilities:
+        found = await find()
+        return found.model_copy(update={"web": web_of_endpoint(settings, prices)})
+
+    return ModelEndpoint(model, model.address, capabilities, model.aclose)
 
 
 # ---------------------------------------------------------------- the activities
@@ -167,7 +178,11 @@ class _Parts:
             has_endpoint=self.endpoint.model is not None,
             version=__version__,
             endpoint=self.endpoint.address,
-            reaches=reaches(self.settings, self.offering.servers),
+            reaches=reaches(
+                self.settings,
+                self.offering.servers,
+                endpoint_web=web_of_endpoint(self.settings, self.prices),
+            ),
             most_dollars=self.settings.most_dollars_run,
             capped=self.settings.capped_by,
             untold=self.untold,
@@ -213,6 +228,7 @@ class _Parts:
                 Settings.variable(each) for each in tool.needs if not self.settings.key(each)
             )
             for name, tool in self.tools.items()
+            if not (web_of_endpoint(self.settings, self.prices) and name in (WEB_SEARCH, WEB_FETCH))
         }
         return {name: settings for name, settings in without.items() if settings}
 

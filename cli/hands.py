@@ -11,6 +11,7 @@ from activities.toolset.tool import Tool
 from cli.diagnosis import Checkup, Mark
 from deployment.address import address_of
 from deployment.settings import Settings
+from orchestrator.calls.turn import WEB_FETCH, WEB_SEARCH
 
 
 def hands(
@@ -27,12 +28,14 @@ def hands(
 
 def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
     needs = [Settings.variable(each) for each in tool.needs]
-    unset = [Settings.variable(each) for each in tool.needs if not settings.key(each)]
+    own = settings.endpoint_web and tool.name in (WEB_SEARCH, WEB_FETCH)
+    unset = [Settings.variable(each) for each in tool.needs if not settings.key(each) and not own]
     told = (
         f"of {', '.join(owners)}" if owners else "no role has it",
         "changes things outside" if tool.effects else "",
         "a person approves each call" if tool.approval else "",
-        f"needs {', '.join(needs)}" if needs else "",
+        f"needs {', '.join(needs)}" if needs and not own else "",
+        "the endpoint's own (HOLDFAST_ENDPOINT_WEB)" if own else "",
         _elsewhere(tool, settings),
         f"{', '.join(unset)} not set: roles go on without it" if unset else "",
     )

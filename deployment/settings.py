@@ -28,7 +28,7 @@ from pydantic_settings import (
 
 from deployment.address import withheld_of
 from deployment.folders import Unreadable, read_named
-from deployment.services import safely_reached, searched_by
+from deployment.places import findable, safely_reached, searched_by
 
 NAME = "holdfast"
 HOME = Path(__file__).resolve().parent.parent
@@ -66,17 +66,7 @@ def _split_paths(value: object) -> object:
 
 def _below_home(path: Path) -> Path:
     # A worker has another working directory than the starter that hands its settings on.
-    return HOME / _findable(path).expanduser()
-
-
-def _findable(path: Path) -> Path:
-    """The path as it was given, where it can lead to a place at all."""
-    try:
-        path.expanduser().resolve()
-    except RuntimeError as error:
-        why = "a link on the way leads to itself, or there is no such user"
-        raise ValueError(f"{str(path)!r} leads nowhere: {why}") from error
-    return path
+    return HOME / findable(path).expanduser()
 
 
 _Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000)]
@@ -96,7 +86,7 @@ class Settings(BaseSettings):
         env_ignore_empty=True,
     )
 
-    state_dir: Annotated[Path, AfterValidator(_findable)] = Field(
+    state_dir: Annotated[Path, AfterValidator(findable)] = Field(
         default_factory=_default_state, description="Everything the embedded server keeps."
     )
     store_url: str = Field(
@@ -138,6 +128,11 @@ class Settings(BaseSettings):
     web_search: Annotated[SecretStr | None, AfterValidator(searched_by), OF_MODELS] = Field(
         None, description="What web_search asks: brave:KEY, tavily:KEY or searxng:ADDRESS."
     )
+    endpoint_web: Annotated[bool, OF_MODELS] = Field(
+        False, examples=["true"],
+        description="Whether web_search and web_fetch are the endpoint's own tools, which it uses"
+        " and bills by itself.",
+    )  # fmt: skip
     python_sandbox: Annotated[str, AfterValidator(safely_reached), OF_MODELS] = Field(
         "", examples=["https://sandbox.example/run"],
         description="Where run_python sends its code; docs/tools.md says how it is asked. Empty:"

@@ -148,6 +148,7 @@ class Runs:
                 state_dir=self.folder,
                 allowed_roots=(self.folder,),
                 mcp_file=more.get("mcp_file", self.folder / "no.json"),
+                endpoint_web=more.get("endpoint_web", False),
             ),
             Target("", store_url=self.store.root.as_uri(), embedded=False),
             make_lenses=lambda *_: tools or {},

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from orchestrator import policies
-from orchestrator.agent.money import amount_of, billed, settled, settled_loss
+from orchestrator.agent.money import amount_of, billed, of_endpoint, settled, settled_loss
 from orchestrator.agent.state import (
     AgentState,
     CutAsked,
@@ -89,6 +89,7 @@ def _turn(state: AgentState) -> TakeTurn:
     last = resume.turns + 1 >= goal.turns
     said = "\n\n".join(filter(None, (resume.said, LAST_TURN if last else "")))
     amount = amount_of(state)
+    searches, rounds = of_endpoint(goal)
     call = Call(
         kind=TAKE_TURN.name,
         purpose="turn" if not resume.losses else f"turn-again{resume.losses}",
@@ -102,6 +103,8 @@ def _turn(state: AgentState) -> TakeTurn:
         ceiling=amount.dollars,
         token_ceiling=amount.tokens,
         capabilities=goal.capabilities,
+        searches=searches,
+        rounds=rounds,
         run=goal.first_run,
     )
     material = TurnMaterial(

@@ -41,6 +41,18 @@ def test_a_sandbox_elsewhere_is_named(tmp_path: Path) -> None:
     }
 
 
+def test_web_tools_that_are_the_endpoints_own_need_no_provider(tmp_path: Path) -> None:
+    on = Settings(_env_file=None, endpoint_web=True)
+    told = {each.name: each for each in hands(catalogue(tmp_path), on)}
+    for name in ("web_search", "web_fetch"):
+        assert "the endpoint's own (HOLDFAST_ENDPOINT_WEB)" in told[name].detail
+        assert "not set" not in told[name].detail and told[name].mark == "ok"
+    found = {each.tool: each.where for each in reaches(on, {}, endpoint_web=True)}
+    assert found == dict.fromkeys(found, "the endpoint, which asks the web itself")
+    off = {each.name: each for each in hands(Catalogue.load(tmp_path), Settings(_env_file=None))}
+    assert "HOLDFAST_WEB_SEARCH not set" in off["web_search"].detail
+
+
 def test_a_key_that_is_not_set_is_named_where_a_role_has_its_tool(tmp_path: Path) -> None:
     tool = replace(shipped()["read_file"], needs=("anthropic_api_key",), effects=True)
     unset = Settings(anthropic_api_key=None)

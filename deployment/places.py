@@ -1,7 +1,8 @@
-"""Services that a deployment names for its tools, as their settings are written."""
+"""Places of files and services that a deployment names, as its settings are written."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -31,3 +32,13 @@ def safely_reached(url: str) -> str:
         "give the address of a sandbox with https://, or with http:// on this machine; its key"
         " stands in a setting of its own"
     )
+
+
+def findable(path: Path) -> Path:
+    """The path as it was given, where it can lead to a place at all."""
+    try:
+        path.expanduser().resolve()
+    except RuntimeError as error:
+        why = "a link on the way leads to itself, or there is no such user"
+        raise ValueError(f"{str(path)!r} leads nowhere: {why}") from error
+    return path
