@@ -20,6 +20,7 @@ from activities.serving import (
     asking,
     nothing_offered,
     offered,
+    servable,
     serve,
     with_effects,
 )
@@ -34,7 +35,6 @@ from orchestrator.contracts import (
     Omission,
     Outlet,
     PinnedInput,
-    Plan,
     RoleCard,
 )
 from orchestrator.errors import BadGoal, BlobLost, CapTooSmall
@@ -107,7 +107,7 @@ class Preparation:
             served = await offered(self._served(cards, goal), ready, self.offer)
             served = asking(served, self.asks)
             unusable = self.catalogue.unusable_for(goal.playbook)
-            plan, not_run = _servable(playbook.plan if playbook else None, served.missing)
+            plan, not_run = servable(playbook.plan if playbook else None, served.missing)
             if goal.use_models and goal.plan is None and plan is None:
                 # Of a run that is planned: the planner is not offered them.
                 absent = {**unusable, **served.unset}
@@ -257,25 +257,6 @@ def _read(given: GoalInput, roots: Roots) -> tuple[bytes, str]:
     except OSError as error:
         raise BadGoal(f"{what}: cannot be read: {error.strerror}") from None
     return content, reader
-
-
-def _servable(
-    plan: Plan | None, missing: Mapping[str, str]
-) -> tuple[Plan | None, tuple[Omission, ...]]:
-    """The part of a playbook's plan that can be served here; the rest is said, not planned."""
-    if plan is None:
-        return None, ()
-    left_out = [each for each in plan.subtasks if each.role in missing]
-    kept = tuple(each for each in plan.subtasks if each.role not in missing)
-    omissions = tuple(Omission(what=each.title, why=missing[each.role]) for each in left_out)
-    gone = {each.id for each in left_out}
-    kept = tuple(
-        each.model_copy(
-            update={"depends_on": tuple(edge for edge in each.depends_on if edge not in gone)}
-        )
-        for each in kept
-    )
-    return plan.model_copy(update={"subtasks": kept}), omissions
 
 
 def _refuse_small_cap(goal: Goal, briefing: Briefing) -> None:

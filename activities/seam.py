@@ -164,7 +164,9 @@ class Gate(Protocol):
 class Budget(Protocol):
     """What this deployment lets its calls cost, whoever asks for them."""
 
-    async def hold(self, key: str, model: str, input_tokens: int, max_output: int) -> None:
+    async def hold(
+        self, key: str, model: str, input_tokens: int, max_output: int, searches: int = 0
+    ) -> None:
         """Set aside the worst case of a call that is about to leave. AllowanceReached if it is not
         allowed, SpendLimitReached if nobody can tell; NotBilled if it may be later."""
         ...

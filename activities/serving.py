@@ -154,3 +154,22 @@ async def offered(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesHere
         unset={**here.unset, **missing},
         without=tuple(without),
     )
+
+
+def servable(
+    plan: Plan | None, missing: Mapping[str, str]
+) -> tuple[Plan | None, tuple[Omission, ...]]:
+    """The part of a playbook's plan that can be served here; the rest is said, not planned."""
+    if plan is None:
+        return None, ()
+    left_out = [each for each in plan.subtasks if each.role in missing]
+    kept = tuple(each for each in plan.subtasks if each.role not in missing)
+    omissions = tuple(Omission(what=each.title, why=missing[each.role]) for each in left_out)
+    gone = {each.id for each in left_out}
+    kept = tuple(
+        each.model_copy(
+            update={"depends_on": tuple(edge for edge in each.depends_on if edge not in gone)}
+        )
+        for each in kept
+    )
+    return plan.model_copy(update={"subtasks": kept}), omissions

@@ -9,14 +9,16 @@ from collections.abc import AsyncIterator, Mapping
 from activities.catalogue import Catalogue
 from activities.catalogue_tools import OF_CLAUDE_CODE
 from activities.code_review.redact import redact
+from activities.tools.run_python import run_python
 from activities.toolset.mcp import PART, Offered, ServerFailed, offered, server_of
 from activities.toolset.offering import unasked
 from activities.toolset.servers import BadServers, Server, read_servers
 from activities.toolset.shelf import shipped
 from activities.toolset.tool import Tool
 from cli.diagnosis import Checkup, Mark
+from deployment.address import address_of
 from deployment.settings import Settings
-from orchestrator.calls.turn import OF_SERVERS
+from orchestrator.calls.turn import OF_SERVERS, WEB_FETCH, WEB_SEARCH
 from orchestrator.text import one_line
 
 MOST_TOOLS = 50
@@ -46,18 +48,29 @@ def hands(
 
 def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
     needs = [Settings.variable(each) for each in tool.needs]
-    unset = [Settings.variable(each) for each in tool.needs if not settings.key(each)]
+    own = settings.endpoint_web and tool.name in (WEB_SEARCH, WEB_FETCH)
+    unset = [Settings.variable(each) for each in tool.needs if not settings.key(each) and not own]
     others = [other for other, ours in OF_CLAUDE_CODE.items() if tool.name in ours]
     told = (
         _owned(owners),
         f"a role may write {' or '.join(others)} for it" if others else "",
         "changes things outside" if tool.effects else "",
         "a person approves each call" if tool.approval else "",
-        f"needs {', '.join(needs)}" if needs else "",
+        f"needs {', '.join(needs)}" if needs and not own else "",
+        "the endpoint's own (HOLDFAST_ENDPOINT_WEB)" if own else "",
+        _elsewhere(tool, settings),
         f"{', '.join(unset)} not set: roles go on without it" if unset else "",
     )
     mark: Mark = "note" if unset and owners else "ok"
     return Checkup("agents", tool.name, mark, "; ".join(filter(None, told)))
+
+
+def _elsewhere(tool: Tool, settings: Settings) -> str:
+    """Where what an agent gives to a tool of this machine goes all the same."""
+    if tool is run_python and settings.python_sandbox:
+        key = "a key" if settings.python_sandbox_key else "no key"
+        return f"its code is sent to {address_of(settings.python_sandbox)}, with {key}"
+    return ""
 
 
 def _owned(owners: list[str]) -> str:

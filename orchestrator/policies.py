@@ -88,6 +88,13 @@ TURN_TOKENS = 200
 """What such an agent is taken to write in a turn that calls tools."""
 RESULT_TOKENS = 1_500
 """What the results of a turn are taken to have."""
+WEB_SEARCHES, WEB_FETCHES = 3, 2
+"""What an endpoint with web tools of its own may do in one turn of an agent, without asking us."""
+WEB_RESULT_TOKENS = 12_000
+"""What one result of such a tool is taken to have at most. Of pages the endpoint is told less; of
+searches and PDF it promises nothing.
+"""
+WEB_PAGE_TOKENS = 8_000
 RESULT_BYTES = 20_000
 """The most of one result that a model is shown, in bytes, and so in tokens."""
 TOOL_SECONDS = 2.0

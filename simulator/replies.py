@@ -69,6 +69,7 @@ def usage_of(message: dict[str, Any]) -> Usage:
         output_tokens=usage["output_tokens"],
         cache_read_tokens=usage["cache_read_input_tokens"],
         cache_write_tokens=usage["cache_creation_input_tokens"],
+        searches=usage.get("server_tool_use", {}).get("web_search_requests", 0),
     )
 
 

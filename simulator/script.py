@@ -9,6 +9,7 @@ rules:                      # the first rule that applies decides
   - {text: "compare", nth: [3], fault: drop_mid_stream}
   - {probability: 0.1, per_body: true, first: 1, status: 429, headers: {retry-after: "1"}}
   - {call: work, answer: escalation}
+  - {call: take_turn, searches: 2}      # by the server itself, before it says more
   - {call: take_turn, turn: 1, tools: [{name: search, input: {words: tea}}]}   # then an answer
 """
 
@@ -108,6 +109,8 @@ class Rule(BaseModel):
     """
     thinking: bool = True
     """Whether a signed thought comes before the calls."""
+    searches: int = Field(0, ge=0)
+    """The server searches this often by itself before it says more, if the request offers that."""
     pause: bool = False
     """A server's own search is at work: the turn goes on when it comes back as the last message."""
 

@@ -30,7 +30,7 @@ from orchestrator.errors import (
     OverReservation,
     PossiblyBilled,
 )
-from orchestrator.money.pricing import worst
+from orchestrator.money.pricing import read_again, worst
 from orchestrator.text import visible
 
 SHORTEST_WAIT = timedelta(seconds=1)
@@ -187,7 +187,8 @@ class Sending:
         if self.budget is None or call.model is None:
             return
         try:
-            await through(self.budget.hold(trip.key, call.model.id, trip.tokens, call.max_output))
+            room = (call.max_output, call.searches)
+            await through(self.budget.hold(trip.key, call.model.id, trip.tokens, *room))
         except BaseException:
             await through(self.journal.withdraw(trip.key))
             trip.past.note(trip.notes)
@@ -238,10 +239,12 @@ class Sending:
         # counted.
         for count in (byte_bound, self.model.count_tokens):
             tokens = await count(trip.request)
-            cost = worst(call.model, tokens, call.max_output)
-            total = tokens + call.max_output
+            # What the endpoint reads again by itself is paid as the prompt is.
+            most = read_again(tokens, call.rounds)
+            cost = worst(call.model, most, call.max_output, call.searches)
+            total = most + call.max_output
             if total <= call.token_ceiling and (cost is None or cost <= call.ceiling):
-                trip.tokens = tokens
+                trip.tokens = most
                 return
         usage = Usage(input_tokens=tokens, output_tokens=call.max_output)
         needed = Bill(model=call.model.id, calls=0, usage=usage, dollars=cost)

@@ -194,7 +194,7 @@ def _answer(exchange: Exchange, known: KnownSecrets) -> ModelAnswer:
     """What arrived, without the secrets that an endpoint may have repeated in it."""
     transcript = exchange.transcript
     text, raw = transcript.text, known.blot_all(transcript.raw)
-    if exchange.request.capabilities.schema_mode == "prompt":
+    if exchange.request.capabilities.schema_mode == "prompt" or transcript.searched_itself:
         text = extract_json(text)
     return ModelAnswer(
         text=known.blot(text),

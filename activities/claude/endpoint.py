@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import os
 import socket
@@ -11,12 +10,12 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import anthropic
 import httpx2
 
 from activities.claude import passage as claude_passage
+from deployment.address import is_loopback
 from orchestrator.contracts import Capabilities
 from orchestrator.text import visible
 
@@ -64,7 +63,7 @@ def make_client(
 ) -> anthropic.AsyncAnthropic:
     """A client of this endpoint that never retries. Must be made inside the loop that uses it."""
     limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
-    if _is_loopback(base_url):
+    if is_loopback(base_url):
         # A proxy of the environment does not lead back to this machine.
         http = httpx2.AsyncClient(
             limits=limits, timeout=timeout, event_hooks=HOOKS, trust_env=False
@@ -216,14 +215,6 @@ def _has(features: dict[str, Any], name: str) -> bool:
 
 def _has_efforts(features: dict[str, Any]) -> bool:
     return all(_has(_mapping(features.get("effort")), effort) for effort in EFFORTS)
-
-
-def _is_loopback(base_url: str) -> bool:
-    host = urlsplit(base_url).hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _mapping(value: object) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from pydantic import JsonValue
 from activities.process import Finished, ProgramStopped, run
 from activities.toolset.servers import Server
 from activities.toolset.tool import NAME, Here, Result, Tool, ToolError
+from orchestrator.envelopes import defanged
 from orchestrator.text import for_terminal, one_line
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,8 @@ LISTED_AT_ONCE = 2 * (os.cpu_count() or 2)
 more of them side by side would make each too late.
 """
 DESCRIPTION_LETTERS = 2_000
+SENTENCES = ("description", "title", "$comment")
+"""What of a schema is words for a reader; all else must stay as its server wrote it."""
 UNKNOWN = "; whether the tool did what it was called for is not known"
 INHERITED = (
     "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "TMPDIR",
@@ -87,22 +90,42 @@ async def offered(server: Server) -> Offered:
     notes = []
     for each in answer["tools"]:
         name = PART.join((PREFIX, server.name, each["wire"]))
-        if flaw := _flaw(name, each, tools):
+        schema = _described(each["schema"])
+        if flaw := _flaw(name, each, schema, tools):
             flaws[name] = one_line(flaw)
             notes.append(one_line(f"{server.name}: its tool {each['name'][:100]!r} {flaw}"))
             continue
-        said = for_terminal(each["description"][:DESCRIPTION_LETTERS])
+        said = _harmless(each["description"][:DESCRIPTION_LETTERS])
         description = f"A tool of the MCP server {server.name}, which describes it so: {said}"
-        tools[name] = tool_of(server, name, description, each["schema"])
+        tools[name] = tool_of(server, name, description, schema)
     return Offered(tuple(tools.values()), tuple(dict.fromkeys(notes)), flaws)
 
 
-def _flaw(name: str, told: Mapping[str, Any], others: Mapping[str, Tool]) -> str:
+def _described(schema: Any) -> Any:
+    """A schema whose sentences can write no mark of a prompt; names and values stay as they are."""
+    if isinstance(schema, list):
+        return [_described(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _harmless(value) if key in SENTENCES and isinstance(value, str) else _described(value)
+        for key, value in schema.items()
+    }
+
+
+def _harmless(said: str) -> str:
+    return defanged(for_terminal(said))
+
+
+def _flaw(name: str, told: Mapping[str, Any], schema: object, others: Mapping[str, Tool]) -> str:
     """Why a tool is left out, as its server describes it."""
     if not NAME.fullmatch(name):
         return "has a name that is too long: with its server's it may have 64 letters"
     if name in others:
         return "has the same name as another one, but for signs that no name may have"
+    written = json.dumps(schema, ensure_ascii=False)
+    if not told["flaw"] and defanged(written) != written:
+        return "has a mark of our prompts among the names or values of its arguments"
     return str(told["flaw"])
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType, ModuleType
 
 from activities.toolset.tool import NotATool, Tool
+from orchestrator.calls.turn import WEB_FETCH, WEB_SEARCH
 from orchestrator.contracts import Outlet
 
 
@@ -18,12 +19,17 @@ def shipped() -> Mapping[str, Tool]:
     return tools_of(importlib.import_module("activities.tools"))
 
 
-def outlets_of(tools: Mapping[str, Tool]) -> tuple[Outlet, ...]:
-    """Where the words of calls go, of those tools that send any."""
+def outlets_of(
+    tools: Mapping[str, Tool], setting: Callable[[str], str], *, endpoint_web: bool = False
+) -> tuple[Outlet, ...]:
+    """Where the words of calls go, of those tools that send any with these settings. With
+    `endpoint_web` the endpoint itself searches and reads the web.
+    """
+    found = {name: tool.sends_to(setting) for name, tool in tools.items()}
+    if endpoint_web:
+        found |= dict.fromkeys((WEB_SEARCH, WEB_FETCH), "the endpoint, which asks the web itself")
     return tuple(
-        Outlet(tool=name, what=f"{name}, {tool.sends}")
-        for name, tool in tools.items()
-        if tool.sends
+        Outlet(tool=name, what=f"{name}, {where}") for name, where in found.items() if where
     )
 
 

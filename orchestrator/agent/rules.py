@@ -9,7 +9,14 @@ from dataclasses import replace
 
 from orchestrator import policies
 from orchestrator.agent.approvals import error, gathered, put_off, unaskable, waits
-from orchestrator.agent.money import amount_of, billed, room_of, settled, settled_loss
+from orchestrator.agent.money import (
+    amount_of,
+    billed,
+    of_endpoint,
+    room_of,
+    settled,
+    settled_loss,
+)
 from orchestrator.agent.state import (
     AgentState,
     CutAsked,
@@ -89,6 +96,7 @@ def _turn(state: AgentState) -> TakeTurn:
     last = resume.turns + 1 >= goal.turns
     said = "\n\n".join(filter(None, (resume.said, LAST_TURN if last else "")))
     amount = amount_of(state)
+    searches, rounds = of_endpoint(goal)
     call = Call(
         kind=TAKE_TURN.name,
         purpose="turn" if not resume.losses else f"turn-again{resume.losses}",
@@ -102,6 +110,8 @@ def _turn(state: AgentState) -> TakeTurn:
         ceiling=amount.dollars,
         token_ceiling=amount.tokens,
         capabilities=goal.capabilities,
+        searches=searches,
+        rounds=rounds,
         run=goal.first_run,
     )
     material = TurnMaterial(

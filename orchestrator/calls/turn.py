@@ -28,6 +28,8 @@ from orchestrator.policies import model_policy
 
 OF_SERVERS = "mcp__"
 """The names of tools that MCP servers offer begin so."""
+WEB_SEARCH, WEB_FETCH = "web_search", "web_fetch"
+"""The tools that some endpoints have themselves."""
 READS_ON = "read_result"
 """Whoever has any tool has this one: it reads on in results that were too long to be shown."""
 

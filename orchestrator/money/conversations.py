@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from orchestrator import policies
-from orchestrator.agent.money import room_of, worst_turn
+from orchestrator.agent.money import of_endpoint, room_of, worst_turn
 from orchestrator.calls.turn import AgentGoal, Resume
 from orchestrator.contracts import ModelCard, Usage
 from orchestrator.money.pricing import price, worst
@@ -70,6 +70,11 @@ def _longest(goal: AgentGoal) -> Decimal:
     prompt = first.tokens - room
     added = room + policies.RESULT_BYTES
     turns = range(goal.turns)
+    searches, rounds = of_endpoint(goal)
     return sum(
-        (worst(goal.model, prompt + turn * added, room) or Decimal(0) for turn in turns), Decimal(0)
+        (
+            worst(goal.model, prompt + (rounds + 1) * turn * added, room, searches) or Decimal(0)
+            for turn in turns
+        ),
+        Decimal(0),
     )

@@ -12,7 +12,7 @@ import pytest
 
 from activities.catalogue import Catalogue
 from activities.toolset import mcp
-from activities.toolset.shelf import shipped
+from activities.toolset.shelf import outlets_of, shipped
 from cli.diagnosis import Checkup
 from cli.hands import hands, mcp_servers
 from deployment.settings import Settings
@@ -36,6 +36,29 @@ def test_each_tool_is_named_with_the_roles_that_have_it(tmp_path: Path) -> None:
     assert told["read_file"] == "of reader; a role may write Read for it"
     assert told["git_diff"] == "no role has it"
     assert "a role may write Glob or LS for it" in told["list_files"]
+
+
+def test_a_sandbox_elsewhere_is_named(tmp_path: Path) -> None:
+    given = Settings(_env_file=None, python_sandbox="https://sandbox.example/run?token=t0kent0ken")
+    told = {each.name: each.detail for each in hands(catalogue(tmp_path), given)}
+    assert "its code is sent to https://sandbox.example/run, with no key" in told["run_python"]
+    assert "t0ken" not in told["run_python"]
+    assert "sent to" not in told["web_fetch"]
+    found = {each.tool: each.what for each in outlets_of(shipped(), given.key)}
+    assert found["run_python"] == "run_python, the sandbox at https://sandbox.example/run"
+    assert "run_python" not in {each.tool for each in outlets_of(shipped(), lambda _: "")}
+
+
+def test_web_tools_that_are_the_endpoints_own_need_no_provider(tmp_path: Path) -> None:
+    on = Settings(_env_file=None, endpoint_web=True)
+    told = {each.name: each for each in hands(catalogue(tmp_path), on)}
+    for name in ("web_search", "web_fetch"):
+        assert "the endpoint's own (HOLDFAST_ENDPOINT_WEB)" in told[name].detail
+        assert "not set" not in told[name].detail and told[name].mark == "ok"
+    found = {each.tool: each.what for each in outlets_of(shipped(), on.key, endpoint_web=True)}
+    assert all(found[name].endswith("the endpoint, which asks the web itself") for name in found)
+    off = {each.name: each for each in hands(Catalogue.load(tmp_path), Settings(_env_file=None))}
+    assert "HOLDFAST_WEB_SEARCH not set" in off["web_search"].detail
 
 
 def test_a_key_that_is_not_set_is_named_where_a_role_has_its_tool(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from orchestrator.agent.state import (
     UseTool,
 )
 from orchestrator.calls.turn import (
+    TAKE_TURN,
     AgentGoal,
     AgentReport,
     Decision,
@@ -40,9 +41,11 @@ from orchestrator.calls.turn import (
     Turn,
 )
 from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import Bill, Draft, Problem, Reply, Span, Unreached, Usage
+from orchestrator.contracts import Bill, Capabilities, Draft, Problem, Reply, Span, Unreached, Usage
 from orchestrator.errors import TroubleKind
 from orchestrator.events import Trouble
+from orchestrator.money.ledger import Amount
+from orchestrator.money.pricing import read_again, worst
 
 EXAMPLES = settings(
     max_examples=200,
@@ -415,3 +418,29 @@ def test_a_segment_is_found_again_if_all_of_its_bills_are(earlier: bool) -> None
         bill = ended.reply.bill.model_copy(update={"earlier": earlier or number == 0})
         loop.put(TurnEnded(ended.move, ended.reply.model_copy(update={"bill": bill})))
     assert loop.report is not None and loop.report.bill.earlier == earlier
+
+
+def test_a_turn_is_reserved_with_what_an_endpoint_may_search_and_read_by_itself() -> None:
+    plain = goal()
+    assert plain.model.prices
+    card = plain.model.model_copy(update={"search": Decimal("0.01")})
+    web = Capabilities(web=True)
+    hands = plain.role.model_copy(update={"tools": ("web_search", "web_fetch")})
+    own = plain.model_copy(update={"model": card, "role": hands, "capabilities": web})
+    rounds = policies.WEB_SEARCHES + policies.WEB_FETCHES
+    room, one = TAKE_TURN.policy.max_output, worst_turn(plain, plain.resume)
+    most = read_again(one.tokens - room, rounds)
+    amount = worst_turn(own, own.resume)
+    assert amount.tokens == most + room
+    assert amount.dollars == worst(card, most, room, policies.WEB_SEARCHES)
+    (turn,) = rules.next_moves(first_state(own.model_copy(update={"slice": plenty(amount)}), START))
+    assert isinstance(turn, TakeTurn)
+    assert (turn.call.searches, turn.call.rounds) == (policies.WEB_SEARCHES, rounds)
+    assert turn.call.ceiling == amount.dollars
+    # Without the capability, or without the tools, a turn is what it was.
+    assert worst_turn(own.model_copy(update={"capabilities": Capabilities()}), own.resume) == one
+    assert worst_turn(own.model_copy(update={"role": plain.role}), own.resume) == one
+
+
+def plenty(amount: Amount) -> Slice:
+    return Slice(dollars=amount.dollars, calls=1, tokens=amount.tokens)

@@ -141,9 +141,10 @@ def _offered(most: int, model: ModelCard, *, cut_off: bool, smaller: bool) -> It
         yield most
 
 
-def reservation(model: ModelCard, tokens: int, max_output: int) -> Amount:
+def reservation(model: ModelCard, tokens: int, max_output: int, searches: int = 0) -> Amount:
     """The worst case of one call."""
-    return Amount(worst(model, tokens, max_output) or Decimal(0), 1, tokens + max_output)
+    cost = worst(model, tokens, max_output, searches)
+    return Amount(cost or Decimal(0), 1, tokens + max_output)
 
 
 def input_tokens(kind: AnyKind, material: Contract) -> int:

@@ -221,6 +221,16 @@ async def test_an_expression_of_a_server_that_takes_for_ever_is_an_error_of_seco
     assert await Bench().told(slow, text="aaa") == '{"text": "aaa"}'
 
 
+async def test_what_a_server_says_of_its_tools_can_write_no_mark_of_a_prompt() -> None:
+    found = await offered(own("marks"))
+    assert [each.name for each in found.tools] == [ACT]
+    told = json.dumps(found.tools[0].told)
+    assert told.count("(/material>") == told.count("(instruction>") == 2 and "<" not in told
+    assert "Call run_shell" in told, "what it says is told, as its words"
+    (note,) = found.notes
+    assert "'orders' has a mark of our prompts" in note
+
+
 async def test_a_list_without_end_ends_and_offers_each_tool_once() -> None:
     found = await offered(own("endless-list"))
     assert [each.name for each in found.tools] == [ACT] and len(found.notes) == 1

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from activities.model_endpoint import ModelEndpoint
 from activities.serving import FromServers, RolesHere, nothing_offered, offered
 from activities.toolset import mcp
 from activities.toolset.offering import Offering
 from activities.toolset.servers import read_servers
 from activities.toolset.shelf import outlets_of, shipped
-from activities.wiring import ModelEndpoint, build
+from activities.wiring import build
 from deployment.settings import Settings
 from deployment.storage.directory import DirectoryStore
 from deployment.temporal import Target
@@ -125,7 +126,7 @@ async def test_a_briefing_names_where_tools_of_its_roles_send_words_and_nothing_
     file = tmp_path / "far.json"
     file.write_text(json.dumps({"mcpServers": {"far": far, "bad": {"command": 7}}}))
     known = Offering({**here.servers, **read_servers(file, {})}, here.store)
-    outlets = (*outlets_of(shipped()), *known.outlets)
+    outlets = (*outlets_of(shipped(), lambda _: ""), *known.outlets)
     tools = (ACT.format("own"), ACT.format("far"), "web_fetch", "read_file", "query_data")
     role = RoleCard(name="reader", description="x", tools=tools)
     found = RolesHere((role,), {}, {}).reached(outlets)
