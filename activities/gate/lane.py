@@ -1,59 +1,20 @@
-"""One tier as this process sees it: what may leave when, and what that says about the endpoint.
-Times are seconds of one clock, handed in.
+"""What happens to one tier in this process, and what that says about the endpoint. Times are
+seconds of one clock, handed in.
 """
 
 from __future__ import annotations
 
-import asyncio
-import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from activities.gate.flow import FORGOTTEN, Flow, Throttled, next_rate, regained
-from activities.gate.measured import Measured
 from activities.gate.pace import SPACING, following, settling, spacing
-from activities.gate.queue_rates import QueueRate
-from activities.gate.refusals import Crowds, Doubt, Luck, Sent, is_news
-from activities.gate.room import ENOUGH_WAITING, Room
+from activities.gate.refusals import Doubt, Sent, is_news
+from activities.gate.standing import Standing
 
 
 @dataclass
-class Lane:
+class Lane(Standing):
     """One tier as this process sees it."""
-
-    flow: Flow = field(default_factory=Flow)
-    told: Flow = field(default_factory=Flow)
-    """What the server holds, as far as known."""
-    newest: QueueRate = field(default_factory=QueueRate)
-    """What was last read or written there."""
-    by_hand: QueueRate | None = None
-    """The limit at the server, when it is a person's: it is left alone."""
-    workers: int = 1
-    free: float = 0.0
-    """When the next call may leave."""
-    waiting: int = 0
-    door: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the call whose turn is next; the others queue for it in order."""
-    at_once: int = 0
-    """How many calls may leave one right after the other, because the tier was shut before."""
-    measured: Measured = field(default_factory=Measured)
-    flying: list[Sent] = field(default_factory=list)
-    """Calls that left and have not come back, in the order in which they left."""
-    lifted: float = -FORGOTTEN
-    """When a limit of the rate was, because refusals seemed to be chance: they may not be."""
-    in_burst: int = 0
-    """How many that were when the endpoint first refused one."""
-    luck: Luck = field(default_factory=Luck)
-    crowds: Crowds = field(default_factory=Crowds)
-    doubt: Doubt | None = None
-    room: Room = field(default_factory=Room)
-    back: float = 0.0
-    """Seconds that a refusal lately took to come back."""
-    lasted: float = 0.0
-    """Seconds that a call lately took."""
-    woken: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when there is something to tell the other workers."""
-    moved: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the next call may be able to leave sooner than it seemed."""
 
     def advance(self, now: float) -> float:
         """Take in that it is now."""
@@ -65,7 +26,7 @@ class Lane:
         before, self.flow = self.flow, next_rate(self.flow, None, now)
         if before.rate == 0 and self.flow.rate != 0:
             self._open(before, now)
-        if self.doubt and self.flow.rate != 0 and now >= self._decided:
+        if self.doubt and self.flow.rate != 0 and now >= self.decided:
             self._certain()
         return now
 
@@ -97,7 +58,7 @@ class Lane:
                 return
         self.at_once = 0
         before = self.flow
-        self.flow = next_rate(before, Throttled(seconds, cause, self._per_second(now)), now)
+        self.flow = next_rate(before, Throttled(seconds, cause, self.per_second(now)), now)
         lately = now < self.lifted + FORGOTTEN
         if before == Flow() and not lately:
             self.in_burst = sent.others if sent else 0
@@ -217,45 +178,6 @@ class Lane:
         elif shared.rate == 0:
             self.flow = replace(shared, until=max(shared.until, self.flow.until))
 
-    @property
-    def certain(self) -> Flow:
-        """What is allowed but for a doubt."""
-        return self.doubt.before if self.doubt and not self.doubt.proven else self.flow
-
-    def expected(self, now: float) -> float:
-        """When a call that comes now may leave, behind those that wait."""
-        ready = self.ready(now)
-        if self.flow.most:
-            pace = self.lasted * self.workers / self.flow.most
-            return now + self.waiting * max(pace, self.interval)
-        return max(now, ready) + self.waiting * self.interval
-
-    def ready(self, now: float) -> float:
-        """When the next call may leave; infinite: when another one has ended."""
-        if self.flow.rate == 0:
-            tests = self.doubt and self.doubt.allows(now)
-            return max(self.free, now if tests else self.flow.until)
-        if self.doubt:
-            return max(self.free, now if self.doubt.tests else self._decided)
-        if len(self.flying) < self.share:
-            return self.free
-        wait = self.waiting * self.lasted / len(self.flying)
-        if len(self.flying) > self.share or wait < ENOUGH_WAITING:
-            return math.inf
-        # Between those in flight, because the rate may be limited after all.
-        spaced = self.measured.sent[-1] + self.room.between * self.lasted / len(self.flying)
-        return max(self.free, self.room.one_more, spaced)
-
-    @property
-    def share(self) -> float:
-        """How many calls of this process may be in flight."""
-        return math.ceil(self.flow.most / self.workers) if self.flow.most else math.inf
-
-    @property
-    def _decided(self) -> float:
-        """When a call that left as the tier opened was refused or taken."""
-        return self.measured.opened + 2 * settling(self.back)
-
     def left(self, now: float) -> Sent:
         """Take in that a call leaves."""
         self.measured.sent.append(now)
@@ -266,7 +188,7 @@ class Lane:
             sent.one_more = True
             self.room.left(now)
         in_flight = bool(self.flying) and self.flying[-1] is self.luck.previous
-        self.luck.left(sent, in_flight, self.flow.measured or self._per_second(now))
+        self.luck.left(sent, in_flight, self.flow.measured or self.per_second(now))
         self.flying.append(sent)
         if self.at_once:
             self.at_once -= 1
@@ -275,16 +197,3 @@ class Lane:
             gap = max(self.interval, spacing(self.measured.sent, now))
             self.free = following(self.free, now, gap)
         return sent
-
-    @property
-    def interval(self) -> float:
-        """Seconds between two calls of this process."""
-        if self.doubt:
-            return SPACING
-        rate = self.flow.after if self.flow.rate == 0 else self.flow.rate
-        return max(SPACING, self.workers / rate if rate else 0.0)
-
-    def _per_second(self, now: float) -> float:
-        """What the endpoint took, of all workers together; 0: too few to tell."""
-        end = self.flow.changed if self.flow.rate == 0 else now
-        return self.workers * self.measured.per_second(end, self.interval)
