@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "suppo
 from storms import Endpoint, Storm, without
 
 COLUMNS = (
-    ("endpoint", "goodput, median", "worst", "refusals per call"),
+    ("endpoint", "goodput, median", "worst", "refusals per call", "after the first moment"),
     ("refused at random", "of the time without, median", "worst"),
 )
 CALLS = 60
@@ -47,7 +47,9 @@ def main(seeds: int) -> None:
         played = [Storm(endpoint, CALLS, workers=workers, seed=n).run() for n in range(seeds)]
         goodput = [storm.goodput for storm in played]
         refusals = mean(storm.refusals for storm in played)
-        write(row((name, f"{median(goodput):.2f}", f"{min(goodput):.2f}", f"{refusals:.2f}")))
+        later = mean(storm.later_refusals for storm in played)
+        figures = (median(goodput), min(goodput), refusals, later)
+        write(row((name, *(f"{figure:.2f}" for figure in figures))))
     write("\n" + head(COLUMNS[1]))
     for chance in (0.1, 0.3):
         endpoint = Endpoint(chance=chance, latency=LONG)

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from activities.gate.flow import FORGOTTEN, Flow, Throttled, next_rate, regained
-from activities.gate.pace import SPACING, following, settling, spacing
-from activities.gate.refusals import Doubt, Sent, is_news
+from activities.gate.flow import FORGOTTEN, Borne, Flow, Throttled, enough, next_rate, regained
+from activities.gate.pace import SPACING, following, settling
+from activities.gate.refusals import Crowds, Doubt, Sent, is_news
 from activities.gate.standing import Standing
 
 
@@ -26,9 +26,17 @@ class Lane(Standing):
         before, self.flow = self.flow, next_rate(self.flow, None, now)
         if before.rate == 0 and self.flow.rate != 0:
             self._open(before, now)
+        if self.flow != before:
+            self.borne = 0
+            self._paced()
         if self.doubt and self.flow.rate != 0 and now >= self.decided:
             self._certain()
         return now
+
+    def _paced(self) -> None:
+        """Let the next call leave by the pace that holds now, not by one that was slower."""
+        if self.measured.sent and self.flow.rate != 0:
+            self.free = min(self.free, self.measured.sent[-1] + self.interval)
 
     def _open(self, before: Flow, now: float) -> None:
         self.measured.open(before, self.interval, now)
@@ -36,8 +44,20 @@ class Lane(Standing):
         if self.doubt and self.doubt.proven:
             self.doubt.opened()
         elif self.doubt:
-            # Nothing left that could have shown a limit.
-            self._certain(self.doubt.before)
+            self._unproven(self.doubt, now)
+
+    def _unproven(self, doubt: Doubt, now: float) -> None:
+        """End a doubt though nothing left that could have shown a limit: all had left before."""
+        if not doubt.others or doubt.before.rate is not None or self.luck.good():
+            self._certain(doubt.before)
+        elif doubt.settled or not doubt.crowd:
+            self._certain()
+        else:
+            # What leaves at once is parted alike by a limit of the rate and by one in flight: the
+            # second is tried, because a few calls show when it is wrong.
+            crowd = self.crowds.limit() or doubt.crowd
+            self.crowds = Crowds()
+            self._limit(crowd, now)
 
     def shut(self, seconds: float, cause: str, now: float, sent: Sent | None = None) -> None:
         """Take in a refusal, and of which call. A limit where that is not known."""
@@ -72,7 +92,9 @@ class Lane(Standing):
             self._certain()
         elif self.doubt is None and before.rate != 0:
             self._suspect(before, sent, now)
-        elif self.doubt and sent.test:
+        elif self.doubt and not sent.test:
+            self.doubt.others += 1
+        elif self.doubt:
             crowd = self.doubt.refused(sent)
             if crowd is None:
                 crowd = self.crowds.limit()
@@ -113,13 +135,26 @@ class Lane(Standing):
         sent.taken = True
         self.luck.taken(sent)
         self.crowds.taken(sent)
+        self._borne(sent, now)
         if sent.test and self.doubt:
             self._passed(self.doubt, sent, now)
+        elif self.doubt and not self.doubt.proven and self.luck.good():
+            # What left beside the refused ones was taken: so they were refused by chance.
+            self._certain(self.doubt.before)
         elif sent.one_more and self.flow.most and not sent.freed:
             self._raise(now)
         elif self.flow.most and sent.others + 1 - sent.freed >= self.share:
             self.room.borne = True
         self.moved.set()
+
+    def _borne(self, sent: Sent, now: float) -> None:
+        """Take in that a call was taken, if that says something of the rate that is searched."""
+        if self.doubt or sent.at < self.flow.changed or not enough(self.flow):
+            return
+        self.borne += self.workers
+        if self.borne >= enough(self.flow):
+            self.borne, self.flow = 0, next_rate(self.flow, Borne(), now)
+            self._paced()
 
     def _passed(self, doubt: Doubt, sent: Sent, now: float) -> None:
         """Take in that a test was taken."""
@@ -170,11 +205,14 @@ class Lane(Standing):
         """Take over what another worker decided, and keep what it cannot know yet."""
         ours_is_news = self.flow.rate == 0 and self.flow != self.told
         self.told = shared
-        # What our own test is about to show is newer than what others decided.
-        if self.doubt:
+        # What our own test is about to show is newer than what others decided; and who is searching
+        # knows less than who has found a limit.
+        searching = shared != Flow() and not (shared.measured or shared.most)
+        if self.doubt or (searching and (self.flow.measured or self.flow.most)):
             return
         if not ours_is_news:
             self.flow = shared
+            self._paced()
         elif shared.rate == 0:
             self.flow = replace(shared, until=max(shared.until, self.flow.until))
 
@@ -194,6 +232,5 @@ class Lane(Standing):
             self.at_once -= 1
             self.free = now + SPACING
         else:
-            gap = max(self.interval, spacing(self.measured.sent, now))
-            self.free = following(self.free, now, gap)
+            self.free = following(self.free, now, self.interval)
         return sent

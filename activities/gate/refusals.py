@@ -146,6 +146,8 @@ class Doubt:
     """How many calls may leave now to find out."""
     proven: bool = False
     """It is a limit, of the rate or in flight: the next call was refused, too."""
+    others: int = 0
+    """How many calls were refused meanwhile that had left before."""
     misses: int = 0
     waited: bool = False
     """The wait that was asked for is over, and nothing in flight has ended meanwhile."""

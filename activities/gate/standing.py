@@ -35,6 +35,8 @@ class Standing:
     """Held by the call whose turn is next; the others queue for it in order."""
     at_once: int = 0
     """How many calls may leave one right after the other, because the tier was shut before."""
+    borne: int = 0
+    """How many calls were taken at the rate that is searched."""
     measured: Measured = field(default_factory=Measured)
     flying: list[Sent] = field(default_factory=list)
     """Calls that left and have not come back, in the order in which they left."""
@@ -96,9 +98,11 @@ class Standing:
 
     @property
     def interval(self) -> float:
-        """Seconds between two calls of this process."""
+        """Seconds between two calls of this process; none where nothing limits the tier."""
         if self.doubt:
             return SPACING
+        if self.flow.rate is None and not self.flow.most:
+            return 0.0
         rate = self.flow.after if self.flow.rate == 0 else self.flow.rate
         return max(SPACING, self.workers / rate if rate else 0.0)
 

@@ -65,6 +65,8 @@ class Storm:
     began: float = 0.0
     admitted: list[float] = field(default_factory=list)
     refused: int = 0
+    at_first: int = 0
+    """How many of those had left in the storm's first moment."""
     ended: int = 0
     inside: int = 0
 
@@ -97,7 +99,9 @@ class Storm:
             heapq.heappop(self.events)[2]()
             return
         wake = math.inf
-        for lane, waiting in zip(self.lanes, self.waiting, strict=True):
+        # Workers send at the same time: none of them has sent all before another begins.
+        pairs = zip(self.lanes, self.waiting, strict=True)
+        for lane, waiting in sorted(pairs, key=lambda pair: len(pair[0].flying)):
             if not waiting:
                 continue
             lane.waiting = len(waiting)
@@ -137,6 +141,7 @@ class Storm:
 
     def _refuse(self, lane: Lane, sent: Sent, left: int) -> None:
         self.refused += 1
+        self.at_first += sent.at == self.began
         asked = self.endpoint.asked
         lane.shut(asked, "429", lane.advance(self.now), sent)
         wait = asked * (1 + SPREAD * self.random.random()) + self.random.uniform(*LATE)
@@ -172,6 +177,11 @@ class Storm:
     def refusals(self) -> float:
         """For each call."""
         return self.refused / (self.chains * self.links)
+
+    @property
+    def later_refusals(self) -> float:
+        """For each call, without what left in the first moment, when nothing was known."""
+        return (self.refused - self.at_first) / (self.chains * self.links)
 
     @property
     def goodput(self) -> float:
