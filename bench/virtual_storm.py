@@ -34,6 +34,11 @@ ENDPOINTS: Sequence[tuple[str, Endpoint, int]] = (
     *((f"{n} in flight, 0.4 s each", Endpoint(in_flight=n), 1) for n in (1, 2, 4, 8)),
     *((f"{n} in flight, 1 to 3 s each", Endpoint(in_flight=n, latency=(1.0, 3.0)), 1)
       for n in (1, 2, 4, 8)),
+    *((f"{n} calls/s, said in heads", Endpoint(rate=n, burst=n, limits=True), 1)
+      for n in (2, 5, 10)),
+    *((f"{n} calls/s without a burst, said in heads", Endpoint(rate=n, limits=True), 1)
+      for n in (1, 10)),
+    ("5 calls/s, said in heads, two workers", Endpoint(rate=5, burst=5, limits=True), 2),
     ("5 calls/s, two workers", Endpoint(rate=5, burst=5), 2),
     ("4 in flight, two workers", Endpoint(in_flight=4), 2),
 )  # fmt: skip

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from activities.gate.flow import FORGOTTEN, Borne, Flow, Throttled, enough, next_rate, regained
 from activities.gate.pace import SPACING, following, settling
 from activities.gate.refusals import Crowds, Doubt, Sent, is_news
-from activities.gate.standing import Standing
+from activities.gate.standing import ONE, Cost, Standing
+from activities.seam import Head
 
 
 @dataclass
@@ -18,6 +19,7 @@ class Lane(Standing):
 
     def advance(self, now: float) -> float:
         """Take in that it is now."""
+        self.quotas.workers = self.workers
         for sent in self.flying:
             # They stand in the order in which they left: those behind it are younger still.
             if sent.at > now - settling(self.back):
@@ -67,6 +69,10 @@ class Lane(Standing):
             # too early costs more than to wait.
             self.back = max(now - sent.at, 0.8 * self.back)
             self._gone(sent)
+            self.quotas.refused(sent)
+            if sent.stated:
+                self._stated(Throttled(seconds, cause, sent.stated), now)
+                return
             # It left to try the limit, and that holds: there is nothing to find out.
             if sent.one_more and self.flow.most:
                 self.room.refused(now)
@@ -85,6 +91,22 @@ class Lane(Standing):
         if before.most or (lately and self.flow.burst):
             self.flow = replace(self.flow, burst=self.in_burst > 1)
         self._find_out(before, sent, now)
+
+    def _stated(self, event: Throttled, now: float) -> None:
+        """Take in a refusal of which the endpoint says why: there is nothing to find out."""
+        self.at_once = 0
+        self.flow = next_rate(self.flow, event, now)
+        self._certain()
+
+    def heard(self, sent: Sent, head: Head, now: float) -> None:
+        """Take in the head of the answer to a call."""
+        if head.taken:
+            self.quotas.heard(sent, head.quotas, self.flying, now)
+            self._taken(sent, now)
+        elif head.quotas:
+            self.quotas.heard(sent, head.quotas, self.flying, now)
+            sent.stated = self.quotas.per_second(head.quotas, sent.cost)
+        self.moved.set()
 
     def _find_out(self, before: Flow, sent: Sent | None, now: float) -> None:
         """Why this call was refused, `before` being what was allowed."""
@@ -180,8 +202,10 @@ class Lane(Standing):
             self.flow = replace(self.flow, most=most + max(most // 4, self.workers))
         self.woken.set()
 
-    def ended(self, sent: Sent, now: float) -> None:
-        """Take in that a call is over."""
+    def ended(self, sent: Sent, now: float, tokens: int = 0) -> None:
+        """Take in that a call is over, and how many tokens its answer has."""
+        if tokens:
+            self.wrote = 0.8 * self.wrote + 0.2 * tokens if self.wrote else float(tokens)
         if sent not in self.flying:
             return
         self._taken(sent, now)
@@ -216,10 +240,11 @@ class Lane(Standing):
         elif shared.rate == 0:
             self.flow = replace(shared, until=max(shared.until, self.flow.until))
 
-    def left(self, now: float) -> Sent:
+    def left(self, now: float, cost: Cost = ONE) -> Sent:
         """Take in that a call leaves."""
         self.measured.sent.append(now)
-        sent = Sent(now, len(self.flying), test=self.doubt is not None)
+        sent = Sent(now, len(self.flying), test=self.doubt is not None, cost=cost)
+        self.quotas.left(sent)
         if self.doubt:
             self.doubt.left()
         elif len(self.flying) >= self.share:

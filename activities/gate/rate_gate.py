@@ -22,7 +22,10 @@ from temporalio.service import RPCError
 from activities.gate import queue_rates as rate_limits
 from activities.gate.flow import STEP_SECONDS, Flow, described, next_rate, plainly, understood
 from activities.gate.lane import Lane
+from activities.gate.quotas import cost_of
 from activities.gate.refusals import Sent
+from activities.gate.standing import ONE, Cost
+from activities.seam import Head
 from orchestrator.errors import NotBilled
 
 HOLD_SECONDS = 5.0
@@ -59,44 +62,52 @@ class RateGate:
         self._sent: dict[asyncio.Task[Any] | None, tuple[Lane, Sent]] = {}
         """The calls in flight, by the task that makes each."""
 
-    async def turn(self, tier: str) -> None:
+    async def turn(self, tier: str, tokens: int = 0, max_output: int = 0) -> None:
         """Wait until a call of this tier may leave. NotBilled when that takes too long to wait for
         in here; the error says when to come back.
         """
         lane = self._lane(tier)
         began = lane.advance(_now())
-        if lane.expected(began) > began + HOLD_SECONDS:
-            raise _not_yet(tier, lane, began)
+        cost = cost_of(tokens, max_output, lane.wrote)
+        if lane.expected(began, cost) > began + HOLD_SECONDS:
+            raise _not_yet(tier, lane, cost, began)
         lane.waiting += 1
         try:
             async with lane.door:
-                while (ready := lane.ready(now := lane.advance(_now()))) > now:
+                while (ready := lane.ready(now := lane.advance(_now()), cost)) > now:
                     if (now if math.isinf(ready) else ready) > began + LONGEST_HOLD_SECONDS:
-                        raise _not_yet(tier, lane, now)
+                        raise _not_yet(tier, lane, cost, now)
                     await _moved(lane, min(ready - now, GLANCE_SECONDS))
-                self._left(lane, now)
+                self._left(lane, lane.left(now, cost))
         finally:
             lane.waiting -= 1
 
-    def _left(self, lane: Lane, now: float) -> None:
+    def _left(self, lane: Lane, sent: Sent) -> None:
         """Take in that this task's call leaves."""
         self.ended()
         task = asyncio.current_task()
         assert task is not None, "called within no task"
-        self._sent[task] = lane, lane.left(now)
+        self._sent[task] = lane, sent
         task.add_done_callback(self._over)
 
-    def _over(self, task: asyncio.Task[Any]) -> None:
+    def _over(self, task: asyncio.Task[Any], output_tokens: int = 0) -> None:
         """Take in that a task is over, however it ended, and so is its call."""
         if task in self._sent:
             lane, sent = self._sent.pop(task)
-            lane.ended(sent, lane.advance(_now()))
+            lane.ended(sent, lane.advance(_now()), output_tokens)
 
-    def ended(self) -> None:
+    def heard(self, head: Head) -> None:
+        """The head of the answer to the call of this task is there."""
+        found = self._sent.get(asyncio.current_task())
+        if found is not None:
+            lane, sent = found
+            lane.heard(sent, head, lane.advance(_now()))
+
+    def ended(self, output_tokens: int = 0) -> None:
         """The answer to the call of this task is there: another one may take its place."""
         task = asyncio.current_task()
         if task is not None:
-            self._over(task)
+            self._over(task, output_tokens)
 
     async def throttled(self, tier: str, seconds: float, reason: str) -> None:
         """A call was refused for want of capacity; the endpoint asks to wait this many seconds."""
@@ -116,6 +127,8 @@ class RateGate:
                 lines[tier] = by_hand.plainly(tier, now)
             elif flow.rate is not None or flow.most:
                 lines[tier] = plainly(tier, flow)
+            elif lane.waiting and (held := lane.quotas.plainly(ONE, now)):
+                lines[tier] = f"{tier} {held}"
         return lines
 
     async def keep(self, client: Client, queue: str, tiers: Sequence[str]) -> None:
@@ -192,11 +205,11 @@ def _same(rate: float | None, other: float | None) -> bool:
     return math.isclose(rate, other, rel_tol=1e-5)
 
 
-def _not_yet(tier: str, lane: Lane, now: float) -> NotBilled:
+def _not_yet(tier: str, lane: Lane, cost: Cost, now: float) -> NotBilled:
     """The queue knows when work may go on, and this process may be faster by then."""
     wait = max(lane.flow.until - now, 1.0) if lane.flow.rate == 0 else BACK_SECONDS
-    return NotBilled(
-        f"not sent yet: {described(tier, lane.flow, now)}",
-        retry_after=timedelta(seconds=wait),
-        throttled=True,
-    )
+    held = lane.quotas.plainly(cost, now) if lane.flow == Flow() else ""
+    if held:
+        wait = max(wait, lane.quotas.ready(cost) - now)
+    said = f"{tier} {held}" if held else described(tier, lane.flow, now)
+    return NotBilled(f"not sent yet: {said}", retry_after=timedelta(seconds=wait), throttled=True)

@@ -6,14 +6,20 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from activities.gate.flow import FORGOTTEN, Flow
 from activities.gate.measured import Measured
 from activities.gate.pace import SPACING, settling
 from activities.gate.queue_rates import QueueRate
+from activities.gate.quotas import Quotas, cost_of
 from activities.gate.refusals import Crowds, Doubt, Luck, Sent
 from activities.gate.room import ENOUGH_WAITING, Room
+from activities.seam import Resource
+
+Cost = Mapping[Resource, float]
+ONE: Cost = cost_of()
 
 
 @dataclass
@@ -47,6 +53,9 @@ class Standing:
     luck: Luck = field(default_factory=Luck)
     crowds: Crowds = field(default_factory=Crowds)
     doubt: Doubt | None = None
+    quotas: Quotas = field(default_factory=Quotas)
+    wrote: float = 0.0
+    """Tokens that an answer lately had; 0: not known."""
     room: Room = field(default_factory=Room)
     back: float = 0.0
     """Seconds that a refusal lately took to come back."""
@@ -62,16 +71,20 @@ class Standing:
         """What is allowed but for a doubt."""
         return self.doubt.before if self.doubt and not self.doubt.proven else self.flow
 
-    def expected(self, now: float) -> float:
+    def expected(self, now: float, cost: Cost = ONE) -> float:
         """When a call that comes now may leave, behind those that wait."""
-        ready = self.ready(now)
+        stated = self.waiting * self.quotas.interval(cost) + self.quotas.ready(cost)
         if self.flow.most:
             pace = self.lasted * self.workers / self.flow.most
-            return now + self.waiting * max(pace, self.interval)
-        return max(now, ready) + self.waiting * self.interval
+            return max(now + self.waiting * max(pace, self.interval), stated)
+        return max(max(now, self._allowed(now)) + self.waiting * self.interval, stated)
 
-    def ready(self, now: float) -> float:
+    def ready(self, now: float, cost: Cost = ONE) -> float:
         """When the next call may leave; infinite: when another one has ended."""
+        return max(self._allowed(now), self.quotas.ready(cost))
+
+    def _allowed(self, now: float) -> float:
+        """The same by what was learned from refusals alone."""
         if self.flow.rate == 0:
             tests = self.doubt and self.doubt.allows(now)
             return max(self.free, now if tests else self.flow.until)

@@ -15,6 +15,7 @@ from activities.gate.flow import Flow, described, understood
 from activities.gate.lane import Lane
 from activities.gate.queue_rates import QueueRate
 from activities.gate.refusals import Sent
+from activities.seam import Head, Quota
 from simulator.limiter import Limiter
 
 GLANCE = 0.05
@@ -44,6 +45,8 @@ class Endpoint:
     """Seconds until a refusal is back."""
     asked: float = 1.0
     """Seconds to wait, as a refusal says."""
+    limits: bool = False
+    """Whether the heads of answers say what is left of the rate."""
     releases: float = 0.0
     """Seconds by which a place becomes free later than its answer has left."""
 
@@ -127,6 +130,11 @@ class Storm:
         refused = self.random.random() < ours.chance
         refused = refused or 0 < ours.in_flight <= self.inside
         refused = refused or bool(self.limiter.admit(ours.rate, ours.burst, self.now))
+        if ours.limits:
+            remaining, seconds = self.limiter.left(ours.rate, ours.burst)
+            quota = Quota(ours.burst, remaining, seconds - back)
+            head = Head(not refused, {"requests": quota})
+            self._at(back, lambda: lane.heard(sent, head, lane.advance(self.now)))
         if refused:
             self._at(back, lambda: self._refuse(lane, sent, left))
             return
