@@ -187,9 +187,7 @@ class Gate(Protocol):
         ...
 
     def ended(self, output_tokens: int = 0) -> None:
-        """The answer to the call of this task is there, with so many tokens: another call may take
-        its place.
-        """
+        """The answer to the call of this task is there: another one may take its place."""
         ...
 
     async def throttled(self, tier: str, seconds: float, reason: str) -> None:

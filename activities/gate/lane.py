@@ -7,14 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from activities.gate.flow import FORGOTTEN, Borne, Flow, Throttled, enough, next_rate, regained
+from activities.gate.known import ONE, Cost, Known
 from activities.gate.pace import SPACING, following, settling
 from activities.gate.refusals import Crowds, Doubt, Sent, is_news
-from activities.gate.standing import ONE, Cost, Standing
 from activities.seam import Head
 
 
 @dataclass
-class Lane(Standing):
+class Lane(Known):
     """One tier as this process sees it."""
 
     def advance(self, now: float) -> float:

@@ -21,10 +21,10 @@ from temporalio.service import RPCError
 
 from activities.gate import queue_rates as rate_limits
 from activities.gate.flow import STEP_SECONDS, Flow, described, next_rate, plainly, understood
+from activities.gate.known import ONE, Cost
 from activities.gate.lane import Lane
 from activities.gate.quotas import cost_of
 from activities.gate.refusals import Sent
-from activities.gate.standing import ONE, Cost
 from activities.seam import Head
 from orchestrator.errors import NotBilled
 

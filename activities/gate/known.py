@@ -23,8 +23,8 @@ ONE: Cost = cost_of()
 
 
 @dataclass
-class Standing:
-    """How one tier stands in this process."""
+class Known:
+    """What is known of one tier."""
 
     flow: Flow = field(default_factory=Flow)
     told: Flow = field(default_factory=Flow)
