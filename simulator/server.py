@@ -7,6 +7,7 @@ import json
 import random
 import time
 from collections import Counter, defaultdict
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,7 +20,16 @@ from simulator.asked import Asked, asked_by
 from simulator.counting import PromptCache, prefix_tokens
 from simulator.limiter import Limiter
 from simulator.log import Body, RequestLog
-from simulator.replies import REQUEST_ID, STATUS_TYPES, Reply, headers_of, refuse, send, usage_of
+from simulator.replies import (
+    LIMITS,
+    REQUEST_ID,
+    STATUS_TYPES,
+    Reply,
+    headers_of,
+    refuse,
+    send,
+    usage_of,
+)
 from simulator.script import TURN, Rule, Script
 from simulator.turns import bill_searches, resumed, searched, turn_of
 
@@ -130,6 +140,8 @@ class Simulator:
             return _scripted_status(rule, request)
         limiter = self._limiters[asked.body["model"]]
         wait = limiter.admit(self.script.rate, self.script.burst, time.monotonic())
+        if self.script.limits and self.script.rate:
+            request[LIMITS] = limiter.said(self.script.rate, self.script.burst, datetime.now(UTC))
         if wait:
             self.log.refused(record, 429)
             text = "This request would exceed your rate limit."

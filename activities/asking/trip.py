@@ -33,6 +33,8 @@ class Trip:
     """Whether its first byte may have left and it was not refused."""
     tokens: int = 0
     """The tokens of the prompt, as far as its bound had to be known."""
+    likely: int = 0
+    """About how many those are."""
     earlier: bool = False
     """Whether the journal knew it before its first attempt: from before the run was reset."""
 

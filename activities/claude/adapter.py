@@ -81,7 +81,8 @@ class Claude:
         """Send, wait for the whole answer; the errors of the seam, never others."""
         body = shape(request, request.capabilities)
         patience = Patience(self._stall, request.deadline_seconds)
-        passage = Passage(ROOM + BYTES_FOR_A_TOKEN * request.max_output, patience.moved)
+        most_bytes = ROOM + BYTES_FOR_A_TOKEN * request.max_output
+        passage = Passage(most_bytes, patience.moved, request.heard)
         exchange = Exchange(request, most_tokens(countable(body)), passage)
         try:
             async with patience:

@@ -21,8 +21,11 @@ from temporalio.service import RPCError
 
 from activities.gate import queue_rates as rate_limits
 from activities.gate.flow import STEP_SECONDS, Flow, described, next_rate, plainly, understood
+from activities.gate.known import ONE, Cost
 from activities.gate.lane import Lane
+from activities.gate.quotas import cost_of
 from activities.gate.refusals import Sent
+from activities.seam import Head
 from orchestrator.errors import NotBilled
 
 HOLD_SECONDS = 5.0
@@ -59,60 +62,68 @@ class RateGate:
         self._promised: dict[str, float] = {}
         """tier -> the turn of the last call that went back to the server."""
 
-    async def turn(self, tier: str) -> None:
+    async def turn(self, tier: str, tokens: int = 0, max_output: int = 0) -> None:
         """Wait until a call of this tier may leave. NotBilled when that takes too long to wait for
         in here; the error says when to come back.
         """
         lane = self._lane(tier)
         began = lane.advance(_now())
-        turn = max(lane.expected(began), _by_hand(lane, began, lane.waiting))
+        cost = cost_of(tokens, max_output, lane.wrote)
+        turn = max(lane.expected(began, cost), _by_hand(lane, began, lane.waiting))
         if turn > began + HOLD_SECONDS:
-            raise self._later(tier, lane, began, turn)
+            raise self._later(tier, lane, cost, began, turn)
         lane.waiting += 1
         try:
             async with lane.door:
-                while (ready := _ready(lane, now := lane.advance(_now()))) > now:
+                while (ready := _ready(lane, cost, now := lane.advance(_now()))) > now:
                     if (now if math.isinf(ready) else ready) > began + LONGEST_HOLD_SECONDS:
-                        raise self._later(tier, lane, now, ready)
+                        raise self._later(tier, lane, cost, now, ready)
                     await _moved(lane, min(ready - now, GLANCE_SECONDS))
-                self._left(lane, now)
+                self._left(lane, lane.left(now, cost))
         finally:
             lane.waiting -= 1
 
-    def _later(self, tier: str, lane: Lane, now: float, turn: float) -> NotBilled:
+    def _later(self, tier: str, lane: Lane, cost: Cost, now: float, turn: float) -> NotBilled:
         """What a call goes back to the server with. Each has a turn of its own behind all that went
         before it, so that they do not come back together.
         """
         pace = lane.lasted * lane.workers / lane.flow.most if lane.flow.most else 0.0
+        pace = max(pace, lane.interval, lane.quotas.interval(cost))
         turn = max(now if math.isinf(turn) else turn, self._promised.get(tier, 0.0))
         opens = max(now, lane.flow.until if lane.flow.rate == 0 else now)
-        turn = min(turn + max(pace, lane.interval), opens + LONGEST_AWAY_SECONDS)
+        turn = min(turn + pace, opens + LONGEST_AWAY_SECONDS)
         self._promised[tier] = turn
-        return NotBilled(
-            f"not sent yet: {described(tier, lane.flow, now)}",
-            retry_after=timedelta(seconds=max(turn - now - EARLY_SECONDS, 1.0)),
-            throttled=True,
-        )
+        held = lane.quotas.plainly(cost, now) if lane.flow == Flow() else ""
+        said = f"{tier} {held}" if held else described(tier, lane.flow, now)
+        wait = timedelta(seconds=max(turn - now - EARLY_SECONDS, 1.0))
+        return NotBilled(f"not sent yet: {said}", retry_after=wait, throttled=True)
 
-    def _left(self, lane: Lane, now: float) -> None:
+    def _left(self, lane: Lane, sent: Sent) -> None:
         """Take in that this task's call leaves."""
         self.ended()
         task = asyncio.current_task()
         assert task is not None, "called within no task"
-        self._sent[task] = lane, lane.left(now)
+        self._sent[task] = lane, sent
         task.add_done_callback(self._over)
 
-    def _over(self, task: asyncio.Task[Any]) -> None:
+    def _over(self, task: asyncio.Task[Any], output_tokens: int = 0) -> None:
         """Take in that a task is over, however it ended, and so is its call."""
         if task in self._sent:
             lane, sent = self._sent.pop(task)
-            lane.ended(sent, lane.advance(_now()))
+            lane.ended(sent, lane.advance(_now()), output_tokens)
 
-    def ended(self) -> None:
+    def heard(self, head: Head) -> None:
+        """The head of the answer to the call of this task is there."""
+        found = self._sent.get(asyncio.current_task())
+        if found is not None:
+            lane, sent = found
+            lane.heard(sent, head, lane.advance(_now()))
+
+    def ended(self, output_tokens: int = 0) -> None:
         """The answer to the call of this task is there: another one may take its place."""
         task = asyncio.current_task()
         if task is not None:
-            self._over(task)
+            self._over(task, output_tokens)
 
     async def throttled(self, tier: str, seconds: float, reason: str) -> None:
         """A call was refused for want of capacity; the endpoint asks to wait this many seconds."""
@@ -132,6 +143,8 @@ class RateGate:
                 lines[tier] = by_hand.plainly(tier, now)
             elif flow.rate is not None or flow.most:
                 lines[tier] = plainly(tier, flow)
+            elif lane.waiting and (held := lane.quotas.plainly(ONE, now)):
+                lines[tier] = f"{tier} {held}"
         return lines
 
     async def keep(self, client: Client, queue: str, tiers: Sequence[str]) -> None:
@@ -189,9 +202,9 @@ async def _moved(lane: Lane, seconds: float) -> None:
         await asyncio.wait_for(lane.moved.wait(), seconds)
 
 
-def _ready(lane: Lane, now: float) -> float:
+def _ready(lane: Lane, cost: Cost, now: float) -> float:
     """When the next call may leave: as the endpoint shows, and as a person says."""
-    return max(lane.ready(now), _by_hand(lane, now, 0))
+    return max(lane.ready(now, cost), _by_hand(lane, now, 0))
 
 
 def _by_hand(lane: Lane, now: float, waiting: int) -> float:
