@@ -68,10 +68,7 @@ class Agents:
 
     @activity.defn
     async def plan(self, call: Call, material: PlanMaterial) -> Reply[Plan]:
-        """The ready plan, if there is one, else the planner's for this goal: always valid."""
-        if material.ready is not None:
-            problem = _plan_problem(material.ready, material, len(material.ready.subtasks))
-            return Reply(problem=problem) if problem else Reply(value=material.ready)
+        """The planner's plan for this goal: always valid."""
         limit = material.subtask_limit
         return await self._ask(
             call, material, PLAN, problem=lambda plan: _plan_problem(plan, material, limit)

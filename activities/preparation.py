@@ -283,7 +283,13 @@ def _refuse_bad_plan(goal: Goal, briefing: Briefing, unusable: Mapping[str, str]
     names = tuple(pinned.name for pinned in briefing.inputs)
     longest = goal.limits.subtask_timeout_seconds
     wrong = validity.problems(
-        plan, briefing.roles, names, HARD_SUBTASK_LIMIT, unusable=unusable, longest=longest
+        plan,
+        briefing.roles,
+        names,
+        HARD_SUBTASK_LIMIT,
+        goal.asked,
+        unusable=unusable,
+        longest=longest,
     )
     if wrong:
         raise BadGoal("the plan is not valid: " + "; ".join(wrong))

@@ -53,7 +53,6 @@ class PlanMaterial(Contract):
     """What `plan` works from."""
 
     goal: str
-    ready: Plan | None = None
     roles: tuple[RoleCard, ...] = ()
     inputs: tuple[PinnedInput, ...] = ()
     guidance: str = ""
@@ -156,5 +155,4 @@ PLAN: ModelKind[PlanMaterial, PlanAnswer, Plan] = ModelKind(
     prompt="planner",
     turn=plan_prompt,
     words="what to do, by whom",
-    free_words="the ready plan",
 )

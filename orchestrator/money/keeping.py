@@ -95,13 +95,13 @@ def least(goal: Goal, brief: Briefing, *, whole: bool = False) -> Amount:
     all the subtasks of a plan that is ready.
     """
     state = replace(_begun(goal), briefing=brief)
-    plan = gathering.for_plan(state)
+    ready = gathering.ready_plan(state)
     needed = Amount()
-    if plan.ready is None:
+    if ready is None:
         needed = _cheapest(state, brief) + _whole_goal(state)
     else:
         taken = [each.subtask_id for each in goal.fork.findings] if goal.fork else []
-        works = [_work(state, each) for each in plan.ready.subtasks if each.id not in taken]
+        works = [_work(state, each) for each in ready.subtasks if each.id not in taken]
         needed = _in_turn(works) if whole else _most(works)
     if verifying.wanted(state):
         # Code writes the answer; what cannot be verified stands as it is.

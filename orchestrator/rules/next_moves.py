@@ -27,7 +27,7 @@ from orchestrator.moves import (
 from orchestrator.rules import agents, graph, outages, teams
 from orchestrator.rules.answering import finishing
 from orchestrator.rules.calling import gathering
-from orchestrator.rules.calling.reserving import fitting_call, free_call
+from orchestrator.rules.calling.reserving import fitting_call
 from orchestrator.rules.calling.work_calls import work_call
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.phases import held_back
@@ -90,8 +90,6 @@ def _plan(state: State) -> Move | None:
     if state.flights or state.stop:
         return None
     material = gathering.for_plan(state)
-    if material.ready is not None or not state.goal.use_models:
-        return free_call(state, PLAN, "plan", material)
     ask = fitting_call(state, PLAN, "plan", material)
     if not state.ledger.fits(ask.amount):
         if state.short:

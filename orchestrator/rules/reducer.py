@@ -35,8 +35,9 @@ from orchestrator.money import keeping
 from orchestrator.moves import (
     Stop,
 )
-from orchestrator.rules import agents, repair, steering, teams
+from orchestrator.rules import agents, planning, repair, steering, teams
 from orchestrator.rules.answering import finishing, verifying
+from orchestrator.rules.calling import gathering
 from orchestrator.rules.edits import landed
 from orchestrator.rules.people import approvals
 from orchestrator.rules.phases import advance
@@ -144,7 +145,10 @@ def _prepared(state: State, event: Prepared) -> State:
     if state.goal.use_models and not verifying.wanted(state):
         # One worst-case synthesis is never spent on work.
         ledger = replace(ledger, kept=keeping.kept(state.goal.limits, event.briefing))
-    return replace(state, phase="planning", ledger=ledger)
+    state = replace(state, phase="planning", ledger=ledger)
+    ready = gathering.ready_plan(state)
+    # What prepares a run has found it valid.
+    return state if ready is None or state.stop else planning.judge_plan(state, ready, "")
 
 
 # ---------------------------------------------------------------- what was started

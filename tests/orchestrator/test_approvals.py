@@ -21,7 +21,7 @@ from orchestrator.view import Question
 from orchestrator.views.orders import lines
 from orchestrator.views.reporting import report
 from orchestrator.views.running import waiting
-from outcomes import AMPLE, end
+from outcomes import AMPLE
 
 READ = ToolUse(id="u1", name="read_file")
 WRITE = ToolUse(id="u2", name="write", shown='{"text": "40"}')
@@ -132,9 +132,7 @@ def run(count: int = 1) -> Drive:
     cards = tuple(WRITER if each.name == "reader" else each for each in BRIEFING.roles)
     briefing = BRIEFING.model_copy(update={"roles": cards})
     plan = Plan(goal="Compare", subtasks=subtasks)
-    drive = Drive(plan, AMPLE, briefing, people=True)
-    end(drive, "plan-1")
-    return drive
+    return Drive(plan, AMPLE, briefing, people=True)
 
 
 def asks(drive: Drive, uses: Sequence[ToolUse] = (WRITE, WRITE_MORE)) -> StartAgent:

@@ -89,7 +89,6 @@ def test_a_long_answer_is_cut_and_the_cut_is_said() -> None:
         ({"kind": "work", "subtask_id": "t3", "role": "analyst"}, "t3 analyst · sonnet"),
         ({"kind": "work", "subtask_id": "t3", "number": 2}, "t3 · sonnet · 2"),
         ({"kind": "synthesize"}, "one answer from all findings · sonnet"),
-        ({"kind": "plan", "model": None}, "the ready plan"),
         ({"kind": "synthesize", "model": None}, "merge by template"),
         (
             {"mending": True, "kind": "work", "subtask_id": "t3", "role": "analyst"},

@@ -36,7 +36,6 @@ def long_run(*ids: str, strategy: Strategy = "merge") -> Drive:
     """Each subtask has found a lot, and no digest can be had."""
     plan = Plan(goal="Compare", subtasks=tuple(map(subtask, ids)), strategy=strategy)
     run = Drive(plan, AMPLE.model_copy(update={"supervisor_context_tokens": CAP}))
-    end(run, "plan-1")
     for id in ids:
         end(run, f"work-{id}-1", value=draft(id).model_copy(update={"content": f"{id}: {LONG}"}))
     while digests := [each for each in in_flight(run) if each.startswith("digest-")]:

@@ -189,15 +189,14 @@ async def until(handle: Handle, wanted: Callable[[], Callable[[HistoryEvent], bo
 
 
 async def planned_by_nobody(runs: Runs, wanted: Goal, model: ScriptedModel) -> Handle:
-    """A run whose plan has come back, and of which no worker has heard."""
+    """A run that is prepared, and of which no worker has heard."""
     handle = await runs.start(wanted, skipping=False)
-    for number, activity_id in enumerate(("prepare", "plan-1"), 1):
-        async with Worker(
-            runs.client, task_queue=runs.queue, workflows=WORKFLOWS, max_cached_workflows=0
-        ):
-            await until(handle, lambda: scheduled(activity_id))  # noqa: B023 - awaited here
-        async with runs.worker(model, catalogue=with_team(runs), workflows=()):
-            await until(handle, lambda: done(number))  # noqa: B023 - awaited here
+    async with Worker(
+        runs.client, task_queue=runs.queue, workflows=WORKFLOWS, max_cached_workflows=0
+    ):
+        await until(handle, lambda: scheduled("prepare"))
+    async with runs.worker(model, catalogue=with_team(runs), workflows=()):
+        await until(handle, lambda: done(1))
     return handle
 
 
@@ -240,5 +239,5 @@ async def test_an_open_run_with_results_that_nobody_took_in_replays(runs: Runs) 
     text = await export(runs.client, handle.id, runs.store)
     assert await replay(WorkflowHistory.from_json(handle.id, text), WORKFLOWS) == ()
     state = await folded(handle)
-    assert state is not None and state.phase == "planning"
+    assert state is not None and state.phase == "preparing"
     await handle.terminate()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.screen.preview import totals
-from driving import BRIEFING, Drive, model, subtask
+from driving import BRIEFING, START, Drive, model, subtask
 from orchestrator.contracts import (
     Briefing,
     Finding,
@@ -79,10 +79,11 @@ def planned(wanted: Plan, brief: Briefing, **fields: object) -> State:
         {"text": "Compare", "use_models": True, "approval": {"when": "always"}, "limits": limits}
         | fields
     )
-    drive = Drive(wanted)
-    state = first_state("run", goal, drive.now, "first")
+    state = first_state("run", goal, START, "first")
     brief = brief.model_copy(update={"inputs": (NOTES,), "endpoint": "http://models"})
     state = apply(apply(state, Started(Prepare())), Prepared(brief))
+    if state.phase != "planning":
+        return state
     (ask,) = next_moves(state)
     state = apply(state, Started(ask))
     assert isinstance(ask, Ask)

@@ -219,10 +219,7 @@ def test_the_orders_of_people_are_in_the_report_with_who_when_and_what() -> None
 
 def test_a_plan_that_was_rejected_is_in_the_report_with_its_estimate() -> None:
     plan = Plan(goal="g", subtasks=(subtask("a"), subtask("b")))
-    run = Drive(plan, AMPLE, BRIEFING)
-    goal = run.state.goal.model_copy(update={"approval": Approval(when="always")})
-    run.state = replace(run.state, goal=goal)
-    end(run, "plan-1")
+    run = Drive(plan, AMPLE, BRIEFING, approval=Approval(when="always"))
     run.put(Steered(1, "reject", Order()))
     made = closed(run)
     assert made.status == "declined" and not made.findings
@@ -252,7 +249,6 @@ def test_a_plan_is_judged_when_its_edit_arrives_and_never_again() -> None:
 
 def test_what_a_person_answered_is_a_source_of_the_finding() -> None:
     run = Drive(Plan(goal="g", subtasks=(subtask("a"),)), AMPLE, people=True)
-    end(run, "plan-1")
     end(run, "work-a-1", "with a partial")
     run.put(Steered(1, "answer", Order(subtask_id="a", text="The fiscal year.", by="ana")))
     end(run, "work-a-2")
@@ -268,7 +264,6 @@ def test_the_least_confidence_of_the_limits_is_that_of_a_reviews_remarks(
     briefing = BRIEFING.model_copy(update={"playbook": playbook})
     limits = AMPLE.model_copy(update={"min_confidence": said})
     run = Drive(Plan(goal="g", subtasks=(subtask("a"),)), limits, briefing)
-    end(run, "plan-1")
     end(run, "work-a-1")
     assert gathering.for_synthesis(run.state).min_confidence == least
 
@@ -298,11 +293,10 @@ def test_durations_are_measured_from_when_things_happened() -> None:
 
 
 def test_the_time_that_a_run_waited_for_people_is_told_before_and_after_the_first_payment() -> None:
-    run = Drive(Plan(goal="g", subtasks=(subtask("a"),)), AMPLE, BRIEFING)
-    run.put(Steered(1, "pause", Order()))
-    end(run, "plan-1")
+    plan = Plan(goal="g", subtasks=(subtask("a"),))
+    run = Drive(plan, AMPLE, BRIEFING, approval=Approval(when="always"))
     run.wait(30)
-    run.put(Steered(2, "resume", Order()))
+    run.put(Steered(2, "approve", Order()))
     run.wait(4)
     run.put(Steered(3, "pause", Order()))
     run.wait(2)
@@ -316,7 +310,6 @@ def test_the_time_that_a_run_waited_for_people_is_told_before_and_after_the_firs
 
 def test_what_a_subtask_waited_for_a_person_is_no_work_of_it_nor_of_the_longest_chain() -> None:
     run = Drive(Plan(goal="g", subtasks=(subtask("a"), subtask("b", "a"))), AMPLE, people=True)
-    end(run, "plan-1")
     run.wait(3)
     end(run, "work-a-1", "with a partial")
     run.wait(500)
@@ -350,7 +343,6 @@ def test_a_wait_that_began_before_a_subtask_is_none_of_its_own() -> None:
 def test_how_long_a_person_took_says_nothing_of_what_the_next_call_will_take() -> None:
     limits = AMPLE.model_copy(update={"deadline_seconds": 600})
     run = Drive(Plan(goal="g", subtasks=(subtask("a"), subtask("b", "a"))), limits, people=True)
-    end(run, "plan-1")
     end(run, "work-a-1", "with a partial")
     run.wait(1_800)
     run.put(Steered(1, "answer", Order(subtask_id="a", text="The fiscal year.", by="ana")))
@@ -381,7 +373,6 @@ def test_a_run_of_unpriced_models_shows_no_price_at_all() -> None:
     models = tuple(card.model_copy(update={"prices": ()}) for card in BRIEFING.models)
     plan = Plan(goal="Compare", subtasks=(subtask("a"),))
     run = Drive(plan, AMPLE, BRIEFING.model_copy(update={"models": models}))
-    end(run, "plan-1")
     end(run, "work-a-1", "possibly_billed")
     assert reporting.report(run.state).dollars is None
     view = running.run_view(run.state)

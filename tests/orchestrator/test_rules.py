@@ -83,7 +83,6 @@ def test_a_role_that_had_a_subtask_never_gets_it_again() -> None:
     )
     plan = Plan(goal="Compare", subtasks=(subtask("a", role="researcher"), subtask("b")))
     run = Drive(plan, AMPLE, BRIEFING.model_copy(update={"roles": roles}))
-    end(run, "plan-1")
     end(run, "work-a-1", "out of scope")
     assert run.asks["a"][-1].call.role == "analyst"
     end(run, "work-a-2", "out of scope")
@@ -229,7 +228,6 @@ def test_a_call_without_a_price_that_may_have_been_billed_never_counts_as_free()
         AMPLE,
         BRIEFING.model_copy(update={"models": unpriced}),
     )
-    end(run, "plan-1")
     for number in range(1, policies.TRANSPORT_TRIES + 1):
         end(run, f"work-a-{number}", "possibly_billed")
     assert run.finding("a").dollars is None

@@ -13,6 +13,7 @@ from functools import cache
 from orchestrator.calls.replan import ReplanMaterial
 from orchestrator.calls.turn import Resume
 from orchestrator.contracts import (
+    Approval,
     Bill,
     Briefing,
     Finding,
@@ -115,12 +116,13 @@ class Drive:
     briefing: Briefing = BRIEFING
     people: bool = False
     """Whether a person may be asked."""
+    approval: Approval = field(default_factory=Approval)
     strict_order: bool = False
     """Whether money can never be the reason to start another subtask first."""
 
     def __post_init__(self) -> None:
         goal = Goal(text="Compare", plan=self.plan, limits=self.limits, use_models=True)
-        goal = goal.model_copy(update={"ask_people": self.people})
+        goal = goal.model_copy(update={"ask_people": self.people, "approval": self.approval})
         self.now = START
         self.state = first_state("run", goal, START, "first")
         self.started: list[str] = []

@@ -189,9 +189,8 @@ def test_a_run_asks_for_the_same_in_whatever_batches_and_by_whatever_clock(
 def working(plan: Plan = FAN, **fields: Any) -> Played:
     """A run whose plan has just been taken over."""
     played = Played(goal(plan, **fields))
-    for activity_id in ("prepare", "plan-1"):
-        played.desk.now += SECOND
-        played.hand_over([played.ends(activity_id)])
+    played.desk.now += SECOND
+    played.hand_over([played.ends("prepare")])
     return played
 
 

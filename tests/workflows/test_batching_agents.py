@@ -154,9 +154,8 @@ def test_what_is_cut_while_it_is_held_is_cut() -> None:
 def paused() -> Played:
     """A run that was paused while its agent had been asked for and its start was not confirmed."""
     played = Played(goal(Plan(goal="Compare", subtasks=(subtask("t1", role="reader"),))))
-    for activity_id in ("prepare", "plan-1"):
-        played.desk.now += SECOND
-        played.hand_over([played.ends(activity_id)])
+    played.desk.now += SECOND
+    played.hand_over([played.ends("prepare")])
     played.hand_over([played.order("pause")])
     played.desk.now += SECOND
     played.hand_over(played.fired)

@@ -235,7 +235,6 @@ def test_a_team_s_wait_counts_only_if_it_is_said_by_the_team_and_no_newer_word_c
     briefing = BRIEFING.model_copy(update={"roles": (*BRIEFING.roles, department)})
     subtasks = (subtask_of("t1", role="department"), subtask_of("t2"))
     run = Drive(Plan(goal="Compare", subtasks=subtasks), AMPLE, briefing)
-    end(run, "plan-1")
     before = run.state.work_deadline
     run.put(of_team(1, "nobody there", run, team="run.t2.1"))
     assert run.state.work_deadline == before and not run.state.standing

@@ -15,7 +15,7 @@ from orchestrator.calls.replan import ReplanMaterial, Standing
 from orchestrator.calls.review import ReviewMaterial
 from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import HARD_SUBTASK_LIMIT, Contract, Finding, Problem, Subtask
+from orchestrator.contracts import HARD_SUBTASK_LIMIT, Contract, Finding, Plan, Problem, Subtask
 from orchestrator.rules.answering import context, verifying
 from orchestrator.rules.handed_on import passes_on
 from orchestrator.rules.parts import Progress
@@ -26,12 +26,17 @@ LEAST_SHARE = 4
 """A fourth of the context is left to findings, however long the answer beside them is."""
 
 
+def ready_plan(state: State) -> Plan | None:
+    """The plan that a person or a playbook gives: nobody is asked for one."""
+    playbook = state.brief.playbook
+    return state.goal.plan or (playbook.plan if playbook else None)
+
+
 def for_plan(state: State) -> PlanMaterial:
     """The goal, the menu of roles, a preview of each input; never a repository's files."""
     brief = state.brief
     return PlanMaterial(
         goal=state.goal.text,
-        ready=state.goal.plan or (brief.playbook.plan if brief.playbook else None),
         roles=brief.roles,
         inputs=brief.inputs,
         guidance=brief.playbook.guidance if brief.playbook else "",
