@@ -60,8 +60,8 @@ class Tell(Protocol):
 async def require_worker(
     connection: Connection, tell: Tell, *, models: bool, wait: float = WORKER_SECONDS
 ) -> None:
-    """Return once a living worker polls the queue; Refused after `wait` seconds without. Tells
-    that nobody asks `models` if the run does. The embedded server has its own worker.
+    """Return once a living worker polls the queue; Refused after `wait` seconds without. Tells that
+    nobody asks `models` if the run does. The embedded server has its own worker.
     """
     target = connection.target
     if target.embedded:

@@ -89,9 +89,9 @@ class RateGate:
         """
         pace = lane.lasted * lane.workers / lane.flow.most if lane.flow.most else 0.0
         pace = max(pace, lane.interval, lane.quotas.interval(cost))
-        turn = max(now if math.isinf(turn) else turn, self._promised.get(tier, 0.0))
+        turn = max(now if math.isinf(turn) else turn, self._promised.get(tier, 0.0) + pace)
         opens = max(now, lane.flow.until if lane.flow.rate == 0 else now)
-        turn = min(turn + pace, opens + LONGEST_AWAY_SECONDS)
+        turn = min(turn, opens + LONGEST_AWAY_SECONDS)
         self._promised[tier] = turn
         held = lane.quotas.plainly(cost, now) if lane.flow == Flow() else ""
         said = f"{tier} {held}" if held else described(tier, lane.flow, now)

@@ -175,8 +175,8 @@ async def deployed(
     heals: bool = True,
     **settings: Any,
 ) -> AsyncIterator[Deployment]:
-    """Everything up; `worker` is the program to run instead of worker.py. `heals`: what dies is
-    started again.
+    """Everything up; `worker` is the program to run instead of worker.py. With `heals`, whatever
+    dies is started again.
     """
     async with simulated(folder, script) as simulator:
         of_this = Settings(

@@ -22,7 +22,12 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from temporalio import activity
-from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
+from temporalio.worker import (
+    ActivityInboundInterceptor,
+    ExecuteActivityInput,
+    Interceptor,
+    UnsandboxedWorkflowRunner,
+)
 
 from activities.gate.rate_gate import RateGate
 from activities.gate.throttles import ShowThrottles
@@ -160,7 +165,9 @@ async def owner(target: Target, folder: Path) -> None:
     client = await connect(target)
     whole = build(Settings(_env_file=None, state_dir=folder), target)
     half = replace(whole, free=[], asking=[], tiers=())
-    [mine] = workers(client, target.task_queue, half, BUILD, [LogContext(), ShowThrottles(dict)])
+    interceptors = [LogContext(), ShowThrottles(dict)]
+    runner = UnsandboxedWorkflowRunner()
+    mine, _ = workers(client, target.task_queue, half, BUILD, interceptors, workflow_runner=runner)
     _say("ready")
     if await asyncio.to_thread(sys.stdin.readline):
         serving = asyncio.create_task(mine.run())

@@ -18,6 +18,7 @@ from orchestrator.contracts import ModelCard, Subtask, Usage
 from orchestrator.money import conversations
 from orchestrator.money.leaving import leaves, reached, unused
 from orchestrator.money.pricing import price, worst
+from orchestrator.money.ranges import FREE, PLACES, Money, Range, range_of, total_of
 from orchestrator.rules import agents, graph, teams
 from orchestrator.rules.answering import context, verifying
 from orchestrator.rules.answering.finishing import READINGS, Reading
@@ -28,12 +29,6 @@ from orchestrator.rules.parts import Progress
 from orchestrator.rules.people import approvals
 from orchestrator.rules.state import State
 from orchestrator.view import Preview, PreviewRow, RowKind
-
-Money = Decimal | None
-Range = tuple[Money, Money, Money]
-"""Low, expected and high."""
-PLACES = Decimal("0.0001")
-FREE: Range = (Decimal(0), Decimal(0), Decimal(0))
 
 
 def predict(state: State) -> Preview:
@@ -49,9 +44,9 @@ def predict(state: State) -> Preview:
     seconds = {row.id: row.seconds for row in rows if row.of_plan}
     return Preview(
         rows=rows,
-        low=_total([row.low for row in rows]),
-        expected=_total([row.expected for row in rows]),
-        high=_total([row.high for row in rows]),
+        low=total_of([row.low for row in rows]),
+        expected=total_of([row.expected for row in rows]),
+        high=total_of([row.high for row in rows]),
         critical_path=graph.longest_chain(subtasks, seconds),
         makespan=round(graph.makespan(subtasks, seconds, state.goal.limits.concurrency), 1),
         leaves=leaves(state) if any(row.asks for row in rows) else (),
@@ -65,23 +60,6 @@ def predict(state: State) -> Preview:
     )
 
 
-def _total(amounts: Sequence[Money]) -> Money:
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known, Decimal(0)) if len(known) == len(amounts) else None
-
-
-def _range(low: Money, expected: Money, high: Money) -> dict[str, Money]:
-    """A row's three prices, rounded up to what is shown; an estimate is never above the worst."""
-    if expected is None or high is None or low is None:
-        return {"low": None, "expected": None, "high": None}
-    prices = (min(low, high), min(expected, high), high)
-    names = ("low", "expected", "high")
-    return {
-        name: each.quantize(PLACES, rounding=ROUND_UP)
-        for name, each in zip(names, prices, strict=True)
-    }
-
-
 # ---------------------------------------------------------------- planning and the subtasks
 
 
@@ -92,7 +70,7 @@ def _planning(state: State) -> Iterator[PreviewRow]:
         return
     paid = ledger.paid.dollars if ledger.all_priced else None
     tier = PLAN.policy.tier
-    yield _own("planning", "making this plan", tier, _range(paid, paid, paid), paid=True)
+    yield _own("planning", "making this plan", tier, range_of(paid, paid, paid), paid=True)
 
 
 def _own(
@@ -137,7 +115,7 @@ def _priced(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
         prices = _sum(prices, _review(state, progress))
     seconds = policies.OUTPUT_TOKENS["expected"] / policies.OUTPUT_TOKENS_PER_SECOND
     seconds = min(seconds, gathering.timeout_of(state, subtask))
-    update = {"tier": ask.call.tier, "seconds": seconds, **_range(*prices)}
+    update = {"tier": ask.call.tier, "seconds": seconds, **range_of(*prices)}
     return row.model_copy(update=update)
 
 
@@ -151,7 +129,7 @@ def _one(model: ModelCard, tokens: int, reserved: Decimal) -> Range:
 
 
 def _sum(one: Range, other: Range) -> Range:
-    low, expected, high = (_total(pair) for pair in zip(one, other, strict=True))
+    low, expected, high = (total_of(pair) for pair in zip(one, other, strict=True))
     return low, expected, high
 
 
@@ -175,7 +153,7 @@ def _team(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
     usual = _price(sonnet, (count + 3) * tokens + 2 * count * answer, (count + 3) * answer)
     most = teams.slice_of(state).dollars if sonnet.prices else None
     one = answer / policies.OUTPUT_TOKENS_PER_SECOND
-    update = {"kind": "team", "seconds": 4 * one, **_range(least, usual, most)}
+    update = {"kind": "team", "seconds": 4 * one, **range_of(least, usual, most)}
     return row.model_copy(update=update)
 
 
@@ -192,7 +170,7 @@ def _agent(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
     some = talk.slice.quantize(PLACES, rounding=ROUND_UP) if goal.model.prices else None
     update = {"kind": "agent", "turns": talk.turns, "slice": some, "seconds": talk.seconds}
     update["approval"] = goal.role.approval if state.goal.ask_people else ()
-    return row.model_copy(update={**update, **_range(*prices)})
+    return row.model_copy(update={**update, **range_of(*prices)})
 
 
 def _verification(state: State) -> Iterator[PreviewRow]:
@@ -210,7 +188,7 @@ def _verification(state: State) -> Iterator[PreviewRow]:
     high = worst(model, most, policy.max_output)
     _, expected, _ = _one(model, tokens, high or Decimal(0))
     least = None if expected is None else Decimal(0)
-    prices = _range(least, expected, None if high is None else calls * high)
+    prices = range_of(least, expected, None if high is None else calls * high)
     title = f"verifying the first {playbook.verify} remarks"
     yield _own("verification", title, policy.tier, prices)
 
@@ -246,7 +224,7 @@ def _digests(state: State) -> Iterator[PreviewRow]:
             prices, _one(model, tokens + policies.EXPECTED_OVERHEAD_TOKENS, most or Decimal(0))
         )
     title = f"{len(long)} long finding{'s' * (len(long) != 1)} in fewer words"
-    yield _own("digest", title, model.tier, _range(*prices))
+    yield _own("digest", title, model.tier, range_of(*prices))
 
 
 def _finding_tokens(state: State) -> dict[str, int]:
@@ -276,7 +254,7 @@ def _synthesis(state: State) -> Iterator[PreviewRow]:
 def _reading(state: State, reading: Reading, rows: Sequence[PreviewRow]) -> Iterator[PreviewRow]:
     """It is left out when what the rest is expected to leave over would not pay for it."""
     for row in _asked_of_findings(state, reading.kind, "reading", reading.title):
-        before = _total([each.expected for each in rows])
+        before = total_of([each.expected for each in rows])
         if row.high is None or before is None or before + row.high <= state.ledger.cap.dollars:
             yield row.model_copy(update={"id": reading.kind.name})
 
@@ -296,7 +274,7 @@ def _asked_of_findings(
     found = min(sum(map(_most_tokens, state.work.values())), most_read)
     most = worst(ask.call.model, input_tokens(kind, material) + found, ask.call.max_output)
     prices = _one(ask.call.model, tokens, most or Decimal(0))
-    yield _own(row, title, ask.call.tier, _range(*prices))
+    yield _own(row, title, ask.call.tier, range_of(*prices))
 
 
 def _most_tokens(progress: Progress) -> int:

@@ -25,6 +25,7 @@ from orchestrator.contracts import LONGEST_CALL_SECONDS, Call, Goal, Limits
 from orchestrator.money.ledger import Amount
 from orchestrator.moves import Ask, Examine, Flying, Prepare
 from orchestrator.rules.calling.schedule import options_of
+from orchestrator.rules.parts import Progress
 from orchestrator.rules.state import State
 
 
@@ -107,10 +108,14 @@ def test_tiers_are_served_by_a_worker_that_has_an_endpoint(endpoint: str, tmp_pa
 
 def test_a_worker_that_drains_waits_for_whatever_the_longest_limits_allow() -> None:
     limits = Limits(subtask_timeout_seconds=LONGEST_CALL_SECONDS)
-    state = cast(State, SimpleNamespace(goal=Goal(text="g", limits=limits)))
+    work = {"t1": Progress(subtask_of("t1"), tier="sonnet")}
+    state = cast(State, SimpleNamespace(goal=Goal(text="g", limits=limits), work=work))
     material = WorkMaterial(subtask=subtask_of("t1"))
     most = 2 * max(kind.policy.max_output for kind in MODEL_KINDS)
-    calls = [Call(purpose=each.name, kind=each.name, max_output=most) for each in MODEL_KINDS]
+    calls = [
+        Call(purpose=each.name, kind=each.name, subtask_id="t1", max_output=most)
+        for each in MODEL_KINDS
+    ]
     # A look at an endpoint hands itself back in time, and depends on how far the run has come.
     asking = [Ask(call, material, Amount()) for call in calls]
     moves: list[Flying] = [Prepare(), Examine("t1", 1, material), *asking]

@@ -230,7 +230,7 @@ ORDER = Addition(
                 '    """Note something in the report of a run."""\n'
                 "    return Order(text=text)\n\n\n",
             ),
-            ("    approve, reject, answer,", "    remark,\n"),
+            ("    approve, decline, reject, answer,", "    remark,\n"),
         ),
         "docs/commands.md": (
             ("## `raise ID`", "## `remark ID TEXT`\n\nNotes something in the report of a run.\n\n"),
