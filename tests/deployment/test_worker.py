@@ -110,7 +110,7 @@ def test_a_worker_that_drains_waits_for_whatever_the_longest_limits_allow() -> N
     limits = Limits(subtask_timeout_seconds=LONGEST_CALL_SECONDS)
     work = {"t1": Progress(subtask_of("t1"), tier="sonnet")}
     state = cast(State, SimpleNamespace(goal=Goal(text="g", limits=limits), work=work))
-    material = WorkMaterial(subtask=subtask_of("t1"))
+    material = WorkMaterial(subtask=subtask_of("t1"), timeout_seconds=LONGEST_CALL_SECONDS)
     most = 2 * max(kind.policy.max_output for kind in MODEL_KINDS)
     calls = [
         Call(purpose=each.name, kind=each.name, subtask_id="t1", max_output=most)
