@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from orchestrator.calls.plan import PLAN
 from orchestrator.calls.refine import REFINE
@@ -13,7 +13,7 @@ from orchestrator.calls.work import WORK
 from orchestrator.events import Started
 from orchestrator.money import keeping
 from orchestrator.moves import Ask, AskPerson, AskRaise, Cut, Examine, Move, Prepare, Stop
-from orchestrator.rules import agents, graph, outages, teams
+from orchestrator.rules import agents, outages, teams
 from orchestrator.rules.answering import finishing
 from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import fitting_call, free_call
@@ -104,6 +104,8 @@ def _cut(state: State) -> Move | None:
 
 def _cut_ending(state: State) -> Move | None:
     """Cut the activities of subtasks that a person ended."""
+    if not state.work.ending:
+        return None
     ids = tuple(
         key
         for key, flight in state.flights.items()
@@ -145,34 +147,18 @@ def _first(state: State, now: datetime) -> Move | None:
     return None
 
 
-def _ready(state: State) -> list[Progress]:
+def _ready(state: State) -> Iterator[Progress]:
     """Subtasks that can start now, the one with the longest remaining chain first."""
-    below = graph.chain_below([progress.subtask for progress in state.work.values()])
     held = held_back(state)
-    ready = [
-        progress
-        for key, progress in state.work.items()
-        if progress.finding is None
-        and not progress.flight
-        and key not in held
-        and not (progress.stage == "person" and progress.asked)
-        and all(state.settled(edge) for edge in progress.subtask.depends_on)
-    ]
-    return sorted(ready, key=lambda progress: -below[progress.subtask.id])
+    return (each for each in state.work.ready if each.subtask.id not in held)
 
 
 def _cannot_finish(state: State, progress: Progress, now: datetime) -> bool:
     """Whether a call would end after the deadline, by the mean of this run's finished ones."""
     if state.work_deadline is None or progress.tier == "none":
         return False
-    spans = [
-        each.seconds / max(len(each.tries), 1)
-        for each in state.findings
-        if each.started and each.finished and each.status == "complete"
-    ]
-    if not spans:
-        return False
-    return now + timedelta(seconds=sum(spans) / len(spans)) > state.work_deadline
+    pace = state.work.pace
+    return pace is not None and now + pace > state.work_deadline
 
 
 def _start(state: State, progress: Progress) -> Move | None:

@@ -63,9 +63,8 @@ def tiers_in_flight(state: State) -> tuple[str, ...]:
 def waiting(state: State) -> tuple[Question, ...]:
     """What a person is asked."""
     asked = [
-        Question(kind="subtask", subtask_id=key, text=each.why)
-        for key, each in state.work.items()
-        if each.stage == "person" and each.finding is None
+        Question(kind="subtask", subtask_id=key, text=state.work[key].why)
+        for key in state.work.asking
     ]
     if state.phase == "approval":
         asked.append(Question(kind="plan"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from orchestrator.contracts import Finding
-from orchestrator.rules.handed_on import passes_on
+from orchestrator.rules.parts import passes_on
 from orchestrator.rules.state import State
 
 EXPECTED_BYTES_PER_TOKEN = 4

@@ -15,8 +15,7 @@ from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Contract, Finding, Problem
 from orchestrator.rules.answering import context, verifying
-from orchestrator.rules.handed_on import passes_on
-from orchestrator.rules.parts import Progress
+from orchestrator.rules.parts import Progress, passes_on
 from orchestrator.rules.state import State
 
 DIGEST_WORDS = 400
@@ -179,7 +178,7 @@ def _winner(state: State) -> Finding | None:
 
 
 def _gone(state: State) -> tuple[Finding, ...]:
-    return tuple(finding for finding in state.findings if finding not in state.usable)
+    return tuple(finding for finding in state.findings if not passes_on(finding))
 
 
 def _beside(answer: str, state: State, room: int) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
