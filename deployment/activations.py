@@ -136,18 +136,21 @@ def _parts(act: WorkflowActivation) -> Iterator[WorkflowActivation]:
     results = [job for job in act.jobs if job.WhichOneof("variant") in RESULTS]
     updates = [job for job in act.jobs if job.WhichOneof("variant") == UPDATE]
     others = [job for job in act.jobs if job.WhichOneof("variant") not in (*RESULTS, UPDATE)]
+    bare = WorkflowActivation()
+    bare.CopyFrom(act)
+    # Once: a copy with all jobs for each of them would be quadratic in results that come together.
+    del bare.jobs[:]
     if others or not act.jobs:
-        yield _with(act, others)
+        yield _with(bare, others)
     for job in results:
-        yield _with(act, [job])
+        yield _with(bare, [job])
     if updates:
-        yield _with(act, updates)
+        yield _with(bare, updates)
 
 
-def _with(act: WorkflowActivation, jobs: list[WorkflowActivationJob]) -> WorkflowActivation:
+def _with(bare: WorkflowActivation, jobs: list[WorkflowActivationJob]) -> WorkflowActivation:
     part = WorkflowActivation()
-    part.CopyFrom(act)
-    del part.jobs[:]
+    part.CopyFrom(bare)
     part.jobs.extend(jobs)
     return part
 

@@ -32,6 +32,7 @@ from temporalio.worker import WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from deployment.activations import OneAtATime
+from deployment.boards import ShowBoards
 from deployment.folders import Unreadable, read_named
 from deployment.settings import FILE_BYTES
 from deployment.spans import NoteSpans
@@ -124,7 +125,7 @@ def plugin(store: DirectoryStore | None) -> SimplePlugin:
         data_converter=data_converter(storage),
         workflow_runner=_runner,
         workflow_failure_exception_types=[ValidationError],
-        interceptors=[NoteSpans()],
+        interceptors=[NoteSpans(), ShowBoards()],
     )
 
 

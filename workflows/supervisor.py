@@ -109,6 +109,10 @@ class SupervisorWorkflow:
         """The report as it stands; of a cancelled run, the last word."""
         return reporting.report(self._state)
 
+    def details(self) -> str:
+        """The board, for whoever asks: what nobody looks at is not drawn."""
+        return board(self.view())
+
     # ------------------------------------------------------------ the event loop
 
     def _go_on(self) -> None:
@@ -133,19 +137,15 @@ class SupervisorWorkflow:
 
     def _apply(self, event: Event) -> None:
         self._state = reducer.apply(self._state, event)
-        workflow.set_current_details(board(self.view()))
         self._publish()
 
     def _publish(self) -> None:
         """Search attributes, as far as the namespace has them and they have changed; at the end
         also how the run went, for lists.
         """
-        told = listing.search_attributes(self._state)
-        changed = [
-            each
-            for each in told
-            if each.key.name in self._state.goal.search_attributes and each not in self._published
-        ]
+        wanted = self._state.goal.search_attributes
+        told = [each for each in listing.search_attributes(self._state) if each.key.name in wanted]
+        changed = [each for each in told if each not in self._published]
         if changed:
             self._published = told
             workflow.upsert_search_attributes(changed)
@@ -174,10 +174,8 @@ class SupervisorWorkflow:
             case Cut():
                 for flight_id in move.ids:
                     self._cut(self._state.flights[flight_id])
-            case TellAbove():
-                self._spawn(
-                    f"word {move.word.number} to the run above", self._tell_above(move.word)
-                )
+            case TellAbove(word=word):
+                self._spawn(f"word {word.number} to the run above", self._tell_above(word))
             case Stop():
                 workflow.logger.info("work stopped", extra={"why": move.why})
 
@@ -186,11 +184,10 @@ class SupervisorWorkflow:
         cancelled itself, the SDK would never say how it ended.
         """
         if isinstance(flight.move, StartTeam | StartAgent):
-            team = self._teams.get(flight.move.id)
-            if team is not None:
+            if (team := self._teams.get(flight.move.id)) is not None:
                 team.cancel()
-        else:
-            self._flying[flight.move.id].cancel()
+        elif (activity := self._flying.get(flight.move.id)) is not None:
+            activity.cancel()
 
     def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         self._flying[name] = asyncio.create_task(work, name=name)
@@ -209,6 +206,9 @@ class SupervisorWorkflow:
             self._take(landings.name_taken(flight, error.workflow_id))
         else:
             self._take(landings.returned(flight, result))
+        finally:
+            del self._flying[flight.move.id]
+            self._teams.pop(flight.move.id, None)
 
     async def _result(self, flight: Flight) -> landings.Result:
         match flight.move:

@@ -60,6 +60,11 @@ def tiers_in_flight(state: State) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*asks, *([policies.PREPARE_TIER] if prepared else [])]))
 
 
+def waits(state: State) -> bool:
+    """Whether a person is asked anything."""
+    return bool(state.work.asking or state.phase == "approval" or state.short or state.paused)
+
+
 def waiting(state: State) -> tuple[Question, ...]:
     """What a person is asked."""
     asked = [
