@@ -81,9 +81,7 @@ class Work(Mapping[str, Progress]):
 
     @property
     def ready(self) -> Iterator[Progress]:
-        """What can start now as far as its dependencies go, the one with the longest remaining
-        chain first.
-        """
+        """What can start now, by its dependencies; the longest remaining chain comes first."""
         return (self._each[key] for _, key in self._ready)
 
     @property
