@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from orchestrator import policies
 from orchestrator.calls.plan import PLAN
 from orchestrator.calls.refine import REFINE
 from orchestrator.calls.replan import REPLAN
@@ -16,7 +17,7 @@ from orchestrator.moves import Ask, AskPerson, AskRaise, Cut, Examine, Move, Pre
 from orchestrator.rules import agents, outages, teams
 from orchestrator.rules.answering import finishing
 from orchestrator.rules.calling import gathering
-from orchestrator.rules.calling.reserving import fitting_call, free_call
+from orchestrator.rules.calling.reserving import fitting_call, free_call, reservation
 from orchestrator.rules.calling.work_calls import work_call
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.phases import held_back
@@ -133,7 +134,11 @@ def _without_replan(state: State) -> Move | None:
 def _first(state: State, now: datetime) -> Move | None:
     """The move of the first subtask, by the longest remaining chain, that can be made now."""
     late = False
+    too_dear: dict[tuple[str, str], bool] = {}
     for progress in _ready(state):
+        like = progress.subtask.role, progress.tier
+        if progress.stage == "work" and too_dear.get(like):
+            continue
         if progress.stage == "person":
             return AskPerson(progress.subtask.id, progress.why)
         if _cannot_finish(state, progress, now):
@@ -142,6 +147,7 @@ def _first(state: State, now: datetime) -> Move | None:
         move = _start(state, progress)
         if move is not None:
             return move
+        too_dear[like] = _too_dear(state, progress)
     if late and not state.flights:
         return Stop("deadline", "what is left could not have finished before the deadline")
     return None
@@ -159,6 +165,18 @@ def _cannot_finish(state: State, progress: Progress, now: datetime) -> bool:
         return False
     pace = state.work.pace
     return pace is not None and now + pace > state.work_deadline
+
+
+def _too_dear(state: State, progress: Progress) -> bool:
+    """Whether not even a try with the shortest prompt could be paid as planned, while what is in
+    flight may give something back: none of the same role and tier need be looked at.
+    """
+    role = state.brief.role(progress.subtask.role)
+    if progress.tier == "none" or role.team or role.tools or not state.ledger.reserved:
+        return False
+    tokens = policies.PROMPT_OVERHEAD_TOKENS + role.prompt_bytes
+    one = reservation(state.brief.model(progress.tier), tokens, WORK.policy.max_output)
+    return not state.ledger.fits(one)
 
 
 def _start(state: State, progress: Progress) -> Move | None:

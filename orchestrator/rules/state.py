@@ -19,7 +19,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.money.ledger import Ledger
 from orchestrator.moves import Ask, Stop, StopReason
-from orchestrator.rules.parts import Finishing, Flight, Outage, Replanning, passes_on
+from orchestrator.rules.parts import Finishing, Flight, Outage, Replanning
 from orchestrator.rules.work import Work
 from orchestrator.view import Phase, Preview
 
@@ -143,12 +143,12 @@ class State:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Of the settled subtasks, in plan order."""
-        return tuple(each.finding for each in self.work.values() if each.finding is not None)
+        return self.work.findings
 
     @property
     def usable(self) -> tuple[Finding, ...]:
         """Findings an answer can be made of: complete ones, and escalations with a partial."""
-        return tuple(finding for finding in self.findings if passes_on(finding))
+        return self.work.usable
 
     @property
     def work_deadline(self) -> datetime | None:

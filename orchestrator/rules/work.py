@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from types import MappingProxyType
 
+from orchestrator.contracts import Finding
 from orchestrator.rules import graph
-from orchestrator.rules.parts import Progress
+from orchestrator.rules.parts import Progress, passes_on
 
 Rank = tuple[int, str]
 """Where a subtask stands among others, and its id."""
@@ -33,6 +34,8 @@ class Work(Mapping[str, Progress]):
         self._asking: tuple[Rank, ...] = ()
         self._blocked: tuple[Rank, ...] = ()
         self._ending: tuple[Rank, ...] = ()
+        self._findings: tuple[Finding, ...] | None = None
+        self._usable: tuple[Finding, ...] | None = None
         self._open = sum(each.finding is None for each in self._each.values())
         paces = [pace for each in self._each.values() if (pace := _pace(each)) is not None]
         self._took, self._timed = sum(paces, timedelta()), len(paces)
@@ -63,6 +66,7 @@ class Work(Mapping[str, Progress]):
             return Work({**self._each, key: progress})
         after = object.__new__(Work)
         after.__dict__ |= self.__dict__
+        after._findings = after._usable = None
         after._each = {**self._each, key: progress}
         after._count(before, -1)
         after._count(progress, 1)
@@ -78,6 +82,21 @@ class Work(Mapping[str, Progress]):
     def all_settled(self) -> bool:
         """Whether every subtask has its finding."""
         return not self._open
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Of the settled subtasks, in plan order."""
+        if self._findings is None:
+            each = (progress.finding for progress in self._each.values())
+            self._findings = tuple(finding for finding in each if finding is not None)
+        return self._findings
+
+    @property
+    def usable(self) -> tuple[Finding, ...]:
+        """Findings that an answer can be made of."""
+        if self._usable is None:
+            self._usable = tuple(each for each in self.findings if passes_on(each))
+        return self._usable
 
     @property
     def ready(self) -> Iterator[Progress]:

@@ -13,7 +13,15 @@ from orchestrator.calls.replan import ReplanMaterial, Standing
 from orchestrator.calls.review import ReviewMaterial
 from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import HARD_SUBTASK_LIMIT, Contract, Finding, Problem
+from orchestrator.contracts import (
+    HARD_SUBTASK_LIMIT,
+    PLANNED_SUBTASK_LIMIT,
+    Contract,
+    Finding,
+    Plan,
+    Problem,
+    Subtask,
+)
 from orchestrator.rules.answering import context, verifying
 from orchestrator.rules.parts import Progress, passes_on
 from orchestrator.rules.state import State
@@ -143,7 +151,7 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
         instruction=state.plan.synthesis_instruction,
         template=playbook.template if playbook else "merge",
         min_confidence=verifying.shown_from(state),
-        subtasks=state.plan.subtasks,
+        subtasks=_named(state.plan),
         findings=findings,
         cut=cut,
         inputs=state.brief.inputs,
@@ -156,6 +164,14 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
         verified=verifying.verified(state),
         broken=broken(state, "synthesize"),
     )
+
+
+def _named(plan: Plan) -> tuple[Subtask, ...]:
+    """The subtasks; of more than a model plans only what names them, as nobody reads more here."""
+    if len(plan.subtasks) <= PLANNED_SUBTASK_LIMIT:
+        return plan.subtasks
+    untold = {"instruction": "", "acceptance_criteria": "", "checks": ()}
+    return tuple(each.model_copy(update=untold) for each in plan.subtasks)
 
 
 def for_answer(state: State) -> tuple[Finding, ...]:
