@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from rich.console import Group, RenderableType
@@ -15,6 +16,7 @@ from orchestrator.text import one_line
 from orchestrator.view import Row, RowStatus, RunView
 from orchestrator.views.amounts import at_most, money, seconds
 from orchestrator.views.board import PHASES
+from orchestrator.views.many import LINES, beginning, chosen
 
 WIDE = 80
 """Columns below which role and note are left out."""
@@ -84,19 +86,25 @@ def board(
     if view.preview and view.phase == "approval":
         parts.append(preview(view.preview, view.dollars_cap, width=width, full=full))
     else:
-        parts.append(_table(view, late, wide=width >= WIDE))
+        rows, others = (view.rows, "") if full else chosen(view.rows)
+        parts.append(_table(rows, late, wide=width >= WIDE))
+        if others:
+            parts.append(Text(f"… {others}", style="dim"))
         if view.preview and full and view.preview.plan:
             parts += [Text(line, style=style) for line, style in told(view.preview.plan)]
         if view.preview and view.phase == "working":
             parts.append(Text(totals(view.preview, view.dollars_cap)[0], style="dim"))
-    parts += [Text(f"! {one_line(note)}", style="yellow") for note in (*view.notes, *notes)]
+    noted, unsaid = (view.notes, 0) if full else beginning(view.notes, LINES)
+    parts += [Text(f"! {one_line(note)}", style="yellow") for note in (*noted, *notes)]
+    if unsaid:
+        parts.append(Text(f"! and {unsaid} more notes: starter.py show --full", style="yellow"))
     for asked in reminders(view):
         parts.append(Text(f"? {one_line(asked.text)}", style="bold yellow"))
         parts.append(Text(f"  {one_line(asked.remedy)}", style="dim"))
     return Safe(Group(*parts))
 
 
-def _table(view: RunView, late: float, *, wide: bool) -> Table:
+def _table(rows: Sequence[Row], late: float, *, wide: bool) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False, expand=True)
     table.add_column(width=1)
     table.add_column(no_wrap=True, max_width=14, overflow="ellipsis")
@@ -108,7 +116,7 @@ def _table(view: RunView, late: float, *, wide: bool) -> Table:
     table.add_column(no_wrap=True, justify="right")
     if wide:
         table.add_column(no_wrap=True, ratio=2, overflow="ellipsis")
-    for row in view.rows:
+    for row in rows:
         mark, style = _LOOK[row.status]
         running = row.seconds + (late if row.status == "running" else 0.0)
         cells = [
