@@ -24,6 +24,11 @@ from orchestrator.rules.phases import held_back
 from orchestrator.rules.reducer import apply
 from orchestrator.rules.state import State
 
+LOOKED_AT = 30
+"""Subtasks that are looked at for one that the money of the moment covers: what is in flight gives
+some back, and then there is another look.
+"""
+
 
 def next_moves(state: State) -> tuple[Move, ...]:
     """Everything that can start now, in order; each move takes the ones before it into account."""
@@ -134,9 +139,10 @@ def _without_replan(state: State) -> Move | None:
 def _first(state: State, now: datetime) -> Move | None:
     """The move of the first subtask, by the longest remaining chain, that can be made now."""
     late = False
-    too_dear: dict[tuple[str, str], bool] = {}
+    looked = 0
+    too_dear: dict[tuple[str, str, bool], bool] = {}
     for progress in _ready(state):
-        like = progress.subtask.role, progress.tier
+        like = progress.subtask.role, progress.tier, agents.uses_tools(state, progress)
         if progress.stage == "work" and too_dear.get(like):
             continue
         if progress.stage == "person":
@@ -148,6 +154,9 @@ def _first(state: State, now: datetime) -> Move | None:
         if move is not None:
             return move
         too_dear[like] = _too_dear(state, progress)
+        looked += not state.out_of_reach
+        if looked == LOOKED_AT:
+            break
     if late and not state.flights:
         return Stop("deadline", "what is left could not have finished before the deadline")
     return None
@@ -172,7 +181,9 @@ def _too_dear(state: State, progress: Progress) -> bool:
     flight may give something back: none of the same role and tier need be looked at.
     """
     role = state.brief.role(progress.subtask.role)
-    if progress.tier == "none" or role.team or role.tools or not state.ledger.reserved:
+    if progress.tier == "none" or role.team or not state.ledger.reserved:
+        return False
+    if agents.uses_tools(state, progress):
         return False
     tokens = policies.PROMPT_OVERHEAD_TOKENS + role.prompt_bytes
     one = reservation(state.brief.model(progress.tier), tokens, WORK.policy.max_output)
