@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -24,13 +25,19 @@ from typing import Any, get_args
 from temporalio.client import Client
 from temporalio.common import WorkerDeploymentVersion
 from temporalio.runtime import Runtime
-from temporalio.worker import Interceptor, Worker, WorkerDeploymentConfig
+from temporalio.worker import (
+    Interceptor,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkerDeploymentConfig,
+)
 
 from activities.asking.journal import FileJournal
 from activities.gate.rate_gate import RateGate
 from activities.gate.throttles import ShowThrottles
 from activities.wiring import MakeJournal, MakeLenses, Served, build, shipped_lenses
 from deployment.embedded import EmbeddedError, StateDir, attendance, embedded_target
+from deployment.held import Held, hand_back
 from deployment.own_server import configured_target
 from deployment.served import Lookout
 from deployment.settings import Settings
@@ -39,7 +46,7 @@ from deployment.telemetry import LogContext, configure_logging, runtime
 from deployment.temporal import Target, Unreachable, connect
 from orchestrator import __version__
 from orchestrator.contracts import LONGEST_CALL_SECONDS, Tier
-from orchestrator.policies import LENS_MARGIN_SECONDS
+from orchestrator.policies import LENS_MARGIN_SECONDS, tools_queue
 from workflows import WORKFLOWS
 
 CONNECT_SECONDS = 60.0
@@ -49,8 +56,16 @@ GRACE = timedelta(seconds=LONGEST_CALL_SECONDS + LENS_MARGIN_SECONDS)
 that nothing is paid twice; it ends as soon as that is done.
 """
 TOOL_SLOTS = max(4, 2 * (os.cpu_count() or 2))
-MODEL_SLOTS = 200
-"""Calls in flight per tier and process; they wait for the network, not for this machine."""
+"""Tools, lenses and preparations at once in a process. Most of them compute in a child, of which a
+worker has about as many; whatever came beyond them would wait within its own time, not in the queue
+where no time runs. A tool that waits for the network has one of these places, too.
+"""
+MODEL_SLOTS = 600
+"""Calls in flight per process; they wait for the network or their turn, not for this machine."""
+EAGER = 100
+"""Calls that a workflow task begins with this worker at once, without a way through the queue; more
+would be too much for one answer of the server.
+"""
 log = logging.getLogger("worker")
 
 
@@ -63,31 +78,30 @@ def workers(
     workflows: Sequence[type] = WORKFLOWS,
     **more: Any,
 ) -> list[Worker]:
-    """One worker for workflows and tools, one per tier for what asks a model. `more`: what the SDK
-    is told of all of them beside the usual.
+    """One worker for workflows and what asks models, one for what works on this machine. `more`:
+    what the SDK is told of both beside the usual.
     """
     options = _options(build_id) | {"interceptors": interceptors} | more
     main = Worker(
         client,
         task_queue=queue,
         workflows=workflows,
-        activities=[*served.preparing, *served.free, *served.asking],
-        max_concurrent_activities=TOOL_SLOTS,
+        # A worker without models carries on their runs, and leaves the calls to others.
+        activities=[*served.preparing, *served.asking] if served.tiers else (),
+        max_concurrent_activities=MODEL_SLOTS,
+        max_eager_activity_reservations_per_workflow_task=EAGER,
         # The default leaves a run idle for 10 s after its worker died.
         sticky_queue_schedule_to_start_timeout=timedelta(seconds=1),
         **options,
     )
-    of_tiers = (
-        Worker(
-            client,
-            task_queue=f"{queue}-{tier}",
-            activities=[*served.preparing, *served.asking],
-            max_concurrent_activities=MODEL_SLOTS,
-            **options,
-        )
-        for tier in served.tiers
+    tools = Worker(
+        client,
+        task_queue=tools_queue(queue),
+        activities=[*served.preparing, *served.free, *served.asking],
+        max_concurrent_activities=TOOL_SLOTS,
+        **options,
     )
-    return [main, *of_tiers]
+    return [main, tools]
 
 
 def _options(build_id: str) -> dict[str, Any]:
@@ -108,14 +122,11 @@ async def serve(settings: Settings, target: Target, served: Served, gate: RateGa
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
     client = await connect(target, CONNECT_SECONDS)
+    holding = StateDir.of(settings).held
+    await hand_back(client, holding)
+    held = Held(holding)
     lookout = Lookout(embedded=target.embedded)
-
-    def notes() -> Mapping[str, str]:
-        # That nobody serves a tier says more than its rate.
-        return {**gate.slowed(), **lookout.lines()}
-
-    build_id, interceptors = settings.build_id or __version__, (LogContext(), ShowThrottles(notes))
-    started = workers(client, target.task_queue, served, build_id, interceptors)
+    started = _registered(client, target, settings, served, (gate, lookout), held)
     ends = [asyncio.create_task(told.wait()), *(asyncio.create_task(w.run()) for w in started)]
     # Also of tiers that others serve: who looks at a run may be answered by this process.
     queue, tiers = target.task_queue, get_args(Tier)
@@ -135,9 +146,36 @@ async def serve(settings: Settings, target: Target, served: Served, gate: RateGa
     log.info("draining")
     await drain(started)
     await served.close()
+    held.close()
     for task in waiting:
         task.cancel()
     log.info("ended")
+
+
+def _registered(
+    client: Client,
+    target: Target,
+    settings: Settings,
+    served: Served,
+    told: tuple[RateGate, Lookout],
+    held: Held,
+) -> list[Worker]:
+    gate, lookout = told
+
+    def notes() -> Mapping[str, str]:
+        # That nobody serves a tier says more than its rate.
+        return {**gate.slowed(), **lookout.lines()}
+
+    return workers(
+        client,
+        target.task_queue,
+        served,
+        settings.build_id or __version__,
+        (LogContext(), held, ShowThrottles(notes)),
+        # What the sandbox forbids is kept out by tests and linter, and tests and replay run in it:
+        # here it would only cost, a tenth of all that a worker computes.
+        workflow_runner=UnsandboxedWorkflowRunner(),
+    )
 
 
 async def attend(settings: Settings, target: Target, client: Client, started: list[Worker]) -> None:
@@ -183,6 +221,9 @@ def main(
     # Temporal's profiles fail with RuntimeError.
     except (ValueError, OSError, RuntimeError, EmbeddedError) as error:
         return _refused(error, 2)
+    # What is there now stays: the collector need not go through it again and again.
+    gc.collect()
+    gc.freeze()
     try:
         asyncio.run(serve(settings, target, served, gate))
     except Unreachable as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +13,7 @@ from temporalio import activity
 from activities.asking import provenance
 from activities.asking.call import Asking
 from activities.asking.flights import Flights
+from activities.asking.forms import shape_of
 from activities.asking.past import Past
 from activities.asking.reaching import until_reached
 from activities.asking.replies import Shape, lost
@@ -94,6 +95,7 @@ class Agents:
             contents,
             role=self.roles[call.role],
             after=lambda draft: _checked(draft, material),
+            shape=shape_of(material.form),
         )
 
     @activity.defn
@@ -182,10 +184,11 @@ class Agents:
         role: str = "",
         after: Callable[[Value], Value] = lambda value: value,
         problem: Callable[[Value], Problem | None] = lambda _: None,
+        shape: Shape[Any, Value] | None = None,
     ) -> Reply[Value]:
         """Ask for one call. `added` stands beside the material in its user turn, `role` above its
         system prompt; `after` is done to the value of a complete answer, and `problem` says what is
-        wrong with it.
+        wrong with it. `shape` stands for that of its kind.
         """
         system = self._told(call, kind.prompt)
         if role:
@@ -193,8 +196,10 @@ class Agents:
         # Inputs of megabytes are put into envelopes: not on the loop, which serves every call.
         turn = await asyncio.to_thread(kind.turn, material, *added)
         prompt = mend(turn, getattr(material, "broken", None))
-        shape = Shape(kind.answer, lambda answer: after(kind.value(answer, material)), problem)
-        return await self._asking().ask(call, material, shape, system, prompt)
+        usual: Shape[Any, Value] = Shape(kind.answer, lambda each: kind.value(each, material))
+        wanted = shape or usual
+        whole = replace(wanted, value=lambda each: after(wanted.value(each)), problem=problem)
+        return await self._asking().ask(call, material, whole, system, prompt)
 
     def _told(self, call: Call, name: str) -> str:
         """The system prompt of this name. A run that began before a file of them was damaged gets
@@ -241,7 +246,10 @@ def _checked(draft: Draft, material: WorkMaterial) -> Draft:
 def _plan_problem(plan: Plan, material: PlanMaterial, limit: int) -> Problem | None:
     names = tuple(pinned.name for pinned in material.inputs)
     unread = validity.only_by_tools(material.inputs)
-    wrong = validity.problems(plan, material.roles, names, limit, material.asked, unread=unread)
+    longest = material.subtask_timeout_seconds
+    wrong = validity.problems(
+        plan, material.roles, names, limit, material.asked, unread=unread, longest=longest
+    )
     return Problem(kind="invalid", why="\n".join(wrong)) if wrong else None
 
 

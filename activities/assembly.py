@@ -6,6 +6,7 @@ from activities.code_review.synthesis import review
 from activities.seam import Template
 from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.contracts import Finding, Subtask, Synthesis
+from orchestrator.data import as_markdown, is_data
 from orchestrator.text import for_markdown
 
 ORDER = ("complete", "escalated", "failed", "skipped", "cancelled")
@@ -57,6 +58,8 @@ def _partial(finding: Finding) -> bool:
 
 
 def _text(finding: Finding) -> str:
+    if is_data(finding):
+        return as_markdown(finding.data)
     if finding.escalation and finding.escalation.partial:
         return finding.escalation.partial
     return finding.content

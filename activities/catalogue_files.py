@@ -1,9 +1,9 @@
 """A role or a playbook as a file: read, and refused with the file's name and the mistake.
 
 A role is Markdown with front matter (name, description, model, tools, tools_only_for_inputs, turns,
-title, effort, fallback, team, fixed_tier) and the system prompt as its body; of a role without a
-model people read the body, and a team has none. Nothing in a file is accepted in silence: what
-would have no effect is refused.
+title, effort, fallback, team, fixed_tier, result) and the system prompt as its body; of a role
+without a model people read the body, and a team has none. Nothing in a file is accepted in silence:
+what would have no effect is refused.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from activities.assembly import TEMPLATES
+from activities.catalogue_results import result_of
 from activities.catalogue_tools import CatalogueError, bytes_told, tools_of
 from deployment.folders import read_regular
 from deployment.reading import NotPlain, from_yaml
@@ -38,10 +39,12 @@ OwnModel = Literal[RoleTier, "inherit"]
 MODELS = ("haiku", "sonnet", "opus", "inherit")
 ONLY_SHOWN = {"color"}
 """Fields of Claude Code's subagent files that say how its own screen shows an agent."""
-NEED_A_MODEL = ("turns", "effort", "fallback", "team", "fixed_tier", "tools_only_for_inputs")
+NEED_A_MODEL = (
+    "turns", "effort", "fallback", "team", "fixed_tier", "tools_only_for_inputs", "result"
+)  # fmt: skip
 NEED_TOOLS = ("turns", "tools_only_for_inputs")
 ONLY_OF_LENSES = ("title",)
-NOT_FOR_TEAMS = (*NEED_TOOLS, "effort", "fixed_tier", *ONLY_OF_LENSES)
+NOT_FOR_TEAMS = (*NEED_TOOLS, "effort", "fixed_tier", "result", *ONLY_OF_LENSES)
 """The agents of a team have roles of their own."""
 FILE_BYTES = 1024 * 1024
 """The largest role or playbook file."""
@@ -66,6 +69,8 @@ class FrontMatter(BaseModel):
     """The most that an agent with tools takes; 0: as many as the run allows."""
     tools_only_for_inputs: bool = False
     """A subtask without an input that only tools can read is asked once, without them."""
+    result: Any = None
+    """The JSON schema of what it hands up; None: text."""
 
 
 class PlaybookInput(BaseModel):
@@ -195,6 +200,7 @@ def read_role(path: Path, playbook: str = "") -> Role:
         prompt_bytes=len(body.encode()) + (bytes_told(tools) if tier != "none" else 0),
         turns=front.turns,
         tools_only_for_inputs=front.tools_only_for_inputs,
+        result=result_of(path, front.result),
     )
     return Role(card, body, playbook, front.title)
 

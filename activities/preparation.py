@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +14,16 @@ from temporalio import activity
 from activities.asking.heartbeat import beating
 from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, reader_of
 from activities.seam import Pricing, Store
-from activities.serving import Offer, nothing_offered, offered, serve
+from activities.serving import (
+    Offer,
+    RolesHere,
+    asking,
+    nothing_offered,
+    offered,
+    servable,
+    serve,
+    with_effects,
+)
 from deployment.folders import NotRegular, TooLarge, read_handle
 from deployment.roots import Outside, Roots, open_file
 from orchestrator.contracts import (
@@ -24,11 +33,13 @@ from orchestrator.contracts import (
     Goal,
     GoalInput,
     Omission,
+    Outlet,
     PinnedInput,
-    Plan,
+    RoleCard,
 )
 from orchestrator.errors import BadGoal, BlobLost, CapTooSmall
 from orchestrator.money import keeping
+from orchestrator.money.leaving import BASE
 from orchestrator.plans import validity
 
 if TYPE_CHECKING:
@@ -57,7 +68,13 @@ class Preparation:
     tools: tuple[str, ...] = field(default=(), kw_only=True)
     lacking: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     """Tools that cannot do their work here, and the settings that they need."""
+    effects: tuple[str, ...] = field(default=(), kw_only=True)
+    """Tools that change something outside."""
     offer: Offer = field(default=nothing_offered, kw_only=True)
+    asks: Callable[[str], bool] = field(default=lambda _: False, kw_only=True)
+    """Whether a person must approve each call of a tool."""
+    outlets: tuple[Outlet, ...] = field(default=(), kw_only=True)
+    """Where tools of this worker send the words of agents."""
     take_snapshot: TakeSnapshot
     take_folder: TakeFolder = field(kw_only=True)
     allowed_roots: Callable[[], Roots]
@@ -86,12 +103,11 @@ class Preparation:
             if goal.use_models:
                 self._models_usable(goal)
             cards = self.catalogue.roles_for(goal.playbook)
-            uses = goal.use_models
-            served = serve(cards, self.lenses, self.tools, self.lacking, use_models=uses)
             ready = goal.plan or (playbook.plan if playbook else None)
-            served = await offered(served, ready, self.offer)
+            served = await offered(self._served(cards, goal), ready, self.offer)
+            served = asking(served, self.asks)
             unusable = self.catalogue.unusable_for(goal.playbook)
-            plan, not_run = _servable(playbook.plan if playbook else None, served.missing)
+            plan, not_run = servable(playbook.plan if playbook else None, served.missing)
             if goal.use_models and goal.plan is None and plan is None:
                 # Of a run that is planned: the planner is not offered them.
                 absent = {**unusable, **served.unset}
@@ -108,6 +124,7 @@ class Preparation:
                 capabilities=await self.capabilities() if goal.use_models else Capabilities(),
                 not_run=not_run,
                 version=self.version,
+                outlets=served.reached(self.outlets),
                 endpoint=self.endpoint if goal.use_models else "",
                 most_dollars=self.most_dollars if goal.use_models else None,
             )
@@ -137,6 +154,11 @@ class Preparation:
         except KeyError:
             known = ", ".join(sorted(self.catalogue.playbooks))
             raise BadGoal(f"unknown playbook {goal.playbook!r}; known: {known}") from None
+
+    def _served(self, cards: Iterable[RoleCard], goal: Goal) -> RolesHere:
+        """The roles that this worker has for a goal, without what servers offer."""
+        here = serve(cards, self.lenses, self.tools, self.lacking, use_models=goal.use_models)
+        return with_effects(here, self.effects)
 
     def _models_usable(self, goal: Goal) -> None:
         if not self.has_endpoint:
@@ -189,7 +211,7 @@ class Preparation:
         if given.kind == "folder":
             return await self._snapshot(given, self.take_folder(given, roots, self.store))
         if given.kind == "repository":
-            base = next((each.value for each in goal.inputs if each.name == "base"), "")
+            base = next((each.value for each in goal.inputs if each.name == BASE), "")
             folder = Path(given.value)
             taking = self.take_snapshot(given.name, folder, roots, base, self.store)
             return await self._snapshot(given, taking)
@@ -237,25 +259,6 @@ def _read(given: GoalInput, roots: Roots) -> tuple[bytes, str]:
     return content, reader
 
 
-def _servable(
-    plan: Plan | None, missing: Mapping[str, str]
-) -> tuple[Plan | None, tuple[Omission, ...]]:
-    """The part of a playbook's plan that can be served here; the rest is said, not planned."""
-    if plan is None:
-        return None, ()
-    left_out = [each for each in plan.subtasks if each.role in missing]
-    kept = tuple(each for each in plan.subtasks if each.role not in missing)
-    omissions = tuple(Omission(what=each.title, why=missing[each.role]) for each in left_out)
-    gone = {each.id for each in left_out}
-    kept = tuple(
-        each.model_copy(
-            update={"depends_on": tuple(edge for edge in each.depends_on if edge not in gone)}
-        )
-        for each in kept
-    )
-    return plan.model_copy(update={"subtasks": kept}), omissions
-
-
 def _refuse_small_cap(goal: Goal, briefing: Briefing) -> None:
     """What could only end without an answer is refused before anything is paid; whoever waits for a
     higher cap is asked for one.
@@ -278,6 +281,9 @@ def _refuse_bad_plan(goal: Goal, briefing: Briefing, unusable: Mapping[str, str]
             raise BadGoal("without a model a run needs a ready plan: a playbook's or a plan file")
         return
     names = tuple(pinned.name for pinned in briefing.inputs)
-    wrong = validity.problems(plan, briefing.roles, names, HARD_SUBTASK_LIMIT, unusable=unusable)
+    longest = goal.limits.subtask_timeout_seconds
+    wrong = validity.problems(
+        plan, briefing.roles, names, HARD_SUBTASK_LIMIT, unusable=unusable, longest=longest
+    )
     if wrong:
         raise BadGoal("the plan is not valid: " + "; ".join(wrong))

@@ -24,6 +24,10 @@ DISCARD_SECONDS = 5.0
 class ProgramStopped(Exception):
     """The program was killed: too slow, or it said too much."""
 
+    def __init__(self, why: str, *, late: bool = False) -> None:
+        super().__init__(why)
+        self.late = late
+
 
 @dataclass(frozen=True)
 class Finished:
@@ -67,7 +71,7 @@ async def run(
                 process, stdin, output_limit
             )
     except TimeoutError:
-        raise ProgramStopped(f"took longer than {seconds:.0f} s") from None
+        raise ProgramStopped(f"took longer than {seconds:.0f} s", late=True) from None
     finally:
         _kill(process.pid)
         await asyncio.gather(process.wait(), _discard(process.stdout), _discard(process.stderr))

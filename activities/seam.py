@@ -9,13 +9,41 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.calls.turn import UseMaterial
 from orchestrator.calls.verify import Shown, VerifyMaterial
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Capabilities, Draft, Effort, ModelCard, Synthesis, Usage
+
+Resource = Literal["requests", "tokens", "input_tokens", "output_tokens"]
+"""What an endpoint limits."""
+
+
+@dataclass(frozen=True)
+class Quota:
+    """What an endpoint says that it still takes of one resource, of which it takes so much by and
+    by: `remaining` of `limit`, and all of it again after so many seconds.
+    """
+
+    limit: float
+    remaining: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the head of an answer says, before its body."""
+
+    taken: bool
+    """Whether the call was not refused."""
+    quotas: Mapping[Resource, Quota] = field(default_factory=dict)
+    """Empty where the endpoint says nothing of its limits."""
+
+
+def _unheard(head: Head) -> None:
+    """Nobody listens."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +77,8 @@ class ModelRequest:
     """Whether what will be sent again is to be kept in the endpoint's cache: tools and system
     prompt, and of a conversation also its messages.
     """
+    heard: Callable[[Head], None] = field(default=_unheard, compare=False, repr=False)
+    """Called, in the task that asks, with the head of the answer as soon as it is there."""
 
 
 @dataclass(frozen=True)
@@ -145,14 +175,18 @@ class Journal(Protocol):
 class Gate(Protocol):
     """How fast the calls of each tier may leave, for all runs together."""
 
-    async def turn(self, tier: str) -> None:
-        """Wait, for a few seconds at most, until a call of this tier may leave. NotBilled when that
-        is further away: the call goes back to its queue until then. The call is in flight until the
-        task that asks for its turn ends, or `ended` says so.
+    async def turn(self, tier: str, tokens: int = 0, max_output: int = 0) -> None:
+        """Wait, for a few seconds at most, until a call of this tier may leave, whose prompt has
+        about so many tokens. NotBilled when that is further away: the call goes back to its queue.
+        It is in flight until the task that asks for its turn ends, or `ended` says so.
         """
         ...
 
-    def ended(self) -> None:
+    def heard(self, head: Head) -> None:
+        """The head of the answer to the call of this task is there."""
+        ...
+
+    def ended(self, output_tokens: int = 0) -> None:
         """The answer to the call of this task is there: another one may take its place."""
         ...
 
@@ -164,7 +198,9 @@ class Gate(Protocol):
 class Budget(Protocol):
     """What this deployment lets its calls cost, whoever asks for them."""
 
-    async def hold(self, key: str, model: str, input_tokens: int, max_output: int) -> None:
+    async def hold(
+        self, key: str, model: str, input_tokens: int, max_output: int, searches: int = 0
+    ) -> None:
         """Set aside the worst case of a call that is about to leave. AllowanceReached if it is not
         allowed, SpendLimitReached if nobody can tell; NotBilled if it may be later."""
         ...
@@ -205,8 +241,10 @@ class Pricing(Protocol):
 
 Code = Callable[[VerifyMaterial], Awaitable[tuple[Shown, ...]]]
 """What a model may see of each remark, in their order."""
-CallTool = Callable[[UseMaterial, str], Awaitable[tuple[str, bool]]]
-"""(what was called, its key) -> the text of the result, and whether it is an error."""
+CallTool = Callable[[UseMaterial, str], Awaitable[tuple[str, bool, bool]]]
+"""(what was called, its key) -> the text of the result, whether it is an error, and whether nobody
+knows what the call has done.
+"""
 Template = Callable[[SynthesisMaterial], Synthesis]
 """How code writes a run's answer from its findings, where no model does."""
 Lens = Callable[[WorkMaterial], Awaitable[Draft]]

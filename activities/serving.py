@@ -6,10 +6,22 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass, field, replace
 
 from orchestrator.calls.turn import OF_SERVERS, READS_ON
-from orchestrator.contracts import Omission, Plan, RoleCard
+from orchestrator.contracts import Omission, Outlet, Plan, RoleCard
 
-Offer = Callable[[Sequence[str]], Awaitable[tuple[str, int, str]]]
-"""Tools -> digest and bytes of what endpoints are told of those of servers; or why not, a line."""
+
+@dataclass(frozen=True)
+class FromServers:
+    """What MCP servers offer to one role."""
+
+    specs: str = ""
+    """Digest of what endpoints are told of it; empty: nothing is offered."""
+    size: int = 0
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Each tool that the role goes without, and why: a line."""
+
+
+Offer = Callable[[Mapping[str, Sequence[str]]], Awaitable[Mapping[str, FromServers]]]
+"""The tools of servers that each role names, by role -> what is offered to each of these roles."""
 
 
 @dataclass(frozen=True)
@@ -22,22 +34,32 @@ class RolesHere:
     unset: Mapping[str, str]
     """Of the missing, those that want nothing but a setting."""
     without: tuple[tuple[str, str, str], ...] = field(default=())
-    """(role, tool, settings) of each tool that a role goes on without."""
+    """(role, tool, why) of each tool that a role goes on without."""
 
     def omissions(self, ready: Plan | None) -> tuple[Omission, ...]:
-        """The tools that the roles of a plan go on without; None: those of all roles."""
+        """The tools that the roles of a plan go on without; None: those of all roles. What the same
+        roles go without for the same reason is one line.
+        """
         planned = None if ready is None else {each.role for each in ready.subtasks}
-        found: dict[tuple[str, str], list[str]] = {}
-        for role, tool, settings in self.without:
+        roles_of: dict[tuple[str, str], list[str]] = {}
+        for role, tool, why in self.without:
             if planned is None or role in planned:
-                found.setdefault((tool, settings), []).append(role)
+                roles_of.setdefault((tool, why), []).append(role)
+        tools_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        for (tool, why), roles in roles_of.items():
+            tools_of.setdefault((why, tuple(roles)), []).append(tool)
         return tuple(
             Omission(
-                what=f"tool {tool}",
-                why=f"it needs {settings}, which is not set here;"
-                f" {' and '.join(roles)} go{'es' * (len(roles) == 1)} on without",
+                what=f"tool{'s' * (len(tools) != 1)} {', '.join(tools)}",
+                why=f"{why}; {' and '.join(roles)} go{'es' * (len(roles) == 1)} on without",
             )
-            for (tool, settings), roles in found.items()
+            for (why, roles), tools in tools_of.items()
+        )
+
+    def reached(self, outlets: Iterable[Outlet]) -> tuple[Outlet, ...]:
+        """Those that a tool of a role leads to."""
+        return tuple(
+            each for each in outlets if any(each.serves(card.tools) for card in self.roles)
         )
 
 
@@ -70,31 +92,84 @@ def serve(
             missing[card.name] = unset[card.name] = f"{needs}, which is not set here"
         else:
             served.append(card.model_copy(update={"tools": left}) if useless else card)
-            without += [(card.name, name, lacking[name]) for name in useless]
+            unset_here = "it needs {}, which is not set here"
+            without += [(card.name, name, unset_here.format(lacking[name])) for name in useless]
     return RolesHere(tuple(served), missing, unset, tuple(without))
 
 
-async def nothing_offered(tools: Sequence[str]) -> tuple[str, int, str]:
+def with_effects(here: RolesHere, effects: Collection[str]) -> RolesHere:
+    """The same, each role with which of its tools change something outside."""
+    roles = tuple(
+        card.model_copy(update={"effects": those})
+        if (those := tuple(name for name in card.tools if name in effects))
+        else card
+        for card in here.roles
+    )
+    return replace(here, roles=roles)
+
+
+def asking(here: RolesHere, must: Callable[[str], bool]) -> RolesHere:
+    """The same, each role with those of its tools of which a person must approve each call."""
+    roles = tuple(
+        card.model_copy(update={"approval": asks})
+        if (asks := tuple(filter(must, card.tools)))
+        else card
+        for card in here.roles
+    )
+    return replace(here, roles=roles)
+
+
+async def nothing_offered(wanted: Mapping[str, Sequence[str]]) -> Mapping[str, FromServers]:
     """No server is known."""
-    return "", 0, f"no MCP server is known here that could offer {', '.join(tools)}"
+    why = "no MCP server is known here"
+    return {role: FromServers(absent=dict.fromkeys(tools, why)) for role, tools in wanted.items()}
 
 
 async def offered(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesHere:
-    """The same with what servers offer to the roles of a plan; None: to all roles. A role that
-    cannot have what it names cannot be served.
+    """The same with what servers offer to the roles of a plan; None: to all roles. A role goes on
+    without what it names and cannot have; one that has no other tool cannot be served.
     """
     planned = None if plan is None else {each.role for each in plan.subtasks}
-    roles, missing = [], dict(here.missing)
+    wanted = {
+        card.name: [name for name in card.tools if name.startswith(OF_SERVERS)]
+        for card in here.roles
+        if planned is None or card.name in planned
+    }
+    told = await offer({role: names for role, names in wanted.items() if names})
+    roles, missing, without = [], {}, [*here.without]
     for card in here.roles:
-        wanted = planned is None or card.name in planned
-        if not wanted or not any(name.startswith(OF_SERVERS) for name in card.tools):
-            roles.append(card)
+        found = told.get(card.name, FromServers())
+        left = tuple(name for name in card.tools if name not in found.absent)
+        if found.absent and {*left} <= {READS_ON}:
+            whys = dict.fromkeys(found.absent.values())
+            missing[card.name] = f"it goes without {', '.join(found.absent)}: {'; '.join(whys)}"
             continue
-        specs, size, why = await offer(card.tools)
-        if why:
-            missing[card.name] = why
-            continue
-        told = card.prompt_bytes + size
-        roles.append(card.model_copy(update={"specs": specs, "prompt_bytes": told}))
-    unset = {name: why for name, why in missing.items() if name not in here.missing}
-    return replace(here, roles=tuple(roles), missing=missing, unset={**here.unset, **unset})
+        without += [(card.name, name, why) for name, why in found.absent.items()]
+        size = card.prompt_bytes + found.size
+        update = {"tools": left, "specs": found.specs, "prompt_bytes": size}
+        roles.append(card.model_copy(update=update) if card.name in told else card)
+    return RolesHere(
+        tuple(roles),
+        missing={**here.missing, **missing},
+        unset={**here.unset, **missing},
+        without=tuple(without),
+    )
+
+
+def servable(
+    plan: Plan | None, missing: Mapping[str, str]
+) -> tuple[Plan | None, tuple[Omission, ...]]:
+    """The part of a playbook's plan that can be served here; the rest is said, not planned."""
+    if plan is None:
+        return None, ()
+    left_out = [each for each in plan.subtasks if each.role in missing]
+    kept = tuple(each for each in plan.subtasks if each.role not in missing)
+    omissions = tuple(Omission(what=each.title, why=missing[each.role]) for each in left_out)
+    gone = {each.id for each in left_out}
+    kept = tuple(
+        each.model_copy(
+            update={"depends_on": tuple(edge for edge in each.depends_on if edge not in gone)}
+        )
+        for each in kept
+    )
+    return plan.model_copy(update={"subtasks": kept}), omissions

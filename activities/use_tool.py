@@ -32,9 +32,13 @@ class Tools:
             if recorded is None:
                 recorded = json.dumps(await self.call(material, key))
                 await self.journal.record(key, recorded)
-            text, is_error = json.loads(recorded)
+            text, is_error, unknown = json.loads(recorded)
             content = text.encode()
             digest = await self.store.put(content)
         return ToolResult(
-            use_id=material.use.id, digest=digest, size=len(content), is_error=is_error
+            use_id=material.use.id,
+            digest=digest,
+            size=len(content),
+            is_error=is_error,
+            unknown=unknown,
         )

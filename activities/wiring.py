@@ -8,7 +8,6 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,27 +21,28 @@ from activities.catalogue import Catalogue
 from activities.catalogue_tools import CatalogueError
 from activities.code_review.lenses import lenses_of
 from activities.examine import Lenses
+from activities.model_endpoint import ModelEndpoint, model_endpoint, web_of_endpoint
 from activities.preparation import Preparation
 from activities.prompts.excerpts import Excerpts
 from activities.prompts.files import system_prompts
 from activities.repositories import plain, snapshot
 from activities.repositories.scratch import Snapshots
-from activities.seam import Gate, Journal, Lens, Model, Store
+from activities.seam import Gate, Journal, Lens, Store
 from activities.toolset.offering import Offering
 from activities.toolset.servers import BadServers, read_servers
-from activities.toolset.shelf import shipped
+from activities.toolset.shelf import outlets_of, shipped
 from activities.toolset.tool import Tool
 from activities.turns.workshop import Workshop
 from activities.use_tool import Tools
 from deployment.embedded import StateDir
 from deployment.embedded.allowed import allowed_roots
 from deployment.embedded.trouble import said
-from deployment.known_secrets import KnownSecrets
 from deployment.settings import Settings
 from deployment.storage import store_at
 from deployment.temporal import Target
 from orchestrator import __version__
-from orchestrator.contracts import Capabilities, Tier
+from orchestrator.calls.turn import WEB_FETCH, WEB_SEARCH
+from orchestrator.contracts import Outlet, Tier
 
 logger = logging.getLogger(__name__)
 
@@ -57,46 +57,6 @@ def shipped_lenses(store: Store, scratch: Path) -> Mapping[str, Lens]:
     return lenses_of(Snapshots(store, scratch))
 
 
-# ---------------------------------------------------------------- the endpoint of the models
-
-
-async def _nothing() -> Capabilities:
-    return Capabilities()
-
-
-async def _closed() -> None:
-    """There is nothing to close."""
-
-
-@dataclass(frozen=True)
-class ModelEndpoint:
-    """Where models are asked; without a model nobody can be."""
-
-    model: Model | None = None
-    address: str = ""
-    capabilities: Callable[[], Awaitable[Capabilities]] = _nothing
-    close: Callable[[], Awaitable[None]] = _closed
-
-
-def model_endpoint(settings: Settings, prices: Prices) -> ModelEndpoint:
-    """The endpoint that the settings name, if they name one."""
-    if not settings.has_endpoint:
-        return ModelEndpoint()
-    # The SDK takes seconds to import; what needs no model does not wait for it, nor does a worker
-    # that comes back after a crash.
-    from activities.claude.adapter import Claude
-    from activities.claude.endpoint import find_capabilities
-
-    secret = settings.anthropic_api_key
-    key = secret.get_secret_value() if secret else ""
-    base_url = settings.anthropic_base_url
-    models = tuple(card.id for card in prices.cards())
-    known = KnownSecrets(settings.secrets)
-    model = Claude(key=key, base_url=base_url, price=prices.price, known=known)
-    find = partial(find_capabilities, key, base_url, settings.capabilities, models)
-    return ModelEndpoint(model, model.address, find, model.aclose)
-
-
 # ---------------------------------------------------------------- the activities
 
 
@@ -105,11 +65,11 @@ class Served:
     """What a process registers, by who may carry it out."""
 
     preparing: list[Callable[..., Any]]
-    """On the main queue for runs without models, on a tier's for the others."""
+    """On the runs' queue where they ask models, on that of tools for the others."""
     free: list[Callable[..., Any]]
-    """On the main queue: they ask no model."""
+    """On the queue of tools: they ask no model."""
     asking: list[Callable[..., Any]]
-    """On the queue of each tier, and on the main one."""
+    """On the runs' queue; on that of tools as far as a template answers."""
     tiers: tuple[Tier, ...]
     close: Callable[[], Awaitable[None]]
     """Closes the connections to the models."""
@@ -157,7 +117,10 @@ class _Parts:
             lenses=tuple(self.lenses),
             tools=tuple(self.tools),
             lacking=self._lacking(),
+            effects=tuple(name for name, tool in self.tools.items() if tool.effects),
             offer=self.offering.to,
+            asks=self.asks,
+            outlets=(*self._outlets(), *self.offering.outlets),
             take_snapshot=snapshot.take,
             take_folder=plain.take,
             allowed_roots=allowed_roots(self.settings, embedded=embedded),
@@ -169,6 +132,15 @@ class _Parts:
             capped=self.settings.capped_by,
             untold=self.untold,
         )
+
+    def _outlets(self) -> tuple[Outlet, ...]:
+        web = web_of_endpoint(self.settings, self.prices)
+        return outlets_of(self.tools, self.settings.key, endpoint_web=web)
+
+    def asks(self, name: str) -> bool:
+        """Whether a person must approve each call of a tool."""
+        ours = self.tools.get(name)
+        return ours.approval if ours else self.offering.asks(name)
 
     def agents(self, gate: Gate | None) -> Agents:
         """What asks models."""
@@ -210,6 +182,7 @@ class _Parts:
                 Settings.variable(each) for each in tool.needs if not self.settings.key(each)
             )
             for name, tool in self.tools.items()
+            if not (web_of_endpoint(self.settings, self.prices) and name in (WEB_SEARCH, WEB_FETCH))
         }
         return {name: settings for name, settings in without.items() if settings}
 

@@ -1,11 +1,12 @@
 """Storms of refusals, each in a deployment of its own.
 
-    python -m bench.storm [rate] [random] [in-flight]       prints Markdown
+    python -m bench.storm [rate] [said] [random] [in-flight]       prints Markdown
 
 `rate`: 6 runs of 10 subtasks at once, against an endpoint that admits a number of calls of a model
 a second and answers 429 with Retry-After beyond. Goodput is the calls of subtasks that were
 admitted, from the first to the last, over what the endpoint would have admitted of their model in
-that time; what it had saved up before the first is taken off.
+that time; what it had saved up before the first is taken off. `said`: the same where the heads of
+answers say what is left of the rate.
 
 `random`: 16 runs of 3 subtasks, one after the other, against an endpoint that refuses a share of
 all calls whatever their rate. What counts is how much longer they take than without refusals, and
@@ -22,7 +23,8 @@ import asyncio
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +52,12 @@ BUSY = 0.4
 """Seconds that a call of the endpoint with a limit in flight takes."""
 
 
-async def rates() -> None:
-    """The table of true limits of the rate."""
+async def rates(*, limits: bool = False) -> None:
+    """The table of true limits of the rate; `limits`: that the endpoint tells."""
     sys.stdout.write(head(COLUMNS[0]))
     for rate in RATES:
         script = {"rate": rate, "burst": rate, "latency": list(LATENCY), "seed": rate}
+        script["limits"] = limits
         seconds, reports, log = await _parallel_storm(script)
         admitted = RUNS * SUBTASKS
         goodput = (admitted - rate) / (seconds * rate)
@@ -198,7 +201,12 @@ def _row(*cells: object) -> None:
     sys.stdout.flush()
 
 
-MODES = {"rate": rates, "random": chance, "in-flight": in_flight}
+MODES: Mapping[str, Callable[[], Awaitable[None]]] = {
+    "rate": rates,
+    "said": partial(rates, limits=True),
+    "random": chance,
+    "in-flight": in_flight,
+}
 
 
 async def main(modes: Sequence[str]) -> None:

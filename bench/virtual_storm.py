@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "suppo
 from storms import Endpoint, Storm, without
 
 COLUMNS = (
-    ("endpoint", "goodput, median", "worst", "refusals per call"),
+    ("endpoint", "goodput, median", "worst", "refusals per call", "after the first moment"),
     ("refused at random", "of the time without, median", "worst"),
 )
 CALLS = 60
@@ -34,6 +34,11 @@ ENDPOINTS: Sequence[tuple[str, Endpoint, int]] = (
     *((f"{n} in flight, 0.4 s each", Endpoint(in_flight=n), 1) for n in (1, 2, 4, 8)),
     *((f"{n} in flight, 1 to 3 s each", Endpoint(in_flight=n, latency=(1.0, 3.0)), 1)
       for n in (1, 2, 4, 8)),
+    *((f"{n} calls/s, said in heads", Endpoint(rate=n, burst=n, limits=True), 1)
+      for n in (2, 5, 10)),
+    *((f"{n} calls/s without a burst, said in heads", Endpoint(rate=n, limits=True), 1)
+      for n in (1, 10)),
+    ("5 calls/s, said in heads, two workers", Endpoint(rate=5, burst=5, limits=True), 2),
     ("5 calls/s, two workers", Endpoint(rate=5, burst=5), 2),
     ("4 in flight, two workers", Endpoint(in_flight=4), 2),
 )  # fmt: skip
@@ -47,7 +52,9 @@ def main(seeds: int) -> None:
         played = [Storm(endpoint, CALLS, workers=workers, seed=n).run() for n in range(seeds)]
         goodput = [storm.goodput for storm in played]
         refusals = mean(storm.refusals for storm in played)
-        write(row((name, f"{median(goodput):.2f}", f"{min(goodput):.2f}", f"{refusals:.2f}")))
+        later = mean(storm.later_refusals for storm in played)
+        figures = (median(goodput), min(goodput), refusals, later)
+        write(row((name, *(f"{figure:.2f}" for figure in figures))))
     write("\n" + head(COLUMNS[1]))
     for chance in (0.1, 0.3):
         endpoint = Endpoint(chance=chance, latency=LONG)

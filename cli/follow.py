@@ -53,7 +53,8 @@ class LiveBoard:
         """What the screen shows right now."""
         if self.view is None:
             return Text(" · ".join(("starting", *self.notes)), style="bold")
-        shown = board(self.view, at=datetime.now(UTC), notes=self.notes, width=ERR.width)
+        now, width = datetime.now(UTC), ERR.width
+        shown = board(self.view, at=now, notes=self.notes, width=width, brief=True)
         # The terminal echoes Ctrl-C where the cursor is: on an empty line it cannot break one.
         return Group(shown, Text(""))
 

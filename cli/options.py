@@ -150,7 +150,10 @@ Approve = Annotated[
 ]
 AskPeople = Annotated[
     bool,
-    typer.Option("--ask", help="Wait for your answer where an input is ambiguous, not guess."),
+    typer.Option(
+        "--ask",
+        help="Wait for you where an input is ambiguous, and before calls of tools that ask.",
+    ),
 ]
 WaitForRaise = Annotated[
     bool,

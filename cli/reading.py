@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -19,6 +19,7 @@ from temporalio.client import WorkflowExecutionDescription, WorkflowExecutionSta
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.gate.queue_rates import read_rate
+from cli.doing import agents_at
 from cli.exits import Exit
 from cli.invocation import to_type
 from deployment import served
@@ -40,6 +41,8 @@ AGAIN_SECONDS = 1.0
 """The pause between two tries to follow a history while the server does not answer."""
 WORKERS_SECONDS = 2.0
 """The pause between two looks at who serves the run."""
+AGENTS_SECONDS = 1.0
+"""The pause between two looks at what agents do."""
 STARTING_SECONDS = 20.0
 """How long a run that has not begun may lack a worker before that is said: one may be starting."""
 STUCK_ATTEMPTS = 3
@@ -59,11 +62,23 @@ class Look:
     notes: tuple[str, ...] = ()
     stuck: str = ""
     """Why the run cannot go on by itself, and what frees it; also the first note. Empty: it can."""
+    doing: Mapping[str, str] = field(default_factory=dict)
+    """What agents are at, by subtask, as far as it was looked for."""
 
     @property
     def view(self) -> RunView | None:
         """The state for people; None before the run's first step."""
-        return run_view(self.state) if self.state else None
+        if self.state is None:
+            return None
+        view = run_view(self.state)
+        rows = (
+            # Meanwhile it may have come back.
+            row.model_copy(update={"doing": self.doing.get(row.id, "")})
+            if row.status == "running"
+            else row
+            for row in view.rows
+        )
+        return view.model_copy(update={"rows": tuple(rows)}) if self.doing else view
 
 
 @dataclass
@@ -79,6 +94,8 @@ class Reader:
     """Why the history cannot be read any further; empty: it can."""
     held_up: tuple[str, ...] = ()
     """By whom: that nobody serves the run or a tier that it waits for, or that one is slowed."""
+    doing: Mapping[str, str] = field(default_factory=dict)
+    """The turn and the tool that agents are at, by subtask."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -107,14 +124,15 @@ class Reader:
         closed = None if running else description.status
         if self.fold is None:
             return Look(closed, notes=notes, stuck=stuck)
-        return Look(closed, self.fold.state, self.fold.report, notes, stuck)
+        return Look(closed, self.fold.state, self.fold.report, notes, stuck, self.doing)
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
         """Take in the history as it is written, and who serves the run, until the block is left;
         `changed` tells of either.
         """
-        tasks = [asyncio.create_task(each) for each in (self._follow(), self._watch_workers())]
+        watching = (self._follow(), self._watch_workers(), self._watch_agents())
+        tasks = [asyncio.create_task(each) for each in watching]
         try:
             yield
         finally:
@@ -127,13 +145,28 @@ class Reader:
         client, target = self.connection.client, self.connection.target
         state = self.fold.state if self.fold else None
         tiers = tiers_in_flight(state) if state else ()
-        lines = await served.unserved(client, target.task_queue, tiers, embedded=target.embedded)
+        lines = await served.unserved(
+            client, target.task_queue, embedded=target.embedded, models=bool(tiers)
+        )
         with suppress(RPCError):
             for tier in tiers:
-                rate = await read_rate(client, served.queue_of(target.task_queue, tier))
+                rate = await read_rate(client, target.task_queue, tier)
                 if rate.rate is not None:
                     lines = (*lines, rate.plainly(tier, time.time()))
         self.held_up = lines
+
+    async def find_doing(self) -> None:
+        """Look once at what the run's agents do: a request to the server for each."""
+        state = self.fold.state if self.fold else None
+        self.doing = await agents_at(self.connection, state) if state else {}
+
+    async def _watch_agents(self) -> None:
+        while True:
+            before = self.doing
+            await self.find_doing()
+            if self.doing != before:
+                self.changed.set()
+            await asyncio.sleep(AGENTS_SECONDS)
 
     async def _watch_workers(self) -> None:
         clock = asyncio.get_running_loop().time

@@ -6,8 +6,9 @@ be. Code that could notice would make a history that its own replay does not fol
 is handed over by itself, in the order of the history, and the workflow comes to rest before the
 next. An Update comes last, after all results of its activation: the SDK sorts it first, but a task
 accepts it behind every result that came before or with it, so that last is its place however they
-were grouped. And results that the SDK hands over only to answer a query are refused: the query
-fails, the run leaves this worker's cache, and its next task reads all of the history.
+were grouped. So does the Signal that holds an agent, which the SDK sorts first as well. And results
+that the SDK hands over only to answer a query are refused: the query fails, the run leaves this
+worker's cache, and its next task reads all of the history.
 
 Two signs tell such results. No workflow task began since the one before: they are refused at once.
 Or one began that another worker was given, and died with: then the query comes right after the
@@ -16,15 +17,17 @@ first results that are not a replay, and is refused itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation, WorkflowActivationJob
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.converter import SerializationContext, StorageDriverStoreContext
-from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
+from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
 from temporalio.workflow import Info
+
+from orchestrator.recorded.signals import HOLD
 
 RESULTS = (
     "signal_workflow",
@@ -47,11 +50,22 @@ QUERY = "legacy_query"
 REFUSED = "this run is being taken over by another worker; ask again in a moment"
 
 
-class OneAtATime(SandboxedWorkflowRunner):
-    """The sandbox, with instances that are handed one event at a time."""
+@dataclass(frozen=True)
+class OneAtATime(WorkflowRunner):
+    """A runner, the sandbox or none, whose instances are handed one event at a time."""
+
+    inner: WorkflowRunner
+
+    def prepare_workflow(self, defn: Any) -> None:
+        self.inner.prepare_workflow(defn)
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
-        return _Instance(super().create_instance(det))
+        return _Instance(self.inner.create_instance(det))
+
+    def set_worker_level_failure_exception_types(
+        self, types: Sequence[type[BaseException]]
+    ) -> None:
+        self.inner.set_worker_level_failure_exception_types(types)
 
 
 @dataclass
@@ -119,8 +133,9 @@ class _Instance(WorkflowInstance):
         # inside the sandbox: a tenth of what a replay costs.
         return None
 
-    def get_external_store_context(self, command_info: object) -> StorageDriverStoreContext:
-        return self.inner.get_external_store_context(command_info)  # type: ignore[arg-type]
+    def get_external_store_context(self, _command_info: object) -> StorageDriverStoreContext:
+        # Nor does the storage.
+        return StorageDriverStoreContext()
 
     def get_info(self) -> Info:
         return self.inner.get_info()
@@ -136,21 +151,40 @@ def _parts(act: WorkflowActivation) -> Iterator[WorkflowActivation]:
     results = [job for job in act.jobs if job.WhichOneof("variant") in RESULTS]
     updates = [job for job in act.jobs if job.WhichOneof("variant") == UPDATE]
     others = [job for job in act.jobs if job.WhichOneof("variant") not in (*RESULTS, UPDATE)]
-    bare = WorkflowActivation()
-    bare.CopyFrom(act)
-    # Once: a copy with all jobs for each of them would be quadratic in results that come together.
-    del bare.jobs[:]
+    head = _head(act)
     if others or not act.jobs:
-        yield _with(bare, others)
-    for job in results:
-        yield _with(bare, [job])
+        yield _with(head, others)
+    for job in sorted(results, key=_comes_last):
+        yield _with(head, [job])
     if updates:
-        yield _with(bare, updates)
+        yield _with(head, updates)
 
 
-def _with(bare: WorkflowActivation, jobs: list[WorkflowActivationJob]) -> WorkflowActivation:
+def _comes_last(job: WorkflowActivationJob) -> bool:
+    """Whether it is a Signal that has no place among results: it asks to start nothing more."""
+    return job.signal_workflow.signal_name == HOLD
+
+
+def _head(act: WorkflowActivation) -> WorkflowActivation:
+    """The activation without its jobs, which hold all that came back: copied for each part, many
+    results at once would cost the square of their size.
+    """
+    head = WorkflowActivation()
+    for descriptor, value in act.ListFields():
+        if descriptor.name == "jobs":
+            continue
+        if descriptor.is_repeated:
+            getattr(head, descriptor.name).extend(value)
+        elif descriptor.message_type is not None:
+            getattr(head, descriptor.name).CopyFrom(value)
+        else:
+            setattr(head, descriptor.name, value)
+    return head
+
+
+def _with(head: WorkflowActivation, jobs: Sequence[WorkflowActivationJob]) -> WorkflowActivation:
     part = WorkflowActivation()
-    part.CopyFrom(bare)
+    part.CopyFrom(head)
     part.jobs.extend(jobs)
     return part
 

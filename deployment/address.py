@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from orchestrator.text import visible
@@ -37,3 +38,12 @@ def withheld_of(url: str) -> tuple[str, ...]:
         return ()
     found += [unquote(each) for each in found]
     return tuple(dict.fromkeys(each for each in found if each))
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address surely stays on this machine."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -16,7 +16,7 @@ from datetime import timedelta
 
 from temporalio.api.enums.v1 import TaskQueueType, WorkerStatus
 from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.worker.v1 import WorkerHeartbeat
+from temporalio.api.worker.v1 import WorkerHeartbeat, WorkerSlotsInfo
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, ListWorkersRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
@@ -60,6 +60,8 @@ class Beat:
     """Seconds between its last two; 0: it has said so once."""
     asking: bool = True
     """False: it finishes what it has and takes no more."""
+    calls: bool = True
+    """Whether it carries out activities, and does not only carry runs on."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Seen:
     """None: this server keeps no record of them."""
     polls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """queue -> identity -> Unix time of its last poll, where no beat tells of anybody alive."""
+    call_polls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """The same of those that asked for activities."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +88,12 @@ class Poller:
     """Seconds since it was last heard of."""
 
 
-def at_queue(queue: str, seen: Seen, before: Seen | None = None) -> tuple[Poller, ...]:
-    """The workers of a queue, those that live first, each once. With an earlier look, one whose
-    beat has moved lives whatever its clock shows. Who takes no more work is not among them. Pure.
+def at_queue(
+    queue: str, seen: Seen, before: Seen | None = None, *, calls: bool = False
+) -> tuple[Poller, ...]:
+    """The workers of a queue, those that live first, each once; with `calls`, those that carry out
+    activities. With an earlier look, one whose beat has moved lives whatever its clock shows. Who
+    takes no more work is not among them. Pure.
     """
     found: dict[str, Poller] = {}
     elsewhere: dict[str, Poller] = {}
@@ -102,9 +109,10 @@ def at_queue(queue: str, seen: Seen, before: Seen | None = None) -> tuple[Poller
         _note(elsewhere, poller)
         if beat.queue == queue:
             told.add(beat.identity)
-            if beat.asking:
+            if beat.asking and (beat.calls or not calls):
                 _note(found, poller)
-    for identity, when in seen.polls.get(queue, {}).items():
+    polls = seen.call_polls if calls else seen.polls
+    for identity, when in polls.get(queue, {}).items():
         if identity not in told:
             ago = max(0.0, seen.at - when)
             # A process that was killed at once had told of some of its queues only.
@@ -139,13 +147,26 @@ async def look(client: Client, queues: Sequence[str]) -> Seen:
     """What the server knows of these queues' workers now. RPCError."""
     beats = await _beats(client, queues)
     seen = Seen(time.time(), beats)
-    open_ = [each for each in queues if not any(one.alive for one in at_queue(each, seen))]
-    polls = await asyncio.gather(*(_polls(client, queue) for queue in open_))
-    return Seen(time.time(), beats, dict(zip(open_, polls, strict=True)))
+    open_ = [each for each in queues if not alive(at_queue(each, seen, calls=True))]
+    of_runs, of_calls = [
+        await asyncio.gather(*(_polls(client, queue, kind) for queue in open_)) for kind in KINDS
+    ]
+    both = [_newest(runs, calls) for runs, calls in zip(of_runs, of_calls, strict=True)]
+    return Seen(
+        time.time(),
+        beats,
+        dict(zip(open_, both, strict=True)),
+        dict(zip(open_, of_calls, strict=True)),
+    )
+
+
+def alive(found: tuple[Poller, ...]) -> bool:
+    """Whether one of these workers lives."""
+    return any(each.alive for each in found)
 
 
 async def _beats(client: Client, queues: Sequence[str]) -> tuple[Beat, ...] | None:
-    # The tiers' queues are named after the main one.
+    # That of tools is named after the runs' own.
     shared = json.dumps(min(queues, key=len, default=""))
     request = ListWorkersRequest(
         namespace=client.namespace, page_size=PAGE, query=f"TaskQueue STARTS_WITH {shared}"
@@ -174,7 +195,12 @@ def _beat(heard: WorkerHeartbeat) -> Beat:
         at=heard.heartbeat_time.ToNanoseconds() / 1e9,
         every=heard.elapsed_since_last_heartbeat.ToNanoseconds() / 1e9,
         asking=heard.status == WorkerStatus.WORKER_STATUS_RUNNING,
+        calls=_places(heard.activity_task_slots_info) > 0,
     )
+
+
+def _places(slots: WorkerSlotsInfo) -> int:
+    return slots.current_available_slots + slots.current_used_slots
 
 
 async def waiting(client: Client, queue: str) -> int:
@@ -191,17 +217,16 @@ async def waiting(client: Client, queue: str) -> int:
     return answer.stats.approximate_backlog_count
 
 
-async def _polls(client: Client, queue: str) -> dict[str, float]:
+async def _polls(client: Client, queue: str, kind: TaskQueueType.ValueType) -> dict[str, float]:
     """identity -> Unix time of its last poll, for workflows or activities."""
-    found: dict[str, float] = {}
-    for kind in KINDS:
-        answer = await client.workflow_service.describe_task_queue(
-            DescribeTaskQueueRequest(
-                namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind
-            ),
-            timeout=timedelta(seconds=RPC_SECONDS),
-        )
-        for each in answer.pollers:
-            when = each.last_access_time.ToNanoseconds() / 1e9
-            found[each.identity] = max(when, found.get(each.identity, 0.0))
-    return found
+    answer = await client.workflow_service.describe_task_queue(
+        DescribeTaskQueueRequest(
+            namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind
+        ),
+        timeout=timedelta(seconds=RPC_SECONDS),
+    )
+    return {each.identity: each.last_access_time.ToNanoseconds() / 1e9 for each in answer.pollers}
+
+
+def _newest(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    return {key: max(one.get(key, 0.0), other.get(key, 0.0)) for key in {**one, **other}}

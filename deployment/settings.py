@@ -28,6 +28,7 @@ from pydantic_settings import (
 
 from deployment.address import withheld_of
 from deployment.folders import Unreadable, read_named
+from deployment.places import findable, safely_reached, searched_by
 
 NAME = "holdfast"
 HOME = Path(__file__).resolve().parent.parent
@@ -65,29 +66,7 @@ def _split_paths(value: object) -> object:
 
 def _below_home(path: Path) -> Path:
     # A worker has another working directory than the starter that hands its settings on.
-    return HOME / _findable(path).expanduser()
-
-
-def _findable(path: Path) -> Path:
-    """The path as it was given, where it can lead to a place at all."""
-    try:
-        path.expanduser().resolve()
-    except RuntimeError as error:
-        why = "a link on the way leads to itself, or there is no such user"
-        raise ValueError(f"{str(path)!r} leads nowhere: {why}") from error
-    return path
-
-
-def _searched_by(value: SecretStr | None) -> SecretStr | None:
-    """A provider and its key, or the address of one's own; what is said of it holds no key."""
-    if value is None:
-        return None
-    name, _, key = value.get_secret_value().partition(":")
-    if name == "searxng" and not key.startswith(("http://", "https://")):
-        raise ValueError("searxng is given with its address, as searxng:http://127.0.0.1:8888")
-    if name not in ("brave", "tavily", "searxng") or not key.strip() or not key.isascii():
-        raise ValueError("give it as brave:KEY, tavily:KEY or searxng:ADDRESS")
-    return SecretStr(f"{name}:{key.strip()}")
+    return HOME / findable(path).expanduser()
 
 
 _Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000)]
@@ -107,7 +86,7 @@ class Settings(BaseSettings):
         env_ignore_empty=True,
     )
 
-    state_dir: Annotated[Path, AfterValidator(_findable)] = Field(
+    state_dir: Annotated[Path, AfterValidator(findable)] = Field(
         default_factory=_default_state, description="Everything the embedded server keeps."
     )
     store_url: str = Field(
@@ -146,8 +125,21 @@ class Settings(BaseSettings):
         "auto",
         description="Of the endpoint: auto, full, none, or of schemas,effort,counting,caching.",
     )
-    web_search: Annotated[SecretStr | None, AfterValidator(_searched_by), OF_MODELS] = Field(
+    web_search: Annotated[SecretStr | None, AfterValidator(searched_by), OF_MODELS] = Field(
         None, description="What web_search asks: brave:KEY, tavily:KEY or searxng:ADDRESS."
+    )
+    endpoint_web: Annotated[bool, OF_MODELS] = Field(
+        False, examples=["true"],
+        description="Whether web_search and web_fetch are the endpoint's own tools, which it uses"
+        " and bills by itself.",
+    )  # fmt: skip
+    python_sandbox: Annotated[str, AfterValidator(safely_reached), OF_MODELS] = Field(
+        "", examples=["https://sandbox.example/run"],
+        description="Where run_python sends its code; docs/tools.md says how it is asked. Empty:"
+        " it runs in the sandbox of this machine.",
+    )  # fmt: skip
+    python_sandbox_key: Annotated[SecretStr | None, OF_MODELS] = Field(
+        None, description="What that sandbox is given as bearer token."
     )
     mcp_file: Annotated[_BelowHome, OF_MODELS] = Field(
         HOME / ".mcp.json",
@@ -228,8 +220,14 @@ class Settings(BaseSettings):
         found = [key.get_secret_value()] if key else []
         if self.web_search:
             found.append(self.web_search.get_secret_value().partition(":")[2])
+        if self.python_sandbox_key:
+            found.append(self.python_sandbox_key.get_secret_value())
         found.append(os.environ.get("TEMPORAL_API_KEY", ""))
-        addresses = [self.anthropic_base_url, *(os.environ.get(name, "") for name in _PROXIES)]
+        addresses = [
+            self.anthropic_base_url,
+            self.python_sandbox,
+            *(os.environ.get(name, "") for name in _PROXIES),
+        ]
         found += [value for url in addresses for value in withheld_of(url)]
         return tuple(dict.fromkeys(value for value in found if value))
 

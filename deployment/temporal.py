@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from temporalio.converter import (
     ExternalStorage,
     JSONPlainPayloadConverter,
     PayloadConverter,
+    SerializationContext,
+    StorageDriverStoreContext,
 )
 from temporalio.envconfig import ClientConfig, ClientConnectConfig
 from temporalio.plugin import SimplePlugin
@@ -105,15 +107,32 @@ class _FailureConverter(DefaultFailureConverter):
 
 
 def _runner(existing: WorkflowRunner | None) -> WorkflowRunner:
-    if not isinstance(existing, SandboxedWorkflowRunner):
-        raise TypeError("workflows run in the sandbox only")
-    pure = existing.restrictions.with_passthrough_modules(*PURE_MODULES)
-    return OneAtATime(restrictions=pure, runner_class=existing.runner_class)
+    if isinstance(existing, SandboxedWorkflowRunner):
+        pure = existing.restrictions.with_passthrough_modules(*PURE_MODULES)
+        existing = replace(existing, restrictions=pure)
+    assert existing is not None, "the SDK has a runner of its own"
+    return OneAtATime(existing)
+
+
+class _SameForAll(DataConverter):
+    """Neither our converters nor our storage ask whom a payload is for. The SDK would make new ones
+    for each payload, which is a tenth of what a worker computes.
+    """
+
+    def _with_store_context(self, store_ctx: StorageDriverStoreContext) -> DataConverter:  # noqa: ARG002
+        return self
+
+    def _with_contexts(
+        self,
+        serialization_ctx: SerializationContext,  # noqa: ARG002
+        store_ctx: StorageDriverStoreContext,  # noqa: ARG002
+    ) -> DataConverter:
+        return self
 
 
 def data_converter(storage: ExternalStorage | None) -> DataConverter:
     """Contracts as JSON."""
-    return DataConverter(
+    return _SameForAll(
         payload_converter_class=_PayloadConverter,
         failure_converter_class=_FailureConverter,
         external_storage=storage,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -15,7 +14,7 @@ from deployment.settings import Settings
 from deployment.storage import DirectoryStore, store_at
 from deployment.temporal import Target
 from intake.refusal import Refused
-from orchestrator.contracts import Report, Tier
+from orchestrator.contracts import Report
 
 WORKER_SECONDS = 10.0
 """How long a start waits for somebody to poll the task queue of a server of one's own."""
@@ -59,10 +58,10 @@ class Tell(Protocol):
 
 
 async def require_worker(
-    connection: Connection, tell: Tell, tiers: Sequence[Tier] = (), wait: float = WORKER_SECONDS
+    connection: Connection, tell: Tell, *, models: bool, wait: float = WORKER_SECONDS
 ) -> None:
     """Return once a living worker polls the queue; Refused after `wait` seconds without. Tells
-    which of the `tiers` that the run may ask nobody serves. The embedded server has its own worker.
+    that nobody asks `models` if the run does. The embedded server has its own worker.
     """
     target = connection.target
     if target.embedded:
@@ -81,8 +80,10 @@ async def require_worker(
             told = True
             tell(f"Waiting for a worker on task queue {target.task_queue!r} …")
         await asyncio.sleep(0.5)
-    if tiers:
-        for line in await unserved(connection.client, target.task_queue, tiers, embedded=False):
+    if models:
+        for line in await unserved(
+            connection.client, target.task_queue, embedded=False, models=True
+        ):
             tell(f"{line[0].upper()}{line[1:]}. The run starts, and its calls wait.", warning=True)
 
 

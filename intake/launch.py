@@ -9,7 +9,6 @@ import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import get_args
 
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.client import Client
@@ -24,7 +23,7 @@ from deployment.settings import Settings
 from intake.connection import Connection, Tell, require_worker
 from intake.refusal import Refused
 from intake.repositories import about, roots_of
-from orchestrator.contracts import Approval, Goal, Tier
+from orchestrator.contracts import Approval, Goal
 from orchestrator.search import SEARCH_ATTRIBUTES
 from orchestrator.text import PLAIN_ID, code_span, for_markdown, inline
 from orchestrator.titles import title_of
@@ -77,7 +76,7 @@ async def launch(
     target = connection.target
     if target.embedded:
         _allow(goal, connection.settings)
-    await require_worker(connection, tell, get_args(Tier) if goal.use_models else ())
+    await require_worker(connection, tell, models=goal.use_models)
     goal = await _completed(goal, connection)
     chosen = run_id or new_id(goal)
     roots = roots_of(goal.inputs, connection.settings, embedded=target.embedded)

@@ -6,13 +6,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import Literal, get_args
 
 from orchestrator.contracts import Problem
 
+Tag = Literal["material", "instruction", "acceptance_criteria", "goal", "question"]
+"""The marks that give a prompt its structure; no text that stands in one can write any of them."""
+TAGS: tuple[Tag, ...] = get_args(Tag)
 WINDOW = 80
 """Characters behind the first letter after a bracket within which its tag is looked for."""
 _FIRST = re.compile(r"[\W_]{0,64}+([^\W_])")
-_NOISE = re.compile(r"[^\w/]+")
+_BEGINNINGS = frozenset(tag[0] for tag in TAGS)
+_READS = re.compile("|".join(r"[\W_]*".join(tag.replace("_", "")) + r"(?![^\W_])" for tag in TAGS))
+"""A tag as a reader makes it out, whatever stands between its letters."""
 _BRACKET = re.compile(
     "[<\u02c2\u1438\u2039\u2329\u276e\u276c\u2770\u27e8\u3008\u300a\u00ab\ufe64\uff1c\u227a\u22d6\u2a9e]"
     r"|&(?:lt|#0*60|#[xX]0*3[cC]);?|\\u003[cC]|%3[cC]"
@@ -21,7 +27,9 @@ _BRACKET = re.compile(
 _ALIKE = str.maketrans(
     {
         **dict.fromkeys("\u2044\u2215\u29f8\u29f5\u2571\\", "/"),
-        **dict(zip("асеіјморрѕтухаεικμνορτυℓı", "aceijmoppstyxaeikmvoptuli", strict=True)),
+        **dict(
+            zip("асеіјморрѕтухаεικμνορτυℓıɑԁɡηոԛ", "aceijmoppstyxaeikmvoptuliadgnnq", strict=True)
+        ),
     }
 )
 """Slashes, and letters of other alphabets, that look like those of a tag."""
@@ -29,33 +37,29 @@ LABEL = str.maketrans({'"': "'", "<": "(", ">": ")"})
 
 
 def envelope(source: str, text: str) -> str:
-    """Untrusted text between labelled marks that it cannot close itself."""
-    label = " ".join(source.translate(LABEL).split())
-    return f'<material source="{label}">\n{_unmarked("material", text)}\n</material>'
+    """Untrusted text between labelled marks that it cannot close, nor open others of ours."""
+    label = " ".join(defanged(source).translate(LABEL).split())
+    return f'<material source="{label}">\n{defanged(text)}\n</material>'
 
 
-def section(tag: str, text: str) -> str:
-    """What the agent is asked to do; it cannot close its own mark either."""
-    return f"<{tag}>\n{_unmarked(tag, text)}\n</{tag}>"
+def section(tag: Tag, text: str) -> str:
+    """What the agent is asked to do; it can write none of our marks either."""
+    return f"<{tag}>\n{defanged(text)}\n</{tag}>"
 
 
-def _unmarked(tag: str, text: str) -> str:
-    """A reader takes `< / Material >` for the mark as well, and what looks or decodes like it, so
-    none of its spellings is left: its bracket becomes a round one.
+def defanged(text: str) -> str:
+    """Untrusted text without our marks. A reader takes `< / Material >` for one as well, and what
+    looks or decodes like it, so no spelling of one is left: its bracket becomes a round one.
     """
 
     def unmarked(bracket: re.Match[str]) -> str:
         first = _FIRST.match(text, bracket.end())
-        if first is None or _folded(first[1])[:1] != tag[0]:
+        if first is None or _folded(first[1])[:1] not in _BEGINNINGS:
             return bracket[0]
-        return "(" if _reads_as(tag, text[bracket.end() : first.end() + WINDOW]) else bracket[0]
+        near = _folded(text[first.start(1) : first.end() + WINDOW])
+        return "(" if _READS.match(near) else bracket[0]
 
     return _BRACKET.sub(unmarked, text)
-
-
-def _reads_as(tag: str, text: str) -> bool:
-    """Whether what follows a bracket is the tag, or its end, to somebody who only looks at it."""
-    return _NOISE.sub("", _folded(text)).lstrip("/").startswith(tag)
 
 
 def _folded(text: str) -> str:

@@ -13,6 +13,7 @@
         SpendLimitReached
         AllowanceReached
       LensFailed          a lens could not do its work; permanent
+      WorkerDied          its process ended in the middle; another attempt finds out how far it came
       BlobLost            the store does not have, or has damaged, what is needed; permanent
 
 Temporal's non-retryable list matches exact class names, so each error says itself whether a retry
@@ -156,6 +157,18 @@ class AllowanceReached(RunStopping):
 
 class LensFailed(OrchestrationError):
     """A lens could not do its work."""
+
+
+class WorkerDied(OrchestrationError):
+    """The process of an attempt ended in its middle. A call may have left; the next attempt looks
+    into the journal, and tries again at once.
+    """
+
+    retryable = True
+    trouble = "possibly_billed"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Bill(calls=1), retry_after=timedelta(milliseconds=1))
 
 
 class BlobLost(OrchestrationError):

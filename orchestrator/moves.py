@@ -160,6 +160,15 @@ class Cut:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """Tell these agents to start nothing more: each hands back where it stands, and goes on from
+    there when the run does.
+    """
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class TellAbove:
     """Tell the run above, if there is one, that this team waits, or that it goes on."""
 
@@ -170,4 +179,4 @@ Flying = Prepare | Ask | Examine | StartTeam | StartAgent
 """What is in flight until it returns."""
 
 
-Move = Flying | AskPerson | AskRaise | Stop | Cut | TellAbove
+Move = Flying | AskPerson | AskRaise | Stop | Cut | Hold | TellAbove

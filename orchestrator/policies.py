@@ -49,7 +49,9 @@ PREPARE_SECONDS = 300
 PREPARE_PATIENCE = 3_600
 """How long a run that asks models waits for a worker that can prepare it."""
 PREPARE_TIER: Tier = "sonnet"
-"""Such a run is prepared on this tier's queue: whoever serves it knows the endpoint."""
+"""While such a run is prepared it is shown as waiting for this tier: whoever serves one serves all,
+and knows the endpoint.
+"""
 REACH_ATTEMPT_SECONDS = 300
 """How long one attempt waits for an endpoint; how long the run does is its limit's business."""
 SHORTEST_SLEEP = timedelta(milliseconds=1)
@@ -86,6 +88,13 @@ TURN_TOKENS = 200
 """What such an agent is taken to write in a turn that calls tools."""
 RESULT_TOKENS = 1_500
 """What the results of a turn are taken to have."""
+WEB_SEARCHES, WEB_FETCHES = 3, 2
+"""What an endpoint with web tools of its own may do in one turn of an agent, without asking us."""
+WEB_RESULT_TOKENS = 12_000
+"""What one result of such a tool is taken to have at most. Of pages the endpoint is told less; of
+searches and PDF it promises nothing.
+"""
+WEB_PAGE_TOKENS = 8_000
 RESULT_BYTES = 20_000
 """The most of one result that a model is shown, in bytes, and so in tokens."""
 TOOL_SECONDS = 2.0
@@ -102,6 +111,14 @@ SYNTHESIS_SHARE = 0.20
 """This share of the deadline is kept for the synthesis."""
 
 
+def tools_queue(queue: str) -> str:
+    """The task queue of what asks no model, beside that of the runs: it takes this machine's time,
+    so a worker takes little of it at once. What asks a model has the runs' own queue, because the
+    server hands such work out with the workflow task that asks for it.
+    """
+    return f"{queue}-tools"
+
+
 class Options(TypedDict):
     """Spread into Temporal's call; its own ActivityConfig does not type-check beside `summary=`."""
 
@@ -114,9 +131,7 @@ class Options(TypedDict):
 
 @dataclass(frozen=True)
 class Policy:
-    """One row. What asks a model runs on the queue of its tier; how long one call may take follows
-    from its room for output and the caller's Limits.
-    """
+    """One row. How long one call may take follows from its room for output and the Limits."""
 
     tier: Tier = "sonnet"
     max_output: int = 0

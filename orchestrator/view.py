@@ -35,6 +35,10 @@ class Row(Contract):
     turns: int = 0
     """Of an agent with tools, up to the last time that it came back for money."""
     tool_calls: int = 0
+    doing: str = ""
+    """The turn and the tool that such an agent is at. Readers alone know it, from the agent's own
+    history: the run's would grow by it with each turn.
+    """
     planned_role: str = ""
     """The plan's own role, where a fallback has taken the subtask over; else empty."""
 
@@ -78,8 +82,14 @@ class PreviewRow(Contract):
     """
     turns: int = 0
     """Of an agent with tools: the most that it may take."""
+    approval: tuple[str, ...] = ()
+    """Of an agent with tools: those of which a person must approve each call."""
     slice: Money | None = None
     """Of an agent with tools: what is reserved for it at a time."""
+    max_output: int = 0
+    """Tokens of one answer, where the plan sets them."""
+    timeout_seconds: int = 0
+    """Of one call, where the plan sets it."""
     seconds: float = 0.0
     paid: bool = False
     """Whether the three prices are what was paid already."""
@@ -116,6 +126,8 @@ class Preview(Contract):
     """What is sent to the model endpoint from here on; of inputs, with their sizes. Empty: no model
     is asked any more.
     """
+    reached: tuple[str, ...] = ()
+    """Where tools send words of agents besides: each with the roles and subtasks that may."""
     endpoint: str = ""
     """Where to: the address of the worker's endpoint."""
     without: tuple[str, ...] = ()
@@ -134,19 +146,23 @@ class Preview(Contract):
         return any(row.asks for row in self.rows)
 
 
-QuestionKind = Literal["subtask", "plan", "budget", "paused"]
+QuestionKind = Literal["subtask", "call", "plan", "budget", "paused"]
 
 
 class Question(Contract):
-    """What a run asks of a person: whether its plan is good, more money, to go on, or what an agent
-    wants to know.
+    """What a run asks of a person: whether its plan is good, more money, to go on, what an agent
+    wants to know, or whether it may make a call of a tool.
     """
 
     kind: QuestionKind
     subtask_id: str = ""
     """Of the subtask whose agent asks; empty where the run itself does."""
     text: str = ""
-    """What the agent asks, or what there is no money for; empty where the kind says it all."""
+    """What the agent asks, the call that it wants to make with all its arguments, or what there is
+    no money for; empty where the kind says it all.
+    """
+    call: int = 0
+    """The number of the call that is to be approved; 0: it is about none."""
 
 
 class RunView(Contract):

@@ -110,6 +110,8 @@ def _plan(prompt: str, script: Script) -> dict[str, Any]:
                 "depends_on": _edges(number, count, script),
                 "acceptance_criteria": "",
                 "checks": [],
+                "timeout_seconds": 0,
+                "max_output": 0,
             }
             for number in range(1, count + 1)
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime, timedelta
 
 
 class Limiter:
@@ -24,3 +25,15 @@ class Limiter:
             self._tokens -= 1
             return 0
         return max(1, math.ceil((1 - self._tokens) / rate))
+
+    def left(self, rate: float, burst: int) -> tuple[int, float]:
+        """How many calls may be admitted now, as of the last one, and seconds until all may be."""
+        held = burst if self._tokens is None else self._tokens
+        return int(held), (burst - held) / rate
+
+    def said(self, rate: float, burst: int, now: datetime) -> dict[str, str]:
+        """The same as the head of an answer says it."""
+        left, seconds = self.left(rate, burst)
+        full = now + timedelta(seconds=seconds)
+        values = {"limit": burst, "remaining": left, "reset": f"{full:%Y-%m-%dT%H:%M:%S.%f}Z"}
+        return {f"anthropic-ratelimit-requests-{part}": str(each) for part, each in values.items()}

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from activities.asking.prices import library_steps
+from activities.asking.prices import library_search, library_steps
 from orchestrator.contracts import ModelCard, Usage
 from orchestrator.money.pricing import price
 
@@ -170,4 +170,6 @@ class RequestLog:
 
 @lru_cache(maxsize=64)
 def _card(model: str) -> ModelCard:
-    return ModelCard(tier="sonnet", id=model, prices=library_steps(model))
+    return ModelCard(
+        tier="sonnet", id=model, prices=library_steps(model), search=library_search(model)
+    )

@@ -29,6 +29,8 @@ STATUS_TYPES = {
     529: "overloaded_error",
 }
 REQUEST_ID = web.RequestKey("request_id", str)
+LIMITS = web.RequestKey("limits", dict[str, str])
+"""What the head of the answer says of the limits."""
 HTML = "<html><body><h1>Bad gateway (scripted)</h1></body></html>"
 
 
@@ -69,12 +71,14 @@ def usage_of(message: dict[str, Any]) -> Usage:
         output_tokens=usage["output_tokens"],
         cache_read_tokens=usage["cache_read_input_tokens"],
         cache_write_tokens=usage["cache_creation_input_tokens"],
+        searches=usage.get("server_tool_use", {}).get("web_search_requests", 0),
     )
 
 
 def headers_of(request: web.Request) -> dict[str, str]:
-    """Headers of every response: its id, and that it is scripted."""
-    return {"request-id": request[REQUEST_ID], "x-simulator": "scripted"}
+    """Headers of every response: its id, that it is scripted, and what is left of the limits."""
+    id = {"request-id": request[REQUEST_ID], "x-simulator": "scripted"}
+    return {**id, **request.get(LIMITS, {})}
 
 
 def refuse(

@@ -3,12 +3,14 @@
 seed: 7                     # of everything random; the same requests get the same fates
 latency: [0.2, 0.6]         # seconds to the first token, a number or a range
 rate: 5                     # calls of a model admitted per second; beyond: 429 with retry-after
+limits: true                # the heads of answers say what is left of that
 in_flight: 4                # calls of a model answered at once; beyond: 429 (`refusal: 529`)
 rules:                      # the first rule that applies decides
   - {call: work, first: 2, status: 529}
   - {text: "compare", nth: [3], fault: drop_mid_stream}
   - {probability: 0.1, per_body: true, first: 1, status: 429, headers: {retry-after: "1"}}
   - {call: work, answer: escalation}
+  - {call: take_turn, searches: 2}      # by the server itself, before it says more
   - {call: take_turn, turn: 1, tools: [{name: search, input: {words: tea}}]}   # then an answer
 """
 
@@ -108,6 +110,8 @@ class Rule(BaseModel):
     """
     thinking: bool = True
     """Whether a signed thought comes before the calls."""
+    searches: int = Field(0, ge=0)
+    """The server searches this often by itself before it says more, if the request offers that."""
     pause: bool = False
     """A server's own search is at work: the turn goes on when it comes back as the last message."""
 
@@ -128,6 +132,8 @@ class Script(BaseModel):
     """Calls admitted per second of each model, as the API counts; 0: any number."""
     burst: int = Field(1, ge=1)
     """Calls admitted at once after a rest."""
+    limits: bool = False
+    """Whether heads of answers say what is left of `rate`, as the API's do."""
     in_flight: int = Field(0, ge=0)
     """Calls of each model that are answered at once; beyond: `refusal`. 0: any number."""
     refusal: Literal[429, 529] = 429

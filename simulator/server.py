@@ -7,6 +7,7 @@ import json
 import random
 import time
 from collections import Counter, defaultdict
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,9 +20,18 @@ from simulator.asked import Asked, asked_by
 from simulator.counting import PromptCache, prefix_tokens
 from simulator.limiter import Limiter
 from simulator.log import Body, RequestLog
-from simulator.replies import REQUEST_ID, STATUS_TYPES, Reply, headers_of, refuse, send, usage_of
+from simulator.replies import (
+    LIMITS,
+    REQUEST_ID,
+    STATUS_TYPES,
+    Reply,
+    headers_of,
+    refuse,
+    send,
+    usage_of,
+)
 from simulator.script import TURN, Rule, Script
-from simulator.turns import resumed, turn_of
+from simulator.turns import bill_searches, resumed, searched, turn_of
 
 LARGEST_BODY = 32 * 2**20
 MODEL_LISTING_TOKENS = {"max_input_tokens": 1_000_000, "max_tokens": 128_000}
@@ -130,6 +140,8 @@ class Simulator:
             return _scripted_status(rule, request)
         limiter = self._limiters[asked.body["model"]]
         wait = limiter.admit(self.script.rate, self.script.burst, time.monotonic())
+        if self.script.limits and self.script.rate:
+            request[LIMITS] = limiter.said(self.script.rate, self.script.burst, datetime.now(UTC))
         if wait:
             self.log.refused(record, 429)
             text = "This request would exceed your rate limit."
@@ -177,6 +189,7 @@ class Simulator:
         content, stop = self._content(asked, rule)
         latency = chance.uniform(*self.script.latency_of(asked.call, rule))
         usage = self._usage(asked, wire.tokens_of(wire.written(content)), latency)
+        bill_searches(usage, content)
         id = request[REQUEST_ID].replace("req_", "msg_")
         return Reply(
             message=wire.message(id, asked.body["model"], content, stop, usage),
@@ -208,7 +221,7 @@ class Simulator:
         elif flaw == "truncated" or wire.tokens_of(text) > limit:
             text, stop = text[: min(len(text) // 2, limit * wire.BYTES_PER_TOKEN)], "max_tokens"
         said = [{"type": "text", "text": text}] if text else []
-        return [*resumed(asked.body), *said], stop
+        return [*resumed(asked.body), *searched(rule, asked.body), *said], stop
 
     def _usage(self, asked: Asked, output: int, latency: float) -> dict[str, Any]:
         """The usage of a message; marked prefixes take part in the cache."""

@@ -21,6 +21,8 @@ SIGNATURE = re.compile(r"scripted\.([0-9a-f]{16})\.([0-9a-f]{16})")
 ID = re.compile(r"toolu_([0-9a-f]{16})_([0-9a-f]{16})_\d+")
 SEARCHED: Json = {"type": "server_tool_use", "id": "srvtoolu_scripted", "name": "web_search"}
 FOUND: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_scripted"}
+SEARCH = "web_search_"
+ENCRYPTED = "c2NyaXB0ZWQ=" * 200
 MODIFIED = (
     "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "
     "These blocks must remain as they were in the original response."
@@ -32,12 +34,54 @@ def resumed(body: Json) -> list[Json]:
     return [{**FOUND, "content": []}] if conversation.pending(body["messages"][-1]) else []
 
 
+def searched(rule: Rule | None, body: Json) -> list[Json]:
+    """What the server's own search did in a turn: as often as the rule says, as far as the request
+    lets it; then once more in vain.
+    """
+    offered = [each for each in body.get("tools", []) if each.get("type", "").startswith(SEARCH)]
+    if not (rule and rule.searches and offered):
+        return []
+    most, turn = offered[0].get("max_uses", rule.searches), len(body["messages"])
+    content = []
+    for number in range(min(rule.searches, most + 1)):
+        id = f"srvtoolu_scripted{turn}x{number}"
+        found: Any = [
+            {
+                "type": "web_search_result",
+                "url": f"https://example.com/{number}",
+                "title": f"{MARK} a page",
+                "encrypted_content": ENCRYPTED,
+                "page_age": None,
+            }
+        ]
+        if number == most:
+            found = {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}
+        content.append({**SEARCHED, "id": id, "input": {"query": f"{MARK} {number}"}})
+        content.append({**FOUND, "tool_use_id": id, "content": found})
+    return content
+
+
+def bill_searches(usage: Json, content: list[Json]) -> None:
+    """Count the searches of a message that came to an end, if only to an empty one; the prompt is
+    read again after each of them.
+    """
+    if not any(block["type"] in (SEARCHED["type"], FOUND["type"]) for block in content):
+        return
+    searches = sum(
+        block["type"] == FOUND["type"] and isinstance(block["content"], list) for block in content
+    )
+    kinds = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    prompt = sum(usage[kind] for kind in kinds) + wire.tokens_of(json.dumps(content))
+    usage["input_tokens"] += searches * prompt
+    usage["server_tool_use"] = {"web_search_requests": searches, "web_fetch_requests": 0}
+
+
 def turn_of(rule: Rule, body: Json, blocks: list[Block]) -> list[Json]:
     """The content of a turn: a thought, words if the rule has some, and the calls, or a search of
     the server's own.
     """
     count = len(rule.tools)
-    content = resumed(body)
+    content = [*resumed(body), *searched(rule, body)]
     if rule.thinking:
         said = f"{MARK} A thought before {count} call{'s' * (count != 1)}."
         content.append({"type": "thinking", "thinking": said, "signature": ""})

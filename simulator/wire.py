@@ -215,9 +215,16 @@ def opening(complete: Json) -> bytes:
         "content": [],
         "stop_reason": None,
         "stop_details": None,
-        "usage": {**usage, "output_tokens": first},
+        "usage": {**usage, "output_tokens": first} | _nothing_searched(usage),
     }
     return event({"type": "message_start", "message": start}) + event({"type": "ping"})
+
+
+def _nothing_searched(usage: Json) -> Json:
+    """The counts of a message that has searched, before it has."""
+    if "server_tool_use" not in usage:
+        return {}
+    return {"input_tokens": 1, "server_tool_use": {"web_search_requests": 0}}
 
 
 def deltas(complete: Json, cut: bool = False) -> list[bytes]:
@@ -269,7 +276,11 @@ def _parts(block: Json, cut: bool) -> tuple[Json, list[Json]]:
 def closing(complete: Json) -> bytes:
     """The events that make a message complete."""
     delta = {name: complete[name] for name in ("stop_reason", "stop_sequence", "stop_details")}
-    usage = {"output_tokens": complete["usage"]["output_tokens"]}
+    whole = complete["usage"]
+    usage = {"output_tokens": whole["output_tokens"]}
+    if "server_tool_use" in whole:
+        # What it cost to read the prompt again is known at the end alone.
+        usage |= {name: whole[name] for name in ("input_tokens", "server_tool_use")}
     return event({"type": "message_delta", "delta": delta, "usage": usage}) + event(
         {"type": "message_stop"}
     )

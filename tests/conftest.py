@@ -26,8 +26,9 @@ from temporalio.testing import WorkflowEnvironment
 from activities.asking import sending
 from activities.asking.journal import FileJournal
 from activities.catalogue import Catalogue
+from activities.model_endpoint import ModelEndpoint
 from activities.seam import Lens, Model
-from activities.wiring import ModelEndpoint, build
+from activities.wiring import build
 from bench.instruments.clients import outcome
 from deployment.histories.replay import played
 from deployment.settings import Settings
@@ -61,12 +62,14 @@ LONGEST = (
     "test_docs_run",
     "test_survival",
     "test_loop_survival",
+    "test_approval_survival",
     "test_journal_survival",
     "test_takeover",
     "test_outage_survival",
     "test_served",
     # Its cost grows with the runs that a server already has.
     "test_cleaning",
+    "test_overhead",
     "test_never_left",
     "test_reset",
     "test_embedded",
@@ -148,6 +151,7 @@ class Runs:
                 state_dir=self.folder,
                 allowed_roots=(self.folder,),
                 mcp_file=more.get("mcp_file", self.folder / "no.json"),
+                endpoint_web=more.get("endpoint_web", False),
             ),
             Target("", store_url=self.store.root.as_uri(), embedded=False),
             make_lenses=lambda *_: tools or {},

@@ -12,20 +12,22 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
 from orchestrator.agent import rules
+from orchestrator.agent.approvals import first_state
 from orchestrator.agent.state import (
-    CutAsked,
     End,
     Event,
     Flight,
+    HoldAsked,
     TakeTurn,
     ToolEnded,
     ToolLost,
     TurnEnded,
     TurnLost,
     UseTool,
-    first_state,
+    cut_asked,
 )
 from orchestrator.calls.turn import AgentGoal, AgentReport, UseMaterial
+from orchestrator.recorded.signals import HOLD
 from orchestrator.recorded.troubles import ended_at, trouble, words
 from orchestrator.rules.timers import moment
 from orchestrator.views.agents import agent_board
@@ -45,12 +47,17 @@ class AgentWorkflow:
 
     @workflow.run
     async def run(self, goal: AgentGoal) -> AgentReport:  # noqa: ARG002
-        """Turn after turn, until there is an answer, no money, or nobody who wants one."""
+        """Turn after turn, until there is an answer, no money, a pause, or nobody who wants one."""
         self._go_on()
         while self._report is None:
             await self._next_event()
             self._go_on()
         return self._report
+
+    @workflow.signal(name=HOLD)
+    def hold(self) -> None:
+        """The run above is paused. Handed over behind all results of its workflow task."""
+        self._inbox.append(HoldAsked())
 
     def _go_on(self) -> None:
         for move in rules.next_moves(self._state):
@@ -66,9 +73,10 @@ class AgentWorkflow:
         try:
             await workflow.wait_condition(lambda: bool(self._inbox))
         except asyncio.CancelledError:
-            if workflow.cancellation_reason() is None or self._state.cut:
+            by = workflow.cancellation_reason()
+            if by is None or self._state.cut:
                 raise  # this worker only drops it from its cache
-            self._inbox.append(CutAsked("cut by the run above", moment(workflow.time_ns())))
+            self._inbox.append(cut_asked(by, moment(workflow.time_ns())))
             for task in self._flying.values():
                 task.cancel()
         self._state = rules.apply(self._state, self._inbox.pop(0))
@@ -99,5 +107,6 @@ class AgentWorkflow:
             tools=goal.role.tools,
             transcript=self._state.resume.transcript,
             use=move.use,
+            approved=move.approved,
             run=goal.first_run,
         )

@@ -5,9 +5,11 @@ words in the timeline. What it may cost has been reserved before.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from temporalio import workflow
+from temporalio.exceptions import FailureError
 from temporalio.workflow import (
     ChildWorkflowCancellationType,
     ChildWorkflowHandle,
@@ -22,9 +24,10 @@ from orchestrator import policies
 from orchestrator.agent.state import UseTool
 from orchestrator.calls import KINDS
 from orchestrator.calls.turn import ToolResult, UseMaterial
-from orchestrator.contracts import Briefing, Call, Contract, Draft, Goal, Reply
+from orchestrator.contracts import Briefing, Call, Contract, Draft, Goal, Reply, Standstill
 from orchestrator.moves import Examine, Prepare
 from orchestrator.policies import Options
+from orchestrator.recorded.signals import STANDSTILL
 from orchestrator.views.board import call_summary, lens_summary
 
 Told = TypeVar("Told")
@@ -39,7 +42,7 @@ async def ask(call: Call, material: Contract, options: Options) -> Reply[Any]:
         ACTIVITIES[call.kind],
         args=[call, material],
         activity_id=call.id,
-        task_queue=_queue(call),
+        task_queue=_queue(asks=call.model is not None or call.kind == "reach"),
         summary=call_summary(call),
         **options,
     )
@@ -51,7 +54,7 @@ async def prepare(move: Prepare, goal: Goal, options: Options) -> Briefing:
         Preparation.prepare,
         goal,
         activity_id=move.id,
-        task_queue=_prepare_queue(goal),
+        task_queue=_queue(asks=goal.use_models),
         summary="resolve roles, inputs, prices",
         **options,
     )
@@ -63,6 +66,7 @@ async def examine(move: Examine, options: Options) -> Reply[Draft]:
         Lenses.examine,
         move.material,
         activity_id=move.id,
+        task_queue=_queue(asks=False),
         summary=lens_summary(move.material.subtask),
         **options,
     )
@@ -74,6 +78,7 @@ async def use_tool(move: UseTool, material: UseMaterial, options: Options) -> To
         Tools.use_tool,
         material,
         activity_id=move.id,
+        task_queue=_queue(asks=False),
         summary=f"{move.use.name} {move.use.says}".strip(),
         **options,
     )
@@ -93,15 +98,25 @@ async def start_below(
     )
 
 
-def _prepare_queue(goal: Goal) -> str:
-    """A run that asks models is prepared by a worker that has them: only that one knows their ids,
-    prices and what they understand.
+async def tell_above(word: Standstill) -> None:
+    """Tell the run above, if there is one, that this one waits or goes on."""
+    above = workflow.info().parent
+    if above is not None:
+        handle = workflow.get_external_workflow_handle(above.workflow_id)
+        await tell(handle.signal(STANDSTILL, word))
+
+
+async def tell(signal: Awaitable[None]) -> None:
+    """Send a Signal to another run. Whether anybody hears it changes nothing for this one: the
+    other may have ended meanwhile.
+    """
+    with suppress(FailureError):
+        await signal
+
+
+def _queue(*, asks: bool) -> str:
+    """A run that asks models is also prepared by a worker that has them: only that one knows their
+    ids, prices and what they understand.
     """
     queue = workflow.info().task_queue
-    return f"{queue}-{policies.PREPARE_TIER}" if goal.use_models else queue
-
-
-def _queue(call: Call) -> str:
-    """Calls of a tier have a queue of their own: one that is throttled holds up no other."""
-    queue = workflow.info().task_queue
-    return f"{queue}-{call.tier}" if call.model or call.kind == "reach" else queue
+    return queue if asks else policies.tools_queue(queue)

@@ -9,9 +9,9 @@ same history leads to the same commands, however its results were handed over.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeUpdate
@@ -19,18 +19,17 @@ from temporalio.exceptions import (
     ActivityError,
     ApplicationError,
     ChildWorkflowError,
-    FailureError,
     WorkflowAlreadyStartedError,
 )
-from temporalio.workflow import ChildWorkflowHandle
 
 from orchestrator import policies
-from orchestrator.contracts import Goal, Order, Report, Standstill
+from orchestrator.contracts import Goal, Order, Report
 from orchestrator.events import RUN_FAILED, Event, Started, Steered, cancel_asked
 from orchestrator.moves import (
     Ask,
     Cut,
     Examine,
+    Hold,
     Move,
     Prepare,
     StartAgent,
@@ -39,7 +38,7 @@ from orchestrator.moves import (
     TellAbove,
 )
 from orchestrator.recorded import landings
-from orchestrator.recorded.signals import SIGNALS, STANDSTILL, heard
+from orchestrator.recorded.signals import SIGNALS, heard
 from orchestrator.rules import next_moves, reducer, steering
 from orchestrator.rules.parts import Flight
 from orchestrator.rules.state import first_state
@@ -51,8 +50,7 @@ from orchestrator.views.board import board
 from workflows import scheduling
 from workflows.agent import AgentWorkflow
 from workflows.alarms import Alarms
-
-Ended = TypeVar("Ended")
+from workflows.below import Below
 
 
 @workflow.defn
@@ -70,7 +68,7 @@ class SupervisorWorkflow:
         self._published: list[SearchAttributeUpdate[Any]] = []
         self._listed = False
         self._flying: dict[str, asyncio.Task[None]] = {}
-        self._teams: dict[str, ChildWorkflowHandle[Any, Any]] = {}
+        self._below = Below(lambda flight_id: self._state.flights.get(flight_id))
         self._alarms = Alarms(self._take)
         self._failure: ActivityError | None = None
         for name in steering.COMMANDS:
@@ -174,18 +172,18 @@ class SupervisorWorkflow:
             case Cut():
                 for flight_id in move.ids:
                     self._cut(self._state.flights[flight_id])
+            case Hold():
+                for flight_id in move.ids:
+                    self._below.tell(flight_id)
             case TellAbove(word=word):
-                self._spawn(f"word {word.number} to the run above", self._tell_above(word))
+                name = f"word {word.number} to the run above"
+                self._spawn(name, scheduling.tell_above(word))
             case Stop():
                 workflow.logger.info("work stopped", extra={"why": move.why})
 
     def _cut(self, flight: Flight) -> None:
-        """A team is cut as soon as its start is confirmed: cancelled before that, in a run that is
-        cancelled itself, the SDK would never say how it ended.
-        """
         if isinstance(flight.move, StartTeam | StartAgent):
-            if (team := self._teams.get(flight.move.id)) is not None:
-                team.cancel()
+            self._below.tell(flight.move.id)
         elif (activity := self._flying.get(flight.move.id)) is not None:
             activity.cancel()
 
@@ -208,7 +206,6 @@ class SupervisorWorkflow:
             self._take(landings.returned(flight, result))
         finally:
             del self._flying[flight.move.id]
-            self._teams.pop(flight.move.id, None)
 
     async def _result(self, flight: Flight) -> landings.Result:
         match flight.move:
@@ -220,21 +217,9 @@ class SupervisorWorkflow:
                 return await scheduling.examine(move, flight.timeouts)
             case StartTeam() as move:
                 said = f"team of {move.subtask_id}"
-                return await self._below(move, SupervisorWorkflow.run, said)
+                return await self._below.run(SupervisorWorkflow.run, move, said)
             case StartAgent() as move:
-                return await self._below(move, AgentWorkflow.run, agent_summary(move.goal))
-
-    async def _below(
-        self, move: StartTeam | StartAgent, run: Callable[[Any, Any], Awaitable[Ended]], said: str
-    ) -> Ended:
-        """What a run below reports; one that was cut before its start was confirmed is cut now."""
-        run_id = move.run_of(self._state.run_id)
-        child = await scheduling.start_below(run, move.goal, run_id, said)
-        self._teams[move.id] = child
-        flight = self._state.flights.get(move.id)
-        if flight is None or flight.cut:
-            child.cancel()
-        return await child
+                return await self._below.run(AgentWorkflow.run, move, agent_summary(move.goal))
 
     # ------------------------------------------------------------ people
 
@@ -269,7 +254,7 @@ class SupervisorWorkflow:
 
     async def _outcome(self, name: str, order: Order) -> str:
         """What came of it. Ending a subtask can be overtaken by its completion: that is said."""
-        done = steering.COMMANDS[name].done.format(id=order.subtask_id)
+        done = steering.COMMANDS[name].done.format(id=order.subtask_id, what=order.what)
         progress = self._state.work.get(order.subtask_id)
         if progress is None or not progress.ending:
             return done
@@ -290,11 +275,3 @@ class SupervisorWorkflow:
                 self._take(event)
 
         workflow.set_signal_handler(name, signal)
-
-    async def _tell_above(self, word: Standstill) -> None:
-        """Whether anybody hears it changes nothing for this run."""
-        above = workflow.info().parent
-        if above is not None:
-            with suppress(FailureError):
-                handle = workflow.get_external_workflow_handle(above.workflow_id)
-                await handle.signal(STANDSTILL, word)

@@ -96,13 +96,15 @@ class Allowance:
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Threads of this process wait for each other here."""
 
-    async def hold(self, key: str, model: str, input_tokens: int, max_output: int) -> None:
+    async def hold(
+        self, key: str, model: str, input_tokens: int, max_output: int, searches: int = 0
+    ) -> None:
         """Set aside what a call can cost at most. AllowanceReached if it is above what a run or a
         day may cost, SpendLimitReached if nobody can tell; NotBilled if it fits only when others
         turn out cheaper, or nothing can be written: it comes back. Whoever holds the mark of the
         journal alone asks for its key.
         """
-        dollars = self._worst(model, input_tokens, max_output)
+        dollars = self._worst(model, input_tokens, max_output, searches)
         if self.run is not None and dollars > self.run:
             raise AllowanceReached(
                 f"one call may cost ${dollars}; this deployment allows ${self.run:f} a run, whoever"
@@ -136,10 +138,10 @@ class Allowance:
         except (OSError, EmbeddedError, NotBilled, Unreadable) as error:
             logger.warning("a call that was not paid counts towards %s: %s", MOST_DAY, error)
 
-    def _worst(self, model: str, tokens: int, output: int) -> Decimal:
+    def _worst(self, model: str, tokens: int, output: int, searches: int) -> Decimal:
         ways = (
-            Usage(input_tokens=tokens, output_tokens=output),
-            Usage(cache_write_tokens=tokens, output_tokens=output),
+            Usage(input_tokens=tokens, output_tokens=output, searches=searches),
+            Usage(cache_write_tokens=tokens, output_tokens=output, searches=searches),
         )
         costs = [self.price(model, each) for each in ways]
         known = [each for each in costs if each is not None]

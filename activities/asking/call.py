@@ -54,14 +54,14 @@ class Asking:
         prompt: str,
     ) -> Reply[Value]:
         """Ask once; what is wrong with a complete answer comes back as data, never raised."""
-        request = request_of(call, shape.answer, system, prompt, Past.read())
+        request = request_of(call, shape.asked, system, prompt, Past.read())
         return await self._reply(call, material, shape, request)
 
     async def converse(
         self, call: Call, material: Contract, talk: Conversation[Value], system: str
     ) -> Reply[Value]:
         """Ask for the next message of a conversation; the rest is as with `ask`."""
-        request = request_of(call, talk.answer, system, "", Past.read())
+        request = request_of(call, talk.asked, system, "", Past.read())
         request = replace(request, messages=talk.messages, tools=talk.tools, cached=True)
         return await self._reply(call, material, talk, request)
 

@@ -37,5 +37,6 @@ class Past:
         return replace(self, sent=1, machine=senders.this_machine(), process=os.getpid())
 
     def note(self, notes: Notes) -> None:
-        """Keep for the next attempt."""
-        notes.take(*astuple(self))
+        """Keep for the next attempt. That it left is told a little later, as the journal knows."""
+        tell = notes.take_soon if self.sent else notes.take
+        tell(*astuple(self))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 
 from genai_prices import Usage as LibraryUsage
@@ -87,9 +88,14 @@ class Prices:
     def cards(self) -> tuple[ModelCard, ...]:
         """One card per tier that this deployment serves; a card without steps is unpriced."""
         return tuple(
-            ModelCard(tier=tier, id=model, prices=self.steps(model))
+            ModelCard(tier=tier, id=model, prices=self.steps(model), search=library_search(model))
             for tier, model in self._models.items()
         )
+
+    @property
+    def of_searches(self) -> bool:
+        """Whether a search by the endpoint has a known price, whichever model makes it."""
+        return all(card.search is not None for card in self.cards())
 
     def steps(self, model: str) -> tuple[PriceStep, ...]:
         """The price steps of a model id; empty when nobody knows its price."""
@@ -100,9 +106,12 @@ class Prices:
     def price(self, model: str, usage: Usage) -> Decimal | None:
         """Dollars of a call, by the id of the model that served it; None when it is unpriced."""
         # The tier of a card has no part in its price.
-        return pricing.price(ModelCard(tier="sonnet", id=model, prices=self.steps(model)), usage)
+        search = library_search(model) if usage.searches else None
+        card = ModelCard(tier="sonnet", id=model, prices=self.steps(model), search=search)
+        return pricing.price(card, usage)
 
 
+@lru_cache(maxsize=256)
 def library_steps(model: str) -> tuple[PriceStep, ...]:
     """Today's price of a model, per token; empty when the library does not know it."""
     try:
@@ -134,6 +143,17 @@ def library_steps(model: str) -> tuple[PriceStep, ...]:
         )
         for start in sorted(starts)
     )
+
+
+def library_search(model: str) -> Decimal | None:
+    """Dollars of one search by the endpoint's own tool; None when the library does not know."""
+    usage = LibraryUsage(input_tokens=1, output_tokens=1)
+    try:
+        found = calc_price(usage, model, provider_id=PROVIDER).model_price
+    except LookupError:
+        return None
+    thousand = getattr(found, "web_searches_kcount", None)
+    return None if thousand is None else Decimal(thousand) / 1_000
 
 
 def _per_token(listed: Decimal | TieredPrices | None, start: int) -> Decimal:

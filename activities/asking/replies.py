@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
 from activities.seam import ModelAnswer
 from orchestrator.calls.kind import Answer
-from orchestrator.calls.work import WorkAnswer
 from orchestrator.contracts import Bill, Call, Contract, Problem, Reply, Usage
 from orchestrator.errors import PossiblyBilled
 from orchestrator.mistakes import mistakes
@@ -42,6 +42,21 @@ class Shape(Generic[Asked, Value]):
     answer: type[Asked]
     value: Callable[[Asked], Value]
     problem: Callable[[Value], Problem | None] = lambda _: None
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    """What the endpoint is given; empty: that of `answer`."""
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The schema of the answer."""
+        return dict(self.schema) or _schema_of(self.answer)
+
+
+@cache
+def _schema_of(answer: type[Answer]) -> dict[str, Any]:
+    """It never changes, and to make it costs as much as a call's whole journal. Nobody writes to
+    it: what is sent is a copy.
+    """
+    return answer.model_json_schema()
 
 
 @dataclass(frozen=True)
@@ -51,7 +66,8 @@ class Conversation(Generic[Value]):
     messages: tuple[Mapping[str, Any], ...]
     tools: tuple[Mapping[str, Any], ...]
     read: Callable[[ModelAnswer], tuple[Value | None, Problem | None]]
-    answer: type[Answer] = WorkAnswer
+    asked: Mapping[str, Any]
+    """The schema of the answer at its end."""
 
 
 def lost(call: Call, why: str, *, earlier: bool = False) -> PossiblyBilled:

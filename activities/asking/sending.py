@@ -30,7 +30,7 @@ from orchestrator.errors import (
     OverReservation,
     PossiblyBilled,
 )
-from orchestrator.money.pricing import worst
+from orchestrator.money.pricing import read_again, worst
 from orchestrator.text import visible
 
 SHORTEST_WAIT = timedelta(seconds=1)
@@ -47,6 +47,9 @@ for it: a blip costs no round trip.
 """
 FIRST_PAUSE = 0.25
 """Seconds after the first of these tries; doubled from try to try, up to a quarter longer."""
+
+USUAL_BYTES = 3
+"""Bytes of a token, or a little more: by them a gate reckons that has no count."""
 
 SIBLING_SECONDS = 0.5
 """How often a call that another process sent is looked for in the journal."""
@@ -152,9 +155,11 @@ class Sending:
         assert self.model is not None
         await through(self.journal.mark_sent(trip.key))
         await self._hold(trip)
-        # Before the first byte, like the mark, and for a worker on another machine, which has none.
+        # For a worker on another machine, which has no such mark.
         trip.left = True
         trip.past.leaving().note(trip.notes)
+        if self.gate is not None:
+            request = replace(request, heard=self.gate.heard)
         try:
             _stop_if_cancelled()
             answer = await self.model.ask(request)
@@ -169,7 +174,7 @@ class Sending:
             await self._withdraw(trip)
             raise
         if self.gate is not None:
-            self.gate.ended()
+            self.gate.ended(answer.usage.output_tokens if answer.counted else 0)
         if self.budget is not None:
             asked, usage = request.model, answer.usage if answer.counted else None
             await through(self.budget.settle(trip.key, asked, answer.model, usage))
@@ -187,7 +192,8 @@ class Sending:
         if self.budget is None or call.model is None:
             return
         try:
-            await through(self.budget.hold(trip.key, call.model.id, trip.tokens, call.max_output))
+            room = (call.max_output, call.searches)
+            await through(self.budget.hold(trip.key, call.model.id, trip.tokens, *room))
         except BaseException:
             await through(self.journal.withdraw(trip.key))
             trip.past.note(trip.notes)
@@ -207,7 +213,7 @@ class Sending:
         if self.gate is None:
             return
         try:
-            await self.gate.turn(trip.call.tier)
+            await self.gate.turn(trip.call.tier, trip.likely, trip.call.max_output)
         except NotBilled:
             trip.past.note(trip.notes)
             raise
@@ -238,10 +244,13 @@ class Sending:
         # counted.
         for count in (byte_bound, self.model.count_tokens):
             tokens = await count(trip.request)
-            cost = worst(call.model, tokens, call.max_output)
-            total = tokens + call.max_output
+            # What the endpoint reads again by itself is paid as the prompt is.
+            most = read_again(tokens, call.rounds)
+            cost = worst(call.model, most, call.max_output, call.searches)
+            total = most + call.max_output
             if total <= call.token_ceiling and (cost is None or cost <= call.ceiling):
-                trip.tokens = tokens
+                trip.tokens = most
+                trip.likely = tokens // USUAL_BYTES if count is byte_bound else tokens
                 return
         usage = Usage(input_tokens=tokens, output_tokens=call.max_output)
         needed = Bill(model=call.model.id, calls=0, usage=usage, dollars=cost)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from temporalio import activity
 
@@ -11,7 +13,6 @@ from activities.asking.heartbeat import Notes
 from activities.asking.keys import key_of
 from activities.asking.past import Past
 from activities.seam import ModelRequest
-from orchestrator.calls.kind import Answer
 from orchestrator.contracts import Call, Contract
 from orchestrator.policies import TOOLS_TOKENS
 
@@ -32,6 +33,8 @@ class Trip:
     """Whether its first byte may have left and it was not refused."""
     tokens: int = 0
     """The tokens of the prompt, as far as its bound had to be known."""
+    likely: int = 0
+    """About how many those are."""
     earlier: bool = False
     """Whether the journal knew it before its first attempt: from before the run was reset."""
 
@@ -55,7 +58,7 @@ def call_key(call: Call, material: Contract) -> str:
 
 
 def request_of(
-    call: Call, answer: type[Answer], system: str, prompt: str, past: Past
+    call: Call, schema: Mapping[str, Any], system: str, prompt: str, past: Past
 ) -> ModelRequest:
     assert call.model is not None
     info = activity.info()
@@ -64,7 +67,7 @@ def request_of(
         model=call.model.id,
         system=system.strip(),
         prompt=prompt,
-        schema=answer.model_json_schema(),
+        schema=dict(schema),
         max_output=call.max_output,
         effort=call.effort,
         capabilities=call.capabilities,

@@ -81,7 +81,8 @@ class Claude:
         """Send, wait for the whole answer; the errors of the seam, never others."""
         body = shape(request, request.capabilities)
         patience = Patience(self._stall, request.deadline_seconds)
-        passage = Passage(ROOM + BYTES_FOR_A_TOKEN * request.max_output, patience.moved)
+        most_bytes = ROOM + BYTES_FOR_A_TOKEN * request.max_output
+        passage = Passage(most_bytes, patience.moved, request.heard)
         exchange = Exchange(request, most_tokens(countable(body)), passage)
         try:
             async with patience:
@@ -194,7 +195,7 @@ def _answer(exchange: Exchange, known: KnownSecrets) -> ModelAnswer:
     """What arrived, without the secrets that an endpoint may have repeated in it."""
     transcript = exchange.transcript
     text, raw = transcript.text, known.blot_all(transcript.raw)
-    if exchange.request.capabilities.schema_mode == "prompt":
+    if exchange.request.capabilities.schema_mode == "prompt" or transcript.searched_itself:
         text = extract_json(text)
     return ModelAnswer(
         text=known.blot(text),

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import ipaddress
+import asyncio
 import logging
 import os
 import socket
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import anthropic
 import httpx2
 
 from activities.claude import passage as claude_passage
+from deployment.address import is_loopback
 from orchestrator.contracts import Capabilities
 from orchestrator.text import visible
 
 OFFICIAL = "https://api.anthropic.com"
 PROBE_SECONDS = 5.0
+REMEMBERED_SECONDS = 60.0
 EFFORTS = ("low", "medium", "high")
 """What every endpoint with a Messages API understands: text in, text out."""
 NAMES = ("schemas", "effort", "counting", "caching")
@@ -61,7 +63,7 @@ def make_client(
 ) -> anthropic.AsyncAnthropic:
     """A client of this endpoint that never retries. Must be made inside the loop that uses it."""
     limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
-    if _is_loopback(base_url):
+    if is_loopback(base_url):
         # A proxy of the environment does not lead back to this machine.
         http = httpx2.AsyncClient(
             limits=limits, timeout=timeout, event_hooks=HOOKS, trust_env=False
@@ -116,6 +118,31 @@ async def find_capabilities(
         token_counting=counting,
         caching=known,
     )
+
+
+class Remembered:
+    """What an endpoint understands, asked once for all runs that begin within a minute. That it
+    understands nothing is not remembered: it may only have been away.
+    """
+
+    def __init__(self, find: Callable[[], Awaitable[Capabilities]]) -> None:
+        self._find = find
+        self._asking: asyncio.Future[Capabilities] | None = None
+        self._until = 0.0
+
+    async def __call__(self) -> Capabilities:
+        """As `find_capabilities`."""
+        if self._asking is None or (self._asking.done() and self._stale()):
+            self._asking = asyncio.ensure_future(self._find())
+            self._until = time.monotonic() + REMEMBERED_SECONDS
+        # A run that is cancelled takes nothing from the others that wait.
+        return await asyncio.shield(self._asking)
+
+    def _stale(self) -> bool:
+        asked = self._asking
+        if asked is None or asked.cancelled() or asked.exception() is not None:
+            return True
+        return asked.result() == Capabilities() or time.monotonic() > self._until
 
 
 async def key_refused(key: str, base_url: str, model: str) -> str:
@@ -188,14 +215,6 @@ def _has(features: dict[str, Any], name: str) -> bool:
 
 def _has_efforts(features: dict[str, Any]) -> bool:
     return all(_has(_mapping(features.get("effort")), effort) for effort in EFFORTS)
-
-
-def _is_loopback(base_url: str) -> bool:
-    host = urlsplit(base_url).hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _mapping(value: object) -> dict[str, Any]:

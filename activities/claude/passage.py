@@ -15,6 +15,9 @@ from typing import Any
 
 import httpx2
 
+from activities.claude.quotas import head_of
+from activities.seam import Head
+
 BYTES_FOR_A_TOKEN = 64
 """More bytes than any token of an answer takes on the wire, envelope of its event included."""
 ROOM = 2**20
@@ -28,6 +31,8 @@ class Passage:
 
     most_bytes: int = ROOM
     moved: Callable[[], None] = lambda: None
+    heard: Callable[[Head], None] = lambda _: None
+    """Called with the head of what came back."""
     left: bool = False
     """Whether the first byte of the request itself may have left; what sets up a connection, or a
     proxy's tunnel, does not count.
@@ -70,6 +75,7 @@ async def incoming(response: httpx2.Response) -> None:
     passage = _current.get() or Passage()
     passage.status = response.status_code
     passage.moved()
+    passage.heard(head_of(response.status_code, response.headers))
     encoding = response.headers.pop("content-encoding", "").strip().lower()
     assert isinstance(response.stream, httpx2.AsyncByteStream)
     response.stream = _Bounded(

@@ -21,6 +21,8 @@ USAGE_FIELDS = {
     "cache_read_input_tokens": "cache_read_tokens",
     "cache_creation_input_tokens": "cache_write_tokens",
 }
+SEARCHES = "web_search_requests"
+"""How endpoints count the searches of their own, in `server_tool_use`."""
 DELTA_FIELDS = {
     "text_delta": ("text", "text"),
     "thinking_delta": ("thinking", "thinking"),
@@ -153,9 +155,23 @@ class Transcript:
             counted["output_tokens"] = max(
                 counted.get("output_tokens", 0), max_output if hidden else seen
             )
+        counted["searches"] = max(self._usage.get(SEARCHES, 0), self._searched)
         least = -(-self.seen_bytes // MOST_BYTES_PER_TOKEN)
         counted["output_tokens"] = max(counted["output_tokens"], least)
         return Usage(**counted)
+
+    @property
+    def _searched(self) -> int:
+        """Searches that are seen to have been begun, where the endpoint has not counted them."""
+        if SEARCHES in self._usage and self._output_is_final:
+            return 0
+        own = [each for each in self._blocks.values() if each.get("type") == "server_tool_use"]
+        return sum(each.get("name") == "web_search" for each in own)
+
+    @property
+    def searched_itself(self) -> bool:
+        """Whether the endpoint used tools of its own: then text may stand before its answer."""
+        return any(each.get("type") == "server_tool_use" for each in self._blocks.values())
 
     def feed(self, event: str | None, data: str) -> None:
         """One server-sent event. StreamError if it reports one or is not JSON."""
@@ -223,8 +239,9 @@ class Transcript:
             self.seen_bytes += len(piece.encode("utf-8", "replace"))
 
     def _count(self, usage: Any, *, final: bool) -> None:
-        for name in USAGE_FIELDS:
-            value = _mapping(usage).get(name)
+        own = _mapping(_mapping(usage).get("server_tool_use"))
+        for name in (*USAGE_FIELDS, SEARCHES):
+            value = own.get(name) if name == SEARCHES else _mapping(usage).get(name)
             if value is None:
                 continue
             # Not isinstance: true is not a number of tokens.

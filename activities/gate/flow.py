@@ -25,9 +25,11 @@ LEAST = 0.05
 REOPENED = 0.95
 """A tier that was shut opens at this share of the rate that was measured."""
 SEARCHED_FROM = 0.5
-"""Calls per second: where a tier opens of which nothing is known. From there the rate doubles with
-each step, until a refusal tells more.
+"""Calls per second: where a tier opens of which nothing is known. From there the rate doubles each
+time that calls were taken at it, until a refusal tells more.
 """
+BEARING_SECONDS = 0.5
+"""A rate that is searched is borne when as many calls were taken at it as leave in this time."""
 SEARCHED_TO = 100.0
 """Calls per second: when this is reached without a refusal, the limit is lifted."""
 EXPECTED_STEPS = range(3, 6)
@@ -82,26 +84,44 @@ class Throttled:
     measured: float
 
 
-def next_rate(flow: Flow, event: Throttled | None, now: float) -> Flow:
+@dataclass(frozen=True)
+class Borne:
+    """`enough` calls were taken that left at the rate that is searched."""
+
+
+def next_rate(flow: Flow, event: Throttled | Borne | None, now: float) -> Flow:
     """What is allowed from now on; without an event: because time went by."""
+    if isinstance(event, Borne):
+        return _doubled(flow, now)
     if event is not None:
         return _shut(flow, event, now)
     if flow.rate == 0:
         return _climbed(flow, 0, flow.after, now) if now >= flow.until else flow
     if now >= flow.refused + FORGOTTEN:
         return Flow()
-    if flow.rate is None or now < flow.changed + _step_seconds(flow):
+    if not flow.rate or not flow.measured or now < flow.changed + _step_seconds(flow):
         return flow
     step = flow.step + 1
-    if not flow.measured:
-        rate = flow.rate * 2
-        return Flow() if rate >= SEARCHED_TO else _climbed(flow, step, rate, now)
     share = _share(step)
     return Flow() if share >= LIFTED else _climbed(flow, step, share * flow.measured, now)
 
 
+def enough(flow: Flow) -> int:
+    """How many calls have to be taken before the rate is doubled that is searched; 0: it is not."""
+    if not flow.rate or flow.measured:
+        return 0
+    return max(round(flow.rate * BEARING_SECONDS), 1)
+
+
+def _doubled(flow: Flow, now: float) -> Flow:
+    if not flow.rate or flow.measured:
+        return flow
+    rate = flow.rate * 2
+    return Flow() if rate >= SEARCHED_TO else _climbed(flow, flow.step + 1, rate, now)
+
+
 def _step_seconds(flow: Flow) -> float:
-    if not flow.measured or not flow.rate:
+    if not flow.rate:
         return STEP_SECONDS
     return min(max(STEP_CALLS / flow.rate, STEP_SECONDS), LONGEST_STEP)
 

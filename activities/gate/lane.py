@@ -1,62 +1,25 @@
-"""One tier as this process sees it: what may leave when, and what that says about the endpoint.
-Times are seconds of one clock, handed in.
+"""What happens to one tier in this process, and what that says about the endpoint. Times are
+seconds of one clock, handed in.
 """
 
 from __future__ import annotations
 
-import asyncio
-import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from activities.gate.flow import FORGOTTEN, Flow, Throttled, next_rate, regained
-from activities.gate.measured import Measured
-from activities.gate.pace import SPACING, following, settling, spacing
-from activities.gate.queue_rates import QueueRate
-from activities.gate.refusals import Crowds, Doubt, Luck, Sent, is_news
-from activities.gate.room import ENOUGH_WAITING, Room
+from activities.gate.flow import FORGOTTEN, Borne, Flow, Throttled, enough, next_rate, regained
+from activities.gate.known import ONE, Cost, Known
+from activities.gate.pace import SPACING, following, settling
+from activities.gate.refusals import Crowds, Doubt, Sent, is_news
+from activities.seam import Head
 
 
 @dataclass
-class Lane:
+class Lane(Known):
     """One tier as this process sees it."""
-
-    flow: Flow = field(default_factory=Flow)
-    told: Flow = field(default_factory=Flow)
-    """What the server holds, as far as known."""
-    newest: QueueRate = field(default_factory=QueueRate)
-    """What was last read or written there."""
-    by_hand: QueueRate | None = None
-    """The limit at the server, when it is a person's: it is left alone."""
-    workers: int = 1
-    free: float = 0.0
-    """When the next call may leave."""
-    waiting: int = 0
-    door: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the call whose turn is next; the others queue for it in order."""
-    at_once: int = 0
-    """How many calls may leave one right after the other, because the tier was shut before."""
-    measured: Measured = field(default_factory=Measured)
-    flying: list[Sent] = field(default_factory=list)
-    """Calls that left and have not come back, in the order in which they left."""
-    lifted: float = -FORGOTTEN
-    """When a limit of the rate was, because refusals seemed to be chance: they may not be."""
-    in_burst: int = 0
-    """How many that were when the endpoint first refused one."""
-    luck: Luck = field(default_factory=Luck)
-    crowds: Crowds = field(default_factory=Crowds)
-    doubt: Doubt | None = None
-    room: Room = field(default_factory=Room)
-    back: float = 0.0
-    """Seconds that a refusal lately took to come back."""
-    lasted: float = 0.0
-    """Seconds that a call lately took."""
-    woken: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when there is something to tell the other workers."""
-    moved: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the next call may be able to leave sooner than it seemed."""
 
     def advance(self, now: float) -> float:
         """Take in that it is now."""
+        self.quotas.workers = self.workers
         for sent in self.flying:
             # They stand in the order in which they left: those behind it are younger still.
             if sent.at > now - settling(self.back):
@@ -65,9 +28,17 @@ class Lane:
         before, self.flow = self.flow, next_rate(self.flow, None, now)
         if before.rate == 0 and self.flow.rate != 0:
             self._open(before, now)
-        if self.doubt and self.flow.rate != 0 and now >= self._decided:
+        if self.flow != before:
+            self.borne = 0
+            self._paced()
+        if self.doubt and self.flow.rate != 0 and now >= self.decided:
             self._certain()
         return now
+
+    def _paced(self) -> None:
+        """Let the next call leave by the pace that holds now, not by one that was slower."""
+        if self.measured.sent and self.flow.rate != 0:
+            self.free = min(self.free, self.measured.sent[-1] + self.interval)
 
     def _open(self, before: Flow, now: float) -> None:
         self.measured.open(before, self.interval, now)
@@ -75,8 +46,20 @@ class Lane:
         if self.doubt and self.doubt.proven:
             self.doubt.opened()
         elif self.doubt:
-            # Nothing left that could have shown a limit.
-            self._certain(self.doubt.before)
+            self._unproven(self.doubt, now)
+
+    def _unproven(self, doubt: Doubt, now: float) -> None:
+        """End a doubt though nothing left that could have shown a limit: all had left before."""
+        if not doubt.others or doubt.before.rate is not None or self.luck.good():
+            self._certain(doubt.before)
+        elif doubt.settled or not doubt.crowd:
+            self._certain()
+        else:
+            # What leaves at once is parted alike by a limit of the rate and by one in flight: the
+            # second is tried, because a few calls show when it is wrong.
+            crowd = self.crowds.limit() or doubt.crowd
+            self.crowds = Crowds()
+            self._limit(crowd, now)
 
     def shut(self, seconds: float, cause: str, now: float, sent: Sent | None = None) -> None:
         """Take in a refusal, and of which call. A limit where that is not known."""
@@ -86,6 +69,10 @@ class Lane:
             # too early costs more than to wait.
             self.back = max(now - sent.at, 0.8 * self.back)
             self._gone(sent)
+            self.quotas.refused(sent)
+            if sent.stated:
+                self._stated(Throttled(seconds, cause, sent.stated), now)
+                return
             # It left to try the limit, and that holds: there is nothing to find out.
             if sent.one_more and self.flow.most:
                 self.room.refused(now)
@@ -97,7 +84,7 @@ class Lane:
                 return
         self.at_once = 0
         before = self.flow
-        self.flow = next_rate(before, Throttled(seconds, cause, self._per_second(now)), now)
+        self.flow = next_rate(before, Throttled(seconds, cause, self.per_second(now)), now)
         lately = now < self.lifted + FORGOTTEN
         if before == Flow() and not lately:
             self.in_burst = sent.others if sent else 0
@@ -105,13 +92,31 @@ class Lane:
             self.flow = replace(self.flow, burst=self.in_burst > 1)
         self._find_out(before, sent, now)
 
+    def _stated(self, event: Throttled, now: float) -> None:
+        """Take in a refusal of which the endpoint says why: there is nothing to find out."""
+        self.at_once = 0
+        self.flow = next_rate(self.flow, event, now)
+        self._certain()
+
+    def heard(self, sent: Sent, head: Head, now: float) -> None:
+        """Take in the head of the answer to a call."""
+        if head.taken:
+            self.quotas.heard(sent, head.quotas, self.flying, now)
+            self._taken(sent, now)
+        elif head.quotas:
+            self.quotas.heard(sent, head.quotas, self.flying, now)
+            sent.stated = self.quotas.per_second(head.quotas, sent.cost)
+        self.moved.set()
+
     def _find_out(self, before: Flow, sent: Sent | None, now: float) -> None:
         """Why this call was refused, `before` being what was allowed."""
         if sent is None:
             self._certain()
         elif self.doubt is None and before.rate != 0:
             self._suspect(before, sent, now)
-        elif self.doubt and sent.test:
+        elif self.doubt and not sent.test:
+            self.doubt.others += 1
+        elif self.doubt:
             crowd = self.doubt.refused(sent)
             if crowd is None:
                 crowd = self.crowds.limit()
@@ -152,13 +157,26 @@ class Lane:
         sent.taken = True
         self.luck.taken(sent)
         self.crowds.taken(sent)
+        self._borne(sent, now)
         if sent.test and self.doubt:
             self._passed(self.doubt, sent, now)
+        elif self.doubt and not self.doubt.proven and self.luck.good():
+            # What left beside the refused ones was taken: so they were refused by chance.
+            self._certain(self.doubt.before)
         elif sent.one_more and self.flow.most and not sent.freed:
             self._raise(now)
         elif self.flow.most and sent.others + 1 - sent.freed >= self.share:
             self.room.borne = True
         self.moved.set()
+
+    def _borne(self, sent: Sent, now: float) -> None:
+        """Take in that a call was taken, if that says something of the rate that is searched."""
+        if self.doubt or sent.at < self.flow.changed or not enough(self.flow):
+            return
+        self.borne += self.workers
+        if self.borne >= enough(self.flow):
+            self.borne, self.flow = 0, next_rate(self.flow, Borne(), now)
+            self._paced()
 
     def _passed(self, doubt: Doubt, sent: Sent, now: float) -> None:
         """Take in that a test was taken."""
@@ -184,8 +202,10 @@ class Lane:
             self.flow = replace(self.flow, most=most + max(most // 4, self.workers))
         self.woken.set()
 
-    def ended(self, sent: Sent, now: float) -> None:
-        """Take in that a call is over."""
+    def ended(self, sent: Sent, now: float, tokens: int = 0) -> None:
+        """Take in that a call is over, and how many tokens its answer has."""
+        if tokens:
+            self.wrote = 0.8 * self.wrote + 0.2 * tokens if self.wrote else float(tokens)
         if sent not in self.flying:
             return
         self._taken(sent, now)
@@ -209,82 +229,33 @@ class Lane:
         """Take over what another worker decided, and keep what it cannot know yet."""
         ours_is_news = self.flow.rate == 0 and self.flow != self.told
         self.told = shared
-        # What our own test is about to show is newer than what others decided.
-        if self.doubt:
+        # What our own test is about to show is newer than what others decided; and who is searching
+        # knows less than who has found a limit.
+        searching = shared != Flow() and not (shared.measured or shared.most)
+        if self.doubt or (searching and (self.flow.measured or self.flow.most)):
             return
         if not ours_is_news:
             self.flow = shared
+            self._paced()
         elif shared.rate == 0:
             self.flow = replace(shared, until=max(shared.until, self.flow.until))
 
-    @property
-    def certain(self) -> Flow:
-        """What is allowed but for a doubt."""
-        return self.doubt.before if self.doubt and not self.doubt.proven else self.flow
-
-    def expected(self, now: float) -> float:
-        """When a call that comes now may leave, behind those that wait."""
-        ready = self.ready(now)
-        if self.flow.most:
-            pace = self.lasted * self.workers / self.flow.most
-            return now + self.waiting * max(pace, self.interval)
-        return max(now, ready) + self.waiting * self.interval
-
-    def ready(self, now: float) -> float:
-        """When the next call may leave; infinite: when another one has ended."""
-        if self.flow.rate == 0:
-            tests = self.doubt and self.doubt.allows(now)
-            return max(self.free, now if tests else self.flow.until)
-        if self.doubt:
-            return max(self.free, now if self.doubt.tests else self._decided)
-        if len(self.flying) < self.share:
-            return self.free
-        wait = self.waiting * self.lasted / len(self.flying)
-        if len(self.flying) > self.share or wait < ENOUGH_WAITING:
-            return math.inf
-        # Between those in flight, because the rate may be limited after all.
-        spaced = self.measured.sent[-1] + self.room.between * self.lasted / len(self.flying)
-        return max(self.free, self.room.one_more, spaced)
-
-    @property
-    def share(self) -> float:
-        """How many calls of this process may be in flight."""
-        return math.ceil(self.flow.most / self.workers) if self.flow.most else math.inf
-
-    @property
-    def _decided(self) -> float:
-        """When a call that left as the tier opened was refused or taken."""
-        return self.measured.opened + 2 * settling(self.back)
-
-    def left(self, now: float) -> Sent:
+    def left(self, now: float, cost: Cost = ONE) -> Sent:
         """Take in that a call leaves."""
         self.measured.sent.append(now)
-        sent = Sent(now, len(self.flying), test=self.doubt is not None)
+        sent = Sent(now, len(self.flying), test=self.doubt is not None, cost=cost)
+        self.quotas.left(sent)
         if self.doubt:
             self.doubt.left()
         elif len(self.flying) >= self.share:
             sent.one_more = True
             self.room.left(now)
         in_flight = bool(self.flying) and self.flying[-1] is self.luck.previous
-        self.luck.left(sent, in_flight, self.flow.measured or self._per_second(now))
+        self.luck.left(sent, in_flight, self.flow.measured or self.per_second(now))
         self.flying.append(sent)
         if self.at_once:
             self.at_once -= 1
             self.free = now + SPACING
         else:
-            gap = max(self.interval, spacing(self.measured.sent, now))
-            self.free = following(self.free, now, gap)
+            self.free = following(self.free, now, self.interval)
         return sent
-
-    @property
-    def interval(self) -> float:
-        """Seconds between two calls of this process."""
-        if self.doubt:
-            return SPACING
-        rate = self.flow.after if self.flow.rate == 0 else self.flow.rate
-        return max(SPACING, self.workers / rate if rate else 0.0)
-
-    def _per_second(self, now: float) -> float:
-        """What the endpoint took, of all workers together; 0: too few to tell."""
-        end = self.flow.changed if self.flow.rate == 0 else now
-        return self.workers * self.measured.per_second(end, self.interval)

@@ -4,15 +4,8 @@ was taken. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 SPACING = 0.01
-"""Seconds between two calls of a tier that leave this process, at least."""
-FIRST_SPACING = 0.02
-"""The same after a pause: the first refusal comes back before a wide fan-out has left."""
-FIRST_CALLS = 20
-BUSY_SECONDS = 5.0
-"""Fewer calls than FIRST_CALLS in this many seconds are a pause."""
+"""Seconds between two calls of a limited tier that leave this process, at least."""
 LATE_SECONDS = 0.02
 """More than timers and the event loop are late."""
 SETTLED_SECONDS = 0.1
@@ -21,12 +14,6 @@ SETTLED_TIMES = 3
 """A call was taken only after this many times as long as a refusal lately took to come back."""
 LONGEST_SETTLED = 2.0
 """After this many seconds without a refusal a call was taken, however slow refusals are."""
-
-
-def spacing(sent: Sequence[float], now: float) -> float:
-    """Seconds to the next call after one that leaves now; `sent`: when the calls so far left."""
-    busy = len(sent) >= FIRST_CALLS and sent[-FIRST_CALLS] > now - BUSY_SECONDS
-    return SPACING if busy else FIRST_SPACING
 
 
 def following(free: float, now: float, gap: float) -> float:

@@ -1,6 +1,7 @@
-"""The rate of a task queue's activities as the server keeps it: read, set, and whether it can be.
+"""The rate of a tier as the server keeps it for all workers: read, set, and whether it can be.
 
-The server holds it for all workers of the queue, and changes take about a second to arrive.
+It is the rate limit of a task queue that is named after the tier, where a person sees it and may
+set it, and through which no work goes: each worker obeys it by itself.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import RateLimit, RateLimitConfig, TaskQueue
 from temporalio.api.workflowservice.v1 import (
     DescribeTaskQueueRequest,
+    DescribeTaskQueueResponse,
     UpdateTaskQueueConfigRequest,
 )
 from temporalio.client import Client
@@ -31,15 +33,15 @@ CANNOT = (
 
 @dataclass(frozen=True)
 class QueueRate:
-    """A queue's rate and why. `stamp` changes with every update; `written` is its Unix time."""
+    """A tier's rate and why. `stamp` changes with every update; `written` is its Unix time."""
 
     rate: float | None = None
-    """Activities per second; 0: none; None: no limit was set."""
+    """Calls per second; 0: none; None: no limit was set."""
     reason: str = ""
     stamp: str = ""
     written: float = 0.0
     workers: int = 1
-    """Processes that ask this queue for work; 1 if there are none."""
+    """Processes that ask for calls; 1 if there are none."""
 
     def plainly(self, tier: str, now: float) -> str:
         """How fast a tier may go, for somebody who watches a run."""
@@ -50,9 +52,23 @@ class QueueRate:
         return f"{tier} limited to {self.rate:g} calls/s by hand{why}"
 
 
-async def read_rate(client: Client, queue: str) -> QueueRate:
-    """The rate of a queue's activities. RPCError."""
-    answer = await client.workflow_service.describe_task_queue(
+def queue_of(queue: str, tier: str) -> str:
+    """The task queue that holds the rate of a tier, for the runs of a queue."""
+    return f"{queue}-{tier}"
+
+
+async def read_rate(client: Client, queue: str, tier: str) -> QueueRate:
+    """The rate of a tier, for the runs of a queue. RPCError."""
+    kept = await _described(client, queue_of(queue, tier))
+    asked = await _described(client, queue)
+    times = {each.identity: each.last_access_time.ToSeconds() for each in asked.pollers}
+    newest = max(times.values(), default=0)
+    alive = sum(time >= newest - POLL_SECONDS for time in times.values())
+    return _read(kept.config.queue_rate_limit, max(1, alive))
+
+
+async def _described(client: Client, queue: str) -> DescribeTaskQueueResponse:
+    return await client.workflow_service.describe_task_queue(
         DescribeTaskQueueRequest(
             namespace=client.namespace,
             task_queue=TaskQueue(name=queue),
@@ -61,14 +77,12 @@ async def read_rate(client: Client, queue: str) -> QueueRate:
         ),
         timeout=timedelta(seconds=RPC_SECONDS),
     )
-    times = {each.identity: each.last_access_time.ToSeconds() for each in answer.pollers}
-    newest = max(times.values(), default=0)
-    alive = sum(time >= newest - POLL_SECONDS for time in times.values())
-    return _read(answer.config.queue_rate_limit, max(1, alive))
 
 
-async def write_rate(client: Client, queue: str, rate: float | None, reason: str) -> QueueRate:
-    """Set the rate of a queue's activities, for every worker; None lifts it. RPCError."""
+async def write_rate(
+    client: Client, queue: str, tier: str, rate: float | None, reason: str
+) -> QueueRate:
+    """Set the rate of a tier, for every worker; None lifts it. RPCError."""
     update = UpdateTaskQueueConfigRequest.RateLimitUpdate(reason=reason)
     if rate is not None:
         update.rate_limit.CopyFrom(RateLimit(requests_per_second=rate))
@@ -76,7 +90,7 @@ async def write_rate(client: Client, queue: str, rate: float | None, reason: str
         UpdateTaskQueueConfigRequest(
             namespace=client.namespace,
             identity=client.identity,
-            task_queue=queue,
+            task_queue=queue_of(queue, tier),
             task_queue_type=ACTIVITIES,
             update_queue_rate_limit=update,
         ),
@@ -86,7 +100,7 @@ async def write_rate(client: Client, queue: str, rate: float | None, reason: str
 
 
 async def can_set_rates(client: Client, queue: str) -> bool:
-    """Whether this server lets this client set a queue's rate; changes nothing. RPCError."""
+    """Whether this server lets this client set rates; changes nothing. RPCError."""
     try:
         await client.workflow_service.update_task_queue_config(
             UpdateTaskQueueConfigRequest(

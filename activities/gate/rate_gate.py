@@ -1,8 +1,8 @@
 """The rate gate: a refusal for want of capacity slows its tier for every run on every worker.
 
-Two brakes with one rule (`activities/gate/flow.py`). The tier's task queue at the server holds back
-what no worker has yet; that takes a second or two to act. This process holds back at once what it
-already has in hand. Where the server keeps no rates, the second brake works alone.
+Each process holds back at once what it has in hand, by one rule (`activities/gate/flow.py`), and
+what has long to wait goes back to the server until about then. The workers agree on the rate of a
+tier through the server. Where that keeps no rates, each slows by itself.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ from temporalio.service import RPCError
 
 from activities.gate import queue_rates as rate_limits
 from activities.gate.flow import STEP_SECONDS, Flow, described, next_rate, plainly, understood
+from activities.gate.known import ONE, Cost
 from activities.gate.lane import Lane
+from activities.gate.quotas import cost_of
 from activities.gate.refusals import Sent
+from activities.seam import Head
 from orchestrator.errors import NotBilled
 
 HOLD_SECONDS = 5.0
 """How long a call may wait here for its turn; one that would wait longer goes to its queue."""
 LONGEST_HOLD_SECONDS = 15.0
 """How long it really waits, when the tier became slower meanwhile."""
-BACK_SECONDS = 2.5
-"""When a call that went back comes again, if the tier is open."""
+LONGEST_AWAY_SECONDS = 30.0
+"""A call that went back to an open tier comes again after this long: it may be faster by then."""
 GLANCE_SECONDS = 0.1
-HEADROOM = 1.2
-"""How much faster than the rate the queue gives work out: two brakes of the same rate, one behind
-the other, would together be slower than either. What comes too early waits here.
+EARLY_SECONDS = 2.0
+"""How much sooner than its turn a call comes back that went to the server: some turns are given up,
+and who is early waits here.
 """
-AHEAD_SECONDS = 2.0
-"""How long before a tier opens its queue does: a change there takes that long to be felt."""
 LOOK_SECONDS = 5.0
-"""How often the queue of a tier at full speed is looked at: another worker may have shut it, or
-died and left it shut.
+"""How often the rate of a tier at full speed is looked at: another worker may have shut it, or died
+and left it shut.
 """
 _STARTED = time.time() - time.monotonic()
 logger = logging.getLogger(__name__)
@@ -58,45 +59,71 @@ class RateGate:
         self._lanes: dict[str, Lane] = {}
         self._sent: dict[asyncio.Task[Any] | None, tuple[Lane, Sent]] = {}
         """The calls in flight, by the task that makes each."""
+        self._promised: dict[str, float] = {}
+        """tier -> the turn of the last call that went back to the server."""
 
-    async def turn(self, tier: str) -> None:
+    async def turn(self, tier: str, tokens: int = 0, max_output: int = 0) -> None:
         """Wait until a call of this tier may leave. NotBilled when that takes too long to wait for
         in here; the error says when to come back.
         """
         lane = self._lane(tier)
         began = lane.advance(_now())
-        if lane.expected(began) > began + HOLD_SECONDS:
-            raise _not_yet(tier, lane, began)
+        cost = cost_of(tokens, max_output, lane.wrote)
+        turn = max(lane.expected(began, cost), _by_hand(lane, began, lane.waiting))
+        if turn > began + HOLD_SECONDS:
+            raise self._later(tier, lane, cost, began, turn)
         lane.waiting += 1
         try:
             async with lane.door:
-                while (ready := lane.ready(now := lane.advance(_now()))) > now:
+                while (ready := _ready(lane, cost, now := lane.advance(_now()))) > now:
                     if (now if math.isinf(ready) else ready) > began + LONGEST_HOLD_SECONDS:
-                        raise _not_yet(tier, lane, now)
+                        raise self._later(tier, lane, cost, now, ready)
                     await _moved(lane, min(ready - now, GLANCE_SECONDS))
-                self._left(lane, now)
+                self._left(lane, lane.left(now, cost))
         finally:
             lane.waiting -= 1
 
-    def _left(self, lane: Lane, now: float) -> None:
+    def _later(self, tier: str, lane: Lane, cost: Cost, now: float, turn: float) -> NotBilled:
+        """What a call goes back to the server with. Each has a turn of its own behind all that went
+        before it, so that they do not come back together.
+        """
+        pace = lane.lasted * lane.workers / lane.flow.most if lane.flow.most else 0.0
+        pace = max(pace, lane.interval, lane.quotas.interval(cost))
+        turn = max(now if math.isinf(turn) else turn, self._promised.get(tier, 0.0))
+        opens = max(now, lane.flow.until if lane.flow.rate == 0 else now)
+        turn = min(turn + pace, opens + LONGEST_AWAY_SECONDS)
+        self._promised[tier] = turn
+        held = lane.quotas.plainly(cost, now) if lane.flow == Flow() else ""
+        said = f"{tier} {held}" if held else described(tier, lane.flow, now)
+        wait = timedelta(seconds=max(turn - now - EARLY_SECONDS, 1.0))
+        return NotBilled(f"not sent yet: {said}", retry_after=wait, throttled=True)
+
+    def _left(self, lane: Lane, sent: Sent) -> None:
         """Take in that this task's call leaves."""
         self.ended()
         task = asyncio.current_task()
         assert task is not None, "called within no task"
-        self._sent[task] = lane, lane.left(now)
+        self._sent[task] = lane, sent
         task.add_done_callback(self._over)
 
-    def _over(self, task: asyncio.Task[Any]) -> None:
+    def _over(self, task: asyncio.Task[Any], output_tokens: int = 0) -> None:
         """Take in that a task is over, however it ended, and so is its call."""
         if task in self._sent:
             lane, sent = self._sent.pop(task)
-            lane.ended(sent, lane.advance(_now()))
+            lane.ended(sent, lane.advance(_now()), output_tokens)
 
-    def ended(self) -> None:
+    def heard(self, head: Head) -> None:
+        """The head of the answer to the call of this task is there."""
+        found = self._sent.get(asyncio.current_task())
+        if found is not None:
+            lane, sent = found
+            lane.heard(sent, head, lane.advance(_now()))
+
+    def ended(self, output_tokens: int = 0) -> None:
         """The answer to the call of this task is there: another one may take its place."""
         task = asyncio.current_task()
         if task is not None:
-            self._over(task)
+            self._over(task, output_tokens)
 
     async def throttled(self, tier: str, seconds: float, reason: str) -> None:
         """A call was refused for want of capacity; the endpoint asks to wait this many seconds."""
@@ -116,14 +143,16 @@ class RateGate:
                 lines[tier] = by_hand.plainly(tier, now)
             elif flow.rate is not None or flow.most:
                 lines[tier] = plainly(tier, flow)
+            elif lane.waiting and (held := lane.quotas.plainly(ONE, now)):
+                lines[tier] = f"{tier} {held}"
         return lines
 
     async def keep(self, client: Client, queue: str, tiers: Sequence[str]) -> None:
-        """Agree with the server and the other workers about the queue of each tier, forever.
+        """Agree with the server and the other workers about the rate of each tier, forever.
 
         Opens again what a worker that died left shut.
         """
-        await asyncio.gather(*(self._keep(client, tier, f"{queue}-{tier}") for tier in tiers))
+        await asyncio.gather(*(self._keep(client, tier, queue) for tier in tiers))
 
     async def _keep(self, client: Client, tier: str, queue: str) -> None:
         lane = self._lane(tier)
@@ -135,7 +164,7 @@ class RateGate:
                 if error.status in rate_limits.CANNOT:
                     logger.warning("the server keeps no rates; each worker slows by itself")
                     await asyncio.Event().wait()
-                logger.info("rate of %s not agreed: %s", queue, error)
+                logger.info("rate of %s not agreed: %s", tier, error)
             # No rate changes more often.
             await asyncio.sleep(STEP_SECONDS)
             if lane.certain == Flow():
@@ -144,7 +173,7 @@ class RateGate:
 
     async def _agree(self, client: Client, tier: str, queue: str) -> None:
         lane = self._lane(tier)
-        found = await rate_limits.read_rate(client, queue)
+        found = await rate_limits.read_rate(client, queue, tier)
         lane.workers = found.workers
         now = _now()
         # A look soon after a change may still find what was before it.
@@ -155,11 +184,10 @@ class RateGate:
                 lane.adopt(shared)
         lane.advance(now)
         flow = lane.certain
-        rate = _queue_rate(flow, now)
-        if lane.by_hand or (flow == lane.told and _same(rate, found.rate)):
+        if lane.by_hand or (flow == lane.told and _same(flow.rate, found.rate)):
             return
         text = described(tier, flow, now)
-        lane.newest = await rate_limits.write_rate(client, queue, rate, text)
+        lane.newest = await rate_limits.write_rate(client, queue, tier, flow.rate, text)
         lane.told = flow
         logger.info("%s", text)
 
@@ -174,15 +202,20 @@ async def _moved(lane: Lane, seconds: float) -> None:
         await asyncio.wait_for(lane.moved.wait(), seconds)
 
 
-def _queue_rate(flow: Flow, now: float) -> float | None:
-    """What the queue may give out, for this flow: nothing while it is shut for longer, and more
-    than can leave otherwise.
-    """
-    if flow.rate is None:
-        return None
-    if flow.rate > 0:
-        return flow.rate * HEADROOM
-    return 0.0 if flow.until - now > AHEAD_SECONDS else flow.after * HEADROOM
+def _ready(lane: Lane, cost: Cost, now: float) -> float:
+    """When the next call may leave: as the endpoint shows, and as a person says."""
+    return max(lane.ready(now, cost), _by_hand(lane, now, 0))
+
+
+def _by_hand(lane: Lane, now: float, waiting: int) -> float:
+    """When a person's limit lets a call leave that this many wait before."""
+    limit = lane.by_hand.rate if lane.by_hand else None
+    if limit is None:
+        return now
+    if limit <= 0:
+        return math.inf
+    sent = lane.measured.sent
+    return (sent[-1] if sent else -math.inf) + (waiting + 1) * lane.workers / limit
 
 
 def _same(rate: float | None, other: float | None) -> bool:
@@ -190,13 +223,3 @@ def _same(rate: float | None, other: float | None) -> bool:
     if rate is None or other is None:
         return rate is other
     return math.isclose(rate, other, rel_tol=1e-5)
-
-
-def _not_yet(tier: str, lane: Lane, now: float) -> NotBilled:
-    """The queue knows when work may go on, and this process may be faster by then."""
-    wait = max(lane.flow.until - now, 1.0) if lane.flow.rate == 0 else BACK_SECONDS
-    return NotBilled(
-        f"not sent yet: {described(tier, lane.flow, now)}",
-        retry_after=timedelta(seconds=wait),
-        throttled=True,
-    )

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from activities.gate.flow import EXPECTED_STEPS, Flow
+from activities.seam import Resource
 
 AT_ONCE = 0.1
 """Seconds. A call that leaves within this time of a refusal shows whether it was chance."""
@@ -56,6 +58,12 @@ class Sent:
     """How likely a limit of the rate would take this call after it refused the one before."""
     fewer: bool = False
     """Whether fewer were in flight than beside the one before, so that it may be taken for that."""
+    cost: Mapping[Resource, float] = field(default_factory=dict)
+    """What it is likely to use of what the endpoint limits."""
+    stated: float = 0.0
+    """How many such calls a second the endpoint says it takes, where it refused this one because
+    too little was left; 0: it does not say so.
+    """
     taken: bool = False
     refused: float = 0.0
     """When it was; 0: it was not."""
@@ -146,6 +154,8 @@ class Doubt:
     """How many calls may leave now to find out."""
     proven: bool = False
     """It is a limit, of the rate or in flight: the next call was refused, too."""
+    others: int = 0
+    """How many calls were refused meanwhile that had left before."""
     misses: int = 0
     waited: bool = False
     """The wait that was asked for is over, and nothing in flight has ended meanwhile."""

@@ -20,7 +20,7 @@ from activities.toolset.inputs import (
     text_of,
 )
 from activities.toolset.tool import Here, ToolError, tool
-from orchestrator.text import for_terminal
+from orchestrator.text import counted, for_terminal
 
 LINE_LETTERS = 1_000
 MOST_LINES = 5_000
@@ -62,7 +62,9 @@ def _shown(root: Path, name: str, files: list[SnapshotFile], context: int) -> li
     shown_lines: list[str] = []
     for number, file in enumerate(files):
         if len(shown_lines) >= MOST_LINES:
-            shown_lines.append(f"[{len(files) - number:,} more files differ; name a path]")
+            shown_lines.append(
+                f"[not shown: {counted(len(files) - number, 'more file')}; name a path]"
+            )
             break
         place = Location(name, tuple(file.path.split("/")))
         text = text_of(read_file(root, place, TEXT_BYTES), file.path).removesuffix("\n")

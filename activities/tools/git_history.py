@@ -11,7 +11,7 @@ from activities.code_review.redact import redact
 from activities.repositories.manifest import Commit
 from activities.toolset.inputs import place_of, shown
 from activities.toolset.tool import Here, ToolError, tool
-from orchestrator.text import one_line
+from orchestrator.text import counted, one_line
 
 MOST_CHANGES = 50
 """Files of one commit that are named."""
@@ -37,9 +37,10 @@ async def git_history(
     lines = [_told(commit, wanted) for commit in touching[skip : skip + limit]]
     left = len(touching) - skip - len(lines)
     if left > 0:
-        lines.append(f"[{left:,} older ones; skip={skip + len(lines)} goes on]")
+        lines.append(f"[{counted(left, 'older commit')}; skip={skip + len(lines)} goes on]")
     if manifest.commits_cut:
-        lines.append(f"[only the newest {len(manifest.commits):,} commits were looked at]")
+        newest = counted(len(manifest.commits), "commit")
+        lines.append(f"[nothing older than the newest {newest} was looked at]")
     return "\n".join(lines or [f"[no commit that is known touched {shown(path)}]"])
 
 
@@ -56,12 +57,16 @@ def _told(commit: Commit, path: str) -> str:
     day = _day(commit.time)
     changes = _changes(commit, path)
     lines = [f"{commit.id[:12]}  {day}  {redact(one_line(commit.author))}"]
+    if len(changes) > 1:
+        added = counted(sum(added for _, added, _ in changes), "line")
+        deleted = sum(deleted for *_, deleted in changes)
+        lines.append(f"    {counted(len(changes), 'file')}: {added} added, {deleted:,} deleted")
     lines += [
-        f"    +{added} -{deleted}  {redact(one_line(name))}"
+        f"    +{added:,} -{deleted:,}  {redact(one_line(name))}"
         for name, added, deleted in changes[:MOST_CHANGES]
     ]
     if len(changes) > MOST_CHANGES:
-        lines.append(f"    … and {len(changes) - MOST_CHANGES:,} more files")
+        lines.append(f"    … and {counted(len(changes) - MOST_CHANGES, 'more file')}")
     return "\n".join(lines)
 
 

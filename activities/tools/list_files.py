@@ -9,6 +9,7 @@ from pydantic import Field
 from activities.toolset.globs import name_pattern
 from activities.toolset.inputs import File, Location, files_below
 from activities.toolset.tool import Here, tool
+from orchestrator.text import counted, for_terminal
 
 MOST = 1_000
 """Files that are named at once."""
@@ -31,11 +32,17 @@ async def list_files(
     if pattern:
         within = name_pattern(pattern)
         found = [file for file in found if _matches(within, file)]
-    lines = [f"{file.path}  {file.size}" for file in found[:MOST]]
+    lines = [f"{file.path}  {file.size}{_input(file)}" for file in found[:MOST]]
     if len(found) > MOST:
         lines.append(f"[{len(found) - MOST:,} more; give a pattern or a path to see fewer]")
     notes = [note for name in _named(found, path, here) if (note := await _unread(here, name))]
     return "\n".join([*(lines or ["[no file matches]"]), *notes])
+
+
+def _input(file: File) -> str:
+    """Of a single file that is cited by its own name: the input that it is."""
+    own = file.cited not in ("", str(file.place))
+    return f"  (the input {for_terminal(str(file.place))})" if own else ""
 
 
 def _matches(pattern: object, file: File) -> bool:
@@ -58,4 +65,6 @@ async def _unread(here: Here, name: str) -> str:
     if not manifest.unread_in_all:
         return ""
     reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(manifest.unread_why.items()))
-    return f"[{name}: {manifest.unread_in_all:,} files were not read and cannot be: {reasons}]"
+    count = manifest.unread_in_all
+    were = "was" if count == 1 else "were"
+    return f"[{name}: {counted(count, 'file')} {were} not read and cannot be: {reasons}]"

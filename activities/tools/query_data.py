@@ -16,6 +16,7 @@ from pydantic import Field
 from activities.toolset.child import in_child
 from activities.toolset.inputs import read
 from activities.toolset.tool import Here, ToolError, tool
+from orchestrator.text import counted
 
 SECONDS = 30.0
 LARGEST = 200 * 1024 * 1024
@@ -85,7 +86,7 @@ def _table(found: Mapping[str, Any]) -> str:
     if found["title"]:
         return f"{found['title']}\n{text.getvalue()}"
     more = f"the first {MOST_ROWS} rows; there are more" if len(rows) > MOST_ROWS else ""
-    return f"{text.getvalue()}[{more or f'{len(rows)} rows'}]"
+    return f"{text.getvalue()}[{more or counted(len(rows), 'row')}]"
 
 
 def _bracketed(notes: Iterable[str]) -> list[str]:

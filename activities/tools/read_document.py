@@ -11,9 +11,9 @@ from pydantic import Field, JsonValue
 from activities.code_review.redact import redact, without_keys
 from activities.tools.read_file import read_file
 from activities.toolset.child import ChildFailed, in_child
-from activities.toolset.inputs import decoded, place_of, read, shown
+from activities.toolset.inputs import cited_as, decoded, place_of, read, shown
 from activities.toolset.tool import Here, Result, ToolError, tool
-from orchestrator.text import one_line
+from orchestrator.text import counted, one_line
 
 DOCUMENT_BYTES = 64 * 1024 * 1024
 """The largest document that is read."""
@@ -48,7 +48,8 @@ async def read_document(
     calculated: a cell has the value that was last kept in it.
     """
     content = await read(here, file_path, DOCUMENT_BYTES)
-    kind = kind_of(content, file_path)
+    name = cited_as(here, place_of(here, file_path))
+    kind = kind_of(content, name)
     if kind == "text":
         limit = 20_000 if last == 0 else min(20_000, max(1, last - first + 1))
         arguments: dict[str, JsonValue] = {"file_path": file_path, "offset": first, "limit": limit}
@@ -67,7 +68,6 @@ async def read_document(
         raise ToolError(f"{shown(file_path)} is not read: a reader of it {error}") from None
     if answer["refused"]:
         raise ToolError(f"{shown(file_path)} {one_line(answer['refused'])}")
-    name = str(place_of(here, file_path))
     return Result(await anyio.to_thread.run_sync(_told, answer, name, first))
 
 
@@ -104,6 +104,6 @@ def _told(answer: dict[str, Any], name: str, first: int) -> str:
     lines = []
     for part, text in parts:
         lines.append(f"[{part}]\n{text}" if unit in ("page", "slide") else f"{part}: {text}")
-    notes = [f"{total:,} {unit}s"] if unit in ("page", "slide") else []
+    notes = [counted(total, unit)] if unit in ("page", "slide") else []
     notes += [one_line(note) for note in answer["notes"]]
     return redact("\n".join([f"[{name}: {'; '.join(notes)}]" if notes else f"[{name}]", *lines]))

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from activities.toolset.inputs import TEXT_BYTES, harmless, read, shown, text_of
 from activities.toolset.tool import Here, ToolError, tool
+from orchestrator.text import counted
 
 LINE_LETTERS = 2_000
 """At most this many letters of a line are shown."""
@@ -37,7 +38,9 @@ def _numbered(content: bytes, path: str, offset: int, limit: int) -> str:
     if not lines:
         return f"[{shown(path)} is empty]"
     if offset > len(lines):
-        raise ToolError(f"{shown(path)} has {len(lines):,} lines; there is no line {offset:,}")
+        raise ToolError(
+            f"{shown(path)} has {counted(len(lines), 'line')}; there is no line {offset:,}"
+        )
     numbered, left = [], SHOWN_LETTERS
     for number, line in enumerate(lines[offset - 1 : offset - 1 + limit], offset):
         numbered.append(f"{number:>6}\t{harmless(line, LINE_LETTERS)}")

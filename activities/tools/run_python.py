@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from pydantic import Field
 
+from activities.toolset import remote
 from activities.toolset.child import in_child
 from activities.toolset.inputs import read, text_of
 from activities.toolset.tool import Here, Result, ToolError, tool
+from deployment.address import address_of
 
+SANDBOX = "python_sandbox"
+"""The setting that names a sandbox elsewhere."""
 SECONDS = 10.0
 MEMORY = 256 * 1024 * 1024
 """Bytes of the objects that the code may have at a time."""
@@ -20,7 +25,12 @@ HANDED_IN = 16 * 1024 * 1024
 """Bytes of one input, and letters of all together."""
 
 
-@tool(seconds=30)
+def _sandbox(setting: Callable[[str], str]) -> str:
+    address = setting(SANDBOX)
+    return f"the sandbox at {address_of(address)}" if address else ""
+
+
+@tool(seconds=30, sends=_sandbox)
 async def run_python(
     here: Here,
     code: Annotated[str, Field(min_length=1, max_length=50_000, description="A Python snippet")],
@@ -30,21 +40,25 @@ async def run_python(
     ] = [],  # noqa: B006 - it is only read, and the schema shows it
 ) -> Result:
     """Run Python in a sandbox and see what it prints and the value of its last expression. There
-    are no files and no network. Modules are json, re, math, datetime, decimal, random and few
-    others; there is no yield and no numpy. The texts of the inputs you name are in the dictionary
-    `inputs`, under these names. It has 10 seconds and 256 MB; nothing is kept between calls.
+    are no files and no network. Expect json, re, math, datetime, decimal and random, and not more:
+    yield and numpy may be missing. The texts of the inputs you name are in the dictionary `inputs`,
+    under these names. It has 10 seconds and 256 MB; nothing is kept between calls.
     """
     handed = {path: text_of(await read(here, path, HANDED_IN), path) for path in inputs}
     size = sum(map(len, handed.values()))
     if size > HANDED_IN:
         raise ToolError(f"these inputs have {size:,} letters; at most {HANDED_IN:,} can be read")
     asked = {"code": code, "inputs": handed, "seconds": SECONDS, "memory": MEMORY}
-    answer = json.loads(
-        await in_child(
-            "run_python.py", json.dumps(asked).encode(), seconds=SECONDS + STARTING_SECONDS
-        )
-    )
+    address = here.setting(SANDBOX)
+    answer = await (remote.run(here, address, asked) if address else _here(asked))
     # Of a long output a model sees the beginning: what went wrong stands there.
     parts = [answer.get("error", ""), answer["printed"], answer.get("value", "")]
     text = "\n".join(each.rstrip("\n") for each in parts if each)
     return Result(text or "It ran, printed nothing and has no value.", "error" in answer)
+
+
+async def _here(asked: dict[str, Any]) -> dict[str, Any]:
+    content = json.dumps(asked).encode()
+    said = await in_child("run_python.py", content, seconds=SECONDS + STARTING_SECONDS)
+    answer: dict[str, Any] = json.loads(said)
+    return answer

@@ -23,6 +23,7 @@ from activities.toolset.inputs import (
     text_of,
 )
 from activities.toolset.tool import Here, ToolError, tool
+from orchestrator.text import counted
 
 Mode = Literal["content", "files_with_matches", "count"]
 SECONDS = 40.0
@@ -161,8 +162,10 @@ class Search:
         if self.full:
             notes.append("there may be more: search for less, or raise head_limit")
         if self.late:
-            notes.append(f"stopped after {SECONDS:.0f} s with {self.looked_at:,} files looked at")
+            notes.append(f"stopped after {SECONDS:.0f} s and {counted(self.looked_at, 'file')}")
         if self.not_read:
-            notes.append(f"{self.not_read:,} files are no text or too large")
-        lines = self.results or [f"[nothing found in {self.looked_at:,} of {files:,} files]"]
+            notes.append(f"not read, as no text or too large: {counted(self.not_read, 'file')}")
+        lines = self.results or [
+            f"[nothing found in {self.looked_at:,} of {counted(files, 'file')}]"
+        ]
         return "\n".join([*lines, *(f"[{note}]" for note in notes)])

@@ -45,11 +45,13 @@ class File:
 
     place: Location
     size: int
+    cited: str = ""
+    """What findings cite it by, if that is not its place."""
 
     @property
     def path(self) -> str:
         """As a model is shown it; a line break in a name would look like another file."""
-        return for_terminal(str(self.place))
+        return for_terminal(self.cited or str(self.place))
 
 
 def place_of(here: Here, path: str) -> Location:
@@ -57,6 +59,9 @@ def place_of(here: Here, path: str) -> Location:
     if len(path) > PATH_LETTERS or "\0" in path:
         raise ToolError("that is no path; list_files shows those there are")
     name = path.removeprefix("/")
+    own = {cited: input for input in here.inputs if (cited := cited_as(here, Location(input)))}
+    if (meant := own.get(name, name)) in here.inputs:
+        return Location(meant)
     # The name of an input may hold a slash: the longest that fits is meant.
     for known in sorted(here.inputs, key=len, reverse=True):
         if name.rstrip("/") == known or name.startswith(f"{known}/"):
@@ -69,6 +74,18 @@ def place_of(here: Here, path: str) -> Location:
     if below and not _is_folder(here, known):
         raise ToolError(f"{shown(known)} is a file and no folder; there is nothing below it")
     return Location(known, below)
+
+
+def cited_as(here: Here, place: Location) -> str:
+    """What a finding cites: of an input that is a single file the name of that file, unless another
+    input has it, too; else the place.
+    """
+    pinned = here.inputs[place.input]
+    if place.below or not pinned.file_name:
+        return str(place)
+    others = [each for each in here.inputs.values() if each.name != pinned.name]
+    taken = {name for each in others for name in (each.name, each.file_name)}
+    return str(place) if pinned.file_name in taken else pinned.file_name
 
 
 def shown(path: str) -> str:
@@ -100,7 +117,8 @@ async def files_below(here: Here, path: str) -> list[File]:
             root = await here.folder(place.input)
             found += await anyio.to_thread.run_sync(_walked, root, place)
         else:
-            found.append(File(place, len(await here.content(place.input))))
+            size = len(await here.content(place.input))
+            found.append(File(place, size, cited_as(here, place)))
     return found
 
 

@@ -15,7 +15,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -25,6 +25,7 @@ from pydantic import JsonValue
 from activities.process import Finished, ProgramStopped, run
 from activities.toolset.servers import Server
 from activities.toolset.tool import NAME, Here, Result, Tool, ToolError
+from orchestrator.envelopes import defanged
 from orchestrator.text import for_terminal, one_line
 
 logger = logging.getLogger(__name__)
@@ -33,14 +34,20 @@ CLIENT = Path(__file__).resolve().parent / "mcp_client.py"
 PREFIX, PART = "mcp", "__"
 SECONDS = 60.0
 """For a server to answer, its start included."""
-LISTING_SECONDS = 30.0
-ENDING_SECONDS = 10.0
+LISTING_SECONDS = 8.0
+"""For a server to tell its tools: a run that is prepared waits for it."""
+ENDING_SECONDS, LISTED_SECONDS = 10.0, 2.0
 """On top of both, for the client to start and to end."""
 OUTPUT = 16 * 1024 * 1024
 AT_ONCE = 8
-"""Conversations of one worker; most of each is waiting."""
+"""Calls of one worker; most of each is waiting."""
+LISTED_AT_ONCE = 2 * (os.cpu_count() or 2)
+"""Servers of one worker that are asked for their tools. To start takes a core for a second or two:
+more of them side by side would make each too late.
+"""
 DESCRIPTION_LETTERS = 2_000
-SCHEMA_LETTERS = 20_000
+SENTENCES = ("description", "title", "$comment")
+"""What of a schema is words for a reader; all else must stay as its server wrote it."""
 UNKNOWN = "; whether the tool did what it was called for is not known"
 INHERITED = (
     "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "TMPDIR",
@@ -49,7 +56,8 @@ INHERITED = (
 )  # fmt: skip
 """What a server is given of the worker's environment; none of it is a key of ours."""
 
-_places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+_Places = WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]
+_calling, _listing = _Places(), _Places()
 
 
 class ServerFailed(ToolError):
@@ -59,6 +67,7 @@ class ServerFailed(ToolError):
 
     def __init__(self, server: Server, why: str, complaint: str = "") -> None:
         super().__init__(f"the MCP server {server.name} {why}")
+        self.complaint = complaint
         last = f"; it said: {complaint}" if complaint else ""
         self.told = one_line(f"the MCP server {server.name} ({server.written}) {why}{last}")
 
@@ -69,35 +78,55 @@ class Offered:
 
     tools: tuple[Tool, ...]
     notes: tuple[str, ...] = ()
+    flaws: Mapping[str, str] = field(default_factory=dict)
+    """Of a tool that is left out, by its name: what is wrong with it."""
 
 
 async def offered(server: Server) -> Offered:
     """Ask a server for its tools. ServerFailed if it does not tell them."""
     answer = await _conversation(server, "", {}, LISTING_SECONDS)
     tools: dict[str, Tool] = {}
+    flaws: dict[str, str] = {}
     notes = []
     for each in answer["tools"]:
         name = PART.join((PREFIX, server.name, each["wire"]))
-        if flaw := _flaw(name, each["schema"], tools):
+        schema = _described(each["schema"])
+        if flaw := _flaw(name, each, schema, tools):
+            flaws[name] = one_line(flaw)
             notes.append(one_line(f"{server.name}: its tool {each['name'][:100]!r} {flaw}"))
             continue
-        said = for_terminal(each["description"][:DESCRIPTION_LETTERS])
+        said = _harmless(each["description"][:DESCRIPTION_LETTERS])
         description = f"A tool of the MCP server {server.name}, which describes it so: {said}"
-        tools[name] = tool_of(server, name, description, each["schema"])
-    return Offered(tuple(tools.values()), tuple(dict.fromkeys(notes)))
+        tools[name] = tool_of(server, name, description, schema)
+    return Offered(tuple(tools.values()), tuple(dict.fromkeys(notes)), flaws)
 
 
-def _flaw(name: str, schema: object, others: Mapping[str, Tool]) -> str:
+def _described(schema: Any) -> Any:
+    """A schema whose sentences can write no mark of a prompt; names and values stay as they are."""
+    if isinstance(schema, list):
+        return [_described(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _harmless(value) if key in SENTENCES and isinstance(value, str) else _described(value)
+        for key, value in schema.items()
+    }
+
+
+def _harmless(said: str) -> str:
+    return defanged(for_terminal(said))
+
+
+def _flaw(name: str, told: Mapping[str, Any], schema: object, others: Mapping[str, Tool]) -> str:
     """Why a tool is left out, as its server describes it."""
     if not NAME.fullmatch(name):
         return "has a name that is too long: with its server's it may have 64 letters"
     if name in others:
         return "has the same name as another one, but for signs that no name may have"
-    if not isinstance(schema, dict) or schema.get("type") != "object":
-        return "has no object as its arguments"
-    if len(json.dumps(schema)) > SCHEMA_LETTERS:
-        return f"has a schema of more than {SCHEMA_LETTERS:,} letters"
-    return ""
+    written = json.dumps(schema, ensure_ascii=False)
+    if not told["flaw"] and defanged(written) != written:
+        return "has a mark of our prompts among the names or values of its arguments"
+    return str(told["flaw"])
 
 
 def server_of(name: str, servers: Mapping[str, Server]) -> Server | None:
@@ -112,13 +141,16 @@ def tool_of(
     description: str = "",
     schema: dict[str, JsonValue] | None = None,
 ) -> Tool:
-    """A tool of a server by its whole name. To be run it needs neither description nor schema: its
-    server checks the arguments.
+    """A tool of a server by its whole name. To be run it needs neither description nor schema: the
+    client checks the arguments by the schema that the server tells it.
     """
 
     async def ask(_: Here, /, **arguments: JsonValue) -> Result:
         tool = name.split(PART, 2)[2]
         answer = await _conversation(server, tool, arguments, SECONDS)
+        if "unfit" in answer:
+            wrong = [f"arguments{each}" for each in answer["unfit"]]
+            raise ToolError("\n".join(["these arguments do not fit:", *wrong]))
         return Result(answer["text"] or "It answered nothing.", answer["is_error"], answer["data"])
 
     return Tool(
@@ -129,7 +161,7 @@ def tool_of(
         effects=True,
         idempotent=False,
         seconds=SECONDS + 2 * ENDING_SECONDS,
-        approval=False,
+        approval=server.asks(name.split(PART, 2)[2]),
         needs=(),
     )
 
@@ -140,6 +172,7 @@ async def _conversation(
     """What the client answers; ServerFailed instead of an error."""
     if server.flaw:
         raise ServerFailed(server, f"cannot be used: {server.flaw}")
+    ending = ENDING_SECONDS if tool else LISTED_SECONDS
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     asked = {
         "command": server.command,
@@ -151,17 +184,19 @@ async def _conversation(
         "seconds": seconds,
     }
     try:
-        async with _place():
+        async with _place(_calling if tool else _listing, AT_ONCE if tool else LISTED_AT_ONCE):
             finished = await run(
                 (sys.executable, "-I", "-B", "-X", "utf8", str(CLIENT)),
                 folder=server.folder,
                 environment=inherited,
-                seconds=seconds + ENDING_SECONDS,
+                seconds=seconds + ending,
                 stdin=json.dumps(asked).encode(),
                 output_limit=OUTPUT,
             )
     except ProgramStopped as error:
-        raise ServerFailed(server, f"was ended: it {error}{UNKNOWN if tool else ''}") from None
+        # On a busy machine the client is ended before it counts its own seconds.
+        late = f"did not answer within {seconds:g} s" if error.late else f"was ended: it {error}"
+        raise ServerFailed(server, f"{late}{UNKNOWN if tool else ''}") from None
     return _answer(server, finished)
 
 
@@ -180,7 +215,7 @@ def _answer(server: Server, finished: Finished) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def _place() -> AsyncIterator[None]:
+async def _place(places: _Places, most: int) -> AsyncIterator[None]:
     loop = asyncio.get_running_loop()
-    async with _places.setdefault(loop, asyncio.Semaphore(AT_ONCE)):
+    async with places.setdefault(loop, asyncio.Semaphore(most)):
         yield

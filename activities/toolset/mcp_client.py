@@ -11,10 +11,12 @@ import asyncio
 import json
 import os
 import re
+import runpy
 import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -32,6 +34,9 @@ TEXT_LETTERS = 2_000_000
 MOST_TOOLS = 200
 LEAVING_SECONDS = 0.5
 """For a server to end by itself, once its input is closed."""
+# Read by its path: whoever runs isolated finds no module beside itself.
+_arguments = runpy.run_path(str(Path(__file__).with_name("mcp_arguments.py")))
+schema_flaw, unfit = _arguments["flaw"], _arguments["unfit"]
 FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -52,12 +57,14 @@ async def answered(asked: dict[str, Any]) -> dict[str, Any]:
         ):
             known = await tools_of(client)
             if not asked["tool"]:
-                return {"tools": known}
-            name = next((each["name"] for each in known if each["wire"] == asked["tool"]), None)
-            if name is None:
+                return {"tools": [{**each, "flaw": schema_flaw(each["schema"])} for each in known]}
+            tool = next((each for each in known if each["wire"] == asked["tool"]), None)
+            if tool is None:
                 return {"error": "has no tool of this name (any more)"}
+            if wrong := unfit(tool["schema"], asked["arguments"]):
+                return {"unfit": wrong}
             begun = True
-            return told(await client.call_tool(name, asked["arguments"]))
+            return told(await client.call_tool(tool["name"], asked["arguments"]))
     except BaseException as error:
         # Its library wraps what happened in groups, and cancels the task when a connection ends.
         return {"error": why(error, seconds), "begun": begun}
@@ -105,7 +112,8 @@ def block(content: Any) -> str:
         case "resource_link":
             return f"[{content.name}: {content.uri}]"
     data = getattr(content, "data", "") or getattr(getattr(content, "resource", None), "blob", "")
-    return f"[{content.type}, {len(data) * 3 // 4:,} bytes, not shown]"
+    size = len(data) * 3 // 4
+    return f"[{content.type}, {size:,} byte{'s' * (size != 1)}, not shown]"
 
 
 def why(error: BaseException, seconds: float) -> str:

@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from activities.seam import Store
+from activities.serving import FromServers
 from activities.toolset.mcp import PART, PREFIX, Offered, ServerFailed, offered, server_of
 from activities.toolset.servers import Server
+from orchestrator.contracts import Outlet
+from orchestrator.text import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -23,39 +26,82 @@ class Offering:
     store: Store
     flaw: str = ""
 
-    async def to(self, tools: Sequence[str]) -> tuple[str, int, str]:
-        """Digest and bytes of what an endpoint is told of those of these tools that servers offer;
-        or why a role cannot have them. Asks each server that is named, at the same time, and never
-        raises: one that does not answer is said, with its command.
-        """
-        names = [name for name in tools if name.startswith(f"{PREFIX}{PART}")]
-        if not names:
-            return "", 0, ""
-        unknown = [name for name in names if server_of(name, self.servers) is None]
-        if unknown:
-            why = self.flaw or "there is no such server in the file of MCP servers"
-            return "", 0, f"needs {', '.join(unknown)}: {why}"
-        asked = {server.name: server for name in names if (server := self._of(name))}
-        found = await asyncio.gather(*map(_asked, asked.values()))
-        told = {tool.name: dict(tool.told) for each in found if not isinstance(each, str)
-                for tool in each.tools}  # fmt: skip
-        wrong = [each for each in found if isinstance(each, str)]
-        missing = [name for name in names if name not in told and not wrong]
-        if missing:
-            wrong.append(f"its server does not offer {', '.join(missing)}")
-        if wrong:
-            return "", 0, "; ".join(wrong)
-        content = json.dumps({name: told[name] for name in names}).encode()
-        return await self.store.put(content), len(content), ""
+    @property
+    def outlets(self) -> tuple[Outlet, ...]:
+        """Where the words of a call go, by server."""
+        return tuple(
+            Outlet(
+                tool=PART.join((PREFIX, each.name, "")),
+                what=f"MCP server {each.name}, {each.place}",
+            )
+            for each in self.servers.values()
+            if each.place
+        )
 
-    def _of(self, name: str) -> Server | None:
-        return server_of(name, self.servers)
+    def asks(self, name: str) -> bool:
+        """Whether a person must approve each call of a tool of a server, as its file says."""
+        server = server_of(name, self.servers)
+        return server is not None and server.asks(name.split(PART, 2)[2])
+
+    async def to(self, wanted: Mapping[str, Sequence[str]]) -> Mapping[str, FromServers]:
+        """What servers offer of the tools that each role names. Asks each server that is named, all
+        at the same time, and never raises: of one that does not answer, the roles are told so.
+        """
+        names = {name for tools in wanted.values() for name in tools}
+        asked = {found.name: found for name in names if (found := server_of(name, self.servers))}
+        answers = dict(zip(asked, await asyncio.gather(*map(_asked, asked.values())), strict=True))
+        specs = {
+            tool.name: dict(tool.told)
+            for answer in answers.values()
+            if isinstance(answer, Offered)
+            for tool in answer.tools
+        }
+        absent = {name: self._why(name, answers) for name in names if name not in specs}
+        return {role: await self._told(tools, specs, absent) for role, tools in wanted.items()}
+
+    async def _told(
+        self, tools: Sequence[str], specs: Mapping[str, object], absent: Mapping[str, str]
+    ) -> FromServers:
+        offered = {name: specs[name] for name in tools if name in specs}
+        missing = {name: absent[name] for name in tools if name in absent}
+        if not offered:
+            return FromServers(absent=missing)
+        content = json.dumps(offered).encode()
+        return FromServers(await self.store.put(content), len(content), missing)
+
+    def _why(self, name: str, answers: Mapping[str, Offered | str]) -> str:
+        """Why a tool is not offered, as anybody may be told."""
+        server = server_of(name, self.servers)
+        if server is None:
+            return self.flaw or "there is no such server in the file of MCP servers"
+        answer = answers[server.name]
+        if isinstance(answer, str):
+            return answer
+        flaw = answer.flaws.get(name)
+        if flaw:
+            return f"as the MCP server {server.name} describes it, it {flaw}"
+        return f"the MCP server {server.name} does not offer it"
 
 
 async def _asked(server: Server) -> Offered | str:
     try:
-        return await offered(server)
+        found = await offered(server)
+        return unasked(server, found) or found
     except ServerFailed as error:
-        # What it complained of may hold a secret: the worker's log has it.
+        # Its arguments and what it complained of may hold secrets: the worker's log has them.
         logger.warning("%s", error.told)
-        return f"{error} ({server.written})"
+        return f"{error} ({server.place})" if server.place else str(error)
+
+
+def unasked(server: Server, found: Offered) -> str:
+    """Why a server cannot be used of whose tools a person must approve some; empty: it can. A name
+    that is written wrongly would let through what a person is to see.
+    """
+    known = [tool.name.split(PART, 2)[2] for tool in found.tools]
+    named = () if isinstance(server.approval, bool) else server.approval
+    names = one_line(", ".join(name for name in named if name not in known))
+    return (
+        f"the MCP server {server.name} does not offer {names}, which its approval names"
+        if names
+        else ""
+    )

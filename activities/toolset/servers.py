@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -20,6 +21,7 @@ FILE_BYTES = 1024 * 1024
 NAME = re.compile(r"[a-zA-Z0-9-]+(?:_[a-zA-Z0-9-]+)*")
 """Of a server: two underscores part it from the name of its tool."""
 NAME_LETTERS = 30
+PLACE_LETTERS = 100
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -38,10 +40,20 @@ class Server:
     environment: Mapping[str, str] = field(default_factory=dict)
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+    approval: bool | tuple[str, ...] = False
+    """Whether a person must approve each call of its tools; or of which of them, by their names as
+    they stand in `mcp__SERVER__TOOL`.
+    """
     written: str = ""
-    """Its command or address as the file has it: variables in it may be secrets."""
+    """Its command or address as the file has it, for its operator alone."""
+    place: str = ""
+    """What it is, as anybody may be told: a program without its arguments, or a host."""
     flaw: str = ""
     """Why it cannot be used as it is written; empty: nothing."""
+
+    def asks(self, tool: str) -> bool:
+        """Whether a person must approve each call of this tool of it."""
+        return self.approval if isinstance(self.approval, bool) else tool in self.approval
 
 
 class _Given(BaseModel):
@@ -55,6 +67,8 @@ class _Given(BaseModel):
     env: dict[str, str] = {}
     url: str = ""
     headers: dict[str, str] = {}
+    approval: bool | list[str] = False
+    """Ours alone: other programs have questions of their own."""
 
 
 class _File(BaseModel):
@@ -115,8 +129,21 @@ def _checked(name: str, entry: _Given, folder: Path, environment: Mapping[str, s
         environment={each: filled(value) for each, value in entry.env.items()},
         url=filled(entry.url),
         written=" ".join((entry.command, *entry.args)) if entry.command else entry.url,
+        place=_place(entry.command, filled(entry.url)),
         headers={each: filled(value) for each, value in entry.headers.items()},
+        approval=entry.approval if isinstance(entry.approval, bool) else tuple(entry.approval),
     )
+
+
+def _place(command: str, url: str) -> str:
+    """The command as the file has it; of an address neither user nor path: they may be secrets."""
+    if command:
+        return f"the local program {one_line(Path(command).name)[:PLACE_LETTERS]}"
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:
+        host = None
+    return f"the host {one_line(host or 'of no name')[:PLACE_LETTERS]}"
 
 
 def _value(found: re.Match[str], environment: Mapping[str, str]) -> str:

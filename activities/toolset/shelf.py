@@ -5,16 +5,32 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType, ModuleType
 
 from activities.toolset.tool import NotATool, Tool
+from orchestrator.calls.turn import WEB_FETCH, WEB_SEARCH
+from orchestrator.contracts import Outlet
 
 
 @functools.cache
 def shipped() -> Mapping[str, Tool]:
     """The tools of `activities/tools/`, by name. NotATool names what cannot be one."""
     return tools_of(importlib.import_module("activities.tools"))
+
+
+def outlets_of(
+    tools: Mapping[str, Tool], setting: Callable[[str], str], *, endpoint_web: bool = False
+) -> tuple[Outlet, ...]:
+    """Where the words of calls go, of those tools that send any with these settings. With
+    `endpoint_web` the endpoint itself searches and reads the web.
+    """
+    found = {name: tool.sends_to(setting) for name, tool in tools.items()}
+    if endpoint_web:
+        found |= dict.fromkeys((WEB_SEARCH, WEB_FETCH), "the endpoint, which asks the web itself")
+    return tuple(
+        Outlet(tool=name, what=f"{name}, {where}") for name, where in found.items() if where
+    )
 
 
 def tools_of(package: ModuleType) -> Mapping[str, Tool]:

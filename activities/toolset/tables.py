@@ -30,9 +30,9 @@ def _first(tool: Tool) -> str:
 
 
 def _effects(tool: Tool) -> str:
-    if not tool.effects:
-        return "reads only"
     asks = ", a person approves each call" if tool.approval else ""
+    if not tool.effects:
+        return "reads only" + asks
     return ("repeatable" if tool.idempotent else "run once") + asks
 
 

@@ -74,7 +74,7 @@ class Here(Protocol):
         ...
 
     def setting(self, name: str) -> str:
-        """A key of this deployment, of those that the tool declared in `needs`."""
+        """A setting of this deployment; empty: it is not set."""
         ...
 
     async def keep(self, content: bytes) -> str:
@@ -110,6 +110,8 @@ class Tool:
     """Whether a person must approve each call."""
     needs: tuple[str, ...]
     """Names of the settings that it cannot do without."""
+    sends_to: Callable[[Callable[[str], str]], str] = lambda _: ""
+    """Where the words of a call go, by the deployment's settings; empty: nowhere."""
 
     @property
     def told(self) -> Mapping[str, JsonValue]:
@@ -139,6 +141,7 @@ def tool(
     seconds: float = 60.0,
     approval: bool = False,
     needs: tuple[str, ...] = (),
+    sends: str | Callable[[Callable[[str], str]], str] = "",
 ) -> Callable[[Callable[Concatenate[Here, ...], Awaitable[Returned]]], Tool]:
     """Makes a tool of an async function `(here: Here, …)`. Its docstring and the descriptions in
     its annotations are what a model reads. NotATool for what has no schema that says all of it.
@@ -156,6 +159,7 @@ def tool(
             seconds=seconds,
             approval=approval,
             needs=needs,
+            sends_to=sends if callable(sends) else lambda _: sends,
         )
 
     return make

@@ -17,6 +17,7 @@ from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from activities.toolset.tool import ToolError
+from deployment.address import is_loopback
 from orchestrator.text import one_line
 
 SECONDS = 20.0
@@ -161,24 +162,29 @@ async def asked(
     params: Mapping[str, str] | None = None,
     json: object = None,
     seconds: float = SECONDS,
+    named: str = "",
 ) -> tuple[int, bytes]:
     """Status and content of what the deployment itself named, which may be on its own machine: a
-    service with a key. No redirect is followed, as the key would go along. ToolError when it cannot
-    be reached, or says more than `most` bytes.
+    service with a key. No redirect is followed, as the key would go along, and no proxy is asked
+    for this machine. ToolError when it cannot be reached, or says more than `most` bytes; `named`
+    is what a model knows it by, else its host.
     """
+    name, direct = named or URL(url).host, is_loopback(url)
     try:
         async with (
             asyncio.timeout(seconds),
-            aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), trust_env=True) as session,
+            aiohttp.ClientSession(
+                cookie_jar=aiohttp.DummyCookieJar(), trust_env=not direct
+            ) as session,
             session.request(
                 method, url, headers=headers, params=params, json=json, allow_redirects=False
             ) as response,
         ):
             answer = await _read(response, most)
     except TimeoutError:
-        raise ToolError(f"{URL(url).host} did not answer within {seconds:g} s") from None
+        raise ToolError(f"{name} did not answer within {seconds:g} s") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise ToolError(f"{URL(url).host} cannot be reached ({type(error).__name__})") from None
+        raise ToolError(f"{name} cannot be reached ({type(error).__name__})") from None
     if answer.cut:
-        raise ToolError(f"{URL(url).host} answered more than {most >> 20} MiB")
+        raise ToolError(f"{name} answered more than {most >> 20} MiB")
     return answer.status, answer.content

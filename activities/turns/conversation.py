@@ -13,7 +13,7 @@ from typing import Any
 from activities.seam import Store
 from orchestrator.calls.turn import ToolResult
 from orchestrator.contracts import Contract
-from orchestrator.envelopes import envelope
+from orchestrator.envelopes import defanged, envelope
 from orchestrator.errors import CallRefused
 
 
@@ -52,18 +52,20 @@ async def messages(
     agent is told at its end.
     """
     made: list[Mapping[str, Any]] = [_user([{"type": "text", "text": first}])]
+    paused = False
     names: dict[str, str] = {}
     for place, exchange in enumerate(spoke.exchanges):
-        if place and exchange.told != NOTHING:
-            made.append(_user(await _told(store, exchange.told, names)))
+        if place and (told := await _told(store, exchange.told, names, paused)):
+            made.append(_user(told))
         content = json.loads(await store.get(exchange.message))
         names |= {each["id"]: each["name"] for each in calls_in(content)}
         made.append({"role": "assistant", "content": content})
-    # What a model was at when it paused, it goes on with by itself: words would end it.
-    if spoke.exchanges and now != NOTHING:
-        made.append(_user(await _told(store, now, names)))
+        paused = is_paused(content)
+    if spoke.exchanges:
+        if told := await _told(store, now, names, paused):
+            made.append(_user(told))
     elif now.said:
-        made[0] = _user([{"type": "text", "text": first}, {"type": "text", "text": now.said}])
+        made[0] = _user([{"type": "text", "text": first}, _said(now)])
     return tuple(made)
 
 
@@ -94,8 +96,20 @@ def _user(content: list[dict[str, Any]]) -> Mapping[str, Any]:
     return {"role": "user", "content": content}
 
 
-async def _told(store: Store, told: Told, names: Mapping[str, str]) -> list[dict[str, Any]]:
-    """All results first, in one message, as endpoints want them."""
+def is_paused(content: Sequence[Any]) -> bool:
+    """Whether the endpoint is still at work with a tool of its own: it goes on with that by itself,
+    and words would end it, or are refused.
+    """
+    blocks = [each for each in content if isinstance(each, dict)]
+    found = {each.get("tool_use_id") for each in blocks}
+    own = [each.get("id") for each in blocks if each.get("type") == "server_tool_use"]
+    return any(each not in found for each in own)
+
+
+async def _told(
+    store: Store, told: Told, names: Mapping[str, str], paused: bool
+) -> list[dict[str, Any]]:
+    """All results first, in one message, as endpoints want them; empty: nothing is to be said."""
     blocks: list[dict[str, Any]] = []
     for result in told.results:
         text = result.text
@@ -108,4 +122,9 @@ async def _told(store: Store, told: Told, names: Mapping[str, str]) -> list[dict
             "content": envelope(f"result of {name}", text),
         }
         blocks.append({**block, "is_error": True} if result.is_error else block)
-    return [*blocks, {"type": "text", "text": told.said}] if told.said else blocks
+    return [*blocks, _said(told)] if told.said and not paused else blocks
+
+
+def _said(told: Told) -> dict[str, Any]:
+    """What the house says, which may quote what a model wrote."""
+    return {"type": "text", "text": defanged(told.said)}

@@ -8,15 +8,19 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from activities.asking.replies import BROKEN_CHARACTERS, first_lines
+from activities.asking.replies import BROKEN_CHARACTERS, Shape, first_lines
+from activities.code_review.redact import MARGIN, redact
 from activities.seam import ModelAnswer
 from orchestrator.calls.turn import ToolUse
-from orchestrator.calls.work import WorkAnswer, to_draft
 from orchestrator.contracts import Contract, Draft, Problem
-from orchestrator.text import one_line
+from orchestrator.text import for_terminal, one_line
 
 WORDS = 80
-"""Characters of a call's arguments that the timeline shows."""
+"""Characters of a call's arguments that the timeline and a note of the run show."""
+SHOWN = 4_000
+"""Characters of a call's arguments that a person is shown who must approve it. Nobody approves what
+cannot be seen: a call with more is not made.
+"""
 GOES_ON = ("end_turn", "stop_sequence", "tool_use", "pause_turn")
 
 
@@ -30,8 +34,12 @@ class Said(Contract):
     tokens: int = 0
 
 
-def read(answer: ModelAnswer) -> tuple[Said | None, Problem | None]:
-    """The message, unless no conversation can go on from it; and what is wrong with it."""
+def read(
+    shape: Shape[Any, Draft], answer: ModelAnswer, approval: Sequence[str] = ()
+) -> tuple[Said | None, Problem | None]:
+    """The message, unless no conversation can go on from it; and what is wrong with it. `shape`: of
+    the answer at its end. Calls of the tools in `approval` are shown to a person.
+    """
     if answer.stop_reason == "refusal":
         why = f"the model refused: {answer.detail or 'no reason'}"
         return None, Problem(kind="refusal", why=why)
@@ -42,11 +50,13 @@ def read(answer: ModelAnswer) -> tuple[Said | None, Problem | None]:
     said = Said(content=answer.content, text=_text(answer), tokens=answer.usage.total)
     if answer.stop_reason == "pause_turn" and not answer.flaw:
         return said, None
-    uses = tuple(_use(block) for block in answer.calls)
+    uses = tuple(_use(block, approval) for block in answer.calls)
     why = _unusable(answer, uses)
     if why:
         return None, Problem(kind="malformed", why=why)
-    return (said.model_copy(update={"uses": uses}), None) if uses else _answered(said, answer)
+    return (
+        (said.model_copy(update={"uses": uses}), None) if uses else _answered(shape, said, answer)
+    )
 
 
 def _unusable(answer: ModelAnswer, uses: Sequence[ToolUse]) -> str:
@@ -61,26 +71,36 @@ def _unusable(answer: ModelAnswer, uses: Sequence[ToolUse]) -> str:
     return ""
 
 
-def _answered(said: Said, answer: ModelAnswer) -> tuple[Said, Problem | None]:
+def _answered(
+    shape: Shape[Any, Draft], said: Said, answer: ModelAnswer
+) -> tuple[Said, Problem | None]:
     if answer.flaw:
         return said, Problem(kind="malformed", why=answer.flaw)
     try:
-        draft = to_draft(WorkAnswer.model_validate_json(answer.text))
+        draft = shape.value(shape.answer.model_validate_json(answer.text))
     except (ValidationError, ValueError, RecursionError) as error:
         text = answer.text[:BROKEN_CHARACTERS]
         return said, Problem(kind="malformed", why=first_lines(error), answer=text)
     return said.model_copy(update={"draft": draft}), None
 
 
-def _use(block: dict[str, Any]) -> ToolUse:
-    given = block["input"]
+def _use(block: dict[str, Any], approval: Sequence[str]) -> ToolUse:
+    given, name = block["input"], one_line(str(block["name"]))[:100]
     words = ", ".join(
         json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else f'"{value}"'
         for value in given.values()
     )
+    says = one_line(redact(words[: WORDS + MARGIN]))[:WORDS]
     return ToolUse(
-        id=block["id"], name=one_line(str(block["name"]))[:100], says=one_line(words)[:WORDS]
+        id=block["id"], name=name, says=says, shown=_shown(given) if name in approval else ""
     )
+
+
+def _shown(given: dict[str, Any]) -> str:
+    """All arguments of a call for a person; empty: they are too long to be read."""
+    whole = json.dumps(given, ensure_ascii=False)
+    shown = for_terminal(redact(whole)) if len(whole) <= SHOWN else ""
+    return shown if len(shown) <= SHOWN else ""
 
 
 def _text(answer: ModelAnswer) -> str:

@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from activities.asking.call import Asking
+from activities.asking.forms import shape_of
 from activities.asking.replies import Conversation
 from activities.seam import Store
 from activities.turns import conversation, saying
 from activities.turns.conversation import Told
-from orchestrator.calls.turn import Turn, TurnMaterial
+from orchestrator import policies
+from orchestrator.calls.turn import WEB_FETCH, WEB_SEARCH, Turn, TurnMaterial
 from orchestrator.contracts import Call, Reply
 from orchestrator.errors import CallRefused
+
+OF_ENDPOINT: Mapping[str, Mapping[str, Any]] = {
+    WEB_SEARCH: {
+        "type": "web_search_20250305",
+        "name": WEB_SEARCH,
+        "max_uses": policies.WEB_SEARCHES,
+    },
+    WEB_FETCH: {
+        "type": "web_fetch_20250910",
+        "name": WEB_FETCH,
+        "max_uses": policies.WEB_FETCHES,
+        "max_content_tokens": policies.WEB_PAGE_TOKENS,
+    },
+}
+"""Tools that an endpoint uses by itself. The first versions of each: later ones run code over what
+they found, in a container of the endpoint's whose state would stand in no history of ours.
+"""
 
 
 async def take(
@@ -24,11 +44,14 @@ async def take(
     paid, when this worker lacks a tool of the role.
     """
     offered = json.loads(await store.get(material.specs)) if material.specs else {}
-    specs = _told(material.tools, {**tools, **offered})
+    own = OF_ENDPOINT if call.capabilities.web else {}
+    specs = _told(material.tools, {**tools, **offered, **own})
     spoke = await conversation.load(store, material.transcript)
     told = Told(results=material.results, said=material.said)
     messages = await conversation.messages(store, spoke, first, told)
-    talk = Conversation(messages, specs, saying.read)
+    shape = shape_of(material.work.form)
+    read = partial(saying.read, shape, approval=material.approval)
+    talk = Conversation(messages, specs, read, shape.asked)
     reply = await asking.converse(call, material, talk, system)
     said = reply.value
     if said is None:

@@ -26,6 +26,10 @@ MAY_HAVE_RUN = (
     "This call was begun before, and its worker died: whether it has taken effect is not known. It"
     " was not run again. Find out before you repeat it."
 )
+NOT_APPROVED = (
+    "This call was not made: by now a person must approve each call of this tool, and this run was"
+    " prepared before that was said. Go on without it."
+)
 
 
 @dataclass(frozen=True)
@@ -98,17 +102,21 @@ class Workshop:
     servers: Mapping[str, Server]
     settings: Callable[[str], str]
 
-    async def call(self, material: UseMaterial, key: str) -> tuple[str, bool]:
-        """The text that the model is shown, and whether it is an error."""
+    async def call(self, material: UseMaterial, key: str) -> tuple[str, bool, bool]:
+        """The text that the model is shown, whether it is an error, and whether nobody knows what
+        the call has done.
+        """
         name = material.use.name
         tool = self._tool(name) if name in material.tools else None
+        if tool is not None and tool.approval and not material.approved:
+            return NOT_APPROVED, True, False
         # Before the mark: what cannot be read has surely not run.
         arguments = await arguments_of(self.store, material.transcript, material.use.id)
         if tool is not None and tool.effects and not tool.idempotent:
             try:
                 await self.journal.mark_sent(key)
             except PossiblyBilled:
-                return MAY_HAVE_RUN, True
+                return MAY_HAVE_RUN, True, True
         here = Surroundings(
             key=key,
             inputs={pinned.name: pinned for pinned in material.work.inputs},
@@ -119,7 +127,7 @@ class Workshop:
             settings=self.settings,
         )
         result = await running.call(tool, name, here, arguments)
-        return result.text, result.is_error
+        return result.text, result.is_error, False
 
     def _tool(self, name: str) -> Tool | None:
         """One of ours, or of a server that this worker knows."""

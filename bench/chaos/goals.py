@@ -140,6 +140,8 @@ def answer_to(question: Question) -> tuple[str, Order]:
             return "raise_cap", Order(limits=Limits(dollars=1_000, model_calls=2_000), by="chaos")
         case "paused":
             return "resume", Order(by="chaos")
+        case "call":
+            return "approve", Order(call=question.call, by="chaos")
         case "subtask":
             said = "The first of the two."
             return "answer", Order(subtask_id=question.subtask_id, text=said, by="chaos")

@@ -22,11 +22,11 @@ from pydantic import SecretStr
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 
-from bench.instruments.clients import outcome
+from bench.instruments.clients import ended, outcome
 from deployment.embedded import EmbeddedError, Programs, down, ensure_up, server, status, up
 from deployment.embedded.state import StateDir
 from deployment.embedded.supervision import WORKER
-from deployment.pollers import pollers
+from deployment.served import served
 from deployment.settings import HOME, Settings
 from deployment.storage import store_at
 from deployment.temporal import Target, connect
@@ -113,12 +113,11 @@ class Deployment:
         now = status(self.settings)
         return now.server_pid if name == "server" else now.worker_pid
 
-    async def served(self, tier: str) -> None:
-        """Return once a worker asks for this tier's calls."""
-        queue = f"{self.target.task_queue}-{tier}"
+    async def served(self) -> None:
+        """Return once a worker asks for calls."""
         while True:
-            found = await pollers(self.client, [queue])
-            if any(each.alive for each in found[queue]):
+            _, models = await served(self.client, self.target.task_queue)
+            if models:
                 return
             await asyncio.sleep(POLL_SECONDS)
 
@@ -136,11 +135,15 @@ class Deployment:
         if pid:
             os.kill(pid, signal.SIGKILL)
 
+    async def revive(self) -> None:
+        """Start what has died, once."""
+        await asyncio.to_thread(ensure_up, self.settings, "watcher", self.programs)
+
     async def heal(self) -> None:
         """Start what has died, forever."""
         while True:
             with suppress(EmbeddedError):
-                await asyncio.to_thread(ensure_up, self.settings, "watcher", self.programs)
+                await self.revive()
             await asyncio.sleep(HEAL_SECONDS)
 
 
@@ -165,9 +168,16 @@ async def simulated(folder: Path, script: Mapping[str, Any]) -> AsyncIterator[Si
 
 @asynccontextmanager
 async def deployed(
-    folder: Path, script: Mapping[str, Any], worker: Path | None = None, **settings: Any
+    folder: Path,
+    script: Mapping[str, Any],
+    worker: Path | None = None,
+    *,
+    heals: bool = True,
+    **settings: Any,
 ) -> AsyncIterator[Deployment]:
-    """Everything up; `worker` is the program to run instead of worker.py."""
+    """Everything up; `worker` is the program to run instead of worker.py. `heals`: what dies is
+    started again.
+    """
     async with simulated(folder, script) as simulator:
         of_this = Settings(
             _env_file=None,
@@ -181,13 +191,12 @@ async def deployed(
         endpoint = await asyncio.to_thread(up, of_this, programs)
         client = await connect(endpoint.target)
         deployment = Deployment(of_this, programs, endpoint.target, client, simulator)
-        healing = asyncio.create_task(deployment.heal())
+        healing = [asyncio.create_task(deployment.heal())] if heals else []
         try:
-            await deployment.served("haiku")
+            await deployment.served()
             yield deployment
         finally:
-            healing.cancel()
-            await asyncio.gather(healing, return_exceptions=True)
+            await ended(*healing)
             await asyncio.to_thread(down, of_this)
 
 

@@ -20,6 +20,8 @@ from orchestrator.views.many import LINES, beginning, chosen
 
 WIDE = 80
 """Columns below which role and note are left out."""
+ASKED = 400
+"""Letters of a question that a screen which is redrawn shows."""
 SETTLED: tuple[RowStatus, ...] = ("complete", "failed", "escalated", "skipped", "cancelled")
 _LOOK: dict[RowStatus, tuple[str, str]] = {
     "waiting": ("·", "dim"),
@@ -71,12 +73,14 @@ def board(
     notes: tuple[str, ...] = (),
     width: int = 100,
     full: bool = False,
+    brief: bool = False,
 ) -> RenderableType:
     """The whole run as a table under its headline; a plan that waits for approval, with its price.
 
     A view's clock stands still between two events of its run; `at` is the reader's, by which what
     runs has run longer. `notes` are the watcher's own, after the run's. Below 80 columns of `width`
-    only the essential ones are shown. `full` adds what each subtask of the plan is told.
+    only the essential ones are shown. `full` adds what each subtask of the plan is told; `brief`
+    cuts what is asked of a person to what a screen that is redrawn has room for.
     """
     late = max(0.0, (at - view.now).total_seconds()) if at and view.phase != "closed" else 0.0
     elapsed = (view.now - view.started).total_seconds() + late
@@ -86,22 +90,35 @@ def board(
     if view.preview and view.phase == "approval":
         parts.append(preview(view.preview, view.dollars_cap, width=width, full=full))
     else:
-        rows, others = (view.rows, "") if full else chosen(view.rows)
-        parts.append(_table(rows, late, wide=width >= WIDE))
-        if others:
-            parts.append(Text(f"… {others}", style="dim"))
+        parts += _subtasks(view, late, wide=width >= WIDE, full=full)
         if view.preview and full and view.preview.plan:
             parts += [Text(line, style=style) for line, style in told(view.preview.plan)]
         if view.preview and view.phase == "working":
             parts.append(Text(totals(view.preview, view.dollars_cap)[0], style="dim"))
     noted, unsaid = (view.notes, 0) if full else beginning(view.notes, LINES)
-    parts += [Text(f"! {one_line(note)}", style="yellow") for note in (*noted, *notes)]
-    if unsaid:
-        parts.append(Text(f"! and {unsaid} more notes: starter.py show --full", style="yellow"))
+    more = [f"and {unsaid} more notes: starter.py show --full"] if unsaid else []
+    parts += [Text(f"! {one_line(note)}", style="yellow") for note in (*noted, *more, *notes)]
     for asked in reminders(view):
-        parts.append(Text(f"? {one_line(asked.text)}", style="bold yellow"))
+        text = one_line(asked.text)
+        if brief and len(text) > ASKED:
+            text = f"{text[:ASKED]} … `show {view.run_id}` has all of it"
+        parts.append(Text(f"? {text}", style="bold yellow"))
         parts.append(Text(f"  {one_line(asked.remedy)}", style="dim"))
     return Safe(Group(*parts))
+
+
+def _subtasks(view: RunView, late: float, *, wide: bool, full: bool) -> list[RenderableType]:
+    """The table, and what agents are at; of very many subtasks those that need a look."""
+    rows, others = (view.rows, "") if full else chosen(view.rows)
+    left = [Text(f"… {others}", style="dim")] if others else []
+    return [_table(rows, late, wide=wide), *left, *(_doing(row) for row in rows if row.doing)]
+
+
+def _doing(row: Row) -> Text:
+    """A line of its own: beside the row there is no room for what a tool was called with."""
+    at = Text(no_wrap=True, overflow="ellipsis")
+    at.append(f"  {one_line(row.id)}", style="bold")
+    return at.append(f"  {one_line(row.doing)}", style="cyan")
 
 
 def _table(rows: Sequence[Row], late: float, *, wide: bool) -> Table:

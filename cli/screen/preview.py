@@ -16,7 +16,7 @@ from orchestrator.contracts import Money, Plan
 from orchestrator.rules.graph import finishes
 from orchestrator.text import for_terminal, one_line
 from orchestrator.view import Preview, PreviewRow
-from orchestrator.views.amounts import money, seconds
+from orchestrator.views.amounts import bounded, money, seconds
 from orchestrator.views.many import LINES, beginning
 
 WIDE = 100
@@ -56,12 +56,18 @@ def totals(plan: Preview, cap: Money) -> list[str]:
         elif row.kind == "agent":
             what = f"{row.id} is an agent with tools: up to {row.turns} turns"
             lines.append(f"{what}, of which {exact(row.slice)} is reserved at a time")
+            if row.approval:
+                asks = one_line(", ".join(row.approval))
+                lines.append(f"{row.id} waits for your approval of each call of {asks}")
+        if own := bounded(row):
+            lines.append(f"{row.id} has its own bounds: {own}")
     lines += [f"Goes without {one_line(each)}" for each in plan.without]
     if plan.asks:
         lines.append("In no row: a subtask tried again, a changed plan, a revised answer.")
         sent = ", ".join(map(one_line, plan.leaves))
         where = f" at {one_line(plan.endpoint)}" if plan.endpoint else ""
         lines.append(f"Sent to the models{where}: {sent}")
+        lines += [f"Reached by tools: {one_line(each)}" for each in plan.reached]
     elif any(row.paid for row in plan.rows):
         lines.append("No model is asked any more.")
     else:

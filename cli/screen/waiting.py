@@ -39,6 +39,11 @@ def _reminder(view: RunView, question: Question) -> Reminder:
             return Reminder("the run is paused", _command("resume", view))
         case "budget":
             return Reminder(question.text, f"{_command('raise', view)} {_twice(view)}")
+        case "call":
+            number = question.call
+            others = f"{_command('decline', view)} {number}, skip"
+            said = f"{question.subtask_id} wants to make call {number}: {question.text}"
+            return Reminder(said, f"{_command('approve', view)} {number}", others)
         case "subtask":
             who = question.subtask_id
             command = f'{_command("answer", view)} {who} "your answer"'

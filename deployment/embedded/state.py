@@ -119,6 +119,11 @@ class StateDir:
         return self.path / "tools"
 
     @property
+    def held(self) -> Path:
+        """Which attempts each worker process holds."""
+        return self.path / "held"
+
+    @property
     def cleaned(self) -> Path:
         return self.path / "cleaned"
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
+from orchestrator import policies
 from orchestrator.agent.state import AgentState, TakeTurn
-from orchestrator.calls.turn import TAKE_TURN, AgentGoal, AgentReport, Resume
+from orchestrator.calls.turn import (
+    TAKE_TURN,
+    WEB_FETCH,
+    WEB_SEARCH,
+    AgentGoal,
+    AgentReport,
+    Resume,
+)
 from orchestrator.calls.work import WORK
 from orchestrator.contracts import Bill
 from orchestrator.events import Trouble
 from orchestrator.money.ledger import Amount
+from orchestrator.money.pricing import read_again
 from orchestrator.rules.calling.reserving import input_tokens, reservation
 from orchestrator.rules.paying import counted
 
@@ -24,6 +33,11 @@ def amount_of(state: AgentState) -> Amount:
     return worst_turn(state.goal, state.resume)
 
 
+def room_of(goal: AgentGoal) -> int:
+    """The tokens that one message of the model may have: what the plan says, else the most."""
+    return goal.work.subtask.max_output or TAKE_TURN.policy.max_output
+
+
 def worst_turn(goal: AgentGoal, resume: Resume) -> Amount:
     """The worst case of the turn that comes after this point: what the endpoint has counted of the
     conversation so far, each byte that was added since as a token, and the longest answer.
@@ -33,7 +47,19 @@ def worst_turn(goal: AgentGoal, resume: Resume) -> Amount:
         tokens = resume.tokens + added + len(resume.said.encode()) + BESIDE_A_MESSAGE
     else:
         tokens = input_tokens(WORK, goal.work) + goal.role.prompt_bytes
-    return reservation(goal.model, max(tokens, resume.needed), TAKE_TURN.policy.max_output)
+    searches, rounds = of_endpoint(goal)
+    most = read_again(max(tokens, resume.needed), rounds)
+    return reservation(goal.model, most, room_of(goal), searches)
+
+
+def of_endpoint(goal: AgentGoal) -> tuple[int, int]:
+    """How many searches an endpoint with web tools of its own may make in one turn of this agent,
+    and how often all its tools together may have it read the prompt again.
+    """
+    if not goal.capabilities.web:
+        return 0, 0
+    searches = policies.WEB_SEARCHES * (WEB_SEARCH in goal.role.tools)
+    return searches, searches + policies.WEB_FETCHES * (WEB_FETCH in goal.role.tools)
 
 
 def settled(state: AgentState, move: TakeTurn, bill: Bill) -> AgentState:
@@ -59,7 +85,7 @@ def settled_loss(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentSt
 
 
 def billed(state: AgentState, report: AgentReport) -> AgentReport:
-    """The report with where the agent stands, and what the segment has really cost."""
+    """The report with where the agent stands, and what the segment has really cost and done."""
     ledger = state.ledger
     bill = Bill(
         model=state.goal.model.id if ledger.spent.calls else "",
@@ -76,6 +102,7 @@ def billed(state: AgentState, report: AgentReport) -> AgentReport:
             "bill": bill,
             "tokens": ledger.spent.tokens,
             "unpaid_calls": state.unpaid_calls,
+            "may_have_run": state.may_have_run,
             "finished": state.now,
         }
     )

@@ -8,7 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from orchestrator import policies
-from orchestrator.agent.money import amount_of, billed, settled, settled_loss
+from orchestrator.agent.approvals import error, gathered, put_off, unaskable, waits
+from orchestrator.agent.money import (
+    amount_of,
+    billed,
+    of_endpoint,
+    room_of,
+    settled,
+    settled_loss,
+)
 from orchestrator.agent.state import (
     AgentState,
     CutAsked,
@@ -16,6 +24,7 @@ from orchestrator.agent.state import (
     Event,
     Flight,
     Flying,
+    HoldAsked,
     Move,
     TakeTurn,
     ToolEnded,
@@ -25,6 +34,7 @@ from orchestrator.agent.state import (
     UseTool,
 )
 from orchestrator.calls.turn import (
+    OF_SERVERS,
     TAKE_TURN,
     AgentReport,
     Slice,
@@ -59,11 +69,12 @@ def next_moves(state: AgentState) -> tuple[Move, ...]:
     if state.ending is not None:
         return (End(billed(state, state.ending)),)
     if state.cut:
-        return (End(billed(state, AgentReport(outcome="stopped", why=state.cut))),)
+        return (End(billed(state, AgentReport(outcome="cut", why=state.cut))),)
+    if state.held:
+        state = put_off(state) if state.uses else state
+        return (End(billed(state, AgentReport(outcome="more"))),)
     if state.uses:
-        placed = enumerate(state.uses, start=1)
-        waiting = ((place, use) for place, use in placed if place not in state.results)
-        return tuple(UseTool(use, state.resume.turns, place) for place, use in waiting)
+        return _uses(state) or (End(billed(put_off(state), AgentReport(outcome="asks"))),)
     amount = amount_of(state)
     if not state.ledger.fits(amount):
         needs = Slice(dollars=amount.dollars, calls=amount.calls, tokens=amount.tokens)
@@ -71,11 +82,21 @@ def next_moves(state: AgentState) -> tuple[Move, ...]:
     return (_turn(state),)
 
 
+def _uses(state: AgentState) -> tuple[Move, ...]:
+    """The calls that can be made now; none: a person is to approve all that are left."""
+    return tuple(
+        UseTool(use, state.resume.turns, place, approved=place in state.approved)
+        for place, use in enumerate(state.uses, start=1)
+        if place not in state.results and not waits(state, place, use)
+    )
+
+
 def _turn(state: AgentState) -> TakeTurn:
     goal, resume = state.goal, state.resume
     last = resume.turns + 1 >= goal.turns
     said = "\n\n".join(filter(None, (resume.said, LAST_TURN if last else "")))
     amount = amount_of(state)
+    searches, rounds = of_endpoint(goal)
     call = Call(
         kind=TAKE_TURN.name,
         purpose="turn" if not resume.losses else f"turn-again{resume.losses}",
@@ -84,17 +105,20 @@ def _turn(state: AgentState) -> TakeTurn:
         tier=goal.model.tier,
         model=goal.model,
         role=goal.role.name,
-        max_output=TAKE_TURN.policy.max_output,
+        max_output=room_of(goal),
         effort=goal.role.effort,
         ceiling=amount.dollars,
         token_ceiling=amount.tokens,
         capabilities=goal.capabilities,
+        searches=searches,
+        rounds=rounds,
         run=goal.first_run,
     )
     material = TurnMaterial(
         work=goal.work,
         tools=goal.role.tools,
         specs=goal.role.specs,
+        approval=goal.role.approval,
         transcript=resume.transcript,
         results=resume.results,
         said=said,
@@ -107,7 +131,7 @@ def options_of(state: AgentState, move: Flying) -> Options:
     limit = state.goal.work.timeout_seconds
     if isinstance(move, TakeTurn):
         # An answer may have twice the room of one that works without tools, and takes as long.
-        room = TAKE_TURN.policy.max_output / WORK.policy.max_output
+        room = max(move.call.max_output / WORK.policy.max_output, 1.0)
         return TAKE_TURN.policy.options(min(limit * room, LONGEST_CALL_SECONDS))
     return USE_TOOL.options(limit + policies.LENS_MARGIN_SECONDS)
 
@@ -130,23 +154,27 @@ def apply(state: AgentState, event: Event) -> AgentState:
     match event:
         case CutAsked():
             return replace(state, cut=event.why, cut_at=event.at)
+        case HoldAsked():
+            return replace(state, held=True)
         case TurnEnded():
             return _turn_ended(_landed(state, event.move), event)
         case TurnLost():
             return _turn_lost(_landed(state, event.move), event.move, event.trouble)
         case ToolEnded():
-            result = event.result.model_copy(update={"span": None})
+            result = event.result.model_copy(update={"span": None, "unknown": False})
+            state = _unsure(state, event.move.use) if event.result.unknown else state
             return _tool_ended(_landed(state, event.move), event.move, result)
         case ToolLost():
             text = f"The tool did not answer: {event.why}. It may have run."
-            said = _error(event.move.use, text)
+            said = error(event.move.use, text)
+            name = event.move.use.name
+            if name in state.goal.role.effects or name.startswith(OF_SERVERS):
+                state = _unsure(state, event.move.use)
             return _tool_ended(_landed(state, event.move), event.move, said)
 
 
-def _error(use: ToolUse, text: str) -> ToolResult:
-    """What a model is told of a call where nothing was kept."""
-    size = len(text.encode())
-    return ToolResult(use_id=use.id, digest="", size=size, is_error=True, text=text)
+def _unsure(state: AgentState, use: ToolUse) -> AgentState:
+    return replace(state, may_have_run=(*state.may_have_run, use))
 
 
 def _landed(state: AgentState, move: Flying) -> AgentState:
@@ -168,8 +196,9 @@ def _turn_ended(state: AgentState, event: TurnEnded) -> AgentState:
     if not turn.uses:
         return state
     placed = enumerate(turn.uses, start=1)
-    unmade = {place: _error(use, TOO_MANY) for place, use in placed if place > MOST}
-    return replace(state, uses=turn.uses, results=unmade)
+    unmade = {place: error(use, TOO_MANY) for place, use in placed if place > MOST}
+    results = {**unaskable(state, turn.uses), **unmade}
+    return gathered(replace(state, uses=turn.uses, results=results))
 
 
 def _not_taken(state: AgentState) -> AgentState:
@@ -229,10 +258,4 @@ def _turn_lost(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentStat
 
 
 def _tool_ended(state: AgentState, move: UseTool, result: ToolResult) -> AgentState:
-    """All results of a turn go back together, in the order of its calls."""
-    results = {**state.results, move.place: result}
-    if len(results) < len(state.uses):
-        return replace(state, results=results)
-    ordered = tuple(results[place] for place in sorted(results))
-    resume = state.resume.model_copy(update={"results": ordered})
-    return replace(state, resume=resume, uses=(), results={})
+    return gathered(replace(state, results={**state.results, move.place: result}))

@@ -9,7 +9,7 @@ from datetime import datetime
 from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, ToolResult, ToolUse, Turn
 from orchestrator.calls.turn import TurnMaterial as Material
 from orchestrator.contracts import Call, Reply
-from orchestrator.events import Trouble
+from orchestrator.events import Trouble, cancel_asked
 from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.policies import Options
 
@@ -35,6 +35,8 @@ class UseTool:
     turn: int
     place: int
     """Which of the calls of its turn it is, from 1."""
+    approved: bool = False
+    """Whether a person has approved it."""
 
     @property
     def id(self) -> str:
@@ -100,13 +102,30 @@ class ToolLost:
 
 @dataclass(frozen=True)
 class CutAsked:
-    """The run above wants no more of it."""
+    """No more of it is wanted."""
 
     why: str
     at: datetime
 
 
-Event = TurnEnded | TurnLost | ToolEnded | ToolLost | CutAsked
+def cut_asked(by: str, at: datetime) -> CutAsked:
+    """A cancel of the segment, taken in at this recorded moment. `by` is what Temporal calls its
+    reason: who asked, or nothing where the run above did, which says itself why.
+    """
+    who = cancel_asked(by, at).by
+    return CutAsked(f"cancelled by {who}" if who else "cut by the run above", at)
+
+
+@dataclass(frozen=True)
+class HoldAsked:
+    """The run above is paused: the segment ends once what flies has landed, and another one goes on
+    when the run does.
+    """
+
+    at: None = None
+
+
+Event = TurnEnded | TurnLost | ToolEnded | ToolLost | CutAsked | HoldAsked
 
 
 @dataclass(frozen=True)
@@ -131,20 +150,20 @@ class AgentState:
     """Of the last turn, those whose results are not in the transcript yet."""
     results: Mapping[int, ToolResult] = field(default_factory=dict)
     """Of these, what has come back, by the place of the call, from 1."""
+    approved: tuple[int, ...] = ()
+    """Of these, the places of those that a person has approved."""
     flights: Mapping[str, Flight] = field(default_factory=dict)
     unpaid_calls: int = 0
     anew: bool = False
     """Whether anything was paid that had not been before the run above was reset."""
     notes: tuple[str, ...] = ()
     """What is to be known of its bills."""
+    held: bool = False
+    """Whether it is to start nothing more, so that it can go on later."""
+    may_have_run: tuple[ToolUse, ...] = ()
+    """Calls of tools with effects of which nobody knows whether they ran."""
     cut: str = ""
     """Why no more is wanted of it."""
     cut_at: datetime | None = None
     ending: AgentReport | None = None
     """How it ends, once nothing is in flight."""
-
-
-def first_state(goal: AgentGoal, now: datetime) -> AgentState:
-    """The state that a segment begins with."""
-    cap = Amount(goal.slice.dollars, goal.slice.calls, goal.slice.tokens)
-    return AgentState(goal, now, Ledger(cap), goal.resume)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from orchestrator.contracts import Finding
+from orchestrator.data import is_data
 from orchestrator.envelopes import envelope
 
 
@@ -21,4 +22,10 @@ def passed_on(finding: Finding) -> str:
 
 
 def _label(finding: Finding) -> str:
-    return f"subtask {finding.subtask_id}, {finding.status}, confidence {finding.confidence}"
+    form = as_data(finding)
+    return f"subtask {finding.subtask_id}, {finding.status}, confidence {finding.confidence}{form}"
+
+
+def as_data(finding: Finding) -> str:
+    """What a label adds of a finding that stands below it as data."""
+    return ", as JSON" if is_data(finding) and not finding.digest else ""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
+from orchestrator import policies
 from orchestrator.calls.kind import Answer, AnyCase, ModelKind
+from orchestrator.calls.work import WORK
 from orchestrator.contracts import (
     Check,
     CheckKind,
@@ -36,6 +38,8 @@ class SubtaskAnswer(Answer):
     depends_on: list[str]
     acceptance_criteria: str
     checks: list[CheckAnswer]
+    timeout_seconds: int
+    max_output: int
 
 
 class PlanAnswer(Answer):
@@ -54,6 +58,8 @@ class PlanMaterial(Contract):
     inputs: tuple[PinnedInput, ...] = ()
     guidance: str = ""
     subtask_limit: int = 6
+    subtask_timeout_seconds: int = 300
+    """As in the run's limits: a subtask may have less."""
     errors: tuple[str, ...] = ()
     """What was wrong with the previous plan; empty at the first go."""
     asked: tuple[str, ...] = ()
@@ -71,6 +77,8 @@ def to_subtask(item: SubtaskAnswer) -> Subtask:
         depends_on=tuple(item.depends_on),
         acceptance_criteria=item.acceptance_criteria,
         checks=tuple(Check(kind=check.kind, argument=check.argument) for check in item.checks),
+        timeout_seconds=item.timeout_seconds,
+        max_output=item.max_output,
     )
 
 
@@ -91,7 +99,7 @@ def plan_prompt(material: PlanMaterial) -> str:
         section("goal", material.goal),
         f"Roles you may assign:\n{menu(material.roles)}",
         f"Inputs of the goal, by name:\n{inputs}",
-        f"At most {material.subtask_limit} subtasks.",
+        f"At most {material.subtask_limit} subtasks. {bounds(material.subtask_timeout_seconds)}",
     ]
     if material.guidance:
         parts.append(f"Guidance of this playbook:\n{material.guidance}")
@@ -102,18 +110,32 @@ def plan_prompt(material: PlanMaterial) -> str:
     return "\n\n".join(parts)
 
 
+def bounds(longest: int) -> str:
+    """What a subtask may set for itself."""
+    least, most = policies.LEAST_OUTPUT, WORK.policy.max_output
+    return (
+        f"`timeout_seconds` of one call: 0, or 1 to {longest}. `max_output`, tokens of one answer"
+        f" with its thoughts: 0, or {least} to {most}."
+    )
+
+
 def menu(roles: Iterable[RoleCard]) -> str:
     """The roles that a planner may assign, one a line."""
     return "\n".join(
-        f"- {role.name} ({role.tier}): {role.description}{_tools(role)}"
+        f"- {role.name} ({role.tier}): {role.description}{_besides(role)}"
         for role in roles
         if role.tier in ("haiku", "sonnet")
     )
 
 
-def _tools(role: RoleCard) -> str:
-    stop = "" if role.description.endswith(".") else "."
-    return f"{stop} Its tools: {', '.join(role.tools)}." if role.tools else ""
+def _besides(role: RoleCard) -> str:
+    """What it reads with, and the names of what it hands up, where that is data."""
+    named = role.result.get("properties")
+    fields = ", ".join(named) if isinstance(named, dict) else ""
+    tools = f" Its tools: {', '.join(role.tools)}." if role.tools else ""
+    data = f" Its finding is JSON: {fields}." if fields else ""
+    stop = "" if role.description.endswith(".") or not (tools or data) else "."
+    return f"{stop}{tools}{data}"
 
 
 def _preview(pinned: PinnedInput) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Annotated, Literal
 
 from orchestrator.calls.kind import Answer, AnyCase, ModelKind
-from orchestrator.calls.plan import SubtaskAnswer, menu, to_subtask
+from orchestrator.calls.plan import SubtaskAnswer, bounds, menu, to_subtask
 from orchestrator.contracts import (
     Contract,
     FindingStatus,
@@ -64,6 +64,8 @@ class ReplanMaterial(Contract):
     """Every id that this run has ever used: none may come again."""
     addable: int = 0
     """How many subtasks may be added."""
+    subtask_timeout_seconds: int = 300
+    """As in the run's limits: a subtask may have less."""
     errors: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     """Fingerprints of what the runs above have planned."""
@@ -134,6 +136,7 @@ def replan_prompt(material: ReplanMaterial) -> str:
         f"Roles you may assign:\n{menu(material.roles)}",
         f"Inputs of the goal, by name: {inputs}",
         f"Used ids: {', '.join(material.used_ids)}. At most {material.addable} may be added.",
+        bounds(material.subtask_timeout_seconds),
     ]
     if material.errors:
         listed = "\n".join(f"- {error}" for error in material.errors)

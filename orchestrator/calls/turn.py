@@ -28,6 +28,8 @@ from orchestrator.policies import model_policy
 
 OF_SERVERS = "mcp__"
 """The names of tools that MCP servers offer begin so."""
+WEB_SEARCH, WEB_FETCH = "web_search", "web_fetch"
+"""The tools that some endpoints have themselves."""
 READS_ON = "read_result"
 """Whoever has any tool has this one: it reads on in results that were too long to be shown."""
 
@@ -39,7 +41,11 @@ class ToolUse(Contract):
     """As the endpoint named it."""
     name: str
     says: str = ""
-    """Its arguments in a few harmless words, for the timeline."""
+    """Its arguments in a few harmless words without secrets, for the timeline and for notes."""
+    shown: str = ""
+    """All of its arguments, harmless and without secrets, as the person is shown them who must
+    approve it. Empty: nobody must, or they are too long to be read.
+    """
 
 
 class ToolResult(Contract):
@@ -51,6 +57,8 @@ class ToolResult(Contract):
     size: int
     is_error: bool = False
     text: str = ""
+    unknown: bool = False
+    """Whether the call may have run, and nobody knows; no part of what a turn works from."""
     span: Span | None = None
     """When it was made; no part of what a turn works from, which is the same when it is asked again
     after a reset.
@@ -63,6 +71,8 @@ class TurnMaterial(Contract):
     work: WorkMaterial
     tools: tuple[str, ...]
     specs: str = ""
+    """As in the role's card."""
+    approval: tuple[str, ...] = ()
     """As in the role's card."""
     transcript: str = ""
     """Digest of the list of messages so far; empty: there are none."""
@@ -92,6 +102,8 @@ class UseMaterial(Contract):
     tools: tuple[str, ...]
     transcript: str
     use: ToolUse
+    approved: bool = False
+    """Whether a person has approved this very call."""
     run: str = ""
     """The first execution of the run above, which stays when that is reset."""
 
@@ -104,11 +116,22 @@ class Slice(Contract):
     tokens: int
 
 
+class Decision(Contract):
+    """What became of a call that a person was asked to approve."""
+
+    use_id: str
+    verdict: Literal["approved", "declined", "unknown"]
+    """Unknown: it was approved, and a segment that may have run it was lost."""
+    why: str = ""
+
+
 class Resume(Contract):
     """Where the next segment of an agent goes on: nothing before it is asked or run again."""
 
     transcript: str = ""
     results: tuple[ToolResult, ...] = ()
+    pending: tuple[ToolUse, ...] = ()
+    """All calls of the last message, as long as some of them have no result yet."""
     said: str = ""
     turns: int = 0
     """Turns taken so far."""
@@ -135,12 +158,19 @@ class AgentGoal(Contract):
     """The most that the agent may take, in all segments."""
     capabilities: Capabilities = Capabilities()
     first_run: str = ""
+    ask_people: bool = False
+    """Whether a person may be asked to approve a call; if not, such a call is not made."""
+    decisions: tuple[Decision, ...] = ()
+    """On the calls that are pending."""
 
 
 class AgentReport(Contract):
-    """How a segment ended: with an answer, for want of money, or because it was stopped."""
+    """How a segment ended: with an answer, for want of money, because the run above is paused, with
+    calls that a person is to approve, or because it was stopped.
+    """
 
-    outcome: Literal["answered", "more", "unreachable", "stopped", "lost"]
+    outcome: Literal["answered", "more", "asks", "unreachable", "stopped", "cut", "lost"]
+    """`stopped`: it has used all its turns; `cut`: nobody wanted more of it."""
     draft: Draft | None = None
     problem: Problem | None = None
     why: str = ""
@@ -148,11 +178,13 @@ class AgentReport(Contract):
     """Why every further call would fail, too."""
     resume: Resume = Resume()
     needs: Slice | None = None
-    """What the next turn costs at worst."""
+    """What the next turn costs at worst, where that is what it lacks."""
     bill: Bill = Bill()
     tokens: int = 0
     """What the segment counts at: more than its bill has where a turn was lost."""
     unpaid_calls: int = 0
+    may_have_run: tuple[ToolUse, ...] = ()
+    """Calls of tools with effects of which nobody knows whether they ran."""
     unreached: Unreached | None = None
     finished: datetime | None = None
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from orchestrator.calls.findings import passed_on
+from pydantic import Field, JsonValue
+
+from orchestrator.calls.findings import as_data, passed_on
 from orchestrator.calls.kind import Answer, AnyCase, ModelKind, percent
 from orchestrator.contracts import (
     Contract,
@@ -18,19 +20,45 @@ from orchestrator.contracts import (
     Reply,
     Subtask,
 )
+from orchestrator.data import as_text
 from orchestrator.envelopes import envelope, section
 from orchestrator.policies import model_policy
 
+Result = TypeVar("Result")
 
-class WorkAnswer(Answer):
+
+class _Worked(Answer, Generic[Result]):
     status: Annotated[Literal["complete", "failed", "escalate"], AnyCase]
-    result: str
+    result: Result
     confidence: int
     sources: list[str]
     reason: Annotated[
         Literal["out_of_scope", "ambiguous_input", "confidence_too_low", "timeout", ""], AnyCase
     ]
     why: str
+
+
+# Without a docstring: models would read it as the description of their schema.
+class WorkAnswer(_Worked[str]):
+    pass
+
+
+class DataAnswer(_Worked[dict[str, JsonValue] | str]):
+    """What an agent answers whose role sets a form: data, or words where there is none. The schema
+    that it is asked for names the form.
+    """
+
+
+AS_DATA = (
+    "Your result is data: when `status` is complete, `result` is one object in the form that its"
+    " schema gives, and no text. When it is not, `result` is text: what you have so far."
+)
+
+
+ROOM = (
+    "One answer of yours, thoughts included, has room for {tokens} tokens; a longer one is cut off"
+    " and lost."
+)
 
 
 class WorkMaterial(Contract):
@@ -49,28 +77,29 @@ class WorkMaterial(Contract):
     """Why the previous try was not accepted; empty at the first."""
     broken: Problem | None = None
     """The malformed answer that this call is to mend."""
+    form: dict[str, JsonValue] = Field(default_factory=dict)
+    """The JSON schema that the result must have; empty: it is text."""
 
 
-def to_draft(answer: WorkAnswer) -> Draft:
-    """What a try produced; an escalation keeps what there is as its partial."""
+def to_draft(answer: WorkAnswer | DataAnswer, data: Mapping[str, JsonValue] | None = None) -> Draft:
+    """What a try produced; an escalation keeps what there is as its partial. `data`: its result, as
+    far as that is in its form.
+    """
+    text = answer.result if isinstance(answer.result, str) else as_text(answer.result)
     common: dict[str, Any] = {
+        "content": text,
+        "data": dict(data or {}),
         "confidence": percent(answer.confidence),
         "sources": tuple(answer.sources),
     }
     if answer.status == "complete":
-        return Draft(content=answer.result, **common)
+        return Draft(**common)
     if answer.status == "failed":
-        return Draft(
-            status="failed",
-            content=answer.result,
-            why=answer.why or "no reason given",
-            **common,
-        )
+        return Draft(status="failed", why=answer.why or "no reason given", **common)
     reason: EscalationReason = answer.reason or "ambiguous_input"
-    escalation = Escalation(reason=reason, why=answer.why, partial=answer.result)
+    escalation = Escalation(reason=reason, why=answer.why, partial=text)
     return Draft(
         status="escalated",
-        content=answer.result,
         why=answer.why,
         escalation=escalation,
         **common,
@@ -91,6 +120,10 @@ def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
     if material.why:
         why = envelope("why the previous try was not accepted", material.why)
         parts.append(f"This is try {material.number}.\n{why}")
+    if material.form:
+        parts.append(AS_DATA)
+    if subtask.max_output:
+        parts.append(ROOM.format(tokens=subtask.max_output))
     parts.append("Carry out the instruction.")
     return "\n\n".join(parts)
 
@@ -104,7 +137,8 @@ def _unread(pinned: PinnedInput) -> str:
 
 def _dependency_label(finding: Finding) -> str:
     certainty = "" if finding.status == "complete" else ", uncertain: only a partial finding"
-    return f"finding of subtask {finding.subtask_id}, confidence {finding.confidence}{certainty}"
+    about = f"finding of subtask {finding.subtask_id}, confidence {finding.confidence}"
+    return f"{about}{as_data(finding)}{certainty}"
 
 
 def below(role: str, rules: str) -> str:
@@ -127,3 +161,8 @@ WORK: ModelKind[WorkMaterial, WorkAnswer, Draft] = ModelKind(
     turn=work_prompt,
     beyond=_inputs,
 )
+
+
+def most_written(subtask: Subtask) -> int:
+    """The tokens that one answer to a subtask may have: what the plan says, else the most."""
+    return subtask.max_output or WORK.policy.max_output

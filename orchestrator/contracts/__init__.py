@@ -27,7 +27,7 @@ from orchestrator.contracts.base import (
     Tier,
     dollars,
 )
-from orchestrator.contracts.briefing import Briefing, Omission, PlaybookCard, RoleCard
+from orchestrator.contracts.briefing import Briefing, Omission, Outlet, PlaybookCard, RoleCard
 from orchestrator.contracts.calls import (
     Bill,
     Call,
@@ -90,6 +90,7 @@ __all__ = [
     "NoAnswer",
     "Omission",
     "Order",
+    "Outlet",
     "Percent",
     "PinnedInput",
     "Plan",

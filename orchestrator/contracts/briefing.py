@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from pydantic import Field, JsonValue
+
 from orchestrator.contracts.base import Contract, Effort, Money, Percent, RoleTier, Span, Tier
 from orchestrator.contracts.goals import Limits, PinnedInput
 from orchestrator.contracts.models import Capabilities, ModelCard
@@ -15,6 +19,8 @@ class RoleCard(Contract):
     description: str
     tier: RoleTier = "sonnet"
     tools: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()
+    """Of its tools, those that change something outside; those of servers are taken to."""
     effort: Effort = "medium"
     fallback: str = ""
     team: bool = False
@@ -25,12 +31,16 @@ class RoleCard(Contract):
     """Digest of what an endpoint is told of those tools that servers offer; empty: there are none.
     It stays the same for a whole run, whatever the servers say later.
     """
+    approval: tuple[str, ...] = ()
+    """Of its tools, those of which a person must approve each call."""
     prompt_bytes: int = 0
     """Of its prompt, and of what an endpoint is told of its tools."""
     turns: int = 0
     """The most that an agent with tools takes; 0: as many as the run allows."""
     tools_only_for_inputs: bool = False
     """True: a subtask without an input that only tools can read is asked once, without them."""
+    result: dict[str, JsonValue] = Field(default_factory=dict)
+    """The JSON schema of what its agents hand up: closed objects alone. Empty: text."""
 
 
 class PlaybookCard(Contract):
@@ -58,6 +68,20 @@ class Omission(Contract):
     why: str
 
 
+class Outlet(Contract):
+    """A way on which the words of agents leave the worker: a tool, or the tools of a server."""
+
+    tool: str
+    """The name of the tool; of an MCP server, how the names of its tools begin."""
+    what: str
+    """What it is and where the words of a call go, as anybody may be told."""
+
+    def serves(self, tools: Iterable[str]) -> bool:
+        """Whether one of these tools leads there."""
+        server = self.tool.endswith("__")
+        return any(name == self.tool or (server and name.startswith(self.tool)) for name in tools)
+
+
 class Briefing(Contract):
     """What the deployment decides, resolved once at the start of a run."""
 
@@ -69,6 +93,8 @@ class Briefing(Contract):
     not_run: tuple[Omission, ...] = ()
     version: str = ""
     span: Span | None = None
+    outlets: tuple[Outlet, ...] = ()
+    """Where tools of the roles send the words of agents."""
     endpoint: str = ""
     """The address that models are asked at; never user, password or query. Empty: none is asked."""
     most_dollars: Money | None = None

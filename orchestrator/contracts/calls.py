@@ -16,6 +16,8 @@ class Usage(Contract):
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    searches: int = 0
+    """Made by the endpoint's own tool, and priced each."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -88,6 +90,10 @@ class Call(Contract):
     token_ceiling: int = 0
     """Tokens reserved; the bound that counts for an unpriced model."""
     capabilities: Capabilities = Capabilities()
+    searches: int = 0
+    """The most that the endpoint may make by itself in this call; each has its price."""
+    rounds: int = 0
+    """How often it may read the whole prompt again by itself, each time with one more result."""
     run: str = ""
     """Temporal's id of the run's first execution: what the journal knows the run by."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import PurePath
 from typing import Literal
 
 from pydantic import Field
@@ -17,6 +18,7 @@ from orchestrator.contracts.base import (
 )
 from orchestrator.contracts.findings import Finding
 from orchestrator.contracts.plans import Plan
+from orchestrator.text import one_line
 
 
 class Limits(Contract):
@@ -60,6 +62,10 @@ class GoalInput(Contract):
     value: str
 
 
+FILE_NAME = 100
+"""Letters of a file's name that are shown."""
+
+
 class PinnedInput(Contract):
     """A goal input as `prepare` found it: its content is the blob `digest` of the store."""
 
@@ -72,7 +78,9 @@ class PinnedInput(Contract):
     preview: str = ""
     """The first 500 tokens, for the planner."""
     path: str = ""
-    """Where the worker found it, if it is no text; for people, no model sees it."""
+    """Where the worker found it, if it is no text; for people. Models see no more of it than the
+    name of a file.
+    """
     commit: str = ""
     """Of a repository: what is checked out; empty: nothing is committed yet."""
     base: str = ""
@@ -83,6 +91,12 @@ class PinnedInput(Contract):
     """Of a repository: files that are not as the commit has them; None: that is not known."""
     reader: str = ""
     """Of a document: the tool that reads it. Empty: it is text, or a repository or folder."""
+
+    @property
+    def file_name(self) -> str:
+        """Of a file its own name, harmless and short: what findings cite. Empty: it has none."""
+        name = one_line(PurePath(self.path).name) if self.kind == "file" else ""
+        return name if len(name) <= FILE_NAME else f"{name[: FILE_NAME - 20]}…{name[-19:]}"
 
     @property
     def is_folder(self) -> bool:

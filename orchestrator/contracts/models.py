@@ -24,6 +24,8 @@ class ModelCard(Contract):
     tier: Tier
     id: str
     prices: tuple[PriceStep, ...] = ()
+    search: Decimal | None = None
+    """Dollars for one search by the endpoint's own tool. None: nobody knows."""
 
 
 class Capabilities(Contract):
@@ -34,3 +36,5 @@ class Capabilities(Contract):
     token_counting: bool = True
     caching: bool = False
     """Whether parts of a request may be marked for its prompt cache."""
+    web: bool = False
+    """Whether it searches and reads the web itself, in the place of our own tools."""

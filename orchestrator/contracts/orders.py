@@ -16,6 +16,8 @@ class Order(Contract):
     """One steering command: the argument of every Update. Which fields count, its kind says."""
 
     subtask_id: str = ""
+    call: int = 0
+    """The number of a call of a tool that waits to be approved; 0: it is about none."""
     text: str = ""
     """An answer, a finding supplied by hand, a new instruction, or why."""
     tier: Tier | None = None
@@ -23,6 +25,11 @@ class Order(Contract):
     limits: Limits | None = None
     by: str = ""
     """Who gave it, for the record."""
+
+    @property
+    def what(self) -> str:
+        """What it approves or declines."""
+        return f"call {self.call}" if self.call else "the plan"
 
 
 class Given(Contract):
@@ -37,6 +44,8 @@ class Given(Contract):
     """Why it made no sense any more; empty: it was carried out."""
     before: Plan | None = None
     """Of an edit: the plan as it was."""
+    about: str = ""
+    """Of an order about a call of a tool: whose it is, and the call as the person was shown it."""
 
 
 class Lost(Contract):

@@ -25,6 +25,10 @@ class Subtask(Contract):
     depends_on: tuple[str, ...] = ()
     acceptance_criteria: str = ""
     checks: tuple[Check, ...] = ()
+    timeout_seconds: int = 0
+    """How long one call of its model or one tool may take; 0: as long as the run's limits say."""
+    max_output: int = 0
+    """Tokens of one answer of its model, thoughts included; 0: as many as any answer may have."""
 
 
 class Plan(Contract):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from orchestrator import policies
-from orchestrator.agent.money import worst_turn
-from orchestrator.calls.turn import TAKE_TURN, AgentGoal, Resume
+from orchestrator.agent.money import of_endpoint, room_of, worst_turn
+from orchestrator.calls.turn import AgentGoal, Resume
 from orchestrator.contracts import ModelCard, Usage
 from orchestrator.money.pricing import price, worst
 
@@ -65,11 +65,16 @@ def _usual(model: ModelCard, tokens: int, turns: int) -> Decimal | None:
 
 def _longest(goal: AgentGoal) -> Decimal:
     """Nothing is read from the cache, each turn writes all that it may, and gets a whole result."""
-    room = TAKE_TURN.policy.max_output
+    room = room_of(goal)
     first = worst_turn(goal, Resume())
     prompt = first.tokens - room
     added = room + policies.RESULT_BYTES
     turns = range(goal.turns)
+    searches, rounds = of_endpoint(goal)
     return sum(
-        (worst(goal.model, prompt + turn * added, room) or Decimal(0) for turn in turns), Decimal(0)
+        (
+            worst(goal.model, prompt + (rounds + 1) * turn * added, room, searches) or Decimal(0)
+            for turn in turns
+        ),
+        Decimal(0),
     )

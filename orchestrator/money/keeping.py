@@ -11,7 +11,7 @@ from orchestrator import policies
 from orchestrator.calls import KINDS
 from orchestrator.calls.plan import PLAN
 from orchestrator.calls.synthesize import SYNTHESIZE
-from orchestrator.calls.work import WORK
+from orchestrator.calls.work import WORK, most_written
 from orchestrator.contracts import Briefing, Call, Goal, Limits, Subtask, Tier
 from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.moves import Ask
@@ -226,7 +226,7 @@ def _asked(state: State, subtask: Subtask, tier: Tier) -> Amount:
     material = gathering.for_work(replace(state, work=Work({alone.id: progress})), progress)
     tokens = paid_call(state, WORK, "work", material, tier=tier, role=role).amount.tokens
     tokens -= WORK.policy.max_output
-    *_, room = rooms(WORK.policy.max_output)
+    *_, room = rooms(most_written(subtask))
     return reservation(state.brief.model(tier), tokens, room)
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from orchestrator.contracts import PinnedInput
+from orchestrator.contracts import Omission, PinnedInput
+from orchestrator.rules import agents
 from orchestrator.rules.answering import verifying
 from orchestrator.rules.state import State
+
+BASE = "base"
+"""The input that names the revision which a repository is compared with."""
 
 
 def leaves(state: State) -> tuple[str, ...]:
@@ -23,3 +27,37 @@ def _sent(pinned: PinnedInput) -> str:
     """An input, whole, or what an agent reads of it."""
     size = f"{pinned.name} ({pinned.size} bytes)"
     return size if pinned.enclosed else f"what agents read of {size}"
+
+
+def reached(state: State) -> tuple[str, ...]:
+    """Where tools of the plan's agents send their words: what reaches there, and who may."""
+    due = [each for each in state.work.values() if each.finding is None]
+    teams = [each.subtask.id for each in due if state.brief.role(each.subtask.role).team]
+    lines = []
+    for outlet in state.brief.outlets:
+        who: dict[str, list[str]] = {}
+        for each in due:
+            role = state.brief.role(each.subtask.role)
+            if agents.uses_tools(state, each) and outlet.serves(role.tools):
+                who.setdefault(role.name, []).append(each.subtask.id)
+        told = [f"{name} ({', '.join(ids)})" for name, ids in who.items()]
+        # What a team plans is not known yet.
+        told += [f"agents of the team {id}" for id in teams]
+        if told:
+            lines.append(f"{outlet.what}: words of {', '.join(told)}")
+    return tuple(lines)
+
+
+def unused(state: State) -> tuple[Omission, ...]:
+    """The inputs that no subtask of the plan is given."""
+    if state.plan is None:
+        return ()
+    used = {name for each in state.work.values() for name in each.subtask.inputs}
+    if any(each.kind == "repository" for each in state.brief.inputs):
+        # With it the repository is compared when it is pinned.
+        used.add(BASE)
+    return tuple(
+        Omission(what=f"input {each.name}", why="no subtask of the plan uses it")
+        for each in state.brief.inputs
+        if each.name not in used
+    )

@@ -13,10 +13,10 @@ from orchestrator.calls.plan import PLAN
 from orchestrator.calls.review import REVIEW
 from orchestrator.calls.synthesize import SYNTHESIZE
 from orchestrator.calls.verify import VERIFY
-from orchestrator.calls.work import WORK
+from orchestrator.calls.work import most_written
 from orchestrator.contracts import ModelCard, Subtask, Usage
 from orchestrator.money import conversations
-from orchestrator.money.leaving import leaves
+from orchestrator.money.leaving import leaves, reached, unused
 from orchestrator.money.pricing import price, worst
 from orchestrator.rules import agents, graph, teams
 from orchestrator.rules.answering import context, verifying
@@ -25,6 +25,7 @@ from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import fitting_call, input_tokens
 from orchestrator.rules.calling.work_calls import work_call
 from orchestrator.rules.parts import Progress
+from orchestrator.rules.people import approvals
 from orchestrator.rules.state import State
 from orchestrator.view import Preview, PreviewRow, RowKind
 
@@ -55,7 +56,11 @@ def predict(state: State) -> Preview:
         makespan=round(graph.makespan(subtasks, seconds, state.goal.limits.concurrency), 1),
         leaves=leaves(state) if any(row.asks for row in rows) else (),
         endpoint=state.brief.endpoint,
-        without=tuple(f"{each.what}: {each.why}" for each in state.brief.not_run),
+        reached=reached(state),
+        without=(
+            *(f"{each.what}: {each.why}" for each in (*state.brief.not_run, *unused(state))),
+            *approvals.unasked(state),
+        ),
         plan=state.plan,
     )
 
@@ -107,6 +112,8 @@ def _work(state: State) -> Iterator[PreviewRow]:
             tier=progress.tier,
             depends_on=subtask.depends_on,
             reused=progress.finding is not None,
+            max_output=subtask.max_output,
+            timeout_seconds=gathering.timeout_of(state, subtask) if subtask.timeout_seconds else 0,
         )
         if progress.finding is None:
             row = _priced(state, progress, row)
@@ -129,6 +136,7 @@ def _priced(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
         # Whoever reads the draft is paid with it.
         prices = _sum(prices, _review(state, progress))
     seconds = policies.OUTPUT_TOKENS["expected"] / policies.OUTPUT_TOKENS_PER_SECOND
+    seconds = min(seconds, gathering.timeout_of(state, subtask))
     update = {"tier": ask.call.tier, "seconds": seconds, **_range(*prices)}
     return row.model_copy(update=update)
 
@@ -150,7 +158,7 @@ def _sum(one: Range, other: Range) -> Range:
 def _review(state: State, progress: Progress) -> Range:
     policy = REVIEW.policy
     model = state.brief.model(policy.tier)
-    written = WORK.policy.max_output
+    written = most_written(progress.subtask)
     said = len(progress.subtask.model_dump_json()) // context.EXPECTED_BYTES_PER_TOKEN
     most = worst(model, said + written + policies.PROMPT_OVERHEAD_TOKENS, policy.max_output)
     tokens = said + policies.OUTPUT_TOKENS["expected"] + policies.EXPECTED_OVERHEAD_TOKENS
@@ -183,6 +191,7 @@ def _agent(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
         prices = _sum(prices, _review(state, progress))
     some = talk.slice.quantize(PLACES, rounding=ROUND_UP) if goal.model.prices else None
     update = {"kind": "agent", "turns": talk.turns, "slice": some, "seconds": talk.seconds}
+    update["approval"] = goal.role.approval if state.goal.ask_people else ()
     return row.model_copy(update={**update, **_range(*prices)})
 
 
@@ -292,4 +301,4 @@ def _asked_of_findings(
 
 def _most_tokens(progress: Progress) -> int:
     """Of a finding; what is there already counts with the material that it is in."""
-    return 0 if progress.finding else WORK.policy.max_output
+    return 0 if progress.finding else most_written(progress.subtask)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from orchestrator.contracts import ModelCard, PriceStep, Usage, dollars
+from orchestrator.policies import WEB_RESULT_TOKENS
 
 
 def price(card: ModelCard, usage: Usage) -> Decimal | None:
@@ -18,23 +19,34 @@ def price(card: ModelCard, usage: Usage) -> Decimal | None:
     step = _step(card, prompt)
     if step is None:
         return None
+    if usage.searches and card.search is None:
+        return None
     return dollars(
-        step.input * usage.input_tokens
+        (card.search or 0) * usage.searches
+        + step.input * usage.input_tokens
         + step.output * usage.output_tokens
         + step.cache_read * usage.cache_read_tokens
         + step.cache_write * usage.cache_write_tokens
     )
 
 
-def worst(card: ModelCard, input_tokens: int, max_output: int) -> Decimal | None:
+def worst(card: ModelCard, input_tokens: int, max_output: int, searches: int = 0) -> Decimal | None:
     """What a call can cost at most: all of its input at the dearest rate of the prompt's step
-    (usually the cache write) and all of the output that it may produce.
+    (usually the cache write), all of the output that it may produce, and its searches.
     """
     step = _step(card, input_tokens)
-    if step is None:
+    if step is None or (searches and card.search is None):
         return None
     dearest = max(step.input, step.cache_write, step.cache_read)
-    return dollars(dearest * input_tokens + step.output * max_output)
+    fee = (card.search or 0) * searches
+    return dollars(dearest * input_tokens + step.output * max_output + fee)
+
+
+def read_again(prompt_tokens: int, rounds: int) -> int:
+    """The input tokens of a prompt that an endpoint reads once more after each result of a tool of
+    its own, all results so far included. No rounds: those of the prompt.
+    """
+    return (rounds + 1) * (prompt_tokens + rounds * WEB_RESULT_TOKENS) if rounds else prompt_tokens
 
 
 def _step(card: ModelCard, prompt_tokens: int) -> PriceStep | None:

@@ -8,11 +8,13 @@ activity, or where it is not replayed, in the starter and when an Update arrives
 from __future__ import annotations
 
 import string
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
-from orchestrator.contracts import PinnedInput, Plan, RoleCard, Subtask
+from orchestrator import policies
+from orchestrator.calls.work import WORK
+from orchestrator.contracts import LONGEST_CALL_SECONDS, PinnedInput, Plan, RoleCard, Subtask
 from orchestrator.plans import checks
 from orchestrator.rules import graph
 
@@ -33,10 +35,12 @@ def problems(
     asked: Collection[str] = (),
     unusable: Mapping[str, str] = MappingProxyType({}),
     unread: Mapping[str, str] = MappingProxyType({}),
+    longest: int = LONGEST_CALL_SECONDS,
 ) -> tuple[str, ...]:
     """Everything that is wrong with a plan, all at once, each with its place; empty: the plan is
     valid. `asked`: fingerprints of what the runs above have planned. `unusable` says of roles that
     exist why they cannot be used. `unread`: the inputs that only tools read, and by which.
+    `longest`: the seconds that the run allows one call of a subtask.
     """
     known = {role.name: role for role in roles}
     found: list[str] = []
@@ -50,10 +54,8 @@ def problems(
         where = f"subtasks[{place}] {subtask.id!r}"
         if ids[subtask.id] != place:
             found.append(f"{where}: this id is used twice")
-        wrong = (
-            *_role_problems(subtask, known, unusable),
-            *_problems_of(subtask, inputs, ids),
-        )
+        wrong = (*_role_problems(subtask, known, unusable), *_problems_of(subtask, inputs, ids))
+        wrong = (*wrong, *_out_of_range(subtask, longest))
         found += [f"{where}: {problem}" for problem in wrong]
         # To select the best of several attempts, the same instruction may stand more than once.
         if plan.strategy != "select" and signatures[graph.signature(subtask)] < place:
@@ -115,6 +117,17 @@ def _what(reader: str) -> str:
     return "a document" if reader else "a folder"
 
 
+def _out_of_range(subtask: Subtask, longest: int) -> Iterator[str]:
+    """What a subtask sets for itself beyond what the run or any answer may have."""
+    seconds, room = subtask.timeout_seconds, subtask.max_output
+    least, most = policies.LEAST_OUTPUT, WORK.policy.max_output
+    if seconds and not 1 <= seconds <= longest:
+        allows = "the run's subtask_timeout_seconds allows"
+        yield f"timeout_seconds: {seconds}: must be 1 to {longest}, which {allows}; 0 means that"
+    if room and not least <= room <= most:
+        yield f"max_output: {room}: must be {least} to {most} tokens; 0 means as many as usual"
+
+
 def _role_problems(
     subtask: Subtask, roles: Mapping[str, RoleCard], unusable: Mapping[str, str]
 ) -> list[str]:
@@ -126,9 +139,9 @@ def _role_problems(
         return [f"unknown role {subtask.role!r}; known: {', '.join(sorted(roles))}"]
     kind, idle = "", ["tier", "checks"]
     if role.tier == "none":
-        kind, idle = "has no model", [*idle, "acceptance_criteria"]
+        kind, idle = "has no model", [*idle, "acceptance_criteria", "max_output"]
     elif role.team:
-        kind = "is a team"
+        kind, idle = "is a team", [*idle, "timeout_seconds", "max_output"]
     elif role.fixed_tier and subtask.tier != role.tier:
         kind, idle = f"is always of the tier {role.tier}", ["tier"]
     named = ", ".join(name for name in idle if getattr(subtask, name))

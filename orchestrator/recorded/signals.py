@@ -19,6 +19,10 @@ hands it to the one that goes on, before anything else happens there.
 STANDSTILL = "standstill"
 """Tells the run above that a team of it waits, or that it goes on."""
 SIGNALS = (RESET, STANDSTILL)
+HOLD = "hold"
+"""Tells an agent that the run above is paused. A worker hands it over behind all results of its
+workflow task, as it does with Updates, whatever place the SDK gives it among them.
+"""
 
 
 def heard(name: str, told: object, at: datetime) -> WasReset | TeamWaits | None:

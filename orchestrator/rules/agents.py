@@ -12,7 +12,7 @@ from datetime import datetime
 
 from orchestrator import policies
 from orchestrator.agent.money import worst_turn
-from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, Slice
+from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, Slice, ToolUse
 from orchestrator.contracts import Bill, FindingStatus, Tier
 from orchestrator.events import AgentEnded
 from orchestrator.money.ledger import Amount
@@ -22,6 +22,7 @@ from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import tiers
 from orchestrator.rules.edits import add_bill, update, without
 from orchestrator.rules.parts import Progress
+from orchestrator.rules.people import approvals
 from orchestrator.rules.settling import ended_by_person, settle
 from orchestrator.rules.state import State
 
@@ -78,6 +79,8 @@ def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
         turns=turns,
         capabilities=state.brief.capabilities,
         first_run=state.first_run_id,
+        ask_people=state.goal.ask_people,
+        decisions=tuple(each.decision for each in progress.calls if each.decision),
     )
 
 
@@ -101,6 +104,7 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
         ledger=state.ledger.settle(move.id, bill, report.tokens),
         unpaid_calls=state.unpaid_calls + report.unpaid_calls,
         transport=without(state.transport, move.purpose),
+        notes=(*state.notes, *(_unsure(move, use) for use in report.may_have_run)),
     )
     if resumed.turns > move.goal.resume.turns:
         # A model has answered: an outage of before is over.
@@ -110,11 +114,20 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
     return update(state, move.subtask_id, lambda each: _went_on(add_bill(each, bill), resumed))
 
 
+def _unsure(move: StartAgent, use: ToolUse) -> str:
+    """What people must know who find, or miss, what a call was to do."""
+    call = f"{move.subtask_id}: {use.name} {use.says}".strip()
+    return f"{call}: it may have run, nobody knows, and it was not run again."
+
+
 def _went_on(progress: Progress, resume: Resume) -> Progress:
-    """The subtask with where its agent stands now, and how often it spoke and used tools."""
+    """The subtask with where its agent stands now, and how often it spoke and used tools. What was
+    decided on calls is carried out; what was not begun stays decided.
+    """
     return replace(
         progress,
         resume=resume,
+        calls=progress.calls if resume.pending else (),
         turns=progress.turns + resume.turns - progress.resume.turns,
         tool_calls=progress.tool_calls + resume.tool_calls - progress.resume.tool_calls,
     )
@@ -125,6 +138,8 @@ def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) 
     match report.outcome:
         case "more":
             return state
+        case "asks":
+            return approvals.ask(state, subtask_id, now)
         case "unreachable":
             assert report.unreached is not None
             waiting = outages.begun(state, report.unreached, move.goal.model.tier, now)
@@ -139,10 +154,20 @@ def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) 
 
 
 def _given_up(state: State, subtask_id: str, report: AgentReport, now: datetime) -> State:
-    """What it has so far is handed up with why it has no more."""
-    cut = state.stopped_by("cancelled") and not report.resume.text
-    status: FindingStatus = "cancelled" if cut else "failed"
-    return settle(state, subtask_id, status, report.why, now)
+    """What it has so far is handed up with why it has no more: of one that was cut, this run knows
+    that, and not the agent.
+    """
+    if report.outcome == "cut" and state.stop:
+        return _cut_short(state, subtask_id, state.stop, now)
+    return settle(state, subtask_id, "failed", report.why, now)
+
+
+def _cut_short(
+    state: State, subtask_id: str, stop: Stop, now: datetime, more: tuple[str, ...] = ()
+) -> State:
+    """What a stop of the run has cut keeps what it said so far."""
+    status: FindingStatus = "cancelled" if stop.reason == "cancelled" else "failed"
+    return settle(state, subtask_id, status, "; ".join((f"not finished: {stop.why}", *more)), now)
 
 
 def _lost(state: State, event: AgentEnded, now: datetime) -> State:
@@ -157,13 +182,15 @@ def _lost(state: State, event: AgentEnded, now: datetime) -> State:
         whole = Bill(calls=move.amount.calls, dollars=price, assumed=move.amount.dollars)
         ledger = state.ledger.settle_unknown(move.id, whole)
         state = update(state, move.subtask_id, lambda each: add_bill(each, whole))
+        state = approvals.may_have_run(state, move.subtask_id)
     purpose = move.purpose
     failures = state.transport.get(purpose, 0) + 1
     transport = {**state.transport, purpose: failures}
     state = replace(state, ledger=ledger, transport=transport)
-    progress = state.work[move.subtask_id]
-    if progress.ending or state.stop or failures >= policies.TRANSPORT_TRIES:
-        cut = progress.ending or (state.stop and not progress.resume.text)
-        status: FindingStatus = "cancelled" if cut else "failed"
-        return settle(state, move.subtask_id, status, progress.ending or event.why, now)
+    if state.work[move.subtask_id].ending:
+        return ended_by_person(state, move.subtask_id, now)
+    if state.stop:
+        return _cut_short(state, move.subtask_id, state.stop, now, (event.why,))
+    if failures >= policies.TRANSPORT_TRIES:
+        return settle(state, move.subtask_id, "failed", event.why, now)
     return state

@@ -13,7 +13,18 @@ from orchestrator.calls.review import REVIEW
 from orchestrator.calls.work import WORK
 from orchestrator.events import Started
 from orchestrator.money import keeping
-from orchestrator.moves import Ask, AskPerson, AskRaise, Cut, Examine, Move, Prepare, Stop
+from orchestrator.moves import (
+    Ask,
+    AskPerson,
+    AskRaise,
+    Cut,
+    Examine,
+    Hold,
+    Move,
+    Prepare,
+    StartAgent,
+    Stop,
+)
 from orchestrator.rules import agents, outages, teams
 from orchestrator.rules.answering import finishing
 from orchestrator.rules.calling import gathering
@@ -52,7 +63,7 @@ def _next(state: State) -> Move | None:
     if ending is not None:
         return ending
     if state.paused:
-        return None
+        return _hold(state)
     deadline = state.work_deadline
     if state.phase in ("planning", "working") and deadline and now >= deadline:
         return _cut(state) if state.stop else Stop("deadline", "the deadline was reached")
@@ -122,6 +133,16 @@ def _cut_ending(state: State) -> Move | None:
     return Cut(ids) if ids else None
 
 
+def _hold(state: State) -> Move | None:
+    """A call in flight ends by itself, and an agent would go on with the next."""
+    ids = tuple(
+        key
+        for key, flight in state.flights.items()
+        if isinstance(flight.move, StartAgent) and not (flight.cut or flight.held)
+    )
+    return Hold(ids) if ids else None
+
+
 def _replan(state: State) -> Move | None:
     if not state.replanning.setbacks or state.asking("replan") or state.out_of_reach:
         return None
@@ -140,9 +161,10 @@ def _first(state: State, now: datetime) -> Move | None:
     """The move of the first subtask, by the longest remaining chain, that can be made now."""
     late = False
     looked = 0
-    too_dear: dict[tuple[str, str, bool], bool] = {}
+    too_dear: dict[tuple[str, str, bool, int], bool] = {}
     for progress in _ready(state):
-        like = progress.subtask.role, progress.tier, agents.uses_tools(state, progress)
+        tools, most = agents.uses_tools(state, progress), progress.subtask.max_output
+        like = progress.subtask.role, progress.tier, tools, most
         if progress.stage == "work" and too_dear.get(like):
             continue
         if progress.stage == "person":
@@ -178,7 +200,7 @@ def _cannot_finish(state: State, progress: Progress, now: datetime) -> bool:
 
 def _too_dear(state: State, progress: Progress) -> bool:
     """Whether not even a try with the shortest prompt could be paid as planned, while what is in
-    flight may give something back: none of the same role and tier need be looked at.
+    flight may give something back: none like it need be looked at.
     """
     role = state.brief.role(progress.subtask.role)
     if progress.tier == "none" or role.team or not state.ledger.reserved:
@@ -186,8 +208,13 @@ def _too_dear(state: State, progress: Progress) -> bool:
     if agents.uses_tools(state, progress):
         return False
     tokens = policies.PROMPT_OVERHEAD_TOKENS + role.prompt_bytes
-    one = reservation(state.brief.model(progress.tier), tokens, WORK.policy.max_output)
+    one = reservation(state.brief.model(progress.tier), tokens, _room_due(progress))
     return not state.ledger.fits(one)
+
+
+def _room_due(progress: Progress) -> int:
+    """The tokens that an answer to a subtask may have, if money is not short."""
+    return progress.subtask.max_output or WORK.policy.max_output
 
 
 def _start(state: State, progress: Progress) -> Move | None:
@@ -206,7 +233,7 @@ def _start(state: State, progress: Progress) -> Move | None:
     if agents.uses_tools(state, progress):
         return agents.start(state, progress) or _wait_or_stop(state)
     ask = work_call(state, progress)
-    less = ask.call.tier != progress.tier or ask.call.max_output < WORK.policy.max_output
+    less = ask.call.tier != progress.tier or ask.call.max_output < _room_due(progress)
     if less and state.ledger.reserved:
         # What is in flight may give back enough to ask as was planned.
         return None

@@ -9,7 +9,7 @@ from typing import Literal
 
 from orchestrator.calls.critique import Issue
 from orchestrator.calls.judge import Judgement
-from orchestrator.calls.turn import Resume
+from orchestrator.calls.turn import Decision, Resume, ToolUse
 from orchestrator.calls.verify import Verdicts
 from orchestrator.contracts import (
     Bill,
@@ -29,7 +29,23 @@ from orchestrator.contracts import (
 from orchestrator.moves import Flying
 from orchestrator.policies import Options
 
-Stage = Literal["work", "review", "refine", "person"]
+Stage = Literal["work", "review", "refine", "person", "approval"]
+"""The last two wait for a person: for an answer, or until each call of a tool is decided on."""
+
+
+@dataclass(frozen=True)
+class CallAsked:
+    """A call of a tool that a person is asked to approve."""
+
+    number: int
+    """Of all such calls of the run, from 1: no other one ever has it."""
+    use: ToolUse
+    decision: Decision | None = None
+
+    @property
+    def said(self) -> str:
+        """The call as the person is shown it."""
+        return f"{self.use.name} {self.use.shown}"
 
 
 @dataclass(frozen=True)
@@ -52,6 +68,10 @@ class Progress:
     """What people answered it: sources of its finding."""
     asked: datetime | None = None
     """When a person was asked, or could have been."""
+    calls: tuple[CallAsked, ...] = ()
+    """Of its agent's last message, those that a person is or was asked to approve."""
+    calls_since: datetime | None = None
+    """When the person was asked about them."""
     ending: str = ""
     """Why a person ended it while its activity was in flight."""
     former: tuple[str, ...] = ()
@@ -77,6 +97,18 @@ class Progress:
         """Whether it has ended with nothing that others can build on."""
         return self.finding is not None and not passes_on(self.finding)
 
+    @property
+    def waits(self) -> bool:
+        """Whether it goes on only when a person has said something."""
+        return self.finding is None and self.stage in ("person", "approval")
+
+    @property
+    def waits_since(self) -> datetime | None:
+        """Since when, for the time that a person has; None: nobody was asked."""
+        if not self.waits:
+            return None
+        return self.asked if self.stage == "person" else self.calls_since
+
 
 @dataclass(frozen=True)
 class Flight:
@@ -89,6 +121,8 @@ class Flight:
     cut: int = 0
     """The number of the cut that it waits to come back from; 0: it was not cut."""
     cut_at: datetime | None = None
+    held: bool = False
+    """Of an agent's segment: whether it was told that the run is paused."""
 
     @property
     def timeouts(self) -> Options:

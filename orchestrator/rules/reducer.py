@@ -38,6 +38,7 @@ from orchestrator.moves import (
 from orchestrator.rules import agents, repair, steering, teams
 from orchestrator.rules.answering import finishing, verifying
 from orchestrator.rules.edits import landed
+from orchestrator.rules.people import approvals
 from orchestrator.rules.phases import advance
 from orchestrator.rules.returning import PREPARE, abandoned, answered, examined, unanswered
 from orchestrator.rules.starting import started
@@ -98,7 +99,9 @@ def _cancelled(state: State, event: CancelAsked, now: datetime) -> State:
 
 
 def _nobody_came(state: State, about: str) -> State:
-    """Waiting for people ends closed: no approval is a no, no answer is the best guess."""
+    """Waiting for people ends closed: no approval is a no, of a plan as of a call of a tool; no
+    answer is the best guess.
+    """
     if about == "approval" and state.phase == "approval":
         return replace(state, stop=Stop("declined", "nobody approved the plan in time"))
     if about == "raise" and state.short:
@@ -107,6 +110,8 @@ def _nobody_came(state: State, about: str) -> State:
         )
     if about in state.work and state.work[about].stage == "person":
         return repair.answered_by_person(state, about, "")
+    if about in state.work and state.work[about].stage == "approval":
+        return approvals.undecided(state, about)
     return state
 
 

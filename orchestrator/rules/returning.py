@@ -71,7 +71,8 @@ def answered(state: State, event: Answered, now: datetime) -> State:
         state = replace(paying.pay(state, call, bill), heard=True, outage=None)
     state = replace(state, transport=without(state.transport, call.purpose))
     # Before the room is forgotten: cut short in it once more, the answer is judged as it is.
-    if problem and problem.kind == "truncated" and call.mended not in state.roomier:
+    cut_off = problem is not None and problem.kind == "truncated" and not _bounded(state, call)
+    if cut_off and call.mended not in state.roomier:
         state = replace(state, roomier=(*state.roomier, call.mended))
         return ended_by_person(state, call.subtask_id, now)
     roomier = tuple(each for each in state.roomier if each != call.mended)
@@ -85,6 +86,12 @@ def answered(state: State, event: Answered, now: datetime) -> State:
     state = _take(state, event.move, event.reply.value, problem, now)
     # What a person ended meanwhile is cancelled only if this reply has not completed it.
     return ended_by_person(state, call.subtask_id, now)
+
+
+def _bounded(state: State, call: Call) -> bool:
+    """Whether the plan says how long an answer is at most: then it never gets twice the room."""
+    progress = state.work.get(call.subtask_id)
+    return call.kind == "work" and progress is not None and progress.subtask.max_output > 0
 
 
 def _take(

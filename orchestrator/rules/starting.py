@@ -13,6 +13,7 @@ from orchestrator.moves import (
     Cut,
     Examine,
     Flying,
+    Hold,
     Move,
     Prepare,
     StartAgent,
@@ -48,6 +49,9 @@ def started(state: State, move: Move, now: datetime) -> State:
             return replace(state, stop=state.stop or move)
         case Cut():
             return _cut(state, move, now)
+        case Hold():
+            held = {key: replace(state.flights[key], held=True) for key in move.ids}
+            return replace(state, flights={**state.flights, **held})
         case TellAbove():
             return replace(state, told_above=move.word)
 

@@ -83,6 +83,8 @@ class State:
     heard: bool = False
     """Whether a model has ever answered this run."""
     cuts: int = 0
+    calls_asked: int = 0
+    """How many calls of tools people have been asked to approve."""
     orders: tuple[Given, ...] = ()
     """Of people, in the order of their turns."""
     resets: tuple[Undone, ...] = ()

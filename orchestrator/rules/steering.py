@@ -11,17 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from orchestrator import policies
-from orchestrator.contracts import HARD_SUBTASK_LIMIT, Draft, Given, Limits, Order
+from orchestrator.contracts import HARD_SUBTASK_LIMIT, Draft, Given, Order
 from orchestrator.events import Steered
-from orchestrator.money import keeping
-from orchestrator.money.ledger import Amount, DoesNotFit
 from orchestrator.money.preview import predict
 from orchestrator.moves import Stop
 from orchestrator.plans import validity
 from orchestrator.rules import planning
 from orchestrator.rules.edits import update
 from orchestrator.rules.parts import Progress
+from orchestrator.rules.people import approvals, raising
 from orchestrator.rules.repair import answered_by_person
 from orchestrator.rules.settling import settle, skip
 from orchestrator.rules.state import State
@@ -34,9 +32,9 @@ class Command:
     refusal: Callable[[State, Order], str]
     effect: Callable[[State, Order, datetime], State]
     done: str
-    """What the person is told; `{id}` is the subtask."""
+    """What the person is told; `{id}` is the subtask, `{what}` the plan or the call of a tool."""
     past: str
-    """How it reads of somebody who gave it."""
+    """How it reads of somebody who gave it, with `{what}`."""
     unfit: Callable[[State, Order], str] = lambda _state, _order: ""
     """Why what the order brings along is no good, however the run stands."""
 
@@ -68,6 +66,7 @@ def steer(state: State, event: Steered, now: datetime) -> State:
         at=event.at or now,
         refused=why,
         before=state.plan if event.command == "edit" and not why else None,
+        about=approvals.about(state, event.order),
     )
     if not why:
         state = COMMANDS[event.command].effect(state, event.order, now)
@@ -81,7 +80,15 @@ def _nothing_to_approve(state: State, _: Order) -> str:
     return "" if state.phase == "approval" else "no plan waits for approval"
 
 
-def _approve(state: State, _order: Order, _now: datetime) -> State:
+def _not_approvable(state: State, order: Order) -> str:
+    if order.call:
+        return approvals.refusal(state, order)
+    return _nothing_to_approve(state, order) + approvals.hint(state)
+
+
+def _approve(state: State, order: Order, now: datetime) -> State:
+    if order.call:
+        return approvals.approve(state, order, now)
     return replace(state, phase="working")
 
 
@@ -93,9 +100,11 @@ def _not_editable(state: State, order: Order) -> str:
 
 def _bad_plan(state: State, order: Order) -> str:
     assert order.plan is not None
-    pinned, roles = state.brief.inputs, state.brief.roles
+    pinned, longest = state.brief.inputs, state.goal.limits.subtask_timeout_seconds
     names, unread = [each.name for each in pinned], validity.only_by_tools(pinned)
-    wrong = validity.problems(order.plan, roles, names, HARD_SUBTASK_LIMIT, unread=unread)
+    wrong = validity.problems(
+        order.plan, state.brief.roles, names, HARD_SUBTASK_LIMIT, unread=unread, longest=longest
+    )
     return "; ".join(wrong)
 
 
@@ -241,47 +250,15 @@ def _resume(state: State, _order: Order, _now: datetime) -> State:
     return replace(state, paused=False)
 
 
-def _bad_cap(state: State, order: Order) -> str:
-    if order.limits is None:
-        return "no limit was given; raise dollars, model_calls or tokens"
-    cap, wanted = state.goal.limits, order.limits
-    lower = [
-        name
-        for name in ("dollars", "model_calls", "tokens")
-        if getattr(wanted, name) < getattr(cap, name)
-    ]
-    if lower:
-        return f"{', '.join(lower)}: below the present cap; a cap can only be raised"
-    if state.briefing is not None and state.briefing.within(wanted) != wanted:
-        most = state.briefing.most_dollars
-        return f"this deployment allows at most ${most:f} a run ({policies.MOST_RUN})"
-    same = all(getattr(wanted, name) == getattr(cap, name) for name in CAPS)
-    return "that is the present cap; name a higher one" if same else ""
-
-
-def _raise_cap(state: State, order: Order, _now: datetime) -> State:
-    assert order.limits is not None
-    raised: dict[str, object] = {name: getattr(order.limits, name) for name in CAPS}
-    limits: Limits = state.goal.limits.model_copy(update=raised)
-    try:
-        ledger = state.ledger.raised(limits)
-    except DoesNotFit:
-        return state
-    goal = state.goal.model_copy(update={"limits": limits})
-    if state.ledger.kept != Amount() and state.briefing and state.phase != "synthesizing":
-        ledger = keeping.grown(ledger, limits, state.briefing)
-    return replace(state, goal=goal, ledger=ledger, short="", short_since=None)
-
-
-CAPS = ("dollars", "model_calls", "tokens")
-
-
 def _by(order: Order) -> str:
     return f" by {order.by}" if order.by else ""
 
 
 COMMANDS: Mapping[str, Command] = {
-    "approve": Command(_nothing_to_approve, _approve, "the plan is approved", "approved the plan"),
+    "approve": Command(_not_approvable, _approve, "{what} is approved", "approved {what}"),
+    "decline": Command(
+        approvals.refusal, approvals.decline, "{what} is declined", "declined {what}"
+    ),
     "edit": Command(_not_editable, _edit, "the edited plan runs", "edited the plan", _bad_plan),
     "reject": Command(_nothing_to_approve, _reject, "the plan is rejected", "rejected the plan"),
     "answer": Command(_not_asked, _answer, "{id} goes on with the answer", "answered"),
@@ -293,5 +270,5 @@ COMMANDS: Mapping[str, Command] = {
         _already_paused, _pause, "paused; what is in flight finishes", "paused the run"
     ),
     "resume": Command(_not_paused, _resume, "the run goes on", "resumed the run"),
-    "raise_cap": Command(_bad_cap, _raise_cap, "the cap is raised", "raised the cap"),
+    "raise_cap": Command(raising.refusal, raising.raised, "the cap is raised", "raised the cap"),
 }

@@ -79,8 +79,8 @@ def _people(state: State) -> Iterator[Timer]:
     if state.short and state.short_since:
         yield _person("raise", state.short_since)
     for key in state.work.asking:
-        if asked := state.work[key].asked:
-            yield _person(key, asked)
+        if since := state.work[key].waits_since:
+            yield _person(key, since)
 
 
 def _person(about: str, since: datetime) -> Timer:

@@ -145,13 +145,14 @@ class Work(Mapping[str, Progress]):
     def _place(self, key: str) -> None:
         """Put a subtask where it belongs now, and take it from where it does not."""
         each = self._each[key]
-        person, place = each.stage == "person", (self._places[key], key)
+        place = self._places[key], key
         waits = each.finding is None and not each.flight
         needed = [self._each[edge] for edge in each.subtask.depends_on if edge in self._each]
-        starts = waits and not (person and each.asked)
+        asked = each.stage == "approval" or (each.stage == "person" and each.asked)
+        starts = waits and not asked
         starts = starts and all(edge.finding is not None for edge in needed)
         self._ready = _kept(self._ready, (self._turns[key], key), belongs=starts)
-        self._asking = _kept(self._asking, place, belongs=person and each.finding is None)
+        self._asking = _kept(self._asking, place, belongs=each.waits)
         lost = waits and any(edge.lost for edge in needed)
         self._blocked = _kept(self._blocked, place, belongs=lost)
         self._ending = _kept(self._ending, place, belongs=bool(each.ending) and not each.finding)

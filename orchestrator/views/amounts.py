@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import ROUND_UP, Decimal
 
 from orchestrator.contracts import Money
+from orchestrator.view import PreviewRow
 
 
 def money(amount: Money | None) -> str:
@@ -47,3 +48,10 @@ def hands(turns: int, tool_calls: int) -> str:
         return ""
     spoke = f"{turns} turn{'s' * (turns != 1)}"
     return f"{spoke}, {tool_calls} tool call{'s' * (tool_calls != 1)}"
+
+
+def bounded(row: PreviewRow) -> str:
+    """What a plan says one answer and one call of a subtask may have; empty: nothing."""
+    room = f"at most {row.max_output:,} tokens an answer" if row.max_output else ""
+    time = f"at most {row.timeout_seconds} s a call" if row.timeout_seconds else ""
+    return ", ".join(filter(None, (room, time)))

@@ -17,7 +17,7 @@ from orchestrator.contracts import Call, Subtask
 from orchestrator.harmless import harmless
 from orchestrator.text import code_span, for_markdown, visible
 from orchestrator.view import Phase, Preview, PreviewRow, Question, Row, RunView
-from orchestrator.views.amounts import hands
+from orchestrator.views.amounts import bounded, hands
 from orchestrator.views.many import LINES, ROWS, beginning, chosen
 
 MARKS = {
@@ -30,6 +30,8 @@ MARKS = {
     "cancelled": "×",
 }
 CELL = 80
+CALL = 200
+"""Letters of a call that a person is to approve."""
 PAD = "\N{NO-BREAK SPACE}" * 3
 ANSWER_CHARACTERS = 8_000
 """Of the answer, on the board; Temporal refuses details of more than 20,000 bytes."""
@@ -75,6 +77,10 @@ def _asked(question: Question) -> str:
     match question.kind:
         case "subtask":
             return f"{question.subtask_id}: {question.text}"
+        case "call":
+            cut = "… (starter.py show has all of it)" if len(question.text) > CALL else ""
+            said = f"{question.text[:CALL]}{cut}"
+            return f"{question.subtask_id}: approve or decline call {question.call}, {said}"
         case "plan":
             return "plan: approve, edit or reject it"
         case "budget":
@@ -109,6 +115,9 @@ def _proposal(view: RunView, plan: Preview) -> list[str]:
         sent = for_markdown(", ".join(plan.leaves)[:600])
         where = for_markdown(plan.endpoint) or "their endpoint"
         lines += ["", f"Sent to the models at {where}: {sent}."]
+        if plan.reached:
+            reached = for_markdown("; ".join(plan.reached)[:600])
+            lines += ["", f"Reached by tools: {reached}."]
     else:
         lines += ["", "No model is asked; nothing leaves the machines of this deployment."]
     run_id = shlex.quote(view.run_id)
@@ -134,8 +143,11 @@ def _proposed(row: PreviewRow) -> str:
     team = ", a team: a run of its own" if row.kind == "team" else ""
     if row.kind == "agent":
         team = f", with tools: up to {row.turns} turns"
+        asks = for_markdown(", ".join(row.approval))
+        team += f", a person approves each call of {asks}" if asks else ""
     name = f"**{row.id}** {for_markdown(row.title[:CELL])}" if row.of_plan else row.title
-    role = f"{for_markdown(row.role)}{tier}{team}"
+    own = f", {bounded(row)}" if bounded(row) else ""
+    role = f"{for_markdown(row.role)}{tier}{team}{own}"
     return _cells("", name, role, ", ".join(row.depends_on), *prices)
 
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 
 from orchestrator.contracts import Finding, Remark, Report, Subtask
+from orchestrator.data import as_markdown, is_data
 from orchestrator.harmless import quoted
 from orchestrator.remarks import of_a_lens, remarks_of
 from orchestrator.text import code_span, for_json, inline
@@ -38,6 +39,8 @@ def section(report: Report, finding: Finding) -> str:
     text = _text(finding)
     if text and text in report.answer:
         parts.append("Its text stands in the answer as it is.")
+    elif text and is_data(finding):
+        parts.append(as_markdown(finding.data))
     elif text:
         parts.append(quoted(text))
     return "\n\n".join(parts)
@@ -126,6 +129,8 @@ def _sources(finding: Finding) -> Iterator[str]:
 
 
 def _text(finding: Finding) -> str:
+    if is_data(finding):
+        return as_markdown(finding.data).strip()
     partial = finding.escalation.partial if finding.escalation else ""
     return (finding.content or partial).strip()
 

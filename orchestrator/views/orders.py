@@ -21,7 +21,7 @@ def lines(orders: tuple[Given, ...]) -> Iterator[str]:
     for given in orders:
         order = given.order
         who = inline(order.by) or "somebody"
-        what = PAST.get(given.command, inline(given.command))
+        what = PAST.get(given.command, inline(given.command)).replace("{what}", order.what)
         subject = f" {inline(order.subtask_id)}" if order.subtask_id else ""
         line = f"{given.at:%Y-%m-%d %H:%M:%S} UTC, **{who}** {what}{subject}"
         details = [*_details(given)]
@@ -31,6 +31,8 @@ def lines(orders: tuple[Given, ...]) -> Iterator[str]:
 
 def _details(given: Given) -> Iterator[str]:
     order = given.order
+    if given.about:
+        yield inline(given.about)
     if order.tier:
         yield f"on {order.tier}"
     if order.text and given.command == "supply" and not given.refused:

@@ -188,7 +188,8 @@ def _price_and_time(report: Report) -> Iterator[str]:
         yield (
             f"{money(report.dollars)} for {calls(report.model_calls)}{_assumed(report)}:"
             f" {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out,"
-            f" {usage.cache_read_tokens:,} read from cache.{_against_estimate(report)}{more}"
+            f" {usage.cache_read_tokens:,} read from cache,"
+            f" {usage.cache_write_tokens:,} written to it.{_against_estimate(report)}{more}"
         )
     elif unpaid:
         were = "was" if unpaid == 1 else "were"

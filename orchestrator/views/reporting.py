@@ -12,7 +12,7 @@ from orchestrator.contracts import (
     ReportStatus,
     Timings,
 )
-from orchestrator.money import keeping
+from orchestrator.money import keeping, leaving
 from orchestrator.rules import graph, noted
 from orchestrator.rules.answering import verifying
 from orchestrator.rules.state import State
@@ -86,7 +86,7 @@ def report(state: State) -> Report:
         answer=synthesis.answer if synthesis else "",
         data=synthesis.data if synthesis else {},
         gaps=gaps(state),
-        not_run=brief.not_run if brief else (),
+        not_run=(*brief.not_run, *leaving.unused(state)) if brief else (),
         inputs=brief.inputs if brief else (),
         conflicts=_conflicts(state),
         flags=synthesis.flags if synthesis else (),

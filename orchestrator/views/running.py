@@ -10,6 +10,7 @@ from orchestrator.moves import Ask, Prepare
 from orchestrator.remarks import in_a_line
 from orchestrator.rules import outages
 from orchestrator.rules.parts import Progress
+from orchestrator.rules.people import approvals
 from orchestrator.rules.state import State
 from orchestrator.view import Question, Row, RunView
 from orchestrator.views.reporting import notes, status_of, title
@@ -70,6 +71,13 @@ def waiting(state: State) -> tuple[Question, ...]:
     asked = [
         Question(kind="subtask", subtask_id=key, text=state.work[key].why)
         for key in state.work.asking
+        if state.work[key].stage == "person"
+    ]
+    asked += [
+        Question(
+            kind="call", subtask_id=progress.subtask.id, text=call.said.strip(), call=call.number
+        )
+        for progress, call in approvals.waiting(state)
     ]
     if state.phase == "approval":
         asked.append(Question(kind="plan"))

@@ -10,10 +10,12 @@ from activities.assembly import TEMPLATES
 from activities.catalogue import Catalogue
 from activities.catalogue_tools import OF_CLAUDE_CODE
 from activities.code_review.lenses import analysers
+from activities.prompts.files import system_prompts
 from activities.toolset.shelf import shipped
 from deployment.settings import HOME
 from orchestrator import policies
 from orchestrator.calls.turn import READS_ON
+from orchestrator.calls.work import below
 from orchestrator.contracts import HARD_SUBTASK_LIMIT
 from orchestrator.plans import validity
 
@@ -39,6 +41,18 @@ def test_each_role_can_be_planned_and_served(name: str) -> None:
         fallback = CATALOGUE.roles[card.fallback]
         assert fallback.card.tier != "none"
         assert fallback.playbook in ("", role.playbook), "a fallback is within reach"
+
+
+LEAST_CACHED = 512
+"""Tokens: no prompt cache takes a shorter beginning of a request."""
+
+
+def test_what_calls_of_a_shipped_role_have_in_common_is_too_short_for_any_cache() -> None:
+    """Else a fan-out that waits for its first answer could save something: docs/models.md."""
+    rules = system_prompts()["work_rules"]
+    asked = [role for role in CATALOGUE.roles.values() if role.card.tier != "none"]
+    longest = max(len(below(role.prompt, rules).encode()) / 4 for role in asked)
+    assert longest < 410 < LEAST_CACHED
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE.playbooks))
@@ -192,7 +206,6 @@ def test_a_reason_for_what_nobody_shares_is_refused(tmp_path: Path) -> None:
         ("tools_only_for_inputs: true\n", "tools_only_for_inputs"),
         ("model: none\ntools: [bugs]\nturns: 4\n", "turns"),
         ("team: true\nturns: 4\n", "turns"),
-        ("result: {type: object}\n", "result"),
         ("teir: opus\npermissionMode: plan\n", "teir, permissionMode"),
         ("model: none\ntools: [bugs]\neffort: high\nfallback: x\n", "effort, fallback"),
         ("team: true\nfixed_tier: true\n", "fixed_tier"),

@@ -65,16 +65,23 @@ class Place:
             """Write, the same with the same key."""
             return await ran("write")
 
+        @tool(approval=True)
+        async def ask(here: Here) -> str:
+            """Ask a person first."""
+            return await ran("ask")
+
         snapshots = Snapshots(self.store, self.folder / "snapshots")
-        tools = known or {each.name: each for each in (look, send, write)}
+        tools = known or {each.name: each for each in (look, send, write, ask)}
         workshop = Workshop(
             tools, self.store, snapshots, self.journal, self.folder, {}, lambda _: ""
         )
         return Tools(workshop.call, self.store, self.journal)
 
-    async def use(self, name: str, run: str = "first", *, said: bool = True) -> ToolResult:
+    async def use(
+        self, name: str, run: str = "first", *, said: bool = True, approved: bool = False
+    ) -> ToolResult:
         """One attempt at a call, on a fresh worker."""
-        material = await made(self, name)
+        material = (await made(self, name)).model_copy(update={"approved": approved})
         lost = {} if said else {"transcript": "0" * 64}
         material = material.model_copy(update={"run": run} | lost)
         result: ToolResult = await ActivityEnvironment().run(self.tools().use_tool, material)
@@ -129,7 +136,7 @@ async def test_after_a_crash_only_what_may_be_repeated_is(
     place.dies = False
     result = await place.use(name)
     assert place.runs == [name] * (1 + again)
-    assert result.is_error != again
+    assert result.is_error != again and result.unknown != again
     assert await place.told(result) == (f"{name} ran" if again else MAY_HAVE_RUN)
 
 
@@ -160,7 +167,7 @@ async def made(place: Place, name: str) -> UseMaterial:
     work = WorkMaterial(goal="Compare", subtask=subtask("t1", role="reader"), dependencies=())
     return UseMaterial(
         work=work,
-        tools=("look", "send", "write"),
+        tools=("look", "send", "write", "ask"),
         transcript=transcript,
         use=ToolUse(id="u1", name=name),
         run="first",
@@ -181,3 +188,12 @@ async def test_a_run_that_was_reset_finds_its_calls_again_and_another_does_not(
     await place.use("look", "first")
     await place.use("look", "another")
     assert place.runs == ["look", "look"]
+
+
+async def test_a_tool_that_asks_runs_only_what_was_approved_whatever_the_run_was_told(
+    place: Place,
+) -> None:
+    result = await place.use("ask")
+    assert result.is_error and "a person must approve" in await place.told(result)
+    assert place.runs == []
+    assert await place.told(await place.use("ask", approved=True)) == "ask ran"

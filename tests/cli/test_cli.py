@@ -427,7 +427,7 @@ async def test_doctor_lists_who_polls_which_queue_of_a_server(
         marks = ["note"]
         while {"note", "bad"} & set(marks):
             marks = [each.mark for each in await doctor.polled(client, target)]
-    assert marks == ["ok"] * 5, "the queue of runs, one for each tier, and what is served"
+    assert marks == ["ok"] * 3, "the queue of runs, that of tools, and that models are asked"
 
 
 def test_without_its_packages_the_program_says_what_to_do() -> None:

@@ -245,25 +245,25 @@ async def test_a_watcher_waits_for_the_first_worker_and_through_the_death_of_ano
 @pytest.mark.anyio
 async def test_nothing_starts_on_a_queue_that_nobody_polls(connection: Connection) -> None:
     with pytest.raises(Refused, match="no worker polls task queue") as refusal:
-        await require_worker(connection, tell, wait=0.0)
+        await require_worker(connection, tell, models=False, wait=0.0)
     said, code = told(refusal.value)
     assert code == Code.UNREACHABLE
     assert said.endswith(f"nothing was started; start one with: {WORKER}")
 
 
 @pytest.mark.anyio
-async def test_a_start_says_which_tiers_nobody_serves_and_only_if_models_are_asked(
+async def test_a_start_says_that_nobody_asks_models_and_only_if_the_run_does(
     runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with runs.worker():
-        await require_worker(connection, tell)
-        assert "tier" not in capsys.readouterr().err
-        await require_worker(connection, tell, ["haiku", "opus"])
+        await require_worker(connection, tell, models=False)
+        assert "models" not in capsys.readouterr().err
+        await require_worker(connection, tell, models=True)
     said = " ".join(capsys.readouterr().err.split())
-    assert "Nobody serves the haiku and opus tiers" in said and "ANTHROPIC_API_KEY" in said
+    assert "Nobody asks the models" in said and "ANTHROPIC_API_KEY" in said
     async with runs.worker(script()):
-        await require_worker(connection, tell, ["haiku", "opus"])
-    assert "tier" not in capsys.readouterr().err
+        await require_worker(connection, tell, models=True)
+    assert "models" not in capsys.readouterr().err
 
 
 @pytest.mark.anyio

@@ -106,6 +106,12 @@ def test_a_preview_with_any_call_to_come_is_neither_free_nor_private(kind: str) 
     assert "Sent to the models at http://models: the goal, the findings" in shown
 
 
+def test_what_tools_send_out_is_said_besides() -> None:
+    plan = planned({"id": "a", "kind": "agent"}, leaves=["the goal"], reached=["x, to \x1b y"])
+    shown = drawn(preview(plan, Decimal(2), width=110), width=110)
+    assert "Reached by tools: x, to \\x1b y" in shown
+
+
 def test_what_was_paid_and_what_is_a_team_are_said_as_what_they_are() -> None:
     rows: tuple[dict[str, object], ...] = (
         {"id": "planning", "kind": "planning", "title": "making this plan", "paid": True},

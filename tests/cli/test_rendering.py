@@ -9,6 +9,7 @@ import pytest
 
 from cli.endpoint import masked
 from cli.exits import Code, code_of
+from cli.follow import LiveBoard
 from cli.invocation import STARTER
 from cli.screen.board import board, changes
 from cli.screen.waiting import reminders
@@ -93,6 +94,12 @@ def about(subtask_id: str, text: str) -> Question:
         ),
         (about("t1", "which year?"), {}, "t1 asks: which year?", 'answer run-1 t1 "your answer"'),
         (
+            Question(kind="call", subtask_id="t1", text='write {"text": "40"}', call=3),
+            {},
+            't1 wants to make call 3: write {"text": "40"}',
+            "approve run-1 3",
+        ),
+        (
             about("plan", "which one?"),
             {},
             "plan asks: which one?",
@@ -106,6 +113,24 @@ def test_every_question_comes_with_the_command_that_answers_it(
     (asked,) = reminders(view().model_copy(update={"waiting": (question,), **fields}))
     assert text in asked.text
     assert asked.command == f"{STARTER} {command}"
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_what_an_agent_is_at_has_a_line_of_its_own_below_the_board(width: int) -> None:
+    at = 'turn 3 of 10, search_files "rate limit"'
+    working = row(status="running", doing=at)
+    shown = drawn(board(view(working, row(id="t2")), width=width), width=width)
+    assert f"  t1  {at}" in OUR_STYLES.sub("", shown).splitlines()
+    hostile = drawn(board(view(row(status="running", doing=HOSTILE)), width=400), width=400)
+    assert not UNSEEN.search(OUR_STYLES.sub("", hostile))
+
+
+def test_a_screen_that_is_redrawn_cuts_a_long_question_and_says_where_it_is_whole() -> None:
+    question = Question(kind="call", subtask_id="t1", text="write " + "x" * 3_000, call=3)
+    asking = view(waiting=(question,))
+    live = LiveBoard(asking).frame()
+    assert drawn(live).count("x") < 500 and "`show run-1` has all of it" in drawn(live)
+    assert drawn(board(asking)).count("x") == 3_000
 
 
 def test_a_new_question_is_a_line_and_an_old_one_is_none() -> None:

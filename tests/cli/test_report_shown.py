@@ -34,6 +34,7 @@ from orchestrator.contracts import (
     Subtask,
     Timings,
     Try,
+    Usage,
 )
 from orchestrator.harmless import quoted
 from orchestrator.text import for_markdown
@@ -270,6 +271,14 @@ def test_a_price_that_is_partly_assumed_does_not_look_like_a_fact() -> None:
     fact = view(row(dollars="0.0873"), dollars_spent="0.0873", dollars_cap="2", model_calls=1)
     known = pages.as_markdown(report()) + drawn(board(fact))
     assert "≤" not in known and "assumed" not in known
+
+
+def test_the_price_has_the_tokens_that_a_cache_took_and_gave() -> None:
+    usage = Usage(
+        input_tokens=10, output_tokens=20, cache_read_tokens=3_000, cache_write_tokens=4_000
+    )
+    told = pages.as_markdown(report(usage=usage, model_calls=1))
+    assert "10 tokens in, 20 out, 3,000 read from cache, 4,000 written to it." in told
 
 
 def test_an_unpriced_report_never_says_zero() -> None:

@@ -53,6 +53,8 @@ def test_a_row_makes_the_order_that_its_options_say(tmp_path: Path) -> None:
     assert rows.skip("t1", "not needed") == Order(subtask_id="t1", text="not needed")
     assert rows.supply("t1", file=tmp_path / "found.md").text == "It is 42."
     assert rows.reject("too dear") == Order(text="too dear")
+    assert (rows.approve(), rows.approve(3)) == (Order(), Order(call=3))
+    assert rows.decline(3, "not now") == Order(call=3, text="not now")
 
 
 async def test_a_plan_is_approved_from_elsewhere_with_the_command_that_the_run_named(

@@ -14,7 +14,10 @@ from pydantic import SecretStr
 from deployment.embedded.identity import model_environment, worker_environment
 from deployment.settings import Settings
 
-MARKED = {"price_file", "capabilities", "web_search", "mcp_file"}
+MARKED = {
+    "price_file", "capabilities", "web_search", "mcp_file", "endpoint_web", "python_sandbox",
+    "python_sandbox_key",
+}  # fmt: skip
 """Of the settings of models, those whose names do not say it."""
 
 
@@ -38,6 +41,7 @@ OF_KINDS: dict[Any, Any] = {
     SecretStr: SecretStr("brave:key"),
     Decimal: Decimal("2.5"),
     str: "http://127.0.0.1:9",
+    bool: True,
     int: 61,
 }
 OTHERS = {name: other(name) for name in Settings.model_fields}

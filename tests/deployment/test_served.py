@@ -96,8 +96,8 @@ def seen(*beats: Beat, at: float = NOW, **polls: float) -> Seen:
         # It was killed before its second beat.
         (seen(beat(SILENT_SECONDS + 1, every=0.0)), False),
         # And before the first one for this queue: what it said of another stands for both.
-        (seen(beat(SILENT_SECONDS + 1, queue="q-haiku"), **{"7@vm": 8.0}), False),
-        (seen(beat(1.0, queue="q-haiku"), **{"7@vm": 8.0}), True),
+        (seen(beat(SILENT_SECONDS + 1, queue="q-tools"), **{"7@vm": 8.0}), False),
+        (seen(beat(1.0, queue="q-tools"), **{"7@vm": 8.0}), True),
         # Its clock is ahead: one look says nothing.
         (seen(beat(-3600.0)), False),
         # It polled, and was killed before it said anything.
@@ -134,20 +134,28 @@ def test_who_takes_no_more_work_serves_nobody_even_where_its_poll_is_on_record()
 
 
 def test_a_worker_of_another_queue_serves_this_one_not() -> None:
-    assert at_queue("q-haiku", seen(beat(1.0))) == ()
+    assert at_queue("q-tools", seen(beat(1.0))) == ()
+
+
+def test_who_only_carries_runs_on_serves_no_calls() -> None:
+    bare = seen(beat(1.0, calls=False), **{"7@vm": 1.0})
+    assert [each.alive for each in at_queue("q", bare)] == [True]
+    assert at_queue("q", bare, calls=True) == ()
+    asks = replace(seen(), call_polls={"q": {"8@vm": NOW - 1.0}})
+    assert [each.alive for each in at_queue("q", asks, calls=True)] == [True]
 
 
 # ---------------------------------------------------------------- the words
 
 
-def test_the_words_name_the_tiers_the_variables_and_the_command_that_heals() -> None:
-    ours = in_words("q", ["haiku", "sonnet", "opus"], embedded=True)
-    assert "the haiku, sonnet and opus tiers: the worker has no model endpoint" in ours
+def test_the_words_name_the_variables_and_the_command_that_heals() -> None:
+    ours = in_words("q", embedded=True)
+    assert "nobody asks the models: the worker has no model endpoint" in ours
     assert VARIABLES in ours and ours.endswith("run: starter.py up")
-    own = in_words("q", ["haiku"], embedded=False)
-    assert "the haiku tier:" in own and "q-haiku" in own and VARIABLES in own
+    own = in_words("q", embedded=False)
+    assert "task queue 'q'" in own and VARIABLES in own
     assert own.endswith("start one: worker.py")
-    assert in_words("q", [], embedded=True) == ""
+    assert in_words("q", embedded=True, models=True) == ""
 
 
 @pytest.mark.anyio
@@ -179,20 +187,20 @@ async def test_the_command_that_takes_a_workers_endpoint_away_says_so_and_what_h
 
 
 @pytest.mark.parametrize(("embedded", "cure"), [(True, "starter.py up"), (False, "worker.py")])
-def test_without_any_worker_the_tiers_are_not_the_trouble(embedded: bool, cure: str) -> None:
-    line = in_words("q", ["haiku"], embedded=embedded, any_worker=False)
-    assert "tier" not in line and "no worker" in line and line.endswith(cure)
+def test_without_any_worker_the_models_are_not_the_trouble(embedded: bool, cure: str) -> None:
+    line = in_words("q", embedded=embedded, any_worker=False)
+    assert "models" not in line and "no worker" in line and line.endswith(cure)
 
 
 def test_what_replaces_a_worker_is_said_as_it_is() -> None:
     # A process that lives is left alone by every command but `down`, also when it is frozen.
-    line = in_words("q", (), embedded=True, any_worker=False)
+    line = in_words("q", embedded=True, any_worker=False)
     assert "has died is replaced by any command" in line
     assert "stays silent by: starter.py down, then: starter.py up" in line
 
 
 def test_a_line_of_several_tiers_is_one_note() -> None:
-    line = in_words("q", ["haiku", "opus"], embedded=True)
+    line = in_words("q", embedded=True)
     run = view().model_copy(update={"tiers": ("haiku", "opus", "sonnet")})
     assert with_throttles(run, dict.fromkeys(("haiku", "opus"), line)).notes == (line,)
 
@@ -229,11 +237,11 @@ async def alive(client: Client, queue: str, count: int = 1) -> None:
 @pytest.mark.anyio
 async def test_a_queue_that_nobody_ever_polled_has_no_worker(env: WorkflowEnvironment) -> None:
     queue = f"served-{uuid.uuid4().hex[:8]}"
-    (line,) = await unserved(env.client, queue, ["haiku"], embedded=False)
-    assert line == in_words(queue, (), embedded=False, any_worker=False)
+    (line,) = await unserved(env.client, queue, embedded=False, models=True)
+    assert line == in_words(queue, embedded=False, any_worker=False)
     checks = await doctor.polled(env.client, Target("", task_queue=queue, embedded=False))
     assert checks[0].mark == "bad" and "worker.py" in checks[0].detail
-    assert not [check for check in checks if check.name == "tiers"], "the tiers are not the trouble"
+    assert not [check for check in checks if check.name == "models"], "they are not the trouble"
 
 
 @pytest.mark.anyio
@@ -316,7 +324,7 @@ async def test_a_run_whose_worker_came_back_without_an_endpoint_says_so_and_is_h
         assert (await shown(client, "starved"))[0] == (), "its worker serves it"
         await asyncio.to_thread(killed, endpoint.worker_pid)
         await asyncio.to_thread(ensure_up, bare)
-        line = in_words("", ["haiku", "sonnet", "opus"], embedded=True)
+        line = in_words("", embedded=True)
 
         async def said() -> bool:
             return line in (await shown(client, "starved"))[0]
@@ -325,13 +333,13 @@ async def test_a_run_whose_worker_came_back_without_an_endpoint_says_so_and_is_h
         assert for_markdown(line) in (await shown(client, "starved"))[1]
         # Each looks twice, some seconds apart.
         told, polled = await asyncio.gather(
-            unserved(client, endpoint.task_queue, ["haiku"], embedded=True),
+            unserved(client, endpoint.task_queue, embedded=True, models=True),
             doctor.polled(client, endpoint.target),
         )
-        assert told == (in_words("", ["haiku"], embedded=True),)
+        assert told == (line,)
         # What doctor says, in the shell of each.
         checks = {check.name: check for check in polled}
-        assert checks["tiers"].mark == "bad" and checks["tiers"].detail.startswith("1 call wait")
+        assert checks["models"].mark == "bad" and checks["models"].detail.startswith("1 call wait")
         none = worker_endpoint(bare, True)[0].detail
         assert "none, as in this shell" in none and none.endswith("run: starter.py up")
         assert "the worker has none" in worker_endpoint(ours, True)[0].detail

@@ -46,11 +46,11 @@ async def test_whoever_asks_is_told_what_a_start_waits_for(
 ) -> None:
     told = Told()
     with pytest.raises(Refused) as refused:
-        await require_worker(connection, told, wait=0.1)
+        await require_worker(connection, told, models=False, wait=0.1)
     assert refused.value.kind == "no worker"
     queue = connection.target.task_queue
     assert told.lines == [(f"Waiting for a worker on task queue {queue!r} …", False)]
     async with runs.worker():
-        await require_worker(connection, told, ["opus"])
+        await require_worker(connection, told, models=True)
     line, warning = told.lines[-1]
-    assert warning and line.startswith("Nobody serves the opus tier")
+    assert warning and line.startswith("Nobody asks the models")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from driving import BRIEFING, READER, START, subtask
 from orchestrator import policies
 from orchestrator.agent import rules
+from orchestrator.agent.approvals import first_state
 from orchestrator.agent.money import worst_turn
 from orchestrator.agent.state import (
     AgentState,
@@ -20,19 +21,31 @@ from orchestrator.agent.state import (
     End,
     Event,
     Flight,
+    HoldAsked,
     TakeTurn,
     ToolEnded,
     ToolLost,
     TurnEnded,
     TurnLost,
     UseTool,
-    first_state,
 )
-from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, Slice, ToolResult, ToolUse, Turn
+from orchestrator.calls.turn import (
+    TAKE_TURN,
+    AgentGoal,
+    AgentReport,
+    Decision,
+    Resume,
+    Slice,
+    ToolResult,
+    ToolUse,
+    Turn,
+)
 from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import Bill, Draft, Problem, Reply, Span, Unreached, Usage
+from orchestrator.contracts import Bill, Capabilities, Draft, Problem, Reply, Span, Unreached, Usage
 from orchestrator.errors import TroubleKind
 from orchestrator.events import Trouble
+from orchestrator.money.ledger import Amount
+from orchestrator.money.pricing import read_again, worst
 
 EXAMPLES = settings(
     max_examples=200,
@@ -65,6 +78,9 @@ def goal(turns: int = 10, worth: int = 3, resume: Resume = Resume()) -> AgentGoa
     return made.model_copy(update={"slice": part})
 
 
+WRITER = READER.model_copy(update={"tools": ("read_file", "write"), "approval": ("write",)})
+
+
 class Loop:
     """One segment, as its workflow drives it; it checks what must always hold."""
 
@@ -73,8 +89,9 @@ class Loop:
         self.report: AgentReport | None = None
         self.events: list[Event] = []
         self.begun: list[str] = []
-        self.uses: tuple[ToolUse, ...] = ()
+        self.uses: tuple[ToolUse, ...] = goal.resume.pending
         """Of the last message."""
+        self.used: list[str] = []
         self.billed = Decimal(0)
         self.go_on()
 
@@ -84,12 +101,24 @@ class Loop:
                 self.report = move.report
                 return
             assert move.id not in self.begun, "an id is never used twice"
+            assert not self.state.held, "nothing starts while it is held"
             self.begun.append(move.id)
             if isinstance(move, TakeTurn):
                 self._check_turn(move)
+            else:
+                self.used.append(move.use.id)
+                asks = move.use.name in self.state.goal.role.approval
+                assert not asks or move.use.id in self._approved, (
+                    "nothing runs that was not approved"
+                )
             options = rules.options_of(self.state, move)
             self.state = rules.took_off(self.state, Flight(move, self.state.now, options))
         self._check()
+
+    @property
+    def _approved(self) -> list[str]:
+        goal = self.state.goal
+        return [each.use_id for each in goal.decisions if each.verdict == "approved"]
 
     def put(self, event: Event) -> None:
         before = self.state.ledger.spent.dollars
@@ -108,7 +137,7 @@ class Loop:
 
     def _check_turn(self, move: TakeTurn) -> None:
         state = self.state
-        assert not state.cut, "nothing is asked after a cut"
+        assert not state.cut and not state.held, "nothing is asked after a cut or a hold"
         assert move.call.ceiling == move.amount.dollars
         last = move.call.number == state.goal.turns
         assert (rules.LAST_TURN in move.material.said) == last
@@ -127,7 +156,11 @@ def turn(loop: Loop, move: TakeTurn, kind: str, count: int) -> TurnEnded:
     kept = Turn(transcript=f"transcript {said}", text=f"found {said}", tokens=usage.total)
     problem, value = None, kept
     if kind == "uses":
-        uses = tuple(ToolUse(id=f"u{said}-{place}", name="read_file") for place in range(count))
+        names = ("write", "read_file")
+        uses = tuple(
+            ToolUse(id=f"u{said}-{place}", name=names[place % 2], shown="{}" * (place % 3 > 0))
+            for place in range(count)
+        )
         value = kept.model_copy(update={"uses": uses})
     if kind == "answers":
         value = kept.model_copy(update={"draft": Draft(content="found", confidence=90)})
@@ -167,6 +200,7 @@ class Chance:
     def __init__(self, data: st.DataObject) -> None:
         self.data = data
         self.cut = False
+        self.holds = 0
 
     def play(self, goal: AgentGoal) -> Loop:
         loop = Loop(goal)
@@ -183,6 +217,9 @@ class Chance:
             return CutAsked("cut by the run above", loop.state.now + SECOND)
         flights = list(loop.state.flights.values())
         assert flights, "the segment has stalled"
+        if not loop.state.held and draw(st.integers(0, 12)) == 0:
+            self.holds += 1
+            return HoldAsked()
         move = draw(st.sampled_from(flights)).move
         if isinstance(move, UseTool):
             if self.cut or draw(st.integers(0, 7)) == 0:
@@ -201,14 +238,24 @@ def check_report(loop: Loop, goal: AgentGoal) -> None:
     assert not ledger.reserved and report.bill.dollars == ledger.spent.dollars == loop.billed
     assert (report.bill.calls, report.tokens) == (ledger.spent.calls, ledger.spent.tokens)
     assert report.bill.dollars <= goal.slice.dollars
-    assert report.resume == loop.state.resume and report.finished == loop.state.now
+    waits = loop.state.uses if loop.state.held and not loop.state.cut else ()
+    waits = loop.state.uses if report.outcome == "asks" else waits
+    assert report.resume.pending == waits, "what was not begun waits"
+    known = tuple(loop.state.results[place] for place in sorted(loop.state.results))
+    kept = {"pending": waits, "results": known if waits else loop.state.resume.results}
+    assert report.resume == loop.state.resume.model_copy(update=kept)
+    assert report.finished == loop.state.now
+    if report.outcome == "asks":
+        back = [each.use_id for each in report.resume.results]
+        left = [use for use in report.resume.pending if use.id not in back]
+        assert left and all(use.name == "write" and use.shown for use in left)
     if report.outcome == "more":
-        assert report.needs is not None
+        assert loop.state.held or report.needs is not None
         assert loop.begun, "a slice pays for a turn, or its worker says what would"
     if report.outcome == "answered":
         assert (report.draft is None) != (report.problem is None)
     if loop.state.cut:
-        assert report.outcome in ("stopped", "answered", "lost", "unreachable")
+        assert report.outcome in ("cut", "stopped", "answered", "lost", "unreachable")
 
 
 @EXAMPLES
@@ -217,18 +264,34 @@ def test_an_agent_always_ends_within_its_slices_and_its_turns(data: st.DataObjec
     chance, resume, segments = Chance(data), Resume(), 0
     turns = data.draw(st.integers(1, 12))
     asked: list[str] = []
+    used: list[str] = []
+    people = data.draw(st.booleans())
     while True:
         wanted = goal(turns, data.draw(st.integers(1, 3)), resume)
+        decisions = tuple(decided(data, use) for use in resume.pending)
+        with_people = {"role": WRITER, "ask_people": people, "decisions": decisions}
+        wanted = wanted.model_copy(update=with_people)
         loop = chance.play(wanted)
         check_report(loop, wanted)
         assert loop.report is not None
         asked += [each for each in loop.begun if each.startswith("turn-") and "again" not in each]
+        used += [each for each in loop.begun if each.startswith("tool-")]
+        assert len(used) == len(set(used)), "no call of a tool is made twice"
         resume, segments = loop.report.resume, segments + 1
         assert replayed(wanted, loop.events) == loop.state, "the same events, the same state"
-        if loop.report.outcome != "more":
+        used += loop.used
+        assert len(used) == len(set(used)), "no call is made twice"
+        if loop.report.outcome not in ("more", "asks"):
             break
-        assert segments <= turns * policies.TRANSPORT_TRIES, "it goes on for ever"
+        most = 2 * turns * policies.TRANSPORT_TRIES + chance.holds
+        assert people or loop.report.outcome != "asks"
+        assert segments <= most, "it goes on for ever"
     assert resume.turns <= turns
+
+
+def decided(data: st.DataObject, use: ToolUse) -> Decision:
+    verdict = data.draw(st.sampled_from(("approved", "declined", "unknown")))
+    return Decision.model_validate({"use_id": use.id, "verdict": verdict})
 
 
 def replayed(goal: AgentGoal, events: Sequence[Event]) -> AgentState:
@@ -302,6 +365,28 @@ def test_a_message_that_cannot_be_taken_loses_nothing_of_what_was_said_before(ki
     assert f"it is {kind}" in again.material.said and again.call.number == 3
 
 
+def test_a_call_with_effects_whose_outcome_is_unknown_is_reported() -> None:
+    wanted = goal()
+    role = wanted.role.model_copy(update={"tools": ("read_file", "send"), "effects": ("send",)})
+    loop = Loop(wanted.model_copy(update={"role": role}))
+    first = asked_in(loop)
+    names = ("read_file", "send", "mcp__mail__send", "send")
+    uses = tuple(ToolUse(id=f"u{n}", name=name, says=str(n)) for n, name in enumerate(names))
+    value = Turn(transcript="one", uses=uses, tokens=10)
+    loop.put(TurnEnded(first, Reply[Turn](value=value, bill=Bill(model="m", calls=1))))
+    tools = [each.move for each in loop.state.flights.values()]
+    for move in tools[:3]:
+        assert isinstance(move, UseTool)
+        loop.put(ToolLost(move, "its worker died"))
+    assert isinstance(tools[3], UseTool)
+    loop.put(ToolEnded(tools[3], result(uses[3]).model_copy(update={"unknown": True})))
+    assert not any(each.unknown for each in asked_in(loop).material.results)
+    loop.put(CutAsked("enough", loop.state.now))
+    loop.put(loss(asked_in(loop), "cancelled"))
+    assert loop.report is not None
+    assert [each.says for each in loop.report.may_have_run] == ["1", "2", "3"]
+
+
 def test_a_bill_that_is_not_final_counts_at_the_reservation() -> None:
     loop = Loop(goal())
     move = asked_in(loop)
@@ -333,3 +418,29 @@ def test_a_segment_is_found_again_if_all_of_its_bills_are(earlier: bool) -> None
         bill = ended.reply.bill.model_copy(update={"earlier": earlier or number == 0})
         loop.put(TurnEnded(ended.move, ended.reply.model_copy(update={"bill": bill})))
     assert loop.report is not None and loop.report.bill.earlier == earlier
+
+
+def test_a_turn_is_reserved_with_what_an_endpoint_may_search_and_read_by_itself() -> None:
+    plain = goal()
+    assert plain.model.prices
+    card = plain.model.model_copy(update={"search": Decimal("0.01")})
+    web = Capabilities(web=True)
+    hands = plain.role.model_copy(update={"tools": ("web_search", "web_fetch")})
+    own = plain.model_copy(update={"model": card, "role": hands, "capabilities": web})
+    rounds = policies.WEB_SEARCHES + policies.WEB_FETCHES
+    room, one = TAKE_TURN.policy.max_output, worst_turn(plain, plain.resume)
+    most = read_again(one.tokens - room, rounds)
+    amount = worst_turn(own, own.resume)
+    assert amount.tokens == most + room
+    assert amount.dollars == worst(card, most, room, policies.WEB_SEARCHES)
+    (turn,) = rules.next_moves(first_state(own.model_copy(update={"slice": plenty(amount)}), START))
+    assert isinstance(turn, TakeTurn)
+    assert (turn.call.searches, turn.call.rounds) == (policies.WEB_SEARCHES, rounds)
+    assert turn.call.ceiling == amount.dollars
+    # Without the capability, or without the tools, a turn is what it was.
+    assert worst_turn(own.model_copy(update={"capabilities": Capabilities()}), own.resume) == one
+    assert worst_turn(own.model_copy(update={"role": plain.role}), own.resume) == one
+
+
+def plenty(amount: Amount) -> Slice:
+    return Slice(dollars=amount.dollars, calls=1, tokens=amount.tokens)

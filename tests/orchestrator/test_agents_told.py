@@ -7,7 +7,8 @@ from decimal import Decimal
 import pytest
 
 from driving import START, model, subtask
-from orchestrator.agent.state import AgentState, Flight, UseTool, first_state
+from orchestrator.agent.approvals import first_state
+from orchestrator.agent.state import AgentState, Flight, UseTool
 from orchestrator.calls.turn import AgentGoal, Resume, Slice, ToolUse
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Call, Finding, RoleCard

@@ -107,6 +107,8 @@ def test_a_plan_answer_becomes_a_plan_and_empty_stands_for_the_roles_own_tier() 
         "depends_on": [],
         "acceptance_criteria": "It is short",
         "checks": [{"kind": "MAX_WORDS", "argument": "250"}],
+        "timeout_seconds": 60,
+        "max_output": 0,
     }
     other = {**subtask, "id": "t2", "tier": "Haiku", "depends_on": ["t1"], "checks": []}
     answer = PlanAnswer.model_validate(
@@ -121,6 +123,7 @@ def test_a_plan_answer_becomes_a_plan_and_empty_stands_for_the_roles_own_tier() 
     assert (first.tier, second.tier) == (None, "haiku")
     assert first.checks[0].kind == "max_words"
     assert second.depends_on == ("t1",)
+    assert (first.timeout_seconds, first.max_output) == (60, 0)
 
 
 def test_a_planner_cannot_even_say_opus() -> None:

@@ -54,6 +54,10 @@ def test_an_unknown_price_is_never_zero_on_the_board() -> None:
         (Question(kind="plan"), "plan: approve, edit or reject it"),
         (Question(kind="budget", text="no call fits"), "budget: no call fits; raise the cap"),
         (Question(kind="paused"), "paused: resume it"),
+        (
+            Question(kind="call", subtask_id="t1", text='write {"text": 40}', call=3),
+            't1: approve or decline call 3, write {"text": 40}',
+        ),
         (Question(kind="subtask", subtask_id="plan", text="which?"), "plan: which?"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cli.screen.preview import totals
 from driving import BRIEFING, Drive, model, subtask
 from orchestrator.contracts import (
     Briefing,
@@ -17,6 +18,7 @@ from orchestrator.contracts import (
     Goal,
     Limits,
     ModelCard,
+    Outlet,
     PinnedInput,
     Plan,
     RoleCard,
@@ -24,7 +26,7 @@ from orchestrator.contracts import (
     Tier,
 )
 from orchestrator.events import Examined, Prepared, Started
-from orchestrator.money import keeping
+from orchestrator.money import keeping, leaving
 from orchestrator.money.preview import predict
 from orchestrator.moves import Ask, Prepare
 from orchestrator.rules import teams
@@ -33,6 +35,7 @@ from orchestrator.rules.reducer import apply
 from orchestrator.rules.state import State, first_state
 from orchestrator.view import Preview
 from orchestrator.views.board import board
+from orchestrator.views.reporting import report
 from orchestrator.views.running import run_view
 from outcomes import comes_back, draft, value_of
 from serving import TEAM, WITH_TEAM
@@ -264,9 +267,18 @@ HANDS = RoleCard(
 REPORTS = PinnedInput(name="reports", kind="folder", size=90_000_000, digest="cd")
 
 
-def with_hands(*inputs: str, **fields: object) -> Preview:
+OUTLETS = (
+    Outlet(tool="mcp__clock__", what="MCP server clock, the local program clock"),
+    Outlet(tool="mcp__far__", what="MCP server far, the host far.example"),
+    Outlet(tool="web_fetch", what="web_fetch, any address"),
+)
+
+
+def with_hands(*inputs: str, role: RoleCard = HANDS, **fields: object) -> Preview:
     """The preview of one subtask of a reader with these inputs."""
-    brief = WITH_TEAM.model_copy(update={"roles": (*WITH_TEAM.roles, HANDS)})
+    hands = role.model_copy(update={"tools": fields.pop("tools", role.tools)})
+    update = {"roles": (*WITH_TEAM.roles, hands), "outlets": OUTLETS}
+    brief = WITH_TEAM.model_copy(update=update)
     one = subtask("a", role="clerk").model_copy(update={"inputs": inputs})
     plan = Plan(goal="Read", subtasks=(one,))
     state = planned(plan, brief, plan=plan, **fields)
@@ -288,6 +300,59 @@ def test_an_agent_with_tools_is_priced_by_its_turns_and_reserved_by_slices() -> 
     assert "what agents read of reports (90000000 bytes)" in preview.leaves
 
 
+@pytest.mark.parametrize("people", [True, False])
+def test_the_preview_says_which_calls_wait_for_a_person_or_are_not_made(people: bool) -> None:
+    asks = HANDS.model_copy(update={"approval": ("write",)})
+    plan = with_hands("reports", role=asks, limits={"dollars": "100"}, ask_people=people)
+    declined = [each for each in plan.without if each.startswith("calls of write by clerk: ")]
+    assert (plan.subtasks[0].approval, len(declined)) == ((("write",), 0) if people else ((), 1))
+    shown = totals(plan, Decimal(100))
+    assert ("a waits for your approval of each call of write" in shown) == people
+    assert any("--ask" in line for line in shown) != people
+
+
+def test_an_input_that_no_subtask_uses_is_said_before_and_after_the_run() -> None:
+    brief = WITH_TEAM
+    one = subtask("a", role="researcher").model_copy(update={"inputs": ("notes",)})
+    state = planned(Plan(goal="Read", subtasks=(one,)), brief)
+    base = NOTES.model_copy(update={"name": "base"})
+
+    def shown(*inputs: PinnedInput) -> State:
+        return replace(state, briefing=state.brief.model_copy(update={"inputs": inputs}))
+
+    assert predict(shown(NOTES)).without == () == report(shown(NOTES)).not_run
+    both = shown(NOTES, REPORTS)
+    assert predict(both).without == ("input reports: no subtask of the plan uses it",)
+    (told,) = report(both).not_run
+    assert (told.what, told.why) == ("input reports", "no subtask of the plan uses it")
+    # A base is used when its repository is pinned; without one nobody uses it.
+    repository = REPORTS.model_copy(update={"name": "notes", "kind": "repository"})
+    assert predict(shown(repository, base)).without == ()
+    assert predict(shown(NOTES, base)).without == ("input base: no subtask of the plan uses it",)
+    assert leaving.unused(first_state("run", state.goal, state.started, "first")) == ()
+
+
+def test_servers_and_web_tools_are_named_with_the_agents_whose_words_go_there() -> None:
+    preview = with_hands("reports", tools=("mcp__clock__now", "web_fetch"))
+    assert preview.reached == (
+        "MCP server clock, the local program clock: words of clerk (a)",
+        "web_fetch, any address: words of clerk (a)",
+    )
+    lines = totals(preview, Decimal(5))
+    assert "Reached by tools: web_fetch, any address: words of clerk (a)" in lines
+    assert not with_hands("reports", tools=("read_file",)).reached
+    # Asked once and without tools, its words reach nobody else.
+    assert not with_hands("notes", tools=("web_fetch",)).reached
+
+
+def test_the_agents_of_a_team_may_send_words_wherever_a_tool_leads() -> None:
+    team = Plan(goal="Ask", subtasks=(subtask("t1", role="department"),))
+    state = planned(team, WITH_TEAM.model_copy(update={"outlets": OUTLETS[1:2]}))
+    assert predict(state).reached == (
+        "MCP server far, the host far.example: words of agents of the team t1",
+    )
+
+
 def test_no_agent_is_said_to_cost_more_than_the_cap() -> None:
     row = with_hands("reports", limits={"dollars": "3"}).subtasks[0]
     assert row.high == 3
@@ -296,3 +361,36 @@ def test_no_agent_is_said_to_cost_more_than_the_cap() -> None:
 def test_a_role_with_tools_for_inputs_alone_is_priced_as_one_call_without_such_an_input() -> None:
     row = with_hands("notes").subtasks[0]
     assert (row.kind, row.turns, row.slice) == ("subtask", 0, None)
+
+
+def bounded(**fields: int) -> Preview:
+    """Of a plan of one subtask with these fields."""
+    wanted = Plan(goal="g", subtasks=(subtask("t1").model_copy(update=fields),))
+    preview = planned(wanted, BRIEFING).estimate
+    assert preview is not None
+    return preview
+
+
+def test_bounds_of_a_subtask_are_shown_and_a_shorter_answer_costs_less_at_worst() -> None:
+    usual, short = bounded(), bounded(timeout_seconds=60, max_output=2_000)
+    (before,), (after,) = usual.subtasks, short.subtasks
+    assert before.high is not None and after.high is not None
+    assert after.high < before.high and after.expected == before.expected
+    # What reads the finding is bounded with it.
+    assert usual.high is not None and short.high is not None
+    assert usual.high - short.high > before.high - after.high
+    said = "at most 2,000 tokens an answer, at most 60 s a call"
+    assert f"t1 has its own bounds: {said}" in totals(short, Decimal(2))
+    assert bounded(timeout_seconds=5).subtasks[0].seconds == 5.0
+
+
+def test_the_least_cap_pays_for_the_room_that_a_subtask_sets_for_itself() -> None:
+    """A room of 3,000 tokens cannot be halved: no call has less than 2,000."""
+    usual = Plan(goal="g", subtasks=(subtask("t1"),))
+    wide = Plan(goal="g", subtasks=(subtask("t1").model_copy(update={"max_output": 3_000}),))
+    before, after = (
+        keeping.least(goal_of(Decimal(0), plan=each), BRIEFING) for each in (usual, wide)
+    )
+    # What tells the agent of it is reserved, too.
+    assert 1_000 <= after.tokens - before.tokens < 1_100
+    assert after.dollars > before.dollars

@@ -31,6 +31,7 @@ from orchestrator.events import AgentEnded, Answered, Examined, TeamEnded, Unans
 from orchestrator.money.ledger import Amount
 from orchestrator.moves import Ask, Examine, StartAgent, StartTeam
 from orchestrator.plans import revision
+from orchestrator.rules.people import approvals
 from orchestrator.views import reporting, running
 from outcomes import (
     AMPLE,
@@ -150,6 +151,11 @@ class Chance:
         if asked and draw(st.integers(0, 1)) == 1:
             drive.person_answers(asked[draw(st.integers(0, len(asked) - 1))], "the second")
             return
+        known = approvals.waiting(drive.state) if drive.state.phase == "working" else ()
+        if known and draw(st.integers(0, 2)) > 0:
+            _, call = known[draw(st.integers(0, len(known) - 1))]
+            drive.person_decides(call.number, draw(st.sampled_from(("approve", "decline"))))
+            return
         if draw(st.integers(0, 9)) == 9 or not (drive.in_flight or drive.teams or drive.late):
             self._wait(draw(st.sampled_from((1, 5, 11, 400, 100_000))))
             return
@@ -224,6 +230,9 @@ class Chance:
             again = event.report.outcome == "answered"
             resume = Resume() if again else event.report.resume
             drive.resumes[event.move.subtask_id] = resume
+        elif event.unpaid:
+            approved = {key: by for key, by in drive.approved.items() if by != event.move.id}
+            drive.approved = approved
 
     def _end(self, move: Ask | Examine) -> None:
         late = move in self.drive.late
@@ -402,7 +411,8 @@ def test_twenty_agents_at_once_stay_below_the_cap_to_the_cent(cap: str) -> None:
             move = chance.choice(run.teams)
             assert isinstance(move, StartAgent)
             share = Decimal(chance.randint(0, 1_000_000)) / 1_000_000
-            event = segment_ends(move, chance.choice((*FAIR, *SEGMENT_ENDS)), share)
+            ends = [each for each in SEGMENT_ENDS if each != "asks"]
+            event = segment_ends(move, chance.choice((*FAIR, *ends)), share)
             before = run.state.ledger.spent.dollars
             Chance.note(run, event)
             run.put(event)

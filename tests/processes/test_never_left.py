@@ -16,10 +16,10 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.worker import Worker
 
 from bench.instruments.clients import outcome
-from conftest import Handle, Runs
+from conftest import Handle, Runs, seen
 from orchestrator.calls import KINDS
 from orchestrator.calls.work import WORK
-from orchestrator.contracts import Goal, Report
+from orchestrator.contracts import Goal, Order, Report
 from orchestrator.errors import NotBilled
 from orchestrator.policies import Options, Policy
 from scripted import ScriptedModel, ready, subtask
@@ -51,7 +51,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Taken:
-    """A worker of the tier that takes one call and does with it what the test says."""
+    """A worker that takes one call and does with it what the test says."""
 
     def __init__(self, then: BaseException | None = None) -> None:
         self.then = then
@@ -67,22 +67,28 @@ class Taken:
 
 
 async def run(runs: Runs, taken: Taken | None = None, *, leaves: bool = False) -> Report:
-    """A run of one subtask whose tier is served by nobody but `taken`."""
+    """A run of one subtask whose calls are served by nobody but `taken`."""
     limits = {"replans": 0, "tries_per_subtask": 1}
     plan = ready(subtask("t1", tier="haiku"))
     wanted = Goal.model_validate(
-        {"text": "Compare", "use_models": True, "plan": plan, "limits": limits}
+        {
+            "text": "Compare",
+            "use_models": True,
+            "plan": plan,
+            "limits": limits,
+            "approval": {"when": "always"},
+        }
     )
-    # The sonnet tier prepares a run with models.
-    async with runs.worker(ScriptedModel({}), tiers=("sonnet",)):
+    async with runs.worker(ScriptedModel({})):
         handle = await runs.start(wanted, skipping=False)
+        await seen(handle, lambda view: view.phase == "approval")
+    # This one has no models: it carries the run on, and leaves its calls to others.
+    async with runs.worker():
+        await handle.execute_update("approve", Order())
         if taken is None:
             return await outcome(handle)
         worker = Worker(
-            runs.client,
-            task_queue=f"{runs.queue}-haiku",
-            activities=[taken.work],
-            max_concurrent_activities=1,
+            runs.client, task_queue=runs.queue, activities=[taken.work], max_concurrent_activities=1
         )
         async with worker:
             await taken.took.wait()

@@ -16,22 +16,24 @@ from temporalio.bridge.proto.workflow_activation import WorkflowActivation, Work
 from temporalio.bridge.proto.workflow_commands import WorkflowCommand
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.common import Priority, TypedSearchAttributes
-from temporalio.exceptions import CancelledError
+from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from deployment.activations import ENDS, OneAtATime
 from deployment.temporal import PURE_MODULES, data_converter
 from driving import START
+from orchestrator.calls.turn import AgentGoal
 from orchestrator.contracts import Goal, Order
+from workflows.agent import AgentWorkflow
 from workflows.supervisor import SupervisorWorkflow
 
 CONVERTER = data_converter(None)
 SECOND = 1_000_000_000
 BEGAN = int(START.timestamp()) * SECOND
 PASSED_THROUGH = SandboxRestrictions.default.with_passthrough_modules(*PURE_MODULES)
-ONE_AT_A_TIME = OneAtATime(restrictions=PASSED_THROUGH)
 PLAIN = SandboxedWorkflowRunner(restrictions=PASSED_THROUGH)
+ONE_AT_A_TIME = OneAtATime(PLAIN)
 """The SDK's own: what has arrived together is handed over together."""
 
 
@@ -51,10 +53,10 @@ def failure(error: BaseException) -> Failure:
 # ---------------------------------------------------------------- jobs
 
 
-def begins(goal: Goal) -> WorkflowActivationJob:
+def begins(goal: Goal | AgentGoal) -> WorkflowActivationJob:
     job = WorkflowActivationJob()
     began = job.initialize_workflow
-    began.workflow_type, began.workflow_id = "SupervisorWorkflow", "run"
+    began.workflow_type, began.workflow_id = _definition(goal).name or "", "run"
     began.arguments.append(payload(goal))
     began.randomness_seed, began.attempt = 7, 1
     began.first_execution_run_id = "first"
@@ -143,10 +145,20 @@ def cancels() -> WorkflowActivationJob:
     return job
 
 
-def signals(name: str, told: Any) -> WorkflowActivationJob:
+def signals(name: str, *told: Any) -> WorkflowActivationJob:
     job = WorkflowActivationJob()
     job.signal_workflow.signal_name = name
-    job.signal_workflow.input.append(payload(told))
+    job.signal_workflow.input.extend(payload(each) for each in told)
+    return job
+
+
+def nobody_hears(seq: int) -> WorkflowActivationJob:
+    """A Signal to another run: that one has ended."""
+    job = WorkflowActivationJob()
+    job.resolve_signal_external_workflow.seq = seq
+    job.resolve_signal_external_workflow.failure.CopyFrom(
+        failure(ApplicationError("not found", type="ExternalWorkflowExecutionNotFound"))
+    )
     return job
 
 
@@ -163,11 +175,12 @@ def orders(number: int, name: str, order: Order) -> WorkflowActivationJob:
 
 
 class Run:
-    """One instance in a worker's cache. `commands` is everything it asked for, in order."""
+    """One instance in a worker's cache, of what this is the goal of. `commands` is everything it
+    asked for, in order.
+    """
 
-    def __init__(self, runner: WorkflowRunner) -> None:
-        definition = workflow._Definition.must_from_class(SupervisorWorkflow)
-        self.instance = asyncio.run(_made(runner, definition))
+    def __init__(self, runner: WorkflowRunner, goal: Goal | AgentGoal | None = None) -> None:
+        self.instance = asyncio.run(_made(runner, _definition(goal)))
         self.commands: list[WorkflowCommand] = []
         self.flags: set[int] = set()
         self.refused = ""
@@ -203,6 +216,11 @@ class Run:
         self.take([job], BEGAN)
 
 
+def _definition(goal: Goal | AgentGoal | None) -> workflow._Definition:
+    kind = AgentWorkflow if isinstance(goal, AgentGoal) else SupervisorWorkflow
+    return workflow._Definition.must_from_class(kind)
+
+
 async def _made(runner: WorkflowRunner, definition: workflow._Definition) -> WorkflowInstance:
     """An instance is made inside a loop, as in a worker; it runs in its own."""
     return runner.create_instance(_details(definition))
@@ -232,7 +250,7 @@ def _details(definition: workflow._Definition) -> WorkflowInstanceDetails:
         task_timeout=timedelta(seconds=10),
         typed_search_attributes=TypedSearchAttributes.empty,
         workflow_id="run",
-        workflow_type="SupervisorWorkflow",
+        workflow_type=definition.name or "",
     )
     return WorkflowInstanceDetails(
         payload_converter_factory=CONVERTER._new_payload_converter,

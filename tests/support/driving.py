@@ -49,6 +49,7 @@ from orchestrator.moves import (
     Cut,
     Examine,
     Flying,
+    Hold,
     Move,
     Prepare,
     StartAgent,
@@ -130,6 +131,8 @@ class Drive:
         self.abandoned: list[StartTeam | StartAgent] = []
         self.resumes: dict[str, Resume] = {}
         """Where the last segment of each agent stopped."""
+        self.approved: dict[str, str] = {}
+        """The segment that each approved call was handed to."""
         self.replanned_from: ReplanMaterial | None = None
         """What the replan in flight works from."""
         self._carry_out(Prepare())
@@ -173,6 +176,12 @@ class Drive:
         else:
             self.put(NobodyCame(subtask_id))
 
+    def person_decides(self, call: int, command: str) -> None:
+        """Somebody approves or declines a call of a tool."""
+        order = Order(call=call, by="somebody")
+        assert steering.refusal(self.state, command, order) == ""
+        self.put(Steered(len(self.started), command, order))
+
     @property
     def closed(self) -> bool:
         return self.state.phase == "closed"
@@ -213,6 +222,8 @@ class Drive:
                     self.replanned_from = gathering.for_replan(self.state)
             case Cut():
                 assert set(move.ids) <= set(before.flights), "only what is in flight is cut"
+            case Hold():
+                assert before.paused and set(move.ids) <= set(before.flights)
             case AskPerson():
                 assert self.people, "nobody is asked who was not offered"
             case AskRaise():
@@ -293,6 +304,10 @@ class Drive:
         assert Amount(part.dollars, part.calls, part.tokens) == move.amount
         assert 1 <= part.calls <= 3
         assert resume == self.resumes.get(move.subtask_id, Resume())
+        for each in move.goal.decisions:
+            if each.verdict == "approved":
+                assert each.use_id not in self.approved, "an approved call is made once"
+                self.approved[each.use_id] = move.id
         if resume.transcript:
             called = before.work[move.subtask_id].called
             assert move.goal.model.tier == called, "a conversation stays with its model"
@@ -319,6 +334,7 @@ class Drive:
             progress.finding is None
             and not progress.flight
             and not (progress.stage == "person" and progress.asked)
+            and progress.stage != "approval"
             and all(state.settled(edge) for edge in progress.subtask.depends_on)
         )
 

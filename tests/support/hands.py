@@ -56,7 +56,7 @@ class Bench:
         return self.manifests.get(name, Manifest(archive=""))
 
     def setting(self, name: str) -> str:
-        return self.settings[name]
+        return self.settings.get(name, "")
 
     async def keep(self, content: bytes) -> str:
         handle = f"result-{len(self.results) + 1}"

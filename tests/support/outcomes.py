@@ -12,7 +12,7 @@ from orchestrator.calls.digest import Digest
 from orchestrator.calls.judge import Judgement
 from orchestrator.calls.refine import Refined
 from orchestrator.calls.review import Review
-from orchestrator.calls.turn import AgentReport
+from orchestrator.calls.turn import AgentReport, ToolUse
 from orchestrator.contracts import (
     Bill,
     Draft,
@@ -79,9 +79,15 @@ def comes_back(ask: Ask, outcome: str, share: Decimal, value: Any) -> Answered |
 
 
 SEGMENT_ENDS = (
-    "more", "more", "complete", *DRAFTS, "refusal", "malformed", "unreachable", "stopped", "lost",
-    "endpoint", "lost without a trace", "never began",
+    "more", "more", "complete", *DRAFTS, "refusal", "malformed", "unreachable", "stopped", "cut",
+    "lost", "endpoint", "lost without a trace", "never began",
+    "asks", "asks", "asks",
 )  # fmt: skip
+
+
+def pending(move: StartAgent) -> tuple[ToolUse, ...]:
+    """Two calls that a person is to approve."""
+    return tuple(ToolUse(id=f"{move.id}-{each}", name="write", shown="{}") for each in "ab")
 
 
 def segment_ends(move: StartAgent, outcome: str, share: Decimal) -> AgentEnded:
@@ -89,7 +95,7 @@ def segment_ends(move: StartAgent, outcome: str, share: Decimal) -> AgentEnded:
     if outcome in ("lost without a trace", "never began"):
         return AgentEnded(move, None, "it closed", unpaid=outcome == "never began")
     amount, before = move.amount, move.goal.resume
-    if outcome == "more":
+    if outcome in ("more", "asks"):
         # A slice always pays for one turn; and the turns of an agent are counted.
         share, outcome = max(share, Decimal("0.5")), "stopped" if before.turns > 8 else outcome
     calls = math.ceil(amount.calls * share)
@@ -104,19 +110,21 @@ def segment_ends(move: StartAgent, outcome: str, share: Decimal) -> AgentEnded:
             "turns": before.turns + calls,
             "tokens": before.tokens + usage.total,
             "text": f"found by {move.id}" if calls else before.text,
+            "results": (),
+            "pending": pending(move) if outcome == "asks" else (),
         }
     )
     known = {"resume": resume, "bill": bill, "tokens": tokens if calls else 0}
     unreached = Unreached(address="http://a", why="refused") if outcome == "unreachable" else None
-    kinds = {"more": "more", "unreachable": "unreachable", "stopped": "stopped", "lost": "lost"}
-    ends: dict[str, Any] = {"outcome": kinds.get(outcome, "answered"), "unreached": unreached}
+    same = outcome in ("more", "asks", "unreachable", "stopped", "cut", "lost")
+    ends: dict[str, Any] = {"outcome": outcome if same else "answered", "unreached": unreached}
     if outcome == "endpoint":
         ends |= {"outcome": "lost", "stopping": "endpoint"}
     if outcome in DRAFTS:
         ends["draft"] = DRAFTS[outcome](move.id)
     if outcome in PROBLEMS:
         ends["problem"] = {"kind": outcome, "why": f"{outcome} answer"}
-    if ends["outcome"] in ("stopped", "lost", "unreachable"):
+    if ends["outcome"] in ("stopped", "cut", "lost", "unreachable"):
         ends["why"] = f"it was {outcome}"
     return AgentEnded(move, AgentReport.model_validate(ends | known))
 

@@ -23,7 +23,7 @@ Line = str | dict[str, Any] | Exception | ModelAnswer | asyncio.Event
 USAGE = Usage(input_tokens=1_000, output_tokens=100)
 
 
-def works(result: str, **fields: Any) -> dict[str, Any]:
+def works(result: str | dict[str, Any], **fields: Any) -> dict[str, Any]:
     """What an agent answers when it has completed its subtask."""
     common = {"confidence": 90, "sources": ["input"], "reason": "", "why": ""}
     return {"status": "complete", "result": result, **common, **fields}
@@ -44,6 +44,8 @@ def subtask(id: str, *depends_on: str, role: str = "analyst", **fields: Any) -> 
         "depends_on": list(depends_on),
         "acceptance_criteria": "",
         "checks": [],
+        "timeout_seconds": 0,
+        "max_output": 0,
         **fields,
     }
 

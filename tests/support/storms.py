@@ -15,6 +15,7 @@ from activities.gate.flow import Flow, described, understood
 from activities.gate.lane import Lane
 from activities.gate.queue_rates import QueueRate
 from activities.gate.refusals import Sent
+from activities.seam import Head, Quota
 from simulator.limiter import Limiter
 
 GLANCE = 0.05
@@ -44,6 +45,8 @@ class Endpoint:
     """Seconds until a refusal is back."""
     asked: float = 1.0
     """Seconds to wait, as a refusal says."""
+    limits: bool = False
+    """Whether the heads of answers say what is left of the rate."""
     releases: float = 0.0
     """Seconds by which a place becomes free later than its answer has left."""
 
@@ -65,6 +68,8 @@ class Storm:
     began: float = 0.0
     admitted: list[float] = field(default_factory=list)
     refused: int = 0
+    at_first: int = 0
+    """How many of those had left in the storm's first moment."""
     ended: int = 0
     inside: int = 0
 
@@ -97,7 +102,9 @@ class Storm:
             heapq.heappop(self.events)[2]()
             return
         wake = math.inf
-        for lane, waiting in zip(self.lanes, self.waiting, strict=True):
+        # Workers send at the same time: none of them has sent all before another begins.
+        pairs = zip(self.lanes, self.waiting, strict=True)
+        for lane, waiting in sorted(pairs, key=lambda pair: len(pair[0].flying)):
             if not waiting:
                 continue
             lane.waiting = len(waiting)
@@ -123,6 +130,11 @@ class Storm:
         refused = self.random.random() < ours.chance
         refused = refused or 0 < ours.in_flight <= self.inside
         refused = refused or bool(self.limiter.admit(ours.rate, ours.burst, self.now))
+        if ours.limits:
+            remaining, seconds = self.limiter.left(ours.rate, ours.burst)
+            quota = Quota(ours.burst, remaining, seconds - back)
+            head = Head(not refused, {"requests": quota})
+            self._at(back, lambda: lane.heard(sent, head, lane.advance(self.now)))
         if refused:
             self._at(back, lambda: self._refuse(lane, sent, left))
             return
@@ -137,6 +149,7 @@ class Storm:
 
     def _refuse(self, lane: Lane, sent: Sent, left: int) -> None:
         self.refused += 1
+        self.at_first += sent.at == self.began
         asked = self.endpoint.asked
         lane.shut(asked, "429", lane.advance(self.now), sent)
         wait = asked * (1 + SPREAD * self.random.random()) + self.random.uniform(*LATE)
@@ -172,6 +185,11 @@ class Storm:
     def refusals(self) -> float:
         """For each call."""
         return self.refused / (self.chains * self.links)
+
+    @property
+    def later_refusals(self) -> float:
+        """For each call, without what left in the first moment, when nothing was known."""
+        return (self.refused - self.at_first) / (self.chains * self.links)
 
     @property
     def goodput(self) -> float:

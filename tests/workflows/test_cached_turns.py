@@ -12,7 +12,8 @@ from activities.asking.prices import Prices
 from activities.claude.adapter import Claude
 from conftest import Runs
 from deployment.settings import Settings
-from orchestrator.contracts import Capabilities
+from orchestrator.contracts import Capabilities, Goal
+from scripted import ready, subtask
 from simulator import Rule, Script, Simulator
 
 pytestmark = pytest.mark.anyio
@@ -51,3 +52,32 @@ async def test_four_fifths_of_what_ten_turns_send_are_read_from_the_cache(runs: 
     assert used.cache_read_tokens / sent > 0.8, used
     done = [each for segment in await segments(runs, report) for each in segment]
     assert len(done) == len(set(done)) == 2 * TURNS - 1
+
+
+LONG_ROLE = f"""---
+name: reader
+description: Reads what it is given
+model: haiku
+---
+You read. {"Every word counts, and none is left out. " * 300}
+"""
+
+
+async def test_calls_that_are_made_once_pay_for_no_cache_however_long_their_role_is(
+    runs: Runs,
+) -> None:
+    """They leave together, so that each would write what none could read."""
+    plan = ready(*(subtask(f"t{number}", role="reader") for number in range(3)))
+    wanted = Goal(text="Read on", plan=plan, use_models=True)
+    prices = Prices.of(Settings(_env_file=None))
+    async with Simulator(Script(seed=7)) as simulator:
+        model = Claude(key="scripted", base_url=simulator.url, price=prices.price)
+        known = catalogue(runs, LONG_ROLE)
+        report = await runs.run(wanted, model, catalogue=known, capabilities=caching)
+        await model.aclose()
+        calls = simulator.log.calls
+    assert report.status == "complete", report.gaps
+    # Long enough to be kept, had it been marked.
+    assert calls["work"].total / 3 > 2_000
+    kept = {name: used.cache_write_tokens + used.cache_read_tokens for name, used in calls.items()}
+    assert kept == {"work": 0, "synthesize": 0, "critique": 0}

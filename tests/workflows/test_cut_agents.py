@@ -6,8 +6,10 @@ import asyncio
 import re
 
 import pytest
+from temporalio.client import WorkflowFailureError
 from test_agents import NOTES, READS, catalogue, goal
 
+from bench.instruments.clients import outcome
 from cli.commands.steering import cancel, reset
 from cli.exits import Code, Exit
 from cli.reading import Reader
@@ -18,6 +20,7 @@ from intake.connection import Connection
 from orchestrator.contracts import Order, Report
 from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works
 from workflows import WORKFLOWS
+from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio
 
@@ -48,7 +51,74 @@ async def test_an_agent_cut_by_the_deadline_hands_up_what_it_has_with_its_real_b
     assert report.status == "deadline_partial"
     finding = report.findings[0]
     assert (finding.status, finding.content) == ("failed", "So far: it may be 40.")
+    assert finding.why == "not finished: the deadline was reached"
     assert finding.dollars and not finding.assumed, "the second turn had not left"
+    assert await below(runs, report) == ["turn-1", "tool-1-1", "turn-2"]
+
+
+async def test_an_agent_that_the_budget_leaves_nothing_for_hands_up_what_it_has(
+    runs: Runs,
+) -> None:
+    says = [calls(("read_file", NOTES), says=f"So far: it may be {n}.") for n in (38, 39, 40)]
+    model = ScriptedModel(
+        {"t1": [*says], "t2": [works("two")], "synthesize": [synthesizes("2 [t2]")]}
+    )
+    limits = {"model_calls": 5, "replans": 0}
+    report = await runs.run(goal(runs, plan=TWO, limits=limits), model, catalogue=catalogue(runs))
+    assert report.status == "budget_stopped"
+    finding = report.findings[0]
+    assert (finding.status, finding.content) == ("failed", "So far: it may be 40.")
+    assert finding.why == "not finished: the rest of the budget does not cover another call"
+    assert finding.dollars and not finding.assumed
+
+
+async def half_way(runs: Runs, model: ScriptedModel) -> Handle:
+    """A run whose agent has said something and will never say more."""
+    limits = {"replans": 0}
+    handle = await runs.start(goal(runs, plan=TWO, limits=limits), skipping=False)
+    await model.asked("t2")
+    while model.heard.count("t1") < 2:  # noqa: ASYNC110 - the script tells of the first alone
+        await asyncio.sleep(0.02)
+    return handle
+
+
+async def test_an_agent_of_a_cancelled_run_hands_up_what_it_has_with_its_real_bill(
+    runs: Runs,
+) -> None:
+    model = ScriptedModel({"t1": [SAYS, asyncio.Event()], "t2": [works("two")]})
+    async with runs.worker(model, catalogue=catalogue(runs)), asyncio.timeout(60):
+        handle = await half_way(runs, model)
+        await handle.cancel(reason="ada")
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        report = await handle.query(SupervisorWorkflow.report)
+    assert report.status == "cancelled"
+    finding = report.findings[0]
+    assert (finding.status, finding.content) == ("cancelled", "So far: it may be 40.")
+    assert finding.why == "not finished: the run was cancelled by ada"
+    assert finding.dollars and not finding.assumed
+    assert await below(runs, report) == ["turn-1", "tool-1-1", "turn-2"]
+
+
+async def test_an_agent_that_a_person_skips_hands_up_what_it_has_with_its_real_bill(
+    runs: Runs,
+) -> None:
+    model = ScriptedModel(
+        {
+            "t1": [SAYS, asyncio.Event()],
+            "t2": [works("two")],
+            "synthesize": [synthesizes("2 [t2]")],
+        }
+    )
+    async with runs.worker(model, catalogue=catalogue(runs)), asyncio.timeout(60):
+        handle = await half_way(runs, model)
+        await handle.execute_update("skip", Order(subtask_id="t1", by="ada", text="too slow"))
+        report = await outcome(handle)
+    assert report.status == "complete_with_gaps"
+    finding = report.findings[0]
+    assert (finding.status, finding.content) == ("cancelled", "So far: it may be 40.")
+    assert finding.why == "skipped by ada: too slow"
+    assert finding.dollars and not finding.assumed
     assert await below(runs, report) == ["turn-1", "tool-1-1", "turn-2"]
 
 
@@ -68,6 +138,8 @@ async def test_an_agent_is_tried_again_by_a_person_from_the_beginning(runs: Runs
         await handle.execute_update("retry", order)
         await seen(handle, lambda view: any(row.status == "complete" for row in view.rows))
         await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
     request = [each for each in model.requests if each.messages][-1]
     assert len(request.messages) == 1, "the conversation begins anew"
     assert "sonnet" in request.model
@@ -123,3 +195,4 @@ async def test_an_agents_own_id_is_read_and_ended_as_what_it_is(
             await cancel.run(connection, agent)
     assert report.status == "complete_with_gaps"
     assert "t2" in report.answer and report.findings[0].status == "failed"
+    assert report.findings[0].why.startswith("cancelled by "), "by whom, and no run above"

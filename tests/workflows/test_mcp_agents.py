@@ -47,14 +47,30 @@ async def test_what_a_server_offers_is_a_tool_like_any_other(runs: Runs) -> None
     assert "T12:30" in told(model, 1)[0]["content"]
 
 
-async def test_a_server_that_does_not_start_is_named_with_its_command_before_anything_is_paid(
+async def test_a_run_goes_on_without_a_server_that_does_not_start_and_says_so(runs: Runs) -> None:
+    file = servers(runs.folder, "/nowhere/clock", "--token=very-secret")
+    model = ScriptedModel({"t1": [works("noon")], "synthesize": [synthesizes("noon [t1]")]})
+    report = await runs.run(goal(runs), model, catalogue=catalogue(runs, ROLE), mcp_file=file)
+    assert report.status == "complete", report.gaps
+    assert [each["name"] for each in model.requests[0].tools] == ["read_file", "read_result"]
+    (left_out,) = report.not_run
+    assert left_out.what == "tool mcp__clock__convert_time"
+    assert left_out.why == (
+        "the MCP server clock cannot be started (No such file or directory)"
+        " (the local program clock); reader goes on without"
+    )
+    assert "secret" not in report.model_dump_json()
+
+
+async def test_a_plan_for_a_role_that_has_nothing_but_a_server_that_is_gone_is_refused_unpaid(
     runs: Runs,
 ) -> None:
-    file = servers(runs.folder, "/nowhere/clock", "--fast")
+    file = servers(runs.folder, "/nowhere/clock", "--token=very-secret")
     model = ScriptedModel({})
-    wanted = goal(runs)
+    role = ROLE.replace(", read_file", "")
     with pytest.raises(Exception) as refused:
-        await runs.run(wanted, model, catalogue=catalogue(runs, ROLE), mcp_file=file)
+        await runs.run(goal(runs), model, catalogue=catalogue(runs, role), mcp_file=file)
     said = str(refused.value.__cause__.__cause__ if refused.value.__cause__ else refused.value)
-    assert "clock" in said and "/nowhere/clock --fast" in said
+    assert "mcp__clock__convert_time: the MCP server clock cannot be started" in said
+    assert "(the local program clock)" in said and "secret" not in said
     assert model.heard == []

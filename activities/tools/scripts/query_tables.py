@@ -170,7 +170,8 @@ def overview(db: Any) -> list[dict[str, Any]]:
         found = db.execute(f'select * from "{name}" limit {SAMPLE_ROWS}')
         columns = [f"{column} {kind}" for column, kind, *_ in found.description]
         rows = [row_of(each) for each in found.fetchall()]
-        shown.append({"title": f"table {name}, {count} rows", "columns": columns, "rows": rows})
+        title = f"table {name}, {count:,} row{'s' * (count != 1)}"
+        shown.append({"title": title, "columns": columns, "rows": rows})
     return shown
 
 

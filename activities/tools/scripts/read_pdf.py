@@ -58,8 +58,8 @@ def read_pages(reader: PdfReader, asked: dict[str, Any], answer: dict[str, Any])
         answer["parts"].append([f"page {number}", text[: asked["letters"]]])
     if empty and len(empty) == len(answer["parts"]):
         answer["refused"] = (
-            f"has no text on the {len(empty)} pages that were looked at: pictures of text, as of a"
-            " scanner, and nothing here reads letters in pictures"
+            f"has no text ({len(empty)} page{'s' * (len(empty) != 1)} looked at): pictures of text,"
+            " as of a scanner, and nothing here reads letters in pictures"
         )
     elif empty:
         pages = ", ".join(map(str, empty[:20])) + (", …" if len(empty) > 20 else "")

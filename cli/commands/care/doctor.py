@@ -24,26 +24,27 @@ from temporalio.service import RPCError
 from activities.catalogue import Catalogue
 from activities.catalogue_tools import CatalogueError
 from activities.code_review.lenses import analysers
-from activities.gate.queue_rates import can_set_rates, read_rate
+from activities.gate.queue_rates import can_set_rates, queue_of, read_rate
 from activities.prompts.files import system_prompts
 from cli.connection import CONNECT_SECONDS, configured_target
 from cli.diagnosis import Checkup, Mark
 from cli.endpoint import masked, models, worker_endpoint
 from cli.exits import Code
-from cli.hands import hands
+from cli.hands import hands, mcp_servers
 from cli.kept import kept
 from cli.options import Embedded
 from cli.screen.streams import OUT, Safe
 from deployment import embedded
 from deployment.address import address_of
 from deployment.embedded.server import binary
-from deployment.pollers import Poller, pollers, waiting
-from deployment.served import in_words, queue_of
+from deployment.pollers import Poller, alive, pollers, waiting
+from deployment.served import in_words, served
 from deployment.settings import HOME, BadSettings, Settings
 from deployment.temporal import Target, Unreachable, connect
 from intake.launch import search_attributes_of
 from orchestrator import __version__
 from orchestrator.contracts import Tier
+from orchestrator.policies import tools_queue
 from orchestrator.search import SEARCH_ATTRIBUTES
 from orchestrator.views.amounts import seconds
 
@@ -104,6 +105,8 @@ async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Chec
     catalogue = await asyncio.to_thread(Catalogue.load)
     for check in await asyncio.to_thread(hands, catalogue, settings):
         yield check
+    async for check in mcp_servers(catalogue, settings):
+        yield check
     for check in (*unusable(catalogue), *idle(catalogue), *prompts(), *origins(settings)):
         yield check
 
@@ -157,25 +160,24 @@ def _ui(target: Target) -> str:
 
 
 async def polled(client: Client, target: Target) -> list[Checkup]:
-    """Who lives of those that poll each queue, and the tiers that nobody serves, with the cure."""
-    queues = {tier: queue_of(target.task_queue, tier) for tier in get_args(Tier)}
-    found = await pollers(client, (target.task_queue, *queues.values()))
-    served = {queue: any(each.alive for each in who) for queue, who in found.items()}
-    checks = [_queue(target, queue, who) for queue, who in found.items()]
-    lacking = [tier for tier, queue in queues.items() if not served[queue]]
-    if lacking and served[target.task_queue]:
-        line = in_words(target.task_queue, lacking, embedded=target.embedded)
-        calls = sum([await waiting(client, queues[tier]) for tier in lacking])
-        # Without models nobody needs to serve them; a call that waits for one needs it now.
-        line = f"{calls} call{'s wait' if calls != 1 else ' waits'}: {line}" if calls else line
-        checks.append(Checkup("workers", "tiers", "bad" if calls else "note", line))
-    elif not lacking:
-        checks.append(Checkup("workers", "tiers", "ok", f"served: {', '.join(queues)}"))
-    return checks
+    """Who lives of those that poll each queue, and whether somebody asks models, with the cure."""
+    queue = target.task_queue
+    found = await pollers(client, (queue, tools_queue(queue)))
+    checks = [_queue(target, each, who) for each, who in found.items()]
+    if not alive(found[queue]):
+        return checks
+    _, models = await served(client, queue)
+    if models:
+        return [*checks, Checkup("workers", "models", "ok", "asked by a worker")]
+    line = in_words(queue, embedded=target.embedded)
+    calls = await waiting(client, queue)
+    # Without models nobody needs to ask them; a call that waits for one needs it now.
+    line = f"{calls} call{'s wait' if calls != 1 else ' waits'}: {line}" if calls else line
+    return [*checks, Checkup("workers", "models", "bad" if calls else "note", line)]
 
 
 def _queue(target: Target, queue: str, found: tuple[Poller, ...]) -> Checkup:
-    """A queue that nobody serves stops every run if it is the workflows', else its tier's."""
+    """A queue that nobody serves stops every run if it is their own, else what needs tools."""
     alive = ", ".join(each.identity for each in found if each.alive)
     dead = ", ".join(
         f"{each.identity} (last heard of {seconds(each.ago)} ago)"
@@ -187,7 +189,7 @@ def _queue(target: Target, queue: str, found: tuple[Poller, ...]) -> Checkup:
         # Every worker asks the main queue: there the dead are told once.
         told = (f"polled by {alive}", gone if own else "")
         return Checkup("workers", queue, "ok", "; ".join(filter(None, told)))
-    remedy = in_words(queue, (), embedded=target.embedded, any_worker=False) if own else ""
+    remedy = in_words(queue, embedded=target.embedded, any_worker=False) if own else ""
     detail = "; ".join(filter(None, ("nobody polls it", gone, remedy)))
     return Checkup("workers", queue, "bad" if own and not target.embedded else "note", detail)
 
@@ -196,11 +198,11 @@ async def rates(client: Client, target: Target) -> list[Checkup]:
     """How fast each tier may go, and whether the server can slow one for all workers together."""
     checks = []
     for tier in get_args(Tier):
-        found = await read_rate(client, f"{target.task_queue}-{tier}")
+        found = await read_rate(client, target.task_queue, tier)
         mark: Mark = "ok" if found.rate is None else "note"
         detail = found.plainly(tier, time.time())
         checks.append(Checkup("workers", f"{tier} rate", mark, detail))
-    if not await can_set_rates(client, f"{target.task_queue}-haiku"):
+    if not await can_set_rates(client, queue_of(target.task_queue, "haiku")):
         missing = "the server keeps no rates: after a throttle each worker slows by itself"
         checks.append(Checkup("workers", "rate gate", "note", missing))
     return checks

@@ -158,7 +158,10 @@ def forked(goal: Goal, report: Report, change: ForkChange) -> Goal:
     names = [each.name for each in goal.inputs]
     catalogue = Catalogue.load()
     roles, unusable = catalogue.roles_for(goal.playbook), catalogue.unusable_for(goal.playbook)
-    wrong = validity.problems(plan, roles, names, HARD_SUBTASK_LIMIT, unusable=unusable)
+    longest = goal.limits.subtask_timeout_seconds
+    wrong = validity.problems(
+        plan, roles, names, HARD_SUBTASK_LIMIT, unusable=unusable, longest=longest
+    )
     if wrong:
         raise plans.invalid(f"the plan of {report.run_id} with this change", wrong)
     again = set(_again(plan, report, change.subtask_id))

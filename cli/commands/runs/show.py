@@ -71,6 +71,7 @@ async def run(
     look = await reader.look()
     if not look.closed:
         await reader.find_held_up()
+        await reader.find_doing()
         look = await reader.look()
     if look.closed:
         ended = outcome.read(run_id, look)

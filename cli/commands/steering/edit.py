@@ -63,7 +63,10 @@ class Waiting:
         brief = self.state.brief
         names = [each.name for each in brief.inputs]
         unread = validity.only_by_tools(brief.inputs)
-        wrong = validity.problems(plan, brief.roles, names, HARD_SUBTASK_LIMIT, unread=unread)
+        longest = self.state.goal.limits.subtask_timeout_seconds
+        wrong = validity.problems(
+            plan, brief.roles, names, HARD_SUBTASK_LIMIT, unread=unread, longest=longest
+        )
         if wrong:
             raise plans.invalid(where, wrong)
         return plan

@@ -11,7 +11,7 @@ from deployment.settings import Settings
 from intake.connection import Connection
 from intake.goals import limits_of
 from orchestrator.contracts import Limits, Order
-from orchestrator.rules.steering import CAPS
+from orchestrator.rules.people.raising import CAPS
 from orchestrator.view import RunView
 from orchestrator.views.amounts import money
 from orchestrator.views.running import run_view

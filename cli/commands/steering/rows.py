@@ -22,12 +22,27 @@ from deployment.settings import Settings
 from intake.files import read_text
 from orchestrator.contracts import Order, Tier
 
+Call = Annotated[
+    int, typer.Argument(metavar="[CALL]", help="The number of a call of a tool.", min=0)
+]
+
 # ---------------------------------------------------------------- the rows
 
 
-def approve() -> Order:
-    """Approve the plan that a run waits with; its work begins."""
-    return Order()
+def approve(call: Call = 0) -> Order:
+    """Approve the plan that a run waits with, or a call of a tool by its number."""
+    return Order(call=call)
+
+
+def decline(
+    call: Annotated[
+        int,
+        typer.Argument(metavar="CALL", help="The number of a call of a tool that waits.", min=1),
+    ],
+    why: Why = "",
+) -> Order:
+    """Decline a call of a tool; it is not made, and its agent is told why."""
+    return Order(call=call, text=why)
 
 
 def reject(why: Why = "") -> Order:
@@ -87,7 +102,7 @@ def resume() -> Order:
 FILE_BYTES = 1024 * 1024
 """The largest finding by hand: it travels inside an Update."""
 ROWS: tuple[Callable[..., Order], ...] = (
-    approve, reject, answer, retry, skip, supply, pause, resume,
+    approve, decline, reject, answer, retry, skip, supply, pause, resume,
 )  # fmt: skip
 """Each is named like its command and its Update; the docstring is the command's help."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import JsonValue
+
 from orchestrator.calls.critique import CritiqueMaterial
 from orchestrator.calls.digest import DigestMaterial
 from orchestrator.calls.judge import JudgeMaterial
@@ -41,6 +43,7 @@ def for_plan(state: State) -> PlanMaterial:
         inputs=brief.inputs,
         guidance=brief.playbook.guidance if brief.playbook else "",
         subtask_limit=state.goal.limits.subtasks,
+        subtask_timeout_seconds=state.goal.limits.subtask_timeout_seconds,
         errors=state.plan_errors,
         asked=state.goal.asked,
     )
@@ -65,11 +68,26 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
         inputs=tuple(pinned for pinned in state.brief.inputs if pinned.name in subtask.inputs),
         dependencies=tuple(finding for finding in findings if finding is not None),
         lens=role.tools[0] if role.tier == "none" else "",
-        timeout_seconds=state.goal.limits.subtask_timeout_seconds,
+        timeout_seconds=timeout_of(state, subtask),
         number=len(progress.tries) + 1,
         why=progress.why,
         broken=broken(state, f"work-{subtask.id}"),
+        form=_form(state, progress),
     )
+
+
+def timeout_of(state: State, subtask: Subtask) -> int:
+    """How long one call of a subtask may take: what the plan says, within what the run may."""
+    most = state.goal.limits.subtask_timeout_seconds
+    return min(subtask.timeout_seconds or most, most)
+
+
+def _form(state: State, progress: Progress) -> dict[str, JsonValue]:
+    """What the result must be: what the first role sets is promised to whoever works with it, and a
+    fallback keeps the promise.
+    """
+    first = progress.former[0] if progress.former else progress.subtask.role
+    return state.brief.role(first).result or state.brief.role(progress.subtask.role).result
 
 
 def for_review(state: State, progress: Progress) -> ReviewMaterial:
@@ -106,6 +124,7 @@ def for_replan(state: State) -> ReplanMaterial:
         inputs=state.brief.inputs,
         used_ids=state.replanning.used_ids,
         addable=min(state.goal.limits.subtasks, HARD_SUBTASK_LIMIT - len(state.work)),
+        subtask_timeout_seconds=state.goal.limits.subtask_timeout_seconds,
         errors=state.replanning.errors,
         asked=state.goal.asked,
     )

@@ -87,17 +87,17 @@ def paid_call(
     role: RoleCard | None = None,
     keep: bool = True,
     smaller: bool = False,
+    most: int = 0,
 ) -> Ask:
     """A call and its reservation; its tier is else that of its kind's policy. One whose last answer
     was cut off gets twice the room, if that can be paid; one that is `smaller` gets less, where its
-    whole room cannot be paid.
-    """
+    whole room cannot be paid. `most`: its whole room; 0: that of its kind."""
     model = state.brief.model(tier or kind.policy.tier)
     subtask_id = progress.subtask.id if progress else ""
     tokens = input_tokens(kind, material) + (role.prompt_bytes if role else 0)
     tokens = max(tokens, state.needed.get(f"{purpose}/{model.tier}", 0))
     cut_off = (f"{kind.name}-{subtask_id}" if progress else purpose) in state.roomier
-    offered = _offered(kind, model, cut_off=cut_off, smaller=smaller)
+    offered = _offered(most or kind.policy.max_output, model, cut_off=cut_off, smaller=smaller)
     max_output, amount = _room(state.ledger, model, tokens, offered, keep=keep)
     call = Call(
         kind=kind.name,
@@ -130,9 +130,8 @@ def _room(
     return room, amount
 
 
-def _offered(kind: AnyKind, model: ModelCard, *, cut_off: bool, smaller: bool) -> Iterator[int]:
+def _offered(most: int, model: ModelCard, *, cut_off: bool, smaller: bool) -> Iterator[int]:
     """Rooms for the answer, the most first."""
-    most = kind.policy.max_output
     if cut_off:
         yield 2 * most
     # What was cut off is not asked for again with as little, while a cheaper model has the room.
@@ -151,9 +150,10 @@ def least(state: State, kind: AnyKind, size: int) -> Amount:
     return reservation(state.brief.model(tier), _tokens(size), room)
 
 
-def reservation(model: ModelCard, tokens: int, max_output: int) -> Amount:
+def reservation(model: ModelCard, tokens: int, max_output: int, searches: int = 0) -> Amount:
     """The worst case of one call."""
-    return Amount(worst(model, tokens, max_output) or Decimal(0), 1, tokens + max_output)
+    cost = worst(model, tokens, max_output, searches)
+    return Amount(cost or Decimal(0), 1, tokens + max_output)
 
 
 def input_tokens(kind: AnyKind, material: Contract) -> int:

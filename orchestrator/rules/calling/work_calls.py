@@ -38,4 +38,5 @@ def _ask(state: State, progress: Progress, tier: Tier, *, smaller: bool = False)
         progress=progress,
         role=state.brief.role(subtask.role),
         smaller=smaller,
+        most=subtask.max_output,
     )

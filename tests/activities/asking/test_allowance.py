@@ -50,7 +50,7 @@ PLAN = Plan(goal="Compare", subtasks=(subtask("a"), subtask("b")))
 
 
 def price(model: str, usage: Usage) -> Decimal | None:
-    return None if model == "unknown" else RATE * usage.total
+    return None if model == "unknown" else RATE * (usage.total + usage.searches)
 
 
 def allowance(
@@ -130,6 +130,14 @@ async def test_what_calls_cost_adds_up_and_what_is_above_is_refused(tmp_path: Pa
         " or its operator can raise HOLDFAST_MOST_DOLLARS_DAY"
     )
     await budget.hold("two", "m", 500, 0)
+
+
+async def test_searches_of_the_endpoint_are_set_aside_with_their_call(tmp_path: Path) -> None:
+    budget = allowance(tmp_path)
+    await budget.hold("one", "m", 300, 300, 3)
+    assert spent(tmp_path) == ("0", "0.603")
+    with pytest.raises(AllowanceReached):
+        await budget.hold("two", "m", 999, 0, 2)
 
 
 async def test_a_call_that_no_day_has_room_for_is_promised_none(tmp_path: Path) -> None:

@@ -14,13 +14,13 @@ import pytest
 from temporalio.activity import ActivityCancellationDetails
 from temporalio.testing import ActivityEnvironment
 
-from activities.asking import senders
+from activities.asking import heartbeat, senders
 from activities.asking.call import Asking
 from activities.asking.journal import FileJournal
 from activities.asking.past import Past
 from activities.asking.replies import Shape
 from activities.asking.sending import SPREAD
-from activities.seam import ModelAnswer, ModelRequest
+from activities.seam import Head, ModelAnswer, ModelRequest
 from orchestrator.calls.digest import Digest, DigestAnswer, DigestMaterial
 from orchestrator.contracts import Bill, Call, ModelCard, Reply, Usage
 from orchestrator.errors import NotBilled, OrchestrationError, PossiblyBilled
@@ -71,19 +71,27 @@ class Watched:
     """A gate that notes what it hears, and is shut when it is told to be."""
 
     shut: NotBilled | None = None
-    heard: list[tuple[str, float, str]] = field(default_factory=list)
+    throttles: list[tuple[str, float, str]] = field(default_factory=list)
     remembered: list[tuple[int, ...]] = field(default_factory=list)
     """What the activity tells its next attempt."""
 
-    async def turn(self, tier: str) -> None:
+    sizes: list[tuple[int, int]] = field(default_factory=list)
+    """Tokens of the prompt, and most of the answer, of each call that asks for its turn."""
+    heads: list[Head] = field(default_factory=list)
+
+    async def turn(self, tier: str, tokens: int = 0, max_output: int = 0) -> None:
+        self.sizes.append((tokens, max_output))
         if self.shut:
             raise self.shut
 
-    def ended(self) -> None:
+    def heard(self, head: Head) -> None:
+        self.heads.append(head)
+
+    def ended(self, output_tokens: int = 0) -> None:
         """Nothing is counted."""
 
     async def throttled(self, tier: str, seconds: float, reason: str) -> None:
-        self.heard.append((tier, seconds, reason))
+        self.throttles.append((tier, seconds, reason))
 
 
 async def ask(
@@ -102,7 +110,7 @@ async def test_a_throttle_slows_its_tier_for_as_long_as_the_server_asks(tmp_path
     gate = Watched()
     with pytest.raises(NotBilled) as refusal:
         await ask(tmp_path, Lines([THROTTLE]), gate, attempt=40)
-    assert gate.heard == [("haiku", 12.0, "429")]
+    assert gate.throttles == [("haiku", 12.0, "429")]
     assert refusal.value.next_retry_delay == timedelta(seconds=12 * (1 + SPREAD / 2))
     assert not refusal.value.non_retryable, "however often it was throttled already"
 
@@ -111,7 +119,7 @@ async def test_a_fault_of_the_endpoint_slows_nobody(tmp_path: Path) -> None:
     gate = Watched()
     with pytest.raises(NotBilled):
         await ask(tmp_path, Lines([FAULT]), gate)
-    assert gate.heard == []
+    assert gate.throttles == []
 
 
 async def test_a_fault_of_the_endpoint_is_tried_a_few_times(tmp_path: Path) -> None:
@@ -192,7 +200,16 @@ async def test_what_the_journal_has_before_the_first_attempt_was_paid_before_a_r
     assert unknown.value.details[0].earlier
 
 
-async def test_a_call_that_left_from_another_machine_is_not_sent_again(tmp_path: Path) -> None:
+async def test_a_call_that_is_soon_over_costs_no_heartbeat(tmp_path: Path) -> None:
+    quick = Watched()
+    await ask(tmp_path, Lines([ANSWER]), quick)
+    assert quick.remembered == []
+
+
+async def test_a_call_that_left_from_another_machine_is_not_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "SOON", 0.0)
     there, here = Watched(), Lines([])
     await ask(tmp_path / "there", Lines([ANSWER]), there)
     left = Past(*there.remembered[-1])
@@ -241,3 +258,15 @@ async def test_a_call_that_was_throttled_is_sent_again_and_its_answer_only_once(
     first, second = [await ask(tmp_path, model, Watched(), attempt) for attempt in (2, 3)]
     assert first == second
     assert len(model.requests) == 2
+
+
+async def test_a_gate_is_told_how_large_a_call_is_and_hears_the_head_of_its_answer(
+    tmp_path: Path,
+) -> None:
+    gate, model = Watched(), Lines([ANSWER])
+    await ask(tmp_path, model, gate)
+    ((tokens, max_output),) = gate.sizes
+    assert max_output == CALL.max_output
+    assert 0 < tokens < 1_000
+    model.requests[0].heard(Head(True))
+    assert gate.heads == [Head(True)]

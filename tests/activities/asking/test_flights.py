@@ -198,6 +198,9 @@ async def test_what_a_call_notes_reaches_the_server_through_every_attempt(
     environment, first = process.attempt()
     environment.on_heartbeat = lambda *numbers: heard.append(numbers)
     await process.model.asked.wait()
+    async with asyncio.timeout(10):
+        while not heard:  # noqa: ASYNC110 - it is told a little later
+            await asyncio.sleep(0.01)
     assert heard[-1][2:] == (1, senders.this_machine(), os.getpid())
     process.model.may_end.set()
     await first

@@ -9,10 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.asking.prices import PriceFileError, Prices, library_steps, read_price_file
+from activities.asking.prices import (
+    PriceFileError,
+    Prices,
+    library_search,
+    library_steps,
+    read_price_file,
+)
 from deployment.settings import Settings
 from orchestrator.contracts import ModelCard, Tier, Usage
-from orchestrator.money.pricing import price, worst
+from orchestrator.money.pricing import price, read_again, worst
+from orchestrator.policies import WEB_RESULT_TOKENS
 
 TODAY: dict[Tier, str] = {
     "haiku": "claude-haiku-5-5",
@@ -23,7 +30,8 @@ MILLION = 1_000_000
 
 
 def card(model: str) -> ModelCard:
-    return ModelCard(tier="sonnet", id=model, prices=library_steps(model))
+    steps, search = library_steps(model), library_search(model)
+    return ModelCard(tier="sonnet", id=model, prices=steps, search=search)
 
 
 @pytest.mark.parametrize(
@@ -136,3 +144,23 @@ def test_a_bad_price_file_is_refused_with_the_place(tmp_path: Path, text: str, n
 def test_a_missing_price_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(PriceFileError, match="absent"):
         read_price_file(tmp_path / "absent.yaml")
+
+
+def test_searches_of_the_endpoint_are_priced_each_and_never_guessed() -> None:
+    known = card("claude-haiku-5-5")
+    assert known.search == Decimal("0.01")
+    usage = Usage(input_tokens=1_000, output_tokens=100, searches=3)
+    plain = price(known, usage.model_copy(update={"searches": 0}))
+    assert plain is not None and price(known, usage) == plain + Decimal("0.03")
+    least = worst(known, 1_000, 100)
+    assert least is not None and worst(known, 1_000, 100, 3) == least + Decimal("0.03")
+    unknown = known.model_copy(update={"search": None})
+    assert price(unknown, usage) is None and worst(unknown, 1_000, 100, 3) is None
+    assert worst(unknown, 1_000, 100) == least
+
+
+def test_a_prompt_that_is_read_again_after_each_result_is_bounded() -> None:
+    assert read_again(5_000, 0) == 5_000
+    # Three rounds: the prompt alone, then with one, two and three results.
+    exact = sum(5_000 + each * WEB_RESULT_TOKENS for each in range(4))
+    assert exact <= read_again(5_000, 3) == 4 * (5_000 + 3 * WEB_RESULT_TOKENS)

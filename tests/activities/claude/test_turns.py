@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anthropic
+import httpx2
 import pytest
 
 from activities.asking.replies import answer_in, recorded
@@ -232,3 +234,37 @@ async def test_a_turn_with_an_odd_call_calls_nothing_and_says_why(
 async def test_a_text_with_a_half_character_is_as_wrong_as_before() -> None:
     half = starts(0, {"type": "text", "text": "\ud83d"})
     assert (await answered(stream(half, stop="end_turn"))).flaw == "the text holds half characters"
+
+
+SPELT = '{"a": 1e2, "b": 1.0, "c": -0, "d": 1.10, "e": 0.12345678901234567890, "f": 12345678901}'
+
+
+async def test_numbers_go_back_as_the_endpoints_own_sdk_would_send_them() -> None:
+    """Neither keeps their spelling; an endpoint that minded would refuse its own clients."""
+    ours = (await answered(stream(*call(0, SPELT)))).content[0]["input"]
+    start = {"type": "message", "id": "m", "role": "assistant", "model": "m", "content": []}
+    usage = {"input_tokens": 9, "output_tokens": 7}
+    events: tuple[dict[str, Any], ...] = (
+        {"type": "message_start", "message": {**start, "usage": usage}},
+        *call(0, SPELT),
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": usage},
+        {"type": "message_stop"},
+    )
+    sent = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events)
+    serve = httpx2.MockTransport(
+        lambda _: httpx2.Response(
+            200, headers={"content-type": "text/event-stream"}, content=sent.encode()
+        )
+    )
+    async with anthropic.AsyncAnthropic(
+        api_key=KEY, http_client=httpx2.AsyncClient(transport=serve)
+    ) as client:
+        asking = client.messages.stream(
+            model="m", max_tokens=9, messages=[{"role": "user", "content": "go"}]
+        )
+        async with asking as arriving:
+            (block,) = (await arriving.get_final_message()).content
+    # Of the same values the same encoder, which is the SDK's, makes the same bytes.
+    assert block.type == "tool_use" and repr(block.input) == repr(ours)
+    assert repr(ours).startswith("{'a': 100.0, 'b': 1.0, 'c': 0, 'd': 1.1,")

@@ -264,7 +264,9 @@ async def test_files_that_cannot_be_searched_are_counted(bench: Bench, folder: P
     (folder / "binary").write_bytes(b"a\0limit")
     with (folder / "huge").open("wb") as file:
         file.truncate(2 << 30)
-    assert "[2 files are no text or too large]" in await bench.told(search_files, pattern="limit")
+    assert "[not read, as no text or too large: 2 files]" in (
+        await bench.told(search_files, pattern="limit")
+    )
 
 
 async def test_a_search_that_takes_too_long_says_how_far_it_came(

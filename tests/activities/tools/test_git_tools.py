@@ -38,11 +38,12 @@ async def test_commits_are_told_newest_first_with_their_changes(
     first, change, second, *rest = (await bench.told(git_history, path="repo")).splitlines()
     assert first.startswith(newest[:12]) and first.endswith("Grace")
     assert change == "    +1 -0  b.txt"
-    assert second.endswith("Ada") and len(rest) == 2
+    assert second.endswith("Ada") and len(rest) == 3
+    assert rest[0] == "    2 files: 31 lines added, 0 deleted"
     told = await bench.told(git_history, path="repo/src")
     assert "src/a.py" in told and "b.txt" not in told
     page = await bench.told(git_history, path="repo", limit=1)
-    assert "[1 older ones; skip=1 goes on]" in page
+    assert "[1 older commit; skip=1 goes on]" in page
     assert "no commit that is known" in await bench.told(git_history, path="repo/none")
 
 
@@ -82,7 +83,7 @@ async def test_names_authors_and_times_of_strangers_do_no_harm(tmp_path: Path) -
         folders={"repo": tmp_path}, manifests={"repo": Manifest(archive="", commits=(commit,))}
     )
     told = await bench.told(git_history, path="repo")
-    assert "\x1b" not in told and len(told.splitlines()) == 52
+    assert "\x1b" not in told and len(told.splitlines()) == 53
     assert "at no time that there is" in told and "350 more files" in told
 
 
@@ -96,4 +97,4 @@ async def test_what_was_not_read_is_counted_in_the_list(
 ) -> None:
     repository.commit({"c.bin": b"\0"})
     told = await (await bench_of(repository, tmp_path)).told(list_files)
-    assert "[repo: 1 files were not read and cannot be: 1 binary]" in told
+    assert "[repo: 1 file was not read and cannot be: 1 binary]" in told

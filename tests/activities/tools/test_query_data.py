@@ -76,8 +76,8 @@ async def test_each_sheet_is_a_table_and_a_hidden_one_is_told(tmp_path: Path) ->
     content = io.BytesIO()
     book.save(content)
     said = await Bench(contents={"book": content.getvalue()}).told(query_data, sources=["book"])
-    assert "table book_one, 1 rows\na DOUBLE\n1.0" in said
-    assert "table book_two, 1 rows\nb VARCHAR\nx" in said
+    assert "table book_one, 1 row\na DOUBLE\n1.0" in said
+    assert "table book_two, 1 row\nb VARCHAR\nx" in said
     assert "[the sheet 'Two' of book is hidden]" in said
 
 
@@ -90,9 +90,7 @@ async def test_a_file_in_a_folder_is_a_source_and_nothing_outside_it_is(tmp_path
     (folder / "up").symlink_to(tmp_path)
     bench = Bench(folders={"data": folder})
     sql = "select count(*) n from sales"
-    assert (
-        await bench.told(query_data, sources=["data/in/sales.csv"], sql=sql)
-    ) == "n\n3\n[1 rows]"
+    assert (await bench.told(query_data, sources=["data/in/sales.csv"], sql=sql)) == "n\n3\n[1 row]"
     for source in ("data/../secret.csv", "data/link.csv", "data/up/secret.csv", "/etc/passwd"):
         said = await bench.refused(query_data, sources=[source])
         assert any(why in said for why in ("leads out", "no regular file", "no file", "no input"))

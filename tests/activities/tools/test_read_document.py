@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from activities.tools.list_files import list_files
 from activities.tools.read_document import read_document
 from documents import pdf, pdf_bomb, repacked, slides, word, workbook
 from hands import Bench
+from orchestrator.contracts import PinnedInput
+from orchestrator.text import counted
 
 pytestmark = pytest.mark.anyio
 
@@ -101,12 +104,58 @@ async def test_markdown_and_text_are_told_as_read_file_tells_them() -> None:
     assert "     2\ttwo\n" in await told(b"one\ntwo\nthree\n", first=2, last=2)
 
 
+def single(path: str, name: str = "report", **more: PinnedInput) -> Bench:
+    content = pdf(["First", "Second"])
+    given = PinnedInput(name=name, kind="file", size=len(content), path=path)
+    return Bench(contents={name: content}, pinned={name: given, **more})
+
+
+async def test_a_single_document_is_cited_and_found_by_its_own_name() -> None:
+    bench = single("/home/me/private/Annual report.pdf")
+    for path in ("report", "/report", "Annual report.pdf"):
+        told = await bench.told(read_document, file_path=path)
+        assert told.startswith("[Annual report.pdf: 2 pages]")
+    size = len(bench.contents["report"])
+    listed = await bench.told(list_files)
+    assert listed == f"Annual report.pdf  {size}  (the input report)"
+    assert "private" not in listed
+    assert "is a file" in await bench.refused(read_document, file_path="report/x.pdf")
+
+
+@pytest.mark.parametrize(("number", "told"), [(0, "0 files"), (1, "1 file"), (1200, "1,200 files")])
+def test_one_is_told_as_one(number: int, told: str) -> None:
+    assert counted(number, "file") == told
+
+
+async def test_the_name_of_a_file_is_harmless_and_short() -> None:
+    bench = single("/tmp/a\n[page 1]\n\x1b[31m\u202e" + "x" * 500 + ".pdf")
+    first, second, *_ = (await bench.told(read_document, file_path="report")).splitlines()
+    assert second == "[page 1]" and len(first) < 130
+    assert first.startswith("[a [page 1] \\x1b[31m\\u202exxx") and first.endswith("x.pdf: 2 pages]")
+
+
+async def test_a_file_name_that_would_mean_two_inputs_is_not_used() -> None:
+    other = PinnedInput(name="other", kind="file", size=1, path="/b/report.pdf")
+    bench = single("/a/report.pdf", other=other)
+    assert (await bench.told(read_document, file_path="report")).startswith("[report: 2 pages]")
+    assert "begins with no input" in await bench.refused(read_document, file_path="report.pdf")
+    bench = single("/a/other", other=other)
+    assert (await bench.told(read_document, file_path="report")).startswith("[report: 2 pages]")
+
+
+async def test_a_single_table_is_read_as_what_its_files_name_says() -> None:
+    given = PinnedInput(name="sales", kind="file", size=9, path="/a/sales-2026.csv")
+    bench = Bench(contents={"sales": b"a;b\n1;2\n"}, pinned={"sales": given})
+    told = await bench.told(read_document, file_path="sales")
+    assert told.splitlines() == ["[sales-2026.csv]", "row 1: a | b", "row 2: 1 | 2"]
+
+
 async def test_a_document_of_a_folder_is_read_by_its_path(tmp_path: Path) -> None:
     (tmp_path / "q3").mkdir()
     (tmp_path / "q3" / "report.pdf").write_bytes(pdf(["Page"]))
     bench = Bench(folders={"reports": tmp_path})
     text = await bench.told(read_document, file_path="reports/q3/report.pdf")
-    assert text == "[reports/q3/report.pdf: 1 pages]\n[page 1]\nPage"
+    assert text == "[reports/q3/report.pdf: 1 page]\n[page 1]\nPage"
 
 
 async def test_a_long_document_is_told_in_pieces() -> None:
@@ -151,7 +200,7 @@ async def test_a_pdf_that_only_its_owner_may_change_is_read() -> None:
 
 async def test_a_scan_is_said_to_have_no_text_and_single_pictures_are_named() -> None:
     said = await refused(pdf(["", ""]))
-    assert "has no text on the 2 pages" in said and "reads letters in pictures" in said
+    assert "has no text (2 pages looked at)" in said and "reads letters in pictures" in said
     assert "no text, maybe pictures of it, on page 2" in await told(pdf(["a", "", "c"]))
 
 

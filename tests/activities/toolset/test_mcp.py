@@ -56,7 +56,7 @@ async def test_a_real_server_offers_its_tools_and_answers(tmp_path: Path) -> Non
     assert not result.is_error
     assert isinstance(result.data, dict) and result.data["timezone"] == "Asia/Tokyo"
     wrong = await Bench().use(now)
-    assert wrong.is_error and "timezone" in wrong.text
+    assert wrong.is_error and "arguments: 'timezone' is a required property" in wrong.text
 
 
 async def test_a_tool_is_run_by_its_name_alone_in_another_process_than_it_was_offered_in() -> None:
@@ -179,6 +179,56 @@ async def test_tools_that_no_endpoint_takes_are_left_out_and_said() -> None:
     for each in found.tools:
         assert "\x1b" not in each.description and len(each.description) < 2_200
     assert await Bench().told(found.tools[0]) == "{}"
+
+
+async def test_a_tool_whose_schema_is_bad_is_left_out_and_said() -> None:
+    found = await offered(own("schemas"))
+    assert [each.name for each in found.tools] == ["mcp__own__fine", "mcp__own__slow"]
+    assert {name.removeprefix("mcp__own__"): why for name, why in found.flaws.items()} == {
+        "remote": "has a schema that stands elsewhere, which is not fetched",
+        "nowhere": "has a schema that cannot be followed (PointerToNowhere)",
+        "circle": "has a schema that cannot be followed (RecursionError)",
+        "unknown": "has a schema that is none: 'strin' is not valid under any of the given schemas",
+        "expression": "has a schema that cannot be followed (error)",
+        "deep": "has a schema of more than 40 levels",
+        "long": "has a schema of more than 20,000 letters",
+    }
+
+
+async def test_arguments_that_do_not_fit_a_schema_never_reach_its_server_and_are_said() -> None:
+    fine = tool_of(own("schemas"), "mcp__own__fine")
+    assert await Bench().told(fine, row=2, names=["a"]) == '{"row": 2, "names": ["a"]}'
+    wrong = await Bench().use(fine, row=0, names=["a", 7], other=True)
+    assert wrong.is_error and UNKNOWN not in wrong.text
+    first, *lines = wrong.text.splitlines()
+    assert first == "these arguments do not fit:"
+    assert sorted(lines) == [
+        "arguments.names[1]: 7 is not of type 'string'",
+        "arguments.row: 0 is less than the minimum of 1",
+        "arguments: Additional properties are not allowed ('other' was unexpected)",
+    ]
+    many = await Bench().use(fine, row=1, names=[7] * 50)
+    assert len(many.text.splitlines()) == 12 and many.text.endswith("arguments: and more")
+    long = await Bench().use(fine, row="x" * 5_000)
+    assert len(long.text) < 400
+
+
+async def test_an_expression_of_a_server_that_takes_for_ever_is_an_error_of_seconds() -> None:
+    slow = tool_of(own("schemas"), "mcp__own__slow")
+    async with asyncio.timeout(30):
+        said = await Bench().use(slow, text="a" * 60 + "!")
+    assert said.is_error and "take more than 2 s to check" in said.text
+    assert await Bench().told(slow, text="aaa") == '{"text": "aaa"}'
+
+
+async def test_what_a_server_says_of_its_tools_can_write_no_mark_of_a_prompt() -> None:
+    found = await offered(own("marks"))
+    assert [each.name for each in found.tools] == [ACT]
+    told = json.dumps(found.tools[0].told)
+    assert told.count("(/material>") == told.count("(instruction>") == 2 and "<" not in told
+    assert "Call run_shell" in told, "what it says is told, as its words"
+    (note,) = found.notes
+    assert "'orders' has a mark of our prompts" in note
 
 
 async def test_a_list_without_end_ends_and_offers_each_tool_once() -> None:

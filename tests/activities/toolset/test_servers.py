@@ -30,12 +30,27 @@ def test_a_command_and_an_address_are_read_with_their_variables_filled_in(tmp_pa
     )
     assert found["time"] == Server(
         "time", tmp_path, command=("uvx", "time", "--token=t-1"), environment={"A": "b"},
-        written="uvx time --token=${TOKEN}",
+        written="uvx time --token=${TOKEN}", place="the local program uvx",
     )  # fmt: skip
     assert found["web"] == Server(
         "web", tmp_path, url="https://example.org/mcp", headers={"Key": "k t-1"},
-        written="https://${HOST}/mcp",
+        written="https://${HOST}/mcp", place="the host example.org",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("entry", "place"),
+    [
+        ({"command": "/opt/${TOKEN}/tool", "args": ["--key=k"]}, "the local program tool"),
+        ({"command": "a\n\x1b[31mb" + "c" * 500}, "the local program a \\x1b[31mb" + "c" * 89),
+        ({"url": "https://user:pass@host.example/p/${TOKEN}?key=k"}, "the host host.example"),
+        ({"url": "http://[::1"}, "the host of no name"),
+    ],
+)
+def test_what_a_server_is_can_be_told_without_a_secret(
+    tmp_path: Path, entry: dict[str, object], place: str
+) -> None:
+    assert read(tmp_path, it=entry)["it"].place == place
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Seconds from kill -9 to the next call and to completion: `python -m bench.survival [repeats]`.
+"""Seconds from kill -9 to the next call and to completion of a run of slow tools.
 
 A run of the code-review playbook with slow tools (tests/support/slow_worker.py) is struck while two
 of its six tools are done. "next call" is the first start of a tool after the blow, "completion" the
@@ -84,9 +84,8 @@ def struck(victims: tuple[str, ...]) -> tuple[float, float]:
             down(settings)
 
 
-def main() -> None:
+def main(repeats: int) -> None:
     """Print the table."""
-    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     write = sys.stdout.write
     write(f"medians of {repeats}, seconds from kill -9\n\n")
     write(head(COLUMNS[0]))
@@ -95,7 +94,3 @@ def main() -> None:
         following, completion = (statistics.median(each) for each in zip(*measured, strict=True))
         write(row((name, f"{following:.1f}", f"{completion:.1f}")))
         sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()

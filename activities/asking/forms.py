@@ -1,0 +1,92 @@
+"""An agent's answer as its role wants it: as text, or as data in the form that its role sets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from pydantic import JsonValue
+
+from activities.asking.replies import Shape
+from orchestrator.calls.work import DataAnswer, WorkAnswer, to_draft
+from orchestrator.contracts import Draft
+
+Form = Mapping[str, JsonValue]
+MOST_MISTAKES = 5
+NAMES = 120
+"""Letters of a place or of the values that are allowed there."""
+
+
+def shape_of(form: Form) -> Shape[Any, Draft]:
+    """What an agent is asked for, and how its answer becomes a draft."""
+    if not form:
+        return Shape(WorkAnswer, to_draft)
+    return Shape(DataAnswer, partial(_draft, form), schema=_schema(form))
+
+
+def _schema(form: Form) -> dict[str, Any]:
+    """The schema of the whole answer: data, or words where there is no result."""
+    schema = DataAnswer.model_json_schema()
+    shared = form.get("$defs")
+    own = {name: value for name, value in form.items() if name != "$defs"}
+    properties = schema["properties"] | {"result": {"anyOf": [own, {"type": "string"}]}}
+    whole = {"type": "object", "properties": properties, "required": schema["required"]}
+    return {**whole, "additionalProperties": False, **({"$defs": shared} if shared else {})}
+
+
+def _draft(form: Form, answer: DataAnswer) -> Draft:
+    """ValueError, in words for the model that wrote it: a complete answer is not in its form. What
+    is given up may be: then it is words, or what there is of the data.
+    """
+    data = answer.result
+    if answer.status != "complete":
+        fits = isinstance(data, dict) and not [*mistakes(form, data)]
+        return to_draft(answer, data if fits and isinstance(data, dict) else {})
+    if not isinstance(data, dict):
+        raise ValueError("result: must be an object in the form of its schema, not text")
+    wrong = [*mistakes(form, data)]
+    if wrong:
+        raise ValueError("; ".join(wrong[:MOST_MISTAKES]))
+    return to_draft(answer, data)
+
+
+def mistakes(form: Form, data: JsonValue) -> Iterator[str]:
+    """Each place where data is not in its form, and what is wrong there. The values themselves are
+    not repeated: one may be a secret.
+    """
+    # Most workers never see a role with a form of its own.
+    from jsonschema import Draft202012Validator
+    from referencing import Registry
+
+    try:
+        json.dumps(data, allow_nan=False)
+    except ValueError:
+        yield "result: holds a number that JSON has not"
+        return
+    # The registry is empty and fetches nothing: a schema refers to nothing but itself.
+    checker = Draft202012Validator.FORMAT_CHECKER
+    validator = Draft202012Validator(form, registry=Registry(), format_checker=checker)
+    for error in validator.iter_errors(data):
+        where = error.json_path.replace("$", "result", 1)
+        yield f"{where[:NAMES]}: {_why(error.validator, error.validator_value, error.instance)}"
+
+
+def _why(keyword: object, wanted: Any, given: Any) -> str:
+    match keyword:
+        case "required":
+            missing = [name for name in wanted if name not in given]
+            return f"lacks {', '.join(missing)}"[:NAMES]
+        case "additionalProperties":
+            return "has properties that its form does not know"
+        case "type":
+            return f"must be of type {wanted}"
+        case "enum" | "const":
+            allowed = wanted if isinstance(wanted, list) else [wanted]
+            return f"must be one of {', '.join(map(json.dumps, allowed))}"[:NAMES]
+        case "minItems":
+            return "is empty; it must hold at least one item"
+        case "format":
+            return f"is no {wanted}"
+    return "has none of the forms that it may have"

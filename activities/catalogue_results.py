@@ -1,0 +1,185 @@
+"""The form that a role file sets for its results: a schema that every endpoint can be given.
+
+What structured outputs do not take is refused when the file is read, by its place in the schema,
+and not by an endpoint after the plan was paid.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from activities.catalogue_tools import CatalogueError
+from orchestrator.contracts import Sightings
+
+BYTES = 8_000
+"""Of a schema as JSON: each call of its role carries it."""
+DEPTH = 10
+PARTS = 200
+"""Schemas within a schema, each counted as often as something leads to it."""
+OPTIONAL, UNIONS = 24, 15
+"""What an endpoint compiles of one request; one more union is our own, for what is no result."""
+FORMATS = ("date", "email", "ipv4", "ipv6", "uuid")
+"""Those that are checked when an answer comes back; structured outputs take them, too."""
+REFERENCE = "#/$defs/"
+WORDS = {"description", "title"}
+KEYWORDS: Mapping[str, set[str]] = {
+    "object": {"properties", "required", "additionalProperties"},
+    "array": {"items", "minItems"},
+    "string": {"enum", "const", "format"},
+    "integer": {"enum", "const"},
+    "number": {"enum", "const"},
+    "boolean": {"enum", "const"},
+    "null": set(),
+}
+"""What a schema of each type may say besides."""
+REMARKS = tuple(Sightings.model_fields)
+"""What lenses report: whoever looks for remarks looks for these names."""
+
+
+class _Bad(ValueError):
+    """A part of a schema that cannot be used, with its place."""
+
+
+def result_of(path: Path, given: object) -> dict[str, JsonValue]:
+    """The schema below `result:` as calls carry it, its objects closed; empty: there is none.
+    CatalogueError says in a line what of it cannot be used.
+    """
+    if given is None:
+        return {}
+    try:
+        return _closed(_checked(given))
+    except _Bad as error:
+        raise CatalogueError(f"{path.name}: front matter: {error}") from None
+
+
+def _checked(given: object) -> dict[str, Any]:
+    if not isinstance(given, dict) or given.get("type") != "object" or not given.get("properties"):
+        raise _Bad("result: must be a JSON schema with `type: object` and `properties`")
+    try:
+        size = len(json.dumps(given, ensure_ascii=False, allow_nan=False).encode())
+    except (TypeError, ValueError, RecursionError):
+        raise _Bad("result: holds what JSON cannot say; put dates in quotes") from None
+    if size > BYTES:
+        raise _Bad(f"result: has {size:,} bytes, more than {BYTES:,}; leave out what is not needed")
+    optional = unions = 0
+    for count, part in enumerate(_parts(given, given, "result", 1), start=1):
+        if count > PARTS:
+            raise _Bad(f"result: holds more than {PARTS} schemas; leave out what is not needed")
+        optional += len(set(part.get("properties", ())) - set(part.get("required", ())))
+        unions += "anyOf" in part
+    if optional > OPTIONAL:
+        raise _Bad(f"result: {optional} properties are optional, at most {OPTIONAL} may be")
+    if unions > UNIONS:
+        raise _Bad(f"result: {unions} parts are `anyOf`, at most {UNIONS} may be")
+    taken = [name for name in given["properties"] if name in REMARKS]
+    if taken:
+        raise _Bad(f"result.properties: {', '.join(taken)}: a name of what lenses report; rename")
+    return given
+
+
+def _parts(
+    part: object, whole: Mapping[str, Any], place: str, depth: int
+) -> Iterator[Mapping[str, Any]]:
+    """A schema and all that it leads to, each checked by itself."""
+    if depth > DEPTH:
+        raise _Bad(f"{place}: nested deeper than {DEPTH}, or in itself")
+    if not isinstance(part, dict):
+        raise _Bad(f"{place}: must be a schema")
+    _refuse(part, whole, place)
+    yield part
+    inner = {f"properties.{name}": each for name, each in part.get("properties", {}).items()}
+    inner |= {f"anyOf[{number}]": each for number, each in enumerate(part.get("anyOf", ()))}
+    if "items" in part:
+        inner["items"] = part["items"]
+    if part is whole:
+        inner |= {f"$defs.{name}": each for name, each in part.get("$defs", {}).items()}
+    for name, each in inner.items():
+        yield from _parts(each, whole, f"{place}.{name}", depth + 1)
+    if "$ref" in part:
+        name = part["$ref"].removeprefix(REFERENCE)
+        yield from _parts(whole["$defs"][name], whole, f"result.$defs.{name}", depth + 1)
+
+
+def _refuse(part: Mapping[str, Any], whole: Mapping[str, Any], place: str) -> None:
+    """_Bad names what of this part alone cannot be used."""
+    kind = part.get("type")
+    if "$ref" in part:
+        allowed = {"$ref"}
+        if part["$ref"] not in [f"{REFERENCE}{name}" for name in whole.get("$defs", {})]:
+            raise _Bad(f"{place}.$ref: must be {REFERENCE}NAME, with NAME in `$defs` of `result`")
+    elif "anyOf" in part:
+        allowed = {"anyOf", *WORDS}
+    elif isinstance(kind, str) and kind in KEYWORDS:
+        allowed = {"type", *WORDS, *KEYWORDS[kind]}
+    else:
+        raise _Bad(f"{place}: must have one `type` of {', '.join(KEYWORDS)}, or `anyOf`, or `$ref`")
+    unknown = [str(name) for name in part if name not in allowed]
+    unknown = [name for name in unknown if not (name == "$defs" and part is whole)]
+    if unknown:
+        named = ", ".join(unknown)
+        raise _Bad(
+            f"{place}: {named}: structured outputs do not keep to it here; say it in `description`"
+        )
+    for name in NEEDED.get(str(kind), ()):
+        if name not in part:
+            raise _Bad(f"{place}: needs `{name}`")
+    for name, (fits, wanted) in VALUES.items():
+        if name in part and not fits(part[name], part):
+            raise _Bad(f"{place}.{name}: must be {wanted}")
+
+
+def _primitive(value: object, _: object = None) -> bool:
+    return value is None or isinstance(value, str | int | float)
+
+
+def _named(value: object, _: object) -> bool:
+    return isinstance(value, dict) and bool(value) and all(isinstance(each, str) for each in value)
+
+
+def _text(value: object, _: object) -> bool:
+    return isinstance(value, str)
+
+
+NEEDED = {"object": ("properties",), "array": ("items",)}
+VALUES: Mapping[str, tuple[Callable[[Any, Mapping[str, Any]], bool], str]] = {
+    "additionalProperties": (lambda value, _: value is False, "false, as it always is"),
+    "properties": (_named, "names with a schema each, one at least"),
+    "required": (
+        lambda value, part: (
+            isinstance(value, list) and all(each in part.get("properties", ()) for each in value)
+        ),
+        "a list of names that `properties` has",
+    ),
+    "minItems": (lambda value, _: type(value) is int and value in (0, 1), "0 or 1"),
+    "enum": (
+        lambda value, _: isinstance(value, list) and bool(value) and all(map(_primitive, value)),
+        "a list of texts, numbers, true, false or null",
+    ),
+    "const": (_primitive, "a text, a number, true, false or null"),
+    "format": (lambda value, _: value in FORMATS, f"one of {', '.join(FORMATS)}"),
+    "anyOf": (lambda value, _: isinstance(value, list) and bool(value), "a list of schemas"),
+    "$defs": (_named, "names with a schema each"),
+    "description": (_text, "text"),
+    "title": (_text, "text"),
+}
+"""What the value of each keyword must be: a test of it and of what it stands in, and words."""
+
+
+def _closed(part: dict[str, Any]) -> dict[str, Any]:
+    """The schema with each of its objects closed, as structured outputs want them."""
+    closed = dict(part)
+    if part.get("type") == "object":
+        closed["additionalProperties"] = False
+    for name in ("properties", "$defs"):
+        if name in part:
+            closed[name] = {key: _closed(each) for key, each in part[name].items()}
+    if "items" in part:
+        closed["items"] = _closed(part["items"])
+    if "anyOf" in part:
+        closed["anyOf"] = [_closed(each) for each in part["anyOf"]]
+    return closed

@@ -1,0 +1,60 @@
+"""The endpoint that models are asked at, as a worker is built with it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+from activities.asking.prices import Prices
+from activities.seam import Model
+from deployment.known_secrets import KnownSecrets
+from deployment.settings import Settings
+from orchestrator.contracts import Capabilities
+
+
+async def _nothing() -> Capabilities:
+    return Capabilities()
+
+
+async def _closed() -> None:
+    """There is nothing to close."""
+
+
+@dataclass(frozen=True)
+class ModelEndpoint:
+    """Where models are asked; without a model nobody can be."""
+
+    model: Model | None = None
+    address: str = ""
+    capabilities: Callable[[], Awaitable[Capabilities]] = _nothing
+    close: Callable[[], Awaitable[None]] = _closed
+
+
+def web_of_endpoint(settings: Settings, prices: Prices) -> bool:
+    """Whether the endpoint's own web tools are used: a search without a price has no bound."""
+    return settings.endpoint_web and prices.of_searches
+
+
+def model_endpoint(settings: Settings, prices: Prices) -> ModelEndpoint:
+    """The endpoint that the settings name, if they name one."""
+    if not settings.has_endpoint:
+        return ModelEndpoint()
+    # The SDK takes seconds to import; what needs no model does not wait for it, nor does a worker
+    # that comes back after a crash.
+    from activities.claude.adapter import Claude
+    from activities.claude.endpoint import Remembered, find_capabilities
+
+    secret = settings.anthropic_api_key
+    key = secret.get_secret_value() if secret else ""
+    base_url = settings.anthropic_base_url
+    models = tuple(card.id for card in prices.cards())
+    known = KnownSecrets(settings.secrets)
+    model = Claude(key=key, base_url=base_url, price=prices.price, known=known)
+    find = Remembered(partial(find_capabilities, key, base_url, settings.capabilities, models))
+
+    async def capabilities() -> Capabilities:
+        found = await find()
+        return found.model_copy(update={"web": web_of_endpoint(settings, prices)})
+
+    return ModelEndpoint(model, model.address, capabilities, model.aclose)

@@ -1,0 +1,115 @@
+"""Arguments against the schema that an MCP server gives its tool, and what is wrong with a schema.
+
+Run by the client in its child process, so it imports nothing of this project. Schemas are a
+stranger's: their size, their depth and the time that they take are bounded, and none leads out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+from jsonschema.exceptions import SchemaError
+from jsonschema.validators import Draft202012Validator, validator_for
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
+
+LETTERS = 20_000
+DEPTH = 40
+SECONDS = 2.0
+"""For one schema: an expression in it can take a text for ever."""
+MISTAKES = 10
+LINE_LETTERS = 300
+REFERENCE = re.compile(r'"\$ref": ("#(?:/[^"]*)?")')
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+DATA = ("const", "default", "enum", "examples")
+"""What stands below these is no schema."""
+
+
+class TooSlow(Exception):
+    """It took longer than SECONDS."""
+
+
+def flaw(schema: Any) -> str:
+    """Why a tool with this schema is left out; empty: nothing."""
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return "has no object as its arguments"
+    try:
+        if len(json.dumps(schema)) > LETTERS:
+            return f"has a schema of more than {LETTERS:,} letters"
+        with _in_time():
+            if why := _outside(schema, 0):
+                return f"has a schema {why}"
+            checker = validator_for(schema, default=Draft202012Validator)
+            checker.check_schema(schema)
+            _lead_somewhere(schema)
+            # What leads in a circle shows when it is used.
+            next(checker(schema, registry=Registry()).iter_errors({}), None)
+    except TooSlow:
+        return f"has a schema that takes more than {SECONDS:g} s to check"
+    except SchemaError as error:
+        return f"has a schema that is none: {error.message[:LINE_LETTERS]}"
+    except Exception as error:
+        return f"has a schema that cannot be followed ({type(error).__name__})"
+    return ""
+
+
+def unfit(schema: Any, arguments: Any) -> list[str]:
+    """What is wrong with arguments, each as the place and what is wrong there."""
+    checker = validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
+    try:
+        with _in_time():
+            wrong = [*islice(checker.iter_errors(arguments), MISTAKES + 1)]
+    except TooSlow:
+        return [f": they take more than {SECONDS:g} s to check; give shorter ones"]
+    except Exception as error:
+        return [f": the schema of the tool cannot be followed for them ({type(error).__name__})"]
+    lines = [
+        f"{each.json_path[1:]}: {' '.join(each.message.split())}"[:LINE_LETTERS] for each in wrong
+    ]
+    return [*lines[:MISTAKES], ": and more"] if len(lines) > MISTAKES else lines
+
+
+def _outside(schema: Any, depth: int) -> str:
+    """What of a schema is not followed: what stands outside of it, and what is too deep."""
+    if depth > DEPTH:
+        return f"of more than {DEPTH} levels"
+    if isinstance(schema, dict):
+        for key, value in schema.items():
+            if key in REFERENCES and isinstance(value, str) and not value.startswith("#"):
+                return "that stands elsewhere, which is not fetched"
+            if key == "pattern" and isinstance(value, str):
+                re.compile(value)
+        schema = [value for key, value in schema.items() if key not in DATA]
+    if isinstance(schema, list):
+        return next(filter(None, (_outside(each, depth + 1) for each in schema)), "")
+    return ""
+
+
+def _lead_somewhere(schema: dict[str, Any]) -> None:
+    """Unresolvable for a reference to nothing, where all are meant from the top of the schema."""
+    resolver = Registry().resolver_with_root(DRAFT202012.create_resource(schema))
+    written = json.dumps(schema)
+    for each in set(REFERENCE.findall(written)) if '"$id"' not in written else ():
+        resolver.lookup(json.loads(each))
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """TooSlow after SECONDS, in the middle of an expression, too."""
+
+    def late(*_: object) -> None:
+        raise TooSlow
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

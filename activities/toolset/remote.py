@@ -1,0 +1,57 @@
+"""A Python sandbox on another machine, which the deployment names.
+
+One request a run: POST of `{code, inputs, seconds, memory}` as JSON, with the key as bearer token.
+The answer is status 200 and `{printed, value, error}`, all strings; `value` and `error` may be left
+out. Whatever else comes is an error that names neither the address nor the key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from activities.toolset.tool import Here, ToolError
+from activities.toolset.web import asked
+from deployment.known_secrets import KnownSecrets
+
+NAME = "the Python sandbox of this deployment"
+KEY = "python_sandbox_key"
+WAITING_SECONDS = 10.0
+"""On top of what the code may take: for the way there and back, and for a sandbox to start."""
+ANSWER_BYTES = 4 * 1024 * 1024
+
+
+class Ran(BaseModel):
+    """What a sandbox says of a run."""
+
+    printed: str = ""
+    value: str = ""
+    error: str = ""
+
+
+async def run(here: Here, address: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """What the sandbox says of this code. ToolError when there is no such answer: nothing can be
+    told of what the code did then, which had nothing that it could change.
+    """
+    key = here.setting(KEY)
+    status, content = await asked(
+        "POST",
+        address,
+        headers={"Authorization": f"Bearer {key}"} if key else {},
+        json=dict(wanted),
+        most=ANSWER_BYTES,
+        seconds=wanted["seconds"] + WAITING_SECONDS,
+        named=NAME,
+    )
+    if status != 200:
+        raise ToolError(f"{NAME} refused to run it (status {status}); do without it")
+    try:
+        said = Ran.model_validate_json(content)
+    except (ValidationError, ValueError):
+        raise ToolError(f"{NAME} answered something that is no result; do without it") from None
+    # A sandbox may print what it was sent.
+    answer = KnownSecrets([key]).blot_all(json.loads(said.model_dump_json()))
+    return {name: text for name, text in answer.items() if text or name == "printed"}

@@ -1,0 +1,146 @@
+"""What servers offer to the roles of a run: each is asked once, at the same time, and not for long;
+what one of them does keeps nothing from the roles of the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from activities.model_endpoint import ModelEndpoint
+from activities.serving import FromServers, RolesHere, nothing_offered, offered
+from activities.toolset import mcp
+from activities.toolset.offering import Offering
+from activities.toolset.servers import read_servers
+from activities.toolset.shelf import outlets_of, shipped
+from activities.wiring import build
+from deployment.settings import Settings
+from deployment.storage.directory import DirectoryStore
+from deployment.temporal import Target
+from orchestrator.contracts import RoleCard
+
+pytestmark = pytest.mark.anyio
+
+OWN = str(Path(__file__).parents[2] / "support" / "mcp_servers.py")
+ACT = "mcp__{}__act"
+
+
+def offering(folder: Path, **kinds: str) -> Offering:
+    """Servers of these kinds, by name, each with a secret in its arguments."""
+    entries = {
+        name: {"command": sys.executable, "args": [OWN, kind, "--token=secret"]}
+        for name, kind in kinds.items()
+    }
+    file = folder / ".mcp.json"
+    file.write_text(json.dumps({"mcpServers": entries}))
+    return Offering(read_servers(file, {}), DirectoryStore(folder / "store"))
+
+
+def test_a_run_waits_for_no_server_longer_than_ten_seconds() -> None:
+    assert mcp.LISTING_SECONDS + mcp.LISTED_SECONDS <= 10
+
+
+async def test_servers_that_hang_are_asked_side_by_side_and_keep_nothing_from_other_roles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp, "LISTING_SECONDS", 6.0)
+    here = offering(tmp_path, good="good", one="silent", two="silent", three="silent")
+    wanted = {
+        "reader": [ACT.format("good"), ACT.format("one")],
+        "writer": [ACT.format("one"), ACT.format("two"), ACT.format("three")],
+        "judge": [ACT.format("good")],
+    }
+    begun = time.monotonic()
+    told = await here.to(wanted)
+    # One after the other they would take three times as long, and six times for each role.
+    assert time.monotonic() - begun < 15
+    assert told["reader"].specs == told["judge"].specs and told["judge"].absent == {}
+    specs = json.loads(await here.store.get(told["reader"].specs))
+    assert [*specs] == [ACT.format("good")]
+    assert told["reader"].size > 0 and told["writer"].specs == ""
+    program = Path(sys.executable).name
+    assert told["reader"].absent[ACT.format("one")] == (
+        f"the MCP server one did not answer within 6 s (the local program {program})"
+    )
+    assert len(told["writer"].absent) == 3
+    assert "secret" not in repr(told)
+
+
+async def test_a_server_is_asked_once_whatever_number_of_roles_name_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    async def count(server: object) -> mcp.Offered:
+        asked.append(server)
+        await asyncio.sleep(0)
+        return mcp.Offered(())
+
+    monkeypatch.setattr("activities.toolset.offering.offered", count)
+    here = offering(tmp_path, own="good")
+    told = await here.to({f"role{number}": [ACT.format("own")] for number in range(20)})
+    assert len(asked) == 1 and len(told) == 20
+
+
+async def test_what_is_wrong_with_a_tool_or_its_name_is_said_where_it_is_missed(
+    tmp_path: Path,
+) -> None:
+    here = offering(tmp_path, own="schemas")
+    names = [ACT.format("other"), ACT.format("own"), "mcp__own__remote", "mcp__own__fine"]
+    told = (await here.to({"reader": names}))["reader"]
+    assert told.absent == {
+        names[0]: "there is no such server in the file of MCP servers",
+        names[1]: "the MCP server own does not offer it",
+        names[2]: "as the MCP server own describes it,"
+        " it has a schema that stands elsewhere, which is not fetched",
+    }
+    assert [*json.loads(await here.store.get(told.specs))] == names[3:]
+
+
+async def test_what_several_roles_go_without_for_one_reason_is_one_line() -> None:
+    cards = [
+        RoleCard(name=name, description="x", tools=(*map(ACT.format, "ab"), "read_file"))
+        for name in ("reader", "writer")
+    ]
+    here = await offered(RolesHere(tuple(cards), {}, {}), None, nothing_offered)
+    assert [each.tools for each in here.roles] == [("read_file",), ("read_file",)]
+    (line,) = here.omissions(None)
+    assert line.what == "tools mcp__a__act, mcp__b__act"
+    assert line.why == "no MCP server is known here; reader and writer go on without"
+    assert here.missing == {} and FromServers().absent == {}
+
+
+async def test_a_briefing_names_where_tools_of_its_roles_send_words_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    near, far = (
+        offering(tmp_path, own="good").servers["own"],
+        {"url": "https://u:p@far.example/m?k"},
+    )
+    here = offering(tmp_path, own="good", idle="good")
+    file = tmp_path / "far.json"
+    file.write_text(json.dumps({"mcpServers": {"far": far, "bad": {"command": 7}}}))
+    known = Offering({**here.servers, **read_servers(file, {})}, here.store)
+    outlets = (*outlets_of(shipped(), lambda _: ""), *known.outlets)
+    tools = (ACT.format("own"), ACT.format("far"), "web_fetch", "read_file", "query_data")
+    role = RoleCard(name="reader", description="x", tools=tools)
+    found = RolesHere((role,), {}, {}).reached(outlets)
+    assert [each.what for each in found] == [
+        "web_fetch, any address of the public web that the agent names",
+        f"MCP server own, {near.place}",
+        "MCP server far, the host far.example",
+    ]
+
+
+async def test_a_worker_knows_where_its_tools_send_words(tmp_path: Path) -> None:
+    offering(tmp_path, own="good")
+    settings = Settings(_env_file=None, state_dir=tmp_path, mcp_file=tmp_path / ".mcp.json")
+    target = Target("", store_url=(tmp_path / "store").as_uri(), embedded=False)
+    (prepare,) = build(settings, target, endpoint=ModelEndpoint()).preparing
+    told = [each.tool for each in prepare.__self__.outlets]  # type: ignore[attr-defined]
+    assert told == ["web_fetch", "web_search", "mcp__own__"]

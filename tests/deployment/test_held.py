@@ -1,0 +1,163 @@
+"""What a worker held that died is handed back by the next one of its machine, at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+import uuid
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio import activity, workflow
+from temporalio.client import Client
+from temporalio.testing import WorkflowEnvironment
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from deployment.held import Attempt, Held, hand_back
+from deployment.settings import HOME
+from deployment.temporal import plugin
+
+HEARTBEAT = timedelta(seconds=60)
+PLAIN = UnsandboxedWorkflowRunner()
+DIES = """
+import asyncio, sys
+from pathlib import Path
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.worker import Worker
+from deployment.held import Held
+
+@activity.defn(name="work")
+async def work() -> str:
+    print("took it", flush=True)
+    await asyncio.Event().wait()
+    return "never"
+
+async def main() -> None:
+    client = await Client.connect(sys.argv[1])
+    held = Held(Path(sys.argv[3]))
+    async with Worker(client, task_queue=sys.argv[2], activities=[work], interceptors=[held]):
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@activity.defn(name="work")
+async def work() -> str:
+    return f"attempt {activity.info().attempt}"
+
+
+@workflow.defn
+class Waits:
+    """One activity whose loss would show by its heartbeat only after a minute."""
+
+    @workflow.run
+    async def run(self) -> str:
+        result: str = await workflow.execute_activity(
+            "work", start_to_close_timeout=timedelta(hours=1), heartbeat_timeout=HEARTBEAT
+        )
+        return result
+
+
+@pytest.mark.anyio
+async def test_what_a_killed_worker_held_goes_on_at_once(
+    env: WorkflowEnvironment, tmp_path: Path
+) -> None:
+    queue, folder = f"held-{uuid.uuid4().hex[:8]}", tmp_path / "held"
+    config = env.client.config()
+    config["plugins"] = [plugin(None)]
+    client = Client(**config)
+    address = client.service_client.config.target_host
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", DIES, address, queue, str(folder)),
+        cwd=HOME,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    with env.with_time_skipping_disabled():
+        async with Worker(client, task_queue=queue, workflows=[Waits], workflow_runner=PLAIN):
+            handle = await client.start_workflow(
+                "Waits", id=queue, task_queue=queue, result_type=str
+            )
+            assert await process.stdout.readline() == b"took it\n"
+            assert await hand_back(client, folder) == 0, "it lives"
+            process.kill()
+            await process.communicate()
+            began = time.monotonic()
+            assert await hand_back(client, folder) == 1
+            async with Worker(client, task_queue=queue, activities=[work]):
+                assert await handle.result() == "attempt 2"
+    assert time.monotonic() - began < HEARTBEAT.total_seconds() / 2
+    assert list(folder.iterdir()) == [], "it is handed back once"
+
+
+class Silent:
+    """A client that notes what it was told."""
+
+    namespace = "default"
+
+    def __init__(self) -> None:
+        self.failed: list[bytes] = []
+
+    @property
+    def workflow_service(self) -> Silent:
+        return self
+
+    async def reset_sticky_task_queue(self, *_: object, **__: object) -> None:
+        """Nobody waits."""
+
+    def get_async_activity_handle(self, *, task_token: bytes) -> Any:
+        told = self.failed
+
+        class Handle:
+            async def fail(self, *_: object, **__: object) -> None:
+                told.append(task_token)
+
+        return Handle()
+
+
+def dead(held: Held) -> None:
+    """As the kernel leaves the file of a process that was killed."""
+    os.close(held._file)
+
+
+@pytest.mark.anyio
+async def test_what_had_ended_is_not_handed_back_and_half_a_line_is_none(tmp_path: Path) -> None:
+    held, client = Held(tmp_path), Silent()
+    over, open_ = (held.begin(Attempt(token, "w", "r")) for token in (b"over", b"open"))
+    held.end(over)
+    assert open_ == 2
+    dead(held)
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(path.read_bytes() + b'[3, "aGFsZg')
+    assert await hand_back(_as_client(client), tmp_path) == 1
+    assert client.failed == [b"open"]
+
+
+@pytest.mark.anyio
+async def test_a_file_of_many_attempts_is_emptied_when_none_is_open(tmp_path: Path) -> None:
+    held = Held(tmp_path)
+    for number in range(3_000):
+        held.end(held.begin(Attempt(b"x" * 200, f"run-{number}", "r")))
+    (path,) = tmp_path.iterdir()
+    assert path.stat().st_size < 300_000
+    held.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.anyio
+async def test_rubbish_among_the_files_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "rubbish").write_bytes(b"\xff\x00 not json\n[1]\n[1, 2, 3, 4]\n{}\nnull\n")
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    assert await hand_back(_as_client(Silent()), tmp_path) == 0
+
+
+def _as_client(silent: Silent) -> Client:
+    client: Any = silent
+    return client  # type: ignore[no-any-return]

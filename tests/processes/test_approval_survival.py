@@ -1,0 +1,91 @@
+"""Workers that are killed while a person thinks, and inside a call that a person approved: nobody
+is asked twice and nothing is made twice. Real processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from temporalio.service import RPCError
+
+from bench.instruments.clients import waits_for
+from bench.instruments.deployment import Deployment, deployed, part, planned
+from orchestrator.contracts import Order
+
+pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("approval survival")]
+
+WORKER = Path(__file__).parents[1] / "support" / "asking_worker.py"
+CALLS = [{"name": "put", "input": {"text": text}} for text in ("one", "two", "three")]
+SCRIPT = {"mark": r"part \d+ of", "rules": [{"turn": 1, "tools": CALLS}]}
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Wait for other processes; some of them are being killed."""
+    async with asyncio.timeout(90):
+        while True:
+            try:
+                if await holds():
+                    return
+            except RPCError:
+                pass
+            await asyncio.sleep(0.2)
+
+
+async def killed(deployment: Deployment) -> None:
+    """Another worker has taken over."""
+    before = deployment.pid("worker")
+    deployment.kill_worker()
+
+    async def healed() -> bool:
+        return deployment.pid("worker") not in (None, before)
+
+    await until(healed)
+
+
+async def test_a_worker_killed_before_and_inside_an_approved_call_makes_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    async with deployed(tmp_path, SCRIPT, WORKER) as deployment:
+        state = deployment.settings.state_dir
+        subtasks = (part(1).model_copy(update={"role": "writer"}),)
+        wanted = planned(subtasks).model_copy(update={"ask_people": True})
+        handle = await deployment.start(wanted)
+
+        async def asked(numbers: list[int]) -> bool:
+            return [each.call for each in await waits_for(handle)] == numbers
+
+        async def say(command: str, call: int) -> None:
+            order = Order(call=call, by="ann")
+
+            async def said() -> bool:
+                await handle.execute_update(command, order, id=f"{command}-{call}")
+                return True
+
+            await until(said)
+
+        await until(lambda: asked([1, 2, 3]))
+        await killed(deployment)
+        await say("approve", 1)
+        await killed(deployment)
+        await until(lambda: asked([2, 3]))
+        (state / "hold").touch()
+        await say("decline", 2)
+        await say("approve", 3)
+        noted = state / "runs"
+
+        async def inside() -> bool:
+            return noted.exists() and len(noted.read_text().splitlines()) == 2
+
+        await until(inside)
+        (state / "hold").unlink()
+        await killed(deployment)
+        report = await deployment.result(handle)
+        log = await asyncio.to_thread(deployment.simulator.log)
+    assert report.status == "complete", report.gaps
+    assert sorted(noted.read_text().split()) == ["one", "three"], "each once, and none of two"
+    assert log["again"] == 0 and report.model_calls == 4
+    given = [(each.command, each.order.call) for each in report.orders]
+    assert given == [("approve", 1), ("decline", 2), ("approve", 3)]

@@ -1,0 +1,214 @@
+"""Calls of tools that a person must approve, against a server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowUpdateFailedError
+from test_agents import catalogue, goal, segments, told
+
+from activities import wiring
+from activities.toolset import shelf
+from activities.toolset.tool import Here, tool
+from bench.instruments.clients import outcome
+from conftest import Handle, Runs, seen
+from orchestrator.contracts import Order
+from orchestrator.view import Question, RunView
+from orchestrator.views.orders import lines
+from scripted import ScriptedModel, calls, synthesizes, works
+
+pytestmark = pytest.mark.anyio
+
+ROLE = """---
+name: reader
+description: Reads and writes
+model: haiku
+tools: read_file, write
+---
+You read and write.
+"""
+SECRET = "sk-ant-" + "a1b2c3d4" * 6
+NOTES = ("read_file", {"file_path": "repo/notes.md"})
+FORTY = ("write", {"text": "40"})
+DONE: dict[str, list[Any]] = {"t1": [works("40")], "synthesize": [synthesizes("40 [t1].")]}
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a tool wrote of which a person must approve each call."""
+    texts: list[str] = []
+
+    @tool(effects=True, idempotent=False, approval=True)
+    async def write(here: Here, text: str, key: str = "") -> str:
+        """Write a text down."""
+        texts.append(text)
+        return f"written: {text}"
+
+    tools = {**shelf.shipped(), "write": write}
+    for module in (wiring, shelf):
+        monkeypatch.setattr(module, "shipped", lambda: tools)
+    return texts
+
+
+def script(*messages: Any) -> ScriptedModel:
+    return ScriptedModel({**DONE, "t1": [*messages, works("40")]})
+
+
+def asks(view: RunView) -> list[Question]:
+    return [each for each in view.waiting if each.kind == "call"]
+
+
+async def say(handle: Handle, command: str, call: int, why: str = "") -> str:
+    said: str = await handle.execute_update(command, Order(call=call, text=why, by="ann"))
+    return said
+
+
+async def test_an_approved_call_runs_once_with_its_arguments_as_they_were_shown(
+    runs: Runs, written: list[str]
+) -> None:
+    model = script(calls(NOTES, FORTY))
+    async with runs.worker(model, catalogue=catalogue(runs, ROLE)):
+        handle = await runs.start(goal(runs, ask_people=True), skipping=False)
+        view = await seen(handle, asks)
+        assert asks(view) == [
+            Question(kind="call", subtask_id="t1", text='write {"text": "40"}', call=1)
+        ]
+        assert view.dollars_reserved == 0 and written == []
+        assert await say(handle, "approve", 1) == "call 1 is approved"
+        report = await outcome(handle)
+    assert report.status == "complete" and written == ["40"]
+    assert await segments(runs, report) == [["turn-1", "tool-1-1"], ["tool-1-2", "turn-2"]]
+    first, second = told(model, 1)
+    assert "The limit is 40" in first["content"] and "written: 40" in second["content"]
+    (line,) = lines(report.orders)
+    assert '**ann** approved call 1: t1: write {"text": "40"}' in line
+
+
+async def test_of_two_calls_of_a_turn_one_is_approved_and_one_goes_back_with_the_reason(
+    runs: Runs, written: list[str]
+) -> None:
+    model = script(calls(FORTY, ("write", {"text": "41"})))
+    async with runs.worker(model, catalogue=catalogue(runs, ROLE)):
+        handle = await runs.start(goal(runs, ask_people=True), skipping=False)
+        await seen(handle, lambda view: len(asks(view)) == 2)
+        assert await say(handle, "decline", 2, "41 is wrong") == "call 2 is declined"
+        view = await seen(handle, lambda view: len(asks(view)) == 1)
+        assert [each.call for each in asks(view)] == [1]
+        with pytest.raises(WorkflowUpdateFailedError) as again:
+            await say(handle, "approve", 2)
+        assert "no call 2 waits for approval; what waits: call 1" in str(again.value.cause)
+        await say(handle, "approve", 1)
+        report = await outcome(handle)
+    assert report.status == "complete" and written == ["40"]
+    assert await segments(runs, report) == [["turn-1"], ["tool-1-1", "turn-2"]]
+    approved, declined = told(model, 1)
+    assert "written: 40" in approved["content"] and "is_error" not in approved
+    assert declined["is_error"]
+    assert "A person declined this call: 41 is wrong" in declined["content"]
+    assert report.model_calls == 4, "two turns, the synthesis and its critic: nobody asked twice"
+
+
+async def test_where_people_are_not_asked_the_call_is_declined_and_the_preview_says_so(
+    runs: Runs, written: list[str]
+) -> None:
+    model = script(calls(FORTY))
+    report = await runs.run(goal(runs), model, catalogue=catalogue(runs, ROLE))
+    assert report.status == "complete" and written == []
+    assert "nobody can be asked" in told(model, 1)[0]["content"]
+    view = await seen(runs.handles[-1], lambda view: view.preview)
+    assert view.preview is not None
+    assert [each for each in view.preview.without if "write by reader" in each] != []
+
+
+async def test_a_worker_that_goes_away_while_a_person_thinks_loses_nothing(
+    runs: Runs, written: list[str]
+) -> None:
+    model, cards = script(calls(NOTES, FORTY)), catalogue(runs, ROLE)
+    async with runs.worker(model, catalogue=cards):
+        handle = await runs.start(goal(runs, ask_people=True), skipping=False)
+        await seen(handle, asks)
+    async with runs.worker(model, catalogue=cards):
+        await say(handle, "approve", 1)
+        report = await outcome(handle)
+    assert report.status == "complete" and written == ["40"]
+    assert model.heard.count("t1") == 2
+    assert await segments(runs, report) == [["turn-1", "tool-1-1"], ["tool-1-2", "turn-2"]]
+
+
+async def test_nobody_who_comes_within_a_day_is_a_no(runs: Runs, written: list[str]) -> None:
+    model = script(calls(FORTY))
+    report = await runs.run(goal(runs, ask_people=True), model, catalogue=catalogue(runs, ROLE))
+    assert report.status == "complete" and written == []
+    assert "nobody decided on it in time" in told(model, 1)[0]["content"]
+    assert any("Nobody decided on call 1 of t1 (write)" in each for each in report.notes)
+
+
+async def test_a_person_is_shown_no_secret_and_nothing_that_is_not_seen(
+    runs: Runs, written: list[str]
+) -> None:
+    hostile = {"text": "\u202e\x1b[31mred", "key": SECRET}
+    model = script(calls(("write", hostile)))
+    async with runs.worker(model, catalogue=catalogue(runs, ROLE)):
+        handle = await runs.start(goal(runs, ask_people=True), skipping=False)
+        (question,) = asks(await seen(handle, asks))
+        assert SECRET not in question.text and "[redacted]" in question.text
+        assert "\\u202e" in question.text and "\x1b" not in question.text
+        await say(handle, "approve", 1)
+        await outcome(handle)
+    assert written == ["\u202e\x1b[31mred"], "what is run is what the model gave"
+
+
+async def test_a_call_too_long_to_be_read_is_not_asked_about(
+    runs: Runs, written: list[str]
+) -> None:
+    model = script(calls(("write", {"text": "x" * 5_000})))
+    report = await runs.run(goal(runs, ask_people=True), model, catalogue=catalogue(runs, ROLE))
+    assert report.status == "complete" and written == []
+    assert "too long to be read" in told(model, 1)[0]["content"]
+
+
+CLOCK = """---
+name: reader
+description: Tells the time
+model: haiku
+tools: mcp__clock__convert_time
+---
+You tell the time.
+"""
+TIME = {"source_timezone": "Asia/Tokyo", "target_timezone": "UTC", "time": "21:30"}
+
+
+def servers(folder: Path, approval: object) -> Path:
+    file = folder / ".mcp.json"
+    entry = {"command": sys.executable, "args": ["-m", "mcp_server_time"], "approval": approval}
+    file.write_text(json.dumps({"mcpServers": {"clock": entry}}))
+    return file
+
+
+@pytest.mark.parametrize("approval", [True, ["convert_time"]])
+async def test_the_file_of_servers_says_which_of_their_tools_ask(
+    runs: Runs, approval: object
+) -> None:
+    model = script(calls(("mcp__clock__convert_time", TIME)))
+    file = servers(runs.folder, approval)
+    async with runs.worker(model, catalogue=catalogue(runs, CLOCK), mcp_file=file):
+        handle = await runs.start(goal(runs, ask_people=True), skipping=False)
+        (question,) = asks(await seen(handle, asks))
+        assert question.text.startswith("mcp__clock__convert_time {")
+        assert "21:30" in question.text
+        await say(handle, "approve", 1)
+        report = await outcome(handle)
+    assert report.status == "complete"
+    assert "T12:30" in told(model, 1)[0]["content"]
+
+
+async def test_a_tool_that_no_server_offers_cannot_be_named_to_ask(runs: Runs) -> None:
+    file, model = servers(runs.folder, ["convert_tiem"]), ScriptedModel({})
+    with pytest.raises(Exception) as refused:
+        await runs.run(goal(runs), model, catalogue=catalogue(runs, CLOCK), mcp_file=file)
+    said = str(refused.value.__cause__.__cause__ if refused.value.__cause__ else refused.value)
+    assert "does not offer convert_tiem, which its approval names" in said

@@ -1,0 +1,51 @@
+"""The runs below a run: teams, and segments of agents."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from temporalio import workflow
+from temporalio.workflow import ChildWorkflowHandle
+
+from orchestrator.moves import StartAgent, StartTeam
+from orchestrator.recorded.signals import HOLD
+from orchestrator.rules.parts import Flight
+from workflows import scheduling
+
+Ended = TypeVar("Ended")
+
+
+class Below:
+    """Starts them, and tells them what became of this run. `flight` looks up what is in flight."""
+
+    def __init__(self, flight: Callable[[str], Flight | None]) -> None:
+        self._flight = flight
+        self._started: dict[str, ChildWorkflowHandle[Any, Any]] = {}
+        self._telling: list[asyncio.Task[None]] = []
+
+    async def run(
+        self,
+        run: Callable[[Any, Any], Awaitable[Ended]],
+        move: StartTeam | StartAgent,
+        said: str,
+    ) -> Ended:
+        """What a run below reports."""
+        run_id = move.run_of(workflow.info().workflow_id)
+        child = await scheduling.start_below(run, move.goal, run_id, said)
+        self._started[move.id] = child
+        self.tell(move.id)
+        return await child
+
+    def tell(self, flight_id: str) -> None:
+        """Tell one that it was cut or is held, as soon as its start is confirmed: cancelled before
+        that, in a run that is cancelled itself, the SDK would never say how it ended.
+        """
+        child, flight = self._started.get(flight_id), self._flight(flight_id)
+        if child is None:
+            return
+        if flight is None or flight.cut:
+            child.cancel()
+        elif flight.held:
+            self._telling.append(asyncio.create_task(scheduling.tell(child.signal(HOLD))))
