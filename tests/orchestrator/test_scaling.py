@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from driving import BRIEFING, START, subtask
+from driving import BRIEFING, START, Drive, subtask
 from orchestrator.calls.critique import Critique
 from orchestrator.calls.replan import ReplanMaterial, Standing, replan_prompt, shown
 from orchestrator.contracts import (
@@ -116,3 +116,12 @@ def test_whoever_changes_a_plan_of_a_thousand_is_shown_what_went_wrong_and_what_
     assert [each.id for each in shown(told)] == ["t3", "t500", "t998"]
     prompt = replan_prompt(told)
     assert "997 more subtasks are not shown: 997 complete." in prompt and len(prompt) < 2_000
+
+
+def test_subtasks_with_a_length_of_their_own_are_asked_side_by_side() -> None:
+    short = [subtask(id).model_copy(update={"max_output": 1_000}) for id in ("t1", "t2", "t3")]
+    drive = Drive(None)
+    ready = Plan(goal="Compare", subtasks=tuple(short))
+    (ask,) = [each for each in drive.in_flight if isinstance(each, Ask)]
+    drive.put(Answered(ask, Reply[Plan](value=ready, bill=Bill(calls=1, dollars=Decimal("0.01")))))
+    assert [each.subtask_id for each in drive.in_flight] == ["t1", "t2", "t3"]
