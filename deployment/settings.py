@@ -91,7 +91,7 @@ class Settings(BaseSettings):
     )
     store_url: str = Field(
         "", validation_alias=AliasChoices("STORE_URL", "store_url"),
-        description="Where payloads above 16 KiB live when the server is your own, one for all.",
+        description="Where payloads above 6 KiB live when the server is your own, one for all.",
         examples=["file:///srv/holdfast/store"],
     )  # fmt: skip
     task_queue: str = Field(NAME, description="Task queue on a server of your own.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,10 +31,11 @@ from temporalio.converter import (
 )
 from temporalio.envconfig import ClientConfig, ClientConnectConfig
 from temporalio.plugin import SimplePlugin
-from temporalio.worker import WorkflowRunner
+from temporalio.worker import Worker, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from deployment.activations import OneAtATime
+from deployment.boards import ShowBoards
 from deployment.folders import Unreadable, read_named
 from deployment.settings import FILE_BYTES
 from deployment.spans import NoteSpans
@@ -48,6 +50,8 @@ keeps them pure.
 
 
 CONFIG_FILE = "TEMPORAL_CONFIG_FILE"
+TASK_SECONDS = 10
+"""As long as the server waits for a workflow task, so may its code take. The SDK has no option."""
 
 
 @dataclass(frozen=True)
@@ -135,15 +139,25 @@ def data_converter(storage: ExternalStorage | None) -> DataConverter:
     )
 
 
+class _Plugin(SimplePlugin):
+    async def run_worker(self, worker: Worker, next: Callable[[Worker], Awaitable[None]]) -> None:
+        # Hundreds of results that arrive at once take longer than the SDK's two seconds where calls
+        # keep the same processor busy; a task that failed for that would only be done again.
+        workflows = worker._workflow_worker
+        if workflows is not None:
+            workflows._deadlock_timeout_seconds = TASK_SECONDS
+        await super().run_worker(worker, next)
+
+
 def plugin(store: DirectoryStore | None) -> SimplePlugin:
     """What client, worker, replayer and tests share. Without a store everything stays inline."""
     storage = external_storage(store) if store else None
-    return SimplePlugin(
+    return _Plugin(
         "holdfast",
         data_converter=data_converter(storage),
         workflow_runner=_runner,
         workflow_failure_exception_types=[ValidationError],
-        interceptors=[NoteSpans()],
+        interceptors=[NoteSpans(), ShowBoards()],
     )
 
 

@@ -19,7 +19,7 @@ from orchestrator.mistakes import as_rest
 MOST_SHOWN = 100
 """Mistakes of a plan that are listed: more than anybody corrects at a time."""
 YAML = (".yaml", ".yml")
-PLAN_BYTES = 512 * 1024
+PLAN_BYTES = 2 * 1024 * 1024
 """The largest plan, of texts as long as a model reads; reading one in YAML takes seconds."""
 
 

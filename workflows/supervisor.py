@@ -107,6 +107,10 @@ class SupervisorWorkflow:
         """The report as it stands; of a cancelled run, the last word."""
         return reporting.report(self._state)
 
+    def details(self) -> str:
+        """The board, for whoever asks: what nobody looks at is not drawn."""
+        return board(self.view())
+
     # ------------------------------------------------------------ the event loop
 
     def _go_on(self) -> None:
@@ -131,19 +135,15 @@ class SupervisorWorkflow:
 
     def _apply(self, event: Event) -> None:
         self._state = reducer.apply(self._state, event)
-        workflow.set_current_details(board(self.view()))
         self._publish()
 
     def _publish(self) -> None:
         """Search attributes, as far as the namespace has them and they have changed; at the end
         also how the run went, for lists.
         """
-        told = listing.search_attributes(self._state)
-        changed = [
-            each
-            for each in told
-            if each.key.name in self._state.goal.search_attributes and each not in self._published
-        ]
+        wanted = self._state.goal.search_attributes
+        told = [each for each in listing.search_attributes(self._state) if each.key.name in wanted]
+        changed = [each for each in told if each not in self._published]
         if changed:
             self._published = told
             workflow.upsert_search_attributes(changed)
@@ -175,17 +175,17 @@ class SupervisorWorkflow:
             case Hold():
                 for flight_id in move.ids:
                     self._below.tell(flight_id)
-            case TellAbove():
-                name = f"word {move.word.number} to the run above"
-                self._spawn(name, scheduling.tell_above(move.word))
+            case TellAbove(word=word):
+                name = f"word {word.number} to the run above"
+                self._spawn(name, scheduling.tell_above(word))
             case Stop():
                 workflow.logger.info("work stopped", extra={"why": move.why})
 
     def _cut(self, flight: Flight) -> None:
         if isinstance(flight.move, StartTeam | StartAgent):
             self._below.tell(flight.move.id)
-        else:
-            self._flying[flight.move.id].cancel()
+        elif (activity := self._flying.get(flight.move.id)) is not None:
+            activity.cancel()
 
     def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         self._flying[name] = asyncio.create_task(work, name=name)
@@ -204,6 +204,8 @@ class SupervisorWorkflow:
             self._take(landings.name_taken(flight, error.workflow_id))
         else:
             self._take(landings.returned(flight, result))
+        finally:
+            del self._flying[flight.move.id]
 
     async def _result(self, flight: Flight) -> landings.Result:
         match flight.move:

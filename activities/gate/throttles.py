@@ -8,7 +8,7 @@ query adds them to the answer: to the view, and to the board that the Web UI ask
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, runtime_checkable
 
 from temporalio import workflow
 from temporalio.api.sdk.v1 import WorkflowMetadata
@@ -28,8 +28,9 @@ may be that of several.
 """
 
 
+@runtime_checkable
 class _Run(Protocol):
-    """What of a workflow is looked at."""
+    """What of a workflow is looked at, if it has it."""
 
     def view(self) -> RunView: ...
 
@@ -52,8 +53,9 @@ class ShowThrottles(Interceptor):
                 answer = await super().handle_query(input)
                 if isinstance(answer, RunView):
                     return with_throttles(answer, slowed())
-                if isinstance(answer, WorkflowMetadata):
-                    view = cast(_Run, workflow.instance()).view()
+                run = workflow.instance()
+                if isinstance(answer, WorkflowMetadata) and isinstance(run, _Run):
+                    view = run.view()
                     shown = with_throttles(view, slowed())
                     if shown != view:
                         answer.current_details = board(shown)

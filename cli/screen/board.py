@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from rich.console import Group, RenderableType
@@ -15,6 +16,7 @@ from orchestrator.text import one_line
 from orchestrator.view import Row, RowStatus, RunView
 from orchestrator.views.amounts import at_most, money, seconds
 from orchestrator.views.board import PHASES
+from orchestrator.views.many import LINES, beginning, chosen
 
 WIDE = 80
 """Columns below which role and note are left out."""
@@ -88,13 +90,14 @@ def board(
     if view.preview and view.phase == "approval":
         parts.append(preview(view.preview, view.dollars_cap, width=width, full=full))
     else:
-        parts.append(_table(view, late, wide=width >= WIDE))
-        parts += [_doing(row) for row in view.rows if row.doing]
+        parts += _subtasks(view, late, wide=width >= WIDE, full=full)
         if view.preview and full and view.preview.plan:
             parts += [Text(line, style=style) for line, style in told(view.preview.plan)]
         if view.preview and view.phase == "working":
             parts.append(Text(totals(view.preview, view.dollars_cap)[0], style="dim"))
-    parts += [Text(f"! {one_line(note)}", style="yellow") for note in (*view.notes, *notes)]
+    noted, unsaid = (view.notes, 0) if full else beginning(view.notes, LINES)
+    more = [f"and {unsaid} more notes: starter.py show --full"] if unsaid else []
+    parts += [Text(f"! {one_line(note)}", style="yellow") for note in (*noted, *more, *notes)]
     for asked in reminders(view):
         text = one_line(asked.text)
         if brief and len(text) > ASKED:
@@ -104,6 +107,13 @@ def board(
     return Safe(Group(*parts))
 
 
+def _subtasks(view: RunView, late: float, *, wide: bool, full: bool) -> list[RenderableType]:
+    """The table, and what agents are at; of very many subtasks those that need a look."""
+    rows, others = (view.rows, "") if full else chosen(view.rows)
+    left = [Text(f"… {others}", style="dim")] if others else []
+    return [_table(rows, late, wide=wide), *left, *(_doing(row) for row in rows if row.doing)]
+
+
 def _doing(row: Row) -> Text:
     """A line of its own: beside the row there is no room for what a tool was called with."""
     at = Text(no_wrap=True, overflow="ellipsis")
@@ -111,7 +121,7 @@ def _doing(row: Row) -> Text:
     return at.append(f"  {one_line(row.doing)}", style="cyan")
 
 
-def _table(view: RunView, late: float, *, wide: bool) -> Table:
+def _table(rows: Sequence[Row], late: float, *, wide: bool) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False, expand=True)
     table.add_column(width=1)
     table.add_column(no_wrap=True, max_width=14, overflow="ellipsis")
@@ -123,7 +133,7 @@ def _table(view: RunView, late: float, *, wide: bool) -> Table:
     table.add_column(no_wrap=True, justify="right")
     if wide:
         table.add_column(no_wrap=True, ratio=2, overflow="ellipsis")
-    for row in view.rows:
+    for row in rows:
         mark, style = _LOOK[row.status]
         running = row.seconds + (late if row.status == "running" else 0.0)
         cells = [

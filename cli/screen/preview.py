@@ -17,6 +17,7 @@ from orchestrator.rules.graph import finishes
 from orchestrator.text import for_terminal, one_line
 from orchestrator.view import Preview, PreviewRow
 from orchestrator.views.amounts import bounded, money, seconds
+from orchestrator.views.many import LINES, beginning
 
 WIDE = 100
 """Columns below which role, needs and the bounds of a price are left out."""
@@ -42,7 +43,8 @@ def preview(plan: Preview, cap: Money, *, width: int, full: bool = False) -> Ren
 
 def totals(plan: Preview, cap: Money) -> list[str]:
     """Price, time and what is sent where, in a line each."""
-    path = " → ".join(plan.critical_path)
+    first, more = beginning(plan.critical_path, LINES)
+    path = " → ".join([*first, *([f"{more} more"] if more else [])])
     most = f", never above {money(cap)}" if plan.asks else ""
     lines = [f"Expected: {price(plan)}{most} · about {seconds(plan.makespan)} of work"]
     if len(plan.critical_path) > 1:

@@ -1,6 +1,6 @@
 """Big payloads outside of the histories: the SDK's external storage, on top of a store of blobs.
 
-Payloads above 16 KiB are stored once, by content hash, so that equal prompts share one blob and a
+Payloads above 6 KiB are stored once, by content hash, so that equal prompts share one blob and a
 wide fan-out cannot pass the 4 MiB that one workflow task may carry. What belongs to a workflow
 (Goal, Report, Update arguments) stays inline up to 256 KiB, readable in the Web UI. The only module
 that imports this experimental API.
@@ -25,7 +25,10 @@ from temporalio.converter import (
 from deployment.storage.directory import DirectoryStore
 from orchestrator.errors import BlobLost
 
-INLINE_BYTES = 16 * 1024
+INLINE_BYTES = 6 * 1024
+"""500 calls that are scheduled at once fit into the 4 MiB of a workflow task, and 3,000 with their
+results into the 50 MB of a history.
+"""
 WORKFLOW_INLINE_BYTES = 256 * 1024
 READABLE = "readable"
 """Metadata key of payloads that belong to a workflow; the SDK tells the driver only the workflow,
@@ -72,7 +75,7 @@ class StoreDriver(StorageDriver):
 
 
 def external_storage(store: DirectoryStore) -> ExternalStorage:
-    """Keeps big payloads out of history: those of activities from 16 KiB, of workflows from 256."""
+    """Keeps big payloads out of history: those of activities from 6 KiB, of workflows from 256."""
     driver = StoreDriver(store)
 
     def select(_context: StorageDriverSelectContext, payload: Payload) -> StorageDriver | None:

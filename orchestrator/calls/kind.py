@@ -69,7 +69,7 @@ class ModelKind(Kind[Value], Generic[Material, Asked, Value]):
     turn: Callable[..., str]
     """The user turn, made of the material and of what the worker adds to it."""
     beyond: Callable[[Material], int] = lambda _: 0
-    """The bytes that the worker adds to the material, at most."""
+    """The bytes that the worker adds to the material, at most; below 0: that it leaves out."""
 
 
 AnyKind = ModelKind[Any, Any, Any]

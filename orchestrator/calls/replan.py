@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, Literal
 
 from orchestrator.calls.kind import Answer, AnyCase, ModelKind
@@ -80,10 +81,45 @@ def to_patch(answer: ReplanAnswer) -> Patch:
     )
 
 
+MOST_SHOWN = 60
+"""Subtasks of a plan that whoever changes it is shown; a model plans half as many."""
+
+
+def shown(material: ReplanMaterial) -> tuple[Subtask, ...]:
+    """The subtasks that are shown, in plan order: of very many first what went wrong and what needs
+    that, then what has not ended.
+    """
+    subtasks = material.plan.subtasks
+    if len(subtasks) <= MOST_SHOWN:
+        return subtasks
+    status = {each.subtask_id: each.status for each in material.standings}
+    open_ones = ("waiting", "running")
+    wrong = [each.id for each in subtasks if status[each.id] not in (*open_ones, "complete")]
+    needing = [each.id for each in subtasks if any(edge in wrong for edge in each.depends_on)]
+    left = [each.id for each in subtasks if status[each.id] in open_ones]
+    first = [*dict.fromkeys((*wrong, *needing, *left))][:MOST_SHOWN]
+    return tuple(each for each in subtasks if each.id in first)
+
+
+def _unshown(material: ReplanMaterial) -> int:
+    """The bytes of the material that stand in no prompt, as a negative number."""
+    seen = [each.id for each in shown(material)]
+    hidden = (each for each in material.plan.subtasks if each.id not in seen)
+    return -sum(len(each.instruction.encode()) for each in hidden)
+
+
+def _others(material: ReplanMaterial) -> str:
+    """How many subtasks are not shown, by how far they are; empty: none."""
+    seen = [each.id for each in shown(material)]
+    left = Counter(each.status for each in material.standings if each.subtask_id not in seen)
+    counts = ", ".join(f"{count} {status}" for status, count in left.items())
+    return f"{left.total()} more subtasks are not shown: {counts}." if left else ""
+
+
 def replan_prompt(material: ReplanMaterial) -> str:
     standings = {each.subtask_id: each for each in material.standings}
     lines = []
-    for subtask in material.plan.subtasks:
+    for subtask in shown(material):
         each = standings[subtask.id]
         edges = ", ".join(subtask.depends_on) or "nothing"
         said = f" ({each.why})" if each.why else ""
@@ -92,9 +128,10 @@ def replan_prompt(material: ReplanMaterial) -> str:
             f"{subtask.instruction}"
         )
     inputs = ", ".join(pinned.name for pinned in material.inputs) or "none"
+    others = _others(material)
     parts = [
         section("goal", material.goal),
-        envelope("the plan as it stands", "\n".join(lines)),
+        envelope("the plan as it stands", "\n".join([*lines, *([others] if others else [])])),
         envelope("what went wrong", material.trouble),
         f"Roles you may assign:\n{menu(material.roles)}",
         f"Inputs of the goal, by name: {inputs}",
@@ -116,5 +153,6 @@ REPLAN: ModelKind[ReplanMaterial, ReplanAnswer, Patch] = ModelKind(
     value=lambda answer, _: to_patch(answer),
     prompt="replanner",
     turn=replan_prompt,
+    beyond=_unshown,
     words="what else to do",
 )

@@ -36,7 +36,10 @@ CheckKind = Literal[
     "number_between"
 ]  # fmt: skip
 
-HARD_SUBTASK_LIMIT = 30
+HARD_SUBTASK_LIMIT = 1_000
+"""Of a plan that somebody wrote: what a history of 51,200 events and 50 MB surely holds."""
+PLANNED_SUBTASK_LIMIT = 30
+"""Of a plan that a model makes."""
 LONGEST_CALL_SECONDS = 3_600
 """No call of a model or a tool takes longer, and no worker that drains has to wait longer."""
 

@@ -9,8 +9,8 @@ from typing import Literal
 from pydantic import Field
 
 from orchestrator.contracts.base import (
-    HARD_SUBTASK_LIMIT,
     LONGEST_CALL_SECONDS,
+    PLANNED_SUBTASK_LIMIT,
     Contract,
     InputKind,
     Money,
@@ -25,11 +25,12 @@ class Limits(Contract):
     """What one run may spend, chosen by the caller and recorded in history."""
 
     dollars: Money = Field(Decimal(2), ge=0, le=10_000)
-    model_calls: int = Field(60, ge=0, le=2_000)
+    model_calls: int = Field(60, ge=0, le=3_000)
     tokens: int = Field(5_000_000, ge=0)
     """Input and output tokens of all calls: the bound that holds for models without a price."""
-    subtasks: int = Field(6, ge=1, le=HARD_SUBTASK_LIMIT)
-    concurrency: int = Field(5, ge=1, le=100)
+    subtasks: int = Field(6, ge=1, le=PLANNED_SUBTASK_LIMIT)
+    """Of a plan that a model makes, and that it may add at a time."""
+    concurrency: int = Field(5, ge=1, le=500)
     tries_per_subtask: int = Field(3, ge=1, le=5)
     turns_per_agent: int = Field(10, ge=1, le=100)
     """Exchanges with the model that an agent with tools may need for its subtask."""

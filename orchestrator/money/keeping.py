@@ -20,6 +20,7 @@ from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import input_tokens, paid_call, reservation, rooms, tiers
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.state import State, first_state
+from orchestrator.rules.work import Work
 
 USUAL_SHARE = Decimal("0.15")
 """What a call usually takes of its worst case, and an answer of its room."""
@@ -222,7 +223,7 @@ def _asked(state: State, subtask: Subtask, tier: Tier) -> Amount:
     alone = subtask.model_copy(update={"depends_on": ()})
     role = state.brief.role(subtask.role)
     progress = Progress(alone, tier=tier)
-    material = gathering.for_work(replace(state, work={alone.id: progress}), progress)
+    material = gathering.for_work(replace(state, work=Work({alone.id: progress})), progress)
     tokens = paid_call(state, WORK, "work", material, tier=tier, role=role).amount.tokens
     tokens -= WORK.policy.max_output
     *_, room = rooms(most_written(subtask))

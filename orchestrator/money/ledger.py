@@ -30,6 +30,11 @@ class Amount:
             self.dollars + other.dollars, self.calls + other.calls, self.tokens + other.tokens
         )
 
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(
+            self.dollars - other.dollars, self.calls - other.calls, self.tokens - other.tokens
+        )
+
     def __le__(self, other: Amount) -> bool:
         return (
             self.dollars <= other.dollars
@@ -51,6 +56,8 @@ class Ledger:
     """Of the cap, what only the synthesis may use."""
     spent: Amount = Amount()
     reserved: Mapping[str, Amount] = field(default_factory=dict)
+    held: Amount = Amount()
+    """All open reservations together."""
     usage: Usage = field(default_factory=Usage)
     assumed: Decimal = Decimal(0)
     """Of `spent.dollars`, what is the worst case of calls whose answers were lost."""
@@ -62,11 +69,6 @@ class Ledger:
     @classmethod
     def under(cls, limits: Limits) -> Ledger:
         return cls(Amount(limits.dollars, limits.model_calls, limits.tokens))
-
-    @property
-    def held(self) -> Amount:
-        """All open reservations together."""
-        return sum(self.reserved.values(), Amount())
 
     @property
     def paid(self) -> Amount:
@@ -97,7 +99,8 @@ class Ledger:
         """Set aside the worst case of a call. DoesNotFit if the caller did not ask first."""
         if call_id in self.reserved or not self.fits(amount, keep=keep):
             raise DoesNotFit(f"{call_id}: {amount} does not fit")
-        return replace(self, reserved={**self.reserved, call_id: amount})
+        reserved = {**self.reserved, call_id: amount}
+        return replace(self, reserved=reserved, held=self.held + amount)
 
     def settle(self, call_id: str, bill: Bill, tokens: int = 0) -> Ledger:
         """Replace a reservation by what was paid. Of a bill that is not final only the dollars are
@@ -147,7 +150,9 @@ class Ledger:
 
     def _without(self, call_id: str, bill: Bill = Bill()) -> Ledger:  # noqa: B008
         rest = {key: amount for key, amount in self.reserved.items() if key != call_id}
-        return replace(self, reserved=rest, lost=_found_again(self.lost, call_id, bill))
+        held = self.held - self.reserved[call_id] if rest else Amount()
+        lost = _found_again(self.lost, call_id, bill)
+        return replace(self, reserved=rest, held=held, lost=lost)
 
 
 def _amount(bill: Bill) -> Amount:

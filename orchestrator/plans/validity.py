@@ -10,6 +10,7 @@ from __future__ import annotations
 import string
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeVar
 
 from orchestrator import policies
 from orchestrator.calls.work import WORK
@@ -17,6 +18,7 @@ from orchestrator.contracts import LONGEST_CALL_SECONDS, PinnedInput, Plan, Role
 from orchestrator.plans import checks
 from orchestrator.rules import graph
 
+Named = TypeVar("Named")
 ID_LENGTH = 32
 ID_CHARACTERS = frozenset(string.ascii_lowercase + string.digits + "-_")
 FEWEST_INSTRUCTION_WORDS = 5
@@ -46,17 +48,17 @@ def problems(
         found.append("subtasks: the plan is empty; plan at least one subtask")
     if len(plan.subtasks) > subtask_limit:
         found.append(f"subtasks: {len(plan.subtasks)} are planned, the limit is {subtask_limit}")
-    ids = [subtask.id for subtask in plan.subtasks]
-    signatures = [graph.signature(subtask) for subtask in plan.subtasks]
+    ids = _first_places([subtask.id for subtask in plan.subtasks])
+    signatures = _first_places([graph.signature(subtask) for subtask in plan.subtasks])
     for place, subtask in enumerate(plan.subtasks):
         where = f"subtasks[{place}] {subtask.id!r}"
-        if ids.index(subtask.id) != place:
+        if ids[subtask.id] != place:
             found.append(f"{where}: this id is used twice")
         wrong = (*_role_problems(subtask, known, unusable), *_problems_of(subtask, inputs, ids))
         wrong = (*wrong, *_out_of_range(subtask, longest))
         found += [f"{where}: {problem}" for problem in wrong]
         # To select the best of several attempts, the same instruction may stand more than once.
-        if plan.strategy != "select" and graph.signature(subtask) in signatures[:place]:
+        if plan.strategy != "select" and signatures[graph.signature(subtask)] < place:
             found.append(f"{where}: repeats an earlier subtask: same role, same instruction")
         if graph.fingerprint(subtask) in asked:
             found.append(f"{where}: {ABOVE}")
@@ -65,6 +67,11 @@ def problems(
         found.append(f"depends_on: there is a cycle: {' -> '.join(cycle)}")
     unreadable = unread_problem(plan, roles, unread)
     return (*found, *([unreadable] if unreadable else []), *checks.plan_problems(plan))
+
+
+def _first_places(values: Sequence[Named]) -> dict[Named, int]:
+    """Each value with the first place at which it stands."""
+    return {value: place for place, value in reversed([*enumerate(values)])}
 
 
 def only_by_tools(inputs: Iterable[PinnedInput]) -> dict[str, str]:

@@ -40,7 +40,7 @@ def _since(progress: Progress) -> tuple[Decimal | None, Decimal]:
 
 
 def update(state: State, subtask_id: str, change: Callable[[Progress], Progress]) -> State:
-    return replace(state, work={**state.work, subtask_id: change(state.work[subtask_id])})
+    return replace(state, work=state.work.changed(subtask_id, change(state.work[subtask_id])))
 
 
 def landed(state: State, flight_id: str) -> State:

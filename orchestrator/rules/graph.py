@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
 from typing import Protocol
 
 from orchestrator.contracts import Subtask
@@ -40,40 +41,6 @@ def find_cycle(subtasks: Sequence[Subtask]) -> tuple[str, ...]:
     return ()
 
 
-def dependents(subtasks: Sequence[Subtask], subtask_id: str) -> tuple[str, ...]:
-    """Every subtask that depends on this one, directly or not, in plan order. No cycle may be."""
-    reached = {subtask_id: None}
-    remaining = [subtask for subtask in subtasks if subtask.id != subtask_id]
-    grown = True
-    while grown:
-        grown = False
-        for subtask in remaining:
-            if subtask.id not in reached and any(edge in reached for edge in subtask.depends_on):
-                reached[subtask.id] = None
-                grown = True
-    return tuple(
-        subtask.id for subtask in subtasks if subtask.id in reached and subtask.id != subtask_id
-    )
-
-
-def chain_below(subtasks: Sequence[Subtask]) -> dict[str, int]:
-    """For each subtask, how many subtasks the longest chain has that starts with it. No cycle."""
-    below: dict[str, int] = {}
-    pending = list(subtasks)
-    while pending:
-        blocked = []
-        for subtask in pending:
-            children = [other.id for other in subtasks if subtask.id in other.depends_on]
-            if all(child in below for child in children):
-                below[subtask.id] = 1 + max((below[child] for child in children), default=0)
-            else:
-                blocked.append(subtask)
-        if len(blocked) == len(pending):
-            raise ValueError("the graph has a cycle")
-        pending = blocked
-    return below
-
-
 class Node(Protocol):
     """What depends on others: a subtask, or the row that shows one."""
 
@@ -84,22 +51,68 @@ class Node(Protocol):
     def depends_on(self) -> tuple[str, ...]: ...
 
 
+def children(nodes: Sequence[Node]) -> dict[str, list[str]]:
+    """For each node what depends on it directly, in plan order. Unknown edges are ignored."""
+    found: dict[str, list[str]] = {node.id: [] for node in nodes}
+    for node in nodes:
+        for edge in dict.fromkeys(node.depends_on):
+            if edge in found:
+                found[edge].append(node.id)
+    return found
+
+
+def dependents(subtasks: Sequence[Subtask], subtask_id: str) -> tuple[str, ...]:
+    """Every subtask that depends on this one, directly or not, in plan order. No cycle may be."""
+    below = children(subtasks)
+    reached: dict[str, None] = {}
+    pending = [*below.get(subtask_id, ())]
+    while pending:
+        step = pending.pop()
+        if step not in reached:
+            reached[step] = None
+            pending += below[step]
+    return tuple(subtask.id for subtask in subtasks if subtask.id in reached)
+
+
+def in_order(nodes: Sequence[Node]) -> list[str]:
+    """The ids, each after all that it depends on; what is in a cycle or behind one is left out."""
+    below = children(nodes)
+    missing = _open_edges(nodes, below)
+    ordered = [id for id, count in missing.items() if not count]
+    for id in ordered:
+        for child in below[id]:
+            missing[child] -= 1
+            if not missing[child]:
+                ordered.append(child)
+    return ordered
+
+
+def _open_edges(nodes: Sequence[Node], known: Mapping[str, object]) -> dict[str, int]:
+    """On how many known nodes each depends."""
+    edges = {node.id: dict.fromkeys(node.depends_on) for node in nodes}
+    return {id: sum(edge in known for edge in needed) for id, needed in edges.items()}
+
+
+def chain_below(subtasks: Sequence[Subtask]) -> dict[str, int]:
+    """For each subtask, how many subtasks the longest chain has that starts with it. No cycle."""
+    ordered, needed_by = in_order(subtasks), children(subtasks)
+    if len(ordered) < len(needed_by):
+        raise ValueError("the graph has a cycle")
+    below: dict[str, int] = {}
+    for id in reversed(ordered):
+        below[id] = 1 + max((below[child] for child in needed_by[id]), default=0)
+    return below
+
+
 def finishes(nodes: Sequence[Node], seconds: Mapping[str, float]) -> dict[str, float]:
     """Seconds until each has ended if none had to wait for a free slot; one without a duration
     takes none. Every dependency stands before what needs it; what is in a cycle is left out.
     """
-    ids = {node.id for node in nodes}
-    needs = {node.id: [edge for edge in node.depends_on if edge in ids] for node in nodes}
+    needs = {node.id: node.depends_on for node in nodes}
     finish: dict[str, float] = {}
-    while len(finish) < len(needs):
-        ready = [
-            id for id in needs if id not in finish and all(edge in finish for edge in needs[id])
-        ]
-        if not ready:
-            break
-        for id in ready:
-            begun = max((finish[edge] for edge in needs[id]), default=0.0)
-            finish[id] = begun + seconds.get(id, 0.0)
+    for id in in_order(nodes):
+        begun = max((finish[edge] for edge in needs[id] if edge in finish), default=0.0)
+        finish[id] = begun + seconds.get(id, 0.0)
     return finish
 
 
@@ -122,17 +135,20 @@ def longest_chain(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> 
 
 def makespan(subtasks: Sequence[Subtask], seconds: Mapping[str, float], concurrency: int) -> float:
     """Seconds until the last subtask ends, the longest remaining chain first, this many at once."""
-    below = chain_below(subtasks)
-    finish: dict[str, float] = {}
+    below, needed_by = chain_below(subtasks), children(subtasks)
+    order = sorted((each.id for each in subtasks), key=lambda id: -below[id])
+    places = {id: place for place, id in enumerate(order)}
+    missing = _open_edges(subtasks, below)
+    ready = [place for id, place in places.items() if not missing[id]]
     running: list[tuple[float, str]] = []
-    left = sorted(subtasks, key=lambda each: -below[each.id])
     now = 0.0
-    while left or running:
-        ready = [each for each in left if all(edge in finish for edge in each.depends_on)]
-        for subtask in ready[: concurrency - len(running)]:
-            running.append((now + seconds.get(subtask.id, 0.0), subtask.id))
-            left.remove(subtask)
-        running.sort()
-        now, ended = running.pop(0)
-        finish[ended] = now
+    while ready or running:
+        while ready and len(running) < concurrency:
+            id = order[heappop(ready)]
+            heappush(running, (now + seconds.get(id, 0.0), id))
+        now, ended = heappop(running)
+        for child in needed_by[ended]:
+            missing[child] -= 1
+            if not missing[child]:
+                heappush(ready, places[child])
     return now

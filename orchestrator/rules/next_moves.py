@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from orchestrator import policies
 from orchestrator.calls.plan import PLAN
 from orchestrator.calls.refine import REFINE
 from orchestrator.calls.replan import REPLAN
@@ -24,15 +25,20 @@ from orchestrator.moves import (
     StartAgent,
     Stop,
 )
-from orchestrator.rules import agents, graph, outages, teams
+from orchestrator.rules import agents, outages, teams
 from orchestrator.rules.answering import finishing
 from orchestrator.rules.calling import gathering
-from orchestrator.rules.calling.reserving import fitting_call
+from orchestrator.rules.calling.reserving import fitting_call, reservation
 from orchestrator.rules.calling.work_calls import work_call
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.phases import held_back
 from orchestrator.rules.reducer import apply
 from orchestrator.rules.state import State
+
+LOOKED_AT = 30
+"""Subtasks that are looked at for one that the money of the moment covers: what is in flight gives
+some back, and then there is another look.
+"""
 
 
 def next_moves(state: State) -> tuple[Move, ...]:
@@ -113,6 +119,8 @@ def _cut(state: State) -> Move | None:
 
 def _cut_ending(state: State) -> Move | None:
     """Cut the activities of subtasks that a person ended."""
+    if not state.work.ending:
+        return None
     ids = tuple(
         key
         for key, flight in state.flights.items()
@@ -150,7 +158,13 @@ def _without_replan(state: State) -> Move | None:
 def _first(state: State, now: datetime) -> Move | None:
     """The move of the first subtask, by the longest remaining chain, that can be made now."""
     late = False
+    looked = 0
+    too_dear: dict[tuple[str, str, bool, int], bool] = {}
     for progress in _ready(state):
+        tools, most = agents.uses_tools(state, progress), progress.subtask.max_output
+        like = progress.subtask.role, progress.tier, tools, most
+        if progress.stage == "work" and too_dear.get(like):
+            continue
         if progress.stage == "person":
             return AskPerson(progress.subtask.id, progress.why)
         if _cannot_finish(state, progress, now):
@@ -159,40 +173,46 @@ def _first(state: State, now: datetime) -> Move | None:
         move = _start(state, progress)
         if move is not None:
             return move
+        too_dear[like] = _too_dear(state, progress)
+        looked += not state.out_of_reach
+        if looked == LOOKED_AT:
+            break
     if late and not state.flights:
         return Stop("deadline", "what is left could not have finished before the deadline")
     return None
 
 
-def _ready(state: State) -> list[Progress]:
+def _ready(state: State) -> Iterator[Progress]:
     """Subtasks that can start now, the one with the longest remaining chain first."""
-    below = graph.chain_below([progress.subtask for progress in state.work.values()])
     held = held_back(state)
-    ready = [
-        progress
-        for key, progress in state.work.items()
-        if progress.finding is None
-        and not progress.flight
-        and key not in held
-        and not (progress.stage == "person" and progress.asked)
-        and progress.stage != "approval"
-        and all(state.settled(edge) for edge in progress.subtask.depends_on)
-    ]
-    return sorted(ready, key=lambda progress: -below[progress.subtask.id])
+    return (each for each in state.work.ready if each.subtask.id not in held)
 
 
 def _cannot_finish(state: State, progress: Progress, now: datetime) -> bool:
     """Whether a call would end after the deadline, by the mean of this run's finished ones."""
     if state.work_deadline is None or progress.tier == "none":
         return False
-    spans = [
-        each.seconds / max(len(each.tries), 1)
-        for each in state.findings
-        if each.started and each.finished and each.status == "complete"
-    ]
-    if not spans:
+    pace = state.work.pace
+    return pace is not None and now + pace > state.work_deadline
+
+
+def _too_dear(state: State, progress: Progress) -> bool:
+    """Whether not even a try with the shortest prompt could be paid as planned, while what is in
+    flight may give something back: none like it need be looked at.
+    """
+    role = state.brief.role(progress.subtask.role)
+    if progress.tier == "none" or role.team or not state.ledger.reserved:
         return False
-    return now + timedelta(seconds=sum(spans) / len(spans)) > state.work_deadline
+    if agents.uses_tools(state, progress):
+        return False
+    tokens = policies.PROMPT_OVERHEAD_TOKENS + role.prompt_bytes
+    one = reservation(state.brief.model(progress.tier), tokens, _room_due(progress))
+    return not state.ledger.fits(one)
+
+
+def _room_due(progress: Progress) -> int:
+    """The tokens that an answer to a subtask may have, if money is not short."""
+    return progress.subtask.max_output or WORK.policy.max_output
 
 
 def _start(state: State, progress: Progress) -> Move | None:
@@ -211,7 +231,7 @@ def _start(state: State, progress: Progress) -> Move | None:
     if agents.uses_tools(state, progress):
         return agents.start(state, progress) or _wait_or_stop(state)
     ask = work_call(state, progress)
-    less = ask.call.tier != progress.tier or ask.call.max_output < WORK.policy.max_output
+    less = ask.call.tier != progress.tier or ask.call.max_output < _room_due(progress)
     if less and state.ledger.reserved:
         # What is in flight may give back enough to ask as was planned.
         return None

@@ -93,6 +93,11 @@ class Progress:
     """Seconds that the run had waited when it started."""
 
     @property
+    def lost(self) -> bool:
+        """Whether it has ended with nothing that others can build on."""
+        return self.finding is not None and not passes_on(self.finding)
+
+    @property
     def waits(self) -> bool:
         """Whether it goes on only when a person has said something."""
         return self.finding is None and self.stage in ("person", "approval")
@@ -194,3 +199,16 @@ class Finishing:
     issues: tuple[Issue, ...] | None = None
     """What the critic found; None: not asked yet."""
     revised: bool = False
+
+
+def passes_on(finding: Finding) -> bool:
+    """Whether dependents run on this finding: it is complete, or escalated with a partial."""
+    return bool(partial_of(finding)) or finding.status == "complete"
+
+
+def partial_of(finding: Finding) -> str:
+    """What a finding hands on: the content of a complete one, the partial of an escalation."""
+    if finding.status == "complete":
+        return finding.content
+    escalated = finding.status == "escalated" and finding.escalation is not None
+    return finding.escalation.partial if escalated and finding.escalation else ""

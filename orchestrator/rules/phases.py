@@ -6,16 +6,15 @@ from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.moves import Stop
-from orchestrator.rules import graph
 from orchestrator.rules.answering import verifying
-from orchestrator.rules.handed_on import passes_on
 from orchestrator.rules.settling import accept, settle, skip, status_words
 from orchestrator.rules.state import State
 
 
 def skip_blocked(state: State, now: datetime) -> State:
     """Skip what needs a finding that will not come; what a replan may still save waits."""
-    assert state.plan is not None
+    if not state.work.blocked:
+        return state
     held = held_back(state)
     # Until nothing changes: what is skipped takes along what needs it, wherever that stands.
     blocked = True
@@ -24,7 +23,8 @@ def skip_blocked(state: State, now: datetime) -> State:
         for key, progress in state.work.items():
             if progress.finding is not None or progress.flight or key in held:
                 continue
-            cause = next((each for each in progress.subtask.depends_on if _lost(state, each)), "")
+            needed = progress.subtask.depends_on
+            cause = next((each for each in needed if state.work[each].lost), "")
             if cause:
                 finding = state.work[cause].finding
                 assert finding is not None
@@ -35,17 +35,11 @@ def skip_blocked(state: State, now: datetime) -> State:
     return state
 
 
-def _lost(state: State, subtask_id: str) -> bool:
-    finding = state.work[subtask_id].finding
-    return finding is not None and not passes_on(finding)
-
-
 def held_back(state: State) -> tuple[str, ...]:
     """What depends on a setback that a replan is about to deal with."""
-    assert state.plan is not None
     held: dict[str, None] = {}
     for setback in state.replanning.setbacks:
-        held |= dict.fromkeys(graph.dependents(state.plan.subtasks, setback.subtask_id))
+        held |= dict.fromkeys(state.work.below(setback.subtask_id))
     return tuple(held)
 
 
@@ -86,9 +80,9 @@ def _clock(state: State, now: datetime) -> State:
     """The deadline stands still while nothing but a person or a lost endpoint keeps the run, or a
     team that says so of itself.
     """
-    asked = any(each.waits for each in state.work.values())
-    kept = state.phase == "approval" or state.paused or state.short or asked or state.out_of_reach
-    waits = bool(kept or state.waiting_teams) and not state.at_work and state.phase != "closed"
+    kept = state.phase == "approval" or state.paused or bool(state.short or state.work.asking)
+    kept = kept or state.out_of_reach
+    waits = (kept or bool(state.waiting_teams)) and not state.at_work and state.phase != "closed"
     if waits and state.waiting_since is None:
         return replace(state, waiting_since=now)
     if not waits and state.waiting_since is not None:

@@ -16,6 +16,7 @@ from orchestrator.rules import graph
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.settling import skip
 from orchestrator.rules.state import State
+from orchestrator.rules.work import Work
 
 
 def judge_plan(state: State, plan: Plan | None, why: str) -> State:
@@ -79,7 +80,12 @@ def adopt(state: State, plan: Plan) -> State:
     work |= _taken_over(state, work)
     replanning = replace(state.replanning, used_ids=tuple(work))
     return replace(
-        state, plan=plan, plan_errors=(), work=work, phase="working", replanning=replanning
+        state,
+        plan=plan,
+        plan_errors=(),
+        work=Work(work),
+        phase="working",
+        replanning=replanning,
     )
 
 
@@ -159,7 +165,7 @@ def _patched(state: State, patch: Patch, now: datetime) -> State:
     for change in changes:
         if change.op != "drop":
             work[change.subtask.id] = begun(state, change.subtask)
-    state = replace(state, work=work)
+    state = replace(state, work=Work(work))
     for change in changes:
         if change.op == "drop":
             why = f"dropped by revision {number}: {change.why}"

@@ -6,10 +6,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.contracts import Draft, Finding, FindingStatus
-from orchestrator.rules import graph
 from orchestrator.rules.edits import tried, update
-from orchestrator.rules.handed_on import passes_on
-from orchestrator.rules.parts import Progress, Setback
+from orchestrator.rules.parts import Progress, Setback, passes_on
 from orchestrator.rules.state import State
 
 
@@ -59,14 +57,11 @@ def _handed_up(progress: Progress, status: FindingStatus) -> Draft:
 
 def _matters(state: State, subtask_id: str) -> bool:
     """Whether a replan is worth it: others need the subtask, or nothing else is left to answer."""
-    assert state.plan is not None
     if not state.goal.use_models or state.stop is not None or state.work[subtask_id].ending:
         return False
     if state.replanning.count >= state.goal.limits.replans:
         return False
-    needed = any(
-        not state.settled(each) for each in graph.dependents(state.plan.subtasks, subtask_id)
-    )
+    needed = any(not state.settled(each) for each in state.work.below(subtask_id))
     return needed or (state.all_settled and not state.usable)
 
 

@@ -19,8 +19,8 @@ from orchestrator.contracts import (
 )
 from orchestrator.money.ledger import Ledger
 from orchestrator.moves import Ask, Stop, StopReason
-from orchestrator.rules.handed_on import passes_on
-from orchestrator.rules.parts import Finishing, Flight, Outage, Progress, Replanning
+from orchestrator.rules.parts import Finishing, Flight, Outage, Replanning
+from orchestrator.rules.work import Work
 from orchestrator.view import Phase, Preview
 
 # ---------------------------------------------------------------- what a run is
@@ -45,8 +45,7 @@ class State:
     plan: Plan | None = None
     plan_errors: tuple[str, ...] = ()
     plan_tries: int = 0
-    work: Mapping[str, Progress] = field(default_factory=dict)
-    """By subtask id, in plan order."""
+    work: Work = field(default_factory=Work)
     flights: Mapping[str, Flight] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
     """How many activities each purpose (`work-t3`) has had: the next id's number."""
@@ -141,17 +140,17 @@ class State:
 
     @property
     def all_settled(self) -> bool:
-        return all(progress.finding is not None for progress in self.work.values())
+        return self.work.all_settled
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Of the settled subtasks, in plan order."""
-        return tuple(each.finding for each in self.work.values() if each.finding is not None)
+        return self.work.findings
 
     @property
     def usable(self) -> tuple[Finding, ...]:
         """Findings an answer can be made of: complete ones, and escalations with a partial."""
-        return tuple(finding for finding in self.findings if passes_on(finding))
+        return self.work.usable
 
     @property
     def work_deadline(self) -> datetime | None:

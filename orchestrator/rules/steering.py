@@ -16,7 +16,7 @@ from orchestrator.events import Steered
 from orchestrator.money.preview import predict
 from orchestrator.moves import Stop
 from orchestrator.plans import validity
-from orchestrator.rules import graph, planning
+from orchestrator.rules import planning
 from orchestrator.rules.edits import update
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.people import approvals, raising
@@ -176,8 +176,7 @@ def _retry(state: State, order: Order, _now: datetime) -> State:
 
 def _revived(state: State, subtask_id: str) -> State:
     """What was skipped because of a subtask waits again."""
-    assert state.plan is not None
-    for key in graph.dependents(state.plan.subtasks, subtask_id):
+    for key in state.work.below(subtask_id):
         finding = state.work[key].finding
         if finding is not None and finding.status == "skipped":
             state = update(state, key, lambda each: replace(each, finding=None))

@@ -26,8 +26,7 @@ from orchestrator.money.ledger import Amount
 from orchestrator.moves import StartTeam, TellAbove
 from orchestrator.rules import graph, outages
 from orchestrator.rules.edits import add_bill, tried, update
-from orchestrator.rules.handed_on import partial_of, passes_on
-from orchestrator.rules.parts import Progress
+from orchestrator.rules.parts import Progress, partial_of, passes_on
 from orchestrator.rules.repair import give_up, judge_work
 from orchestrator.rules.settling import ended_by_person, settle
 from orchestrator.rules.state import State

@@ -52,6 +52,8 @@ def _timers(state: State) -> Iterator[Timer]:
 
 
 def _graces(state: State, what: str, grace: timedelta, *, teams: bool) -> Iterator[Timer]:
+    if not state.cuts:
+        return
     cuts: dict[int, list[str]] = {}
     for key, flight in state.flights.items():
         if flight.cut and isinstance(flight.move, StartTeam | StartAgent) == teams:
@@ -76,9 +78,9 @@ def _people(state: State) -> Iterator[Timer]:
         yield _person("approval", state.proposed)
     if state.short and state.short_since:
         yield _person("raise", state.short_since)
-    for key, progress in state.work.items():
-        if progress.waits_since:
-            yield _person(key, progress.waits_since)
+    for key in state.work.asking:
+        if since := state.work[key].waits_since:
+            yield _person(key, since)
 
 
 def _person(about: str, since: datetime) -> Timer:

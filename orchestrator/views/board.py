@@ -8,7 +8,7 @@ and keeps tags: hence the hard spaces at the end of cells, and that none of thes
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from orchestrator.calls import KINDS
@@ -18,6 +18,7 @@ from orchestrator.harmless import harmless
 from orchestrator.text import code_span, for_markdown, visible
 from orchestrator.view import Phase, Preview, PreviewRow, Question, Row, RunView
 from orchestrator.views.amounts import bounded, hands
+from orchestrator.views.many import LINES, ROWS, beginning, chosen
 
 MARKS = {
     "waiting": "·",
@@ -54,17 +55,20 @@ def board(view: RunView) -> str:
         priced = any(row.tier != "none" for row in view.rows)
         head = _cells("", "subtask", "role", "seconds", *(["price"] if priced else []), "")
         lines += [head, "|---|---|---|---:|" + ("---:|---|" if priced else "---|")]
-        lines += [_line(row, priced) for row in view.rows]
-        lines.append("")
+        shown, others = chosen(view.rows)
+        lines += [_line(row, priced) for row in shown]
+        lines += ["", f"… {others}.", ""] if others else [""]
     if view.preview and view.preview.asks and view.phase == "working":
         low, expected, high = (
             _exact(each) for each in (view.preview.low, view.preview.expected, view.preview.high)
         )
         lines += [f"Expected: {expected} ({low} to {high}).", ""]
-    lines += [
-        f"- **waits for a person** {for_markdown(_asked(each)[:300])}" for each in view.waiting
-    ]
-    lines += [f"- {for_markdown(note[:300])}" for note in view.notes]
+    asked, unasked = beginning(view.waiting, LINES)
+    lines += [f"- **waits for a person** {for_markdown(_asked(each)[:300])}" for each in asked]
+    lines += [f"- … and {unasked} more questions: `starter.py inbox`"] if unasked else []
+    noted, unsaid = beginning(view.notes, LINES)
+    lines += [f"- {for_markdown(note[:300])}" for note in noted]
+    lines += [f"- … and {unsaid} more notes are in the report"] if unsaid else []
     return "\n".join(lines + _answer(view))
 
 
@@ -95,11 +99,15 @@ def _proposal(view: RunView, plan: Preview) -> list[str]:
     """
     head = _cells("", "subtask", "role", "needs", "expected", "low", "at most")
     lines = [head, "|---|---|---|---|---:|---:|---:|"]
-    lines += [_proposed(row) for row in plan.rows]
+    shown, unshown = beginning(plan.subtasks, ROWS)
+    ids = [row.id for row in shown]
+    lines += [_proposed(row) for row in plan.rows if not row.of_plan or row.id in ids]
+    if unshown:
+        lines.append(_cells("", f"… and {unshown} more subtasks", *[""] * 5))
     total = (plan.expected, plan.low, plan.high)
     lines.append(_cells("", "**together**", "", "", *map(_exact, total)))
     lines += ["", f"Never above \\${view.dollars_cap:.2f}, tries and changes of the plan included."]
-    path = " → ".join(plan.critical_path)
+    path = _chain(plan.critical_path)
     lines += ["", f"About {plan.makespan:.0f} s of work; the longest chain: {for_markdown(path)}."]
     if plan.without:
         lines += ["", *(f"- goes without {for_markdown(each[:300])}" for each in plan.without)]
@@ -115,6 +123,11 @@ def _proposal(view: RunView, plan: Preview) -> list[str]:
     run_id = shlex.quote(view.run_id)
     told = [code_span(f"starter.py {name} {run_id}") for name in ("approve", "edit", "reject")]
     return [*lines, "", f"To decide, type {told[0]}, {told[1]} or {told[2]}.", ""]
+
+
+def _chain(ids: Sequence[str]) -> str:
+    first, more = beginning(ids, LINES)
+    return " → ".join([*first, *([f"{more} more"] if more else [])])
 
 
 def _proposed(row: PreviewRow) -> str:

@@ -22,7 +22,7 @@ from orchestrator.search import (
     WAITING,
 )
 from orchestrator.views.reporting import status_of
-from orchestrator.views.running import waiting
+from orchestrator.views.running import waits
 
 _WORDS: Mapping[StopReason, str] = {
     "budget": "cap",
@@ -39,7 +39,7 @@ def search_attributes(state: State) -> list[SearchAttributeUpdate[Any]]:
     """By what a run can be found at the server: where it is, what it cost, whom it waits for."""
     values: list[SearchAttributeUpdate[Any]] = [
         STATUS.value_set(status_of(state) if state.phase == "closed" else state.phase),
-        WAITING.value_set(bool(waiting(state))),
+        WAITING.value_set(waits(state)),
     ]
     if state.goal.playbook:
         values.append(PLAYBOOK.value_set(state.goal.playbook))

@@ -208,7 +208,7 @@ def gaps(state: State) -> tuple[Gap, ...]:
     for finding in state.findings:
         if finding.status == "complete":
             continue
-        below = graph.dependents(state.plan.subtasks, finding.subtask_id)
+        below = state.work.below(finding.subtask_id)
         taken = tuple(each for each in below if _was_skipped(state, each))
         subtask = state.work[finding.subtask_id].subtask
         missing.append(

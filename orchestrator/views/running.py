@@ -61,12 +61,17 @@ def tiers_in_flight(state: State) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*asks, *([policies.PREPARE_TIER] if prepared else [])]))
 
 
+def waits(state: State) -> bool:
+    """Whether a person is asked anything."""
+    return bool(state.work.asking or state.phase == "approval" or state.short or state.paused)
+
+
 def waiting(state: State) -> tuple[Question, ...]:
     """What a person is asked."""
     asked = [
-        Question(kind="subtask", subtask_id=key, text=each.why)
-        for key, each in state.work.items()
-        if each.stage == "person" and each.finding is None
+        Question(kind="subtask", subtask_id=key, text=state.work[key].why)
+        for key in state.work.asking
+        if state.work[key].stage == "person"
     ]
     asked += [
         Question(

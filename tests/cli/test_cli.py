@@ -124,7 +124,7 @@ def test_of_a_plan_with_thousands_of_mistakes_some_are_listed_and_all_are_counte
     assert "there is no such field" in lines[1] and len(lines) == 102
     Path("plan.json").write_text(json.dumps({"goal": "g", "subtasks": [{"id": "a"}] * 3000}))
     said = refused(capsys, "run goal --plan plan.json")
-    assert said == "--plan plan.json: subtasks: 3000 are planned, the limit is 30"
+    assert said == "--plan plan.json: subtasks: 3000 are planned, the limit is 1000"
 
 
 @pytest.mark.anyio

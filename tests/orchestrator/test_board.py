@@ -83,6 +83,21 @@ def test_a_long_answer_is_cut_and_the_cut_is_said() -> None:
     assert len(cut.encode()) < 20_000
 
 
+def test_of_a_thousand_subtasks_a_board_shows_what_needs_a_look_and_counts_the_rest() -> None:
+    rows = [row(id=f"t{number}", title="x" * 200, status="complete") for number in range(1_000)]
+    rows[7] = row(id="t7", status="failed", note="no data " * 100)
+    rows[999] = row(id="t999", status="running")
+    notes = tuple(f"note {number} " + "y" * 400 for number in range(100))
+    shown = board(view(*rows, notes=notes, answer="z" * 20_000))
+    assert "**t7**" in shown and "**t999**" in shown
+    assert shown.count("\n| ✓") == 38
+    assert "… and 960 more subtasks: 960 complete." in shown
+    assert "note 19 " in shown and "note 20 " not in shown and "and 80 more notes" in shown
+    assert len(shown.encode()) < 30_000
+    few = board(view(*rows[:40]))
+    assert few.count("\n| ") == 41 and "more subtasks" not in few
+
+
 @pytest.mark.parametrize(
     ("fields", "shown"),
     [

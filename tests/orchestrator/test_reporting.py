@@ -23,6 +23,7 @@ from orchestrator.contracts import (
 from orchestrator.events import CancelAsked, Steered
 from orchestrator.rules import steering
 from orchestrator.rules.calling import gathering
+from orchestrator.rules.work import Work
 from orchestrator.views import page, reporting, running
 from outcomes import AMPLE, begun, end, in_flight, wait_until_cut
 
@@ -228,7 +229,7 @@ def test_a_plan_that_was_rejected_is_in_the_report_with_its_estimate() -> None:
 
 def test_an_edit_keeps_the_plan_that_it_changed() -> None:
     run = begun(subtask("a"))
-    asked = replace(run.state, phase="approval", work={}, flights={})
+    asked = replace(run.state, phase="approval", work=Work(), flights={})
     other = Plan(goal="another", subtasks=(subtask("b"),))
     edited = steering.steer(asked, Steered(1, "edit", Order(plan=other, by="ana")), run.now)
     (given,) = edited.orders
@@ -239,7 +240,7 @@ def test_an_edit_keeps_the_plan_that_it_changed() -> None:
 def test_a_plan_is_judged_when_its_edit_arrives_and_never_again() -> None:
     """Another version, or another RE2, may judge otherwise: what was accepted replays."""
     run = begun(subtask("a"))
-    asked = replace(run.state, phase="approval", work={}, flights={})
+    asked = replace(run.state, phase="approval", work=Work(), flights={})
     bad = subtask("b").model_copy(update={"checks": (Check(kind="regex", argument="("),)})
     order = Order(plan=Plan(goal="g", subtasks=(bad,)))
     assert "checks: regex '('" in steering.unwelcome(asked, "edit", order)

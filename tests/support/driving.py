@@ -59,8 +59,8 @@ from orchestrator.moves import (
 )
 from orchestrator.rules import graph, steering
 from orchestrator.rules.calling import gathering
-from orchestrator.rules.handed_on import passes_on
 from orchestrator.rules.next_moves import next_moves
+from orchestrator.rules.parts import passes_on
 from orchestrator.rules.reducer import apply
 from orchestrator.rules.state import State, first_state
 from orchestrator.rules.timers import timers

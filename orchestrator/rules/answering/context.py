@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from orchestrator.contracts import Finding
-from orchestrator.rules.handed_on import passes_on
+from orchestrator.rules.parts import passes_on
 from orchestrator.rules.state import State
 
 EXPECTED_BYTES_PER_TOKEN = 4
@@ -30,14 +30,17 @@ def fits(state: State) -> bool:
 def batches(state: State) -> list[tuple[Finding, ...]]:
     """The findings in order, in batches of at most half a context."""
     found: list[tuple[Finding, ...]] = []
-    batch: tuple[Finding, ...] = ()
+    batch: list[Finding] = []
+    filled = 0
     for finding in state.finishing.rolled or state.usable:
+        size = _size(finding)
         # At least two: a batch of one could never get shorter.
-        if len(batch) > 1 and sum(map(_size, batch)) + _size(finding) > room(state) // 2:
-            found.append(batch)
-            batch = ()
-        batch = (*batch, finding)
-    return [*found, batch] if batch else found
+        if len(batch) > 1 and filled + size > room(state) // 2:
+            found.append(tuple(batch))
+            batch, filled = [], 0
+        batch.append(finding)
+        filled += size
+    return [*found, tuple(batch)] if batch else found
 
 
 def rolled_up(state: State) -> tuple[Finding, ...]:
@@ -47,18 +50,21 @@ def rolled_up(state: State) -> tuple[Finding, ...]:
     finishing = state.finishing
     if not finishing.rolling:
         return finishing.rolled or state.usable
-    whole: tuple[Finding, ...] = ()
+    whole: list[Finding] = []
     for place, batch in enumerate(batches(state)):
         rolled = finishing.rolling.get(place)
-        whole = (*whole, *((rolled,) if rolled else batch))
-    return whole
+        whole += (rolled,) if rolled else batch
+    return tuple(whole)
 
 
 def within(findings: Iterable[Finding], most: int) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """The findings with what a model is shown of them as their content, in at most this many bytes
     together, and the ids of those that had to be cut. The longest are cut, to the same length.
     """
-    shown = [_shown(each) for each in findings]
+    found = tuple(findings)
+    # Of very many that failed the reasons alone would fill the room.
+    reason = min(MOST_REASON, most // 2 // max(len(found), 1))
+    shown = [_shown(each, reason) for each in found]
     whys = sum(len(each.why.encode()) for each in shown)
     share = _share([len(each.content.encode()) for each in shown], max(most - whys, 0))
     short = [_cut(each, share) for each in shown]
@@ -66,14 +72,19 @@ def within(findings: Iterable[Finding], most: int) -> tuple[tuple[Finding, ...],
     return tuple(short), tuple(old.subtask_id for old, new in changed if old != new)
 
 
+def longer(text: str, most: int) -> bool:
+    """Whether a text has more than this many bytes in UTF-8, which has one to four a character."""
+    return len(text) > most or (len(text) * 4 > most and len(text.encode()) > most)
+
+
 def _size(finding: Finding) -> int:
     return len((finding.digest or finding.content).encode())
 
 
-def _shown(finding: Finding) -> Finding:
+def _shown(finding: Finding, reason: int) -> Finding:
     partial = finding.escalation.partial if finding.escalation else ""
     text = finding.digest or partial or finding.content
-    why = _beginning(finding.why, MOST_REASON)
+    why = _beginning(finding.why, reason)
     return finding.model_copy(update={"content": text, "digest": "", "why": why})
 
 

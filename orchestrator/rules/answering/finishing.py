@@ -23,7 +23,7 @@ from orchestrator.contracts import Contract, Problem
 from orchestrator.moves import Ask
 from orchestrator.rules.answering import context, verifying
 from orchestrator.rules.calling import gathering
-from orchestrator.rules.calling.reserving import fitting_call, free_call
+from orchestrator.rules.calling.reserving import fitting_call, free_call, least
 from orchestrator.rules.state import State
 
 CONFLICTS_JUDGED = 3
@@ -111,13 +111,20 @@ def _next_verification(state: State) -> Ask | None:
 
 def _next_digest(state: State) -> Ask | None:
     limit = state.goal.limits.digest_above_tokens * context.EXPECTED_BYTES_PER_TOKEN
+    if len(state.flights) >= state.goal.limits.concurrency:
+        return None
+    known = dict.fromkeys(each.move.purpose for each in state.flights.values())
+    known |= dict.fromkeys(state.finishing.given_up)
     for finding in state.usable:
-        if finding.digest or len(finding.content.encode()) <= limit:
+        purpose = f"digest-{finding.subtask_id}"
+        if finding.digest or purpose in known or not context.longer(finding.content, limit):
             continue
+        if not state.ledger.fits(least(state, DIGEST, limit)):
+            return None
         ask = _optional(
             state,
             DIGEST,
-            f"digest-{finding.subtask_id}",
+            purpose,
             partial(gathering.for_digest, state, (finding,)),
             subject=finding.subtask_id,
         )

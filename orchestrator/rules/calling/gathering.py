@@ -15,10 +15,17 @@ from orchestrator.calls.replan import ReplanMaterial, Standing
 from orchestrator.calls.review import ReviewMaterial
 from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import HARD_SUBTASK_LIMIT, Contract, Finding, Plan, Problem, Subtask
+from orchestrator.contracts import (
+    HARD_SUBTASK_LIMIT,
+    PLANNED_SUBTASK_LIMIT,
+    Contract,
+    Finding,
+    Plan,
+    Problem,
+    Subtask,
+)
 from orchestrator.rules.answering import context, verifying
-from orchestrator.rules.handed_on import passes_on
-from orchestrator.rules.parts import Progress
+from orchestrator.rules.parts import Progress, passes_on
 from orchestrator.rules.state import State
 
 DIGEST_WORDS = 400
@@ -168,7 +175,7 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
         instruction=state.plan.synthesis_instruction,
         template=playbook.template if playbook else "merge",
         min_confidence=verifying.shown_from(state),
-        subtasks=state.plan.subtasks,
+        subtasks=_named(state.plan),
         findings=findings,
         cut=cut,
         inputs=state.brief.inputs,
@@ -181,6 +188,14 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
         verified=verifying.verified(state),
         broken=broken(state, "synthesize"),
     )
+
+
+def _named(plan: Plan) -> tuple[Subtask, ...]:
+    """The subtasks; of more than a model plans only what names them, as nobody reads more here."""
+    if len(plan.subtasks) <= PLANNED_SUBTASK_LIMIT:
+        return plan.subtasks
+    untold = {"instruction": "", "acceptance_criteria": "", "checks": ()}
+    return tuple(each.model_copy(update=untold) for each in plan.subtasks)
 
 
 def for_answer(state: State) -> tuple[Finding, ...]:
@@ -203,7 +218,7 @@ def _winner(state: State) -> Finding | None:
 
 
 def _gone(state: State) -> tuple[Finding, ...]:
-    return tuple(finding for finding in state.findings if finding not in state.usable)
+    return tuple(finding for finding in state.findings if not passes_on(finding))
 
 
 def _beside(answer: str, state: State, room: int) -> tuple[tuple[Finding, ...], tuple[str, ...]]:

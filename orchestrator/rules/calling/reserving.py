@@ -141,6 +141,15 @@ def _offered(most: int, model: ModelCard, *, cut_off: bool, smaller: bool) -> It
         yield most
 
 
+def least(state: State, kind: AnyKind, size: int) -> Amount:
+    """No call of this kind with so many bytes of material is reserved at less: what does not fit
+    need not be made to find that out.
+    """
+    *_, tier = tiers(state.brief, kind.policy.tier)
+    *_, room = rooms(kind.policy.max_output)
+    return reservation(state.brief.model(tier), _tokens(size), room)
+
+
 def reservation(model: ModelCard, tokens: int, max_output: int, searches: int = 0) -> Amount:
     """The worst case of one call."""
     cost = worst(model, tokens, max_output, searches)
@@ -158,6 +167,10 @@ def input_tokens(kind: AnyKind, material: Contract) -> int:
     unsaid = {"findings": waits, "dependencies": waits}
     size = len(material.model_dump_json(exclude_defaults=True, exclude=unsaid).encode())
     size += kind.beyond(material)
+    return _tokens(size)
+
+
+def _tokens(size: int) -> int:
     surely = min(size, policies.UNCOUNTED_BYTES)
     rest = (size - surely) // policies.RESERVED_BYTES_PER_TOKEN
     return surely + rest + policies.PROMPT_OVERHEAD_TOKENS

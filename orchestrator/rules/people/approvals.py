@@ -44,8 +44,8 @@ def waiting(state: State) -> tuple[tuple[Progress, CallAsked], ...]:
     """The calls that a person is asked about now, each with its subtask."""
     return tuple(
         (progress, call)
-        for progress in state.work.values()
-        if progress.waits and progress.stage == "approval"
+        for progress in (state.work[key] for key in state.work.asking)
+        if progress.stage == "approval"
         for call in progress.calls
         if call.decision is None
     )

@@ -1,0 +1,79 @@
+"""The boards that the Web UI asks for: drawn for whoever looks, of a run and of its agents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from temporalio.api.sdk.v1 import WorkflowMetadata
+from temporalio.client import WorkflowHandle
+
+from activities.catalogue import Catalogue
+from activities.gate.throttles import ShowThrottles
+from conftest import Runs
+from orchestrator.contracts import Goal, GoalInput
+from orchestrator.view import RunView
+from orchestrator.views.board import board
+from repositories import Repository
+from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works
+from workflows import supervisor
+
+pytestmark = pytest.mark.anyio
+
+READER = """---
+name: reader
+description: Reads what it is given
+model: haiku
+tools: read_file
+---
+You read.
+"""
+
+
+async def details(handle: WorkflowHandle[Any, Any]) -> str:
+    """The board, as the Web UI asks for it."""
+    metadata: WorkflowMetadata = await handle.query(
+        "__temporal_workflow_metadata", result_type=WorkflowMetadata
+    )
+    return metadata.current_details
+
+
+async def test_a_board_is_drawn_when_somebody_asks_and_at_no_event(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+
+    def noted(view: RunView) -> str:
+        drawn.append(view.phase)
+        return board(view)
+
+    monkeypatch.setattr(supervisor, "board", noted)
+    model = ScriptedModel({"t1": [works("one")], "synthesize": [synthesizes("Just [t1].")]})
+    goal = Goal(text="Compare", plan=ready(subtask("t1")), use_models=True)
+    async with runs.worker(model):
+        handle = await runs.start(goal)
+        await handle.result()
+        assert drawn == []
+        shown = await details(handle)
+        assert drawn == ["closed"]
+    assert "**complete**" in shown and "**t1**" in shown and "Just [t1]." in shown
+
+
+async def test_an_agent_shows_its_own_board_also_where_throttles_are_shown(runs: Runs) -> None:
+    home = runs.folder / "home" / "roles"
+    home.mkdir(parents=True)
+    (home / "reader.md").write_text(READER)
+    extra, shipped = Catalogue.load(runs.folder / "home"), Catalogue.load()
+    catalogue = Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)
+    repository = Repository.at(runs.folder / "repo")
+    repository.commit({"notes.md": "The limit is 40 a minute.\n"})
+    given = GoalInput(name="repo", kind="repository", value=str(repository.path))
+    plan = ready(subtask("t1", role="reader", inputs=["repo"]))
+    reads = calls(("read_file", {"file_path": "repo/notes.md"}))
+    model = ScriptedModel({"t1": [reads, works("40")], "synthesize": [synthesizes("40 [t1].")]})
+    goal = Goal(text="Find the limit", plan=plan, use_models=True, inputs=(given,))
+    slowed = (ShowThrottles(lambda: {"haiku": "haiku throttled"}),)
+    async with runs.worker(model, catalogue=catalogue, interceptors=slowed):
+        report = await (await runs.start(goal)).result()
+        agent = runs.client.get_workflow_handle(f"{report.run_id}.t1.1")
+        assert "1 turn, 1 tool call" in await details(agent)
