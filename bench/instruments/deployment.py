@@ -224,5 +224,7 @@ def part(number: int, *depends_on: str, tier: str = "haiku") -> Subtask:
 def planned(subtasks: tuple[Subtask, ...], **limits: Any) -> Goal:
     """A goal with this plan and no more money than it needs a bound for."""
     plan = Plan(goal="Look at the market", subtasks=subtasks)
-    bounds = Limits.model_validate({"dollars": 1_000, "model_calls": 2_000} | limits)
+    bounds = Limits.model_validate(
+        {"dollars": 1_000, "model_calls": 2_000, "tokens": 100_000_000} | limits
+    )
     return Goal(text="Look at the market", plan=plan, limits=bounds, use_models=True)

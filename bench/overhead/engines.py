@@ -81,10 +81,9 @@ def write_fixed(place: Path) -> Path:
 
 async def here(loads: Sequence[Load]) -> list[Measured]:
     """This project."""
-    within = [load.admitted() for load in loads]
     with tempfile.TemporaryDirectory() as place:
         async with deployed(Path(place), script(loads)) as deployment:
-            return await _measured(deployment, within, started_here(deployment))
+            return await _measured(deployment, loads, started_here(deployment))
 
 
 async def bare(loads: Sequence[Load]) -> list[Measured]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
-
-from pydantic import ValidationError
 
 from activities.claude.endpoint import FULL
 from activities.claude.wire import shape
@@ -15,12 +13,10 @@ from bench.instruments.deployment import part, planned
 from bench.overhead.asking import MAIN, Step
 from deployment.settings import HOME
 from orchestrator.calls import MODEL_KINDS
-from orchestrator.contracts import Goal, Limits
+from orchestrator.contracts import Goal
 
 NEEDED = 2
 """Subtasks of the layer before that each one needs."""
-SPLIT = 25
-"""Subtasks of each run, where the contract does not take all of a load in one."""
 Layers = tuple[tuple[float, ...], ...]
 """Seconds of each subtask."""
 
@@ -104,15 +100,6 @@ class Load:
             for number, each in enumerate(seconds, 1)
         ]
         return rules + of_parts[::-1]
-
-    def admitted(self) -> Load:
-        """This load in runs that the contract takes: itself, or more runs of fewer subtasks."""
-        try:
-            Limits(subtasks=self.size, concurrency=max(len(layer) for layer in self.layers))
-        except ValidationError:
-            (layer,) = self.layers
-            return replace(self, layers=(layer[:SPLIT],), runs=self.runs * self.size // SPLIT)
-        return self
 
 
 def fixed_parts() -> dict[str, dict[str, Any]]:

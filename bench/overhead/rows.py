@@ -19,8 +19,6 @@ def of_times(load: Load, times: Times) -> str:
     values = {name: [_value(load, each) for each in times[name]] for name in ENGINES}
     bare, here = (median(values[name]) for name in ENGINES[1:])
     cells = [_cell(values[name]) for name in ENGINES]
-    if (within := load.admitted()) != load:
-        cells[-1] += f", as {within.runs} runs of {within.size}"
     name = f"{load.name}, {load.shown}"
     return row((name, _ideal(load), *cells, f"{here / bare:.2f}"))
 

@@ -93,11 +93,10 @@ async def bare(blow: Blow, sticky: float) -> Struck:
 
 async def here(blow: Blow) -> Struck:
     """This project."""
-    within = Blow(blow.load.admitted(), blow.answers, blow.pause)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         async with deployed(place, script([blow.load]), heals=False) as deployment:
-            return await _under_fire(place, within, deployment, started_here(deployment))
+            return await _under_fire(place, blow, deployment, started_here(deployment))
 
 
 async def _struck(
