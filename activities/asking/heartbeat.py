@@ -14,7 +14,7 @@ from temporalio import activity
 
 FIRST_BEAT = 0.7
 """Seconds. Most tools end sooner and cost no heartbeat at all; recovery is as fast as ever."""
-SOON = 0.3
+SOON = FIRST_BEAT
 """Seconds until the server is told that a call left. Until then only the journal knows: a call that
 is tried again on another machine, because this one was lost in that time, may be paid twice.
 """

@@ -24,6 +24,8 @@ from orchestrator.rules.work import Work
 
 USUAL_SHARE = Decimal("0.15")
 """What a call usually takes of its worst case, and an answer of its room."""
+WORDS = {"id", "title", "instruction", "depends_on", "acceptance_criteria"}
+"""Of subtasks that differ in nothing else, the one with the most words is the dearest."""
 FEWEST_TEAM_CALLS = 4
 """A plan, a subtask, a synthesis and a critique: with less a team cannot answer."""
 
@@ -102,7 +104,9 @@ def least(goal: Goal, brief: Briefing, *, whole: bool = False) -> Amount:
         needed = _cheapest(state, brief) + _whole_goal(state)
     else:
         taken = [each.subtask_id for each in goal.fork.findings] if goal.fork else []
-        works = [_work(state, each) for each in ready.subtasks if each.id not in taken]
+        due = [each for each in ready.subtasks if each.id not in taken]
+        due = due if whole else _dearest(due)
+        works = [_work(state, each) for each in due]
         needed = _in_turn(works) if whole else _most(works)
     if verifying.wanted(state):
         # Code writes the answer; what cannot be verified stands as it is.
@@ -216,6 +220,21 @@ def _work(state: State, subtask: Subtask) -> Amount:
     wanted: Tier = subtask.tier or role.tier
     *_, cheapest = [role.tier] if role.fixed_tier else tiers(state.brief, wanted)
     return _asked(state, subtask, cheapest)
+
+
+def _dearest(subtasks: list[Subtask]) -> list[Subtask]:
+    """Of those that differ in their words alone, the one with the most: of a thousand, few are left
+    to be priced.
+    """
+    found: dict[str, tuple[int, Subtask]] = {}
+    for each in subtasks:
+        kind = each.model_dump_json(exclude=WORDS)
+        # What its dependencies will say is not known yet.
+        said = each.model_dump_json(exclude={"depends_on"}, exclude_defaults=True)
+        size = len(said.encode())
+        if size > found.get(kind, (-1, each))[0]:
+            found[kind] = (size, each)
+    return [each for _, each in found.values()]
 
 
 def _asked(state: State, subtask: Subtask, tier: Tier) -> Amount:

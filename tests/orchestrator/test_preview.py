@@ -27,6 +27,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.events import Examined, Prepared, Started
 from orchestrator.money import keeping, leaving
+from orchestrator.money.ledger import Amount
 from orchestrator.money.preview import predict
 from orchestrator.moves import Ask, Prepare
 from orchestrator.rules import teams
@@ -395,3 +396,17 @@ def test_the_least_cap_pays_for_the_room_that_a_subtask_sets_for_itself() -> Non
     # What tells the agent of it is reserved, too.
     assert 1_000 <= after.tokens - before.tokens < 1_100
     assert after.dollars > before.dollars
+
+
+@settings(max_examples=40, deadline=None, database=None)
+@given(plan=plans())
+def test_the_least_cap_is_that_of_the_dearest_subtask_however_few_are_priced(plan: Plan) -> None:
+    def least(*subtasks: Subtask) -> Amount:
+        part = plan.model_copy(update={"subtasks": subtasks})
+        goal = Goal.model_validate({"text": "Compare", "use_models": True, "plan": part})
+        return keeping.least(goal, WITH_TEAM)
+
+    alone = [least(each.model_copy(update={"depends_on": ()})) for each in plan.subtasks]
+    whole = least(*plan.subtasks)
+    assert whole.dollars == max(each.dollars for each in alone)
+    assert whole.tokens == max(each.tokens for each in alone)
