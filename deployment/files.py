@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-def create(path: Path, content: bytes) -> None:
+def create(path: Path, content: bytes, *, sync: bool = True) -> None:
     """Create a private file that did not exist, whole and on the disk, or leave none behind.
-    OSError says why it could not, FileExistsError that somebody was faster.
+    OSError says why it could not, FileExistsError that somebody was faster. Without `sync` it
+    outlives its process, and not yet a power failure.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o600)
@@ -19,29 +20,39 @@ def create(path: Path, content: bytes) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
     except BaseException:
         path.unlink(missing_ok=True)
         raise
 
 
 @contextmanager
-def drafted(path: Path, content: bytes) -> Iterator[Path]:
+def drafted(path: Path, content: bytes, *, sync: bool = True) -> Iterator[Path]:
     """A private file beside a path, on the disk, which the block may put in its place. It is gone
     afterwards; a process that is killed leaves it, by a name that ends in `.draft`.
     """
     draft = path.with_name(f".{secrets.token_hex(8)}.draft")
-    create(draft, content)
+    create(draft, content, sync=sync)
     try:
         yield draft
     finally:
         draft.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes, *, sync: bool = True) -> None:
     """Write a private file, replacing an earlier one in one step. OSError says why it could not."""
-    with drafted(path, content) as draft:
+    with drafted(path, content, sync=sync) as draft:
         draft.replace(path)
+
+
+def sync_file(path: Path) -> None:
+    """Make what is in a file survive a power failure."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(folder: Path) -> None:

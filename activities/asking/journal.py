@@ -18,10 +18,14 @@ import shutil
 import time
 from pathlib import Path
 
-from deployment.files import create, sync_folder, write_whole
+from deployment.files import create, sync_file, sync_folder, write_whole
 from orchestrator.contracts import Bill
 from orchestrator.errors import NotBilled, PossiblyBilled
 
+WRITTEN_AT_ONCE = 2**16
+"""Bytes of an answer up to which it is written where it arrives, in less time than a thread takes
+to begin; only to sync it is left to one.
+"""
 ROOM = 32 * 2**20
 """Bytes that must be free before a call is sent: an answer without room may be paid twice."""
 
@@ -63,7 +67,18 @@ class FileJournal:
 
         A disk that fails now is only logged: the answer is paid, and the caller still has it.
         """
-        await asyncio.to_thread(self._record, key, answer)
+        # Half a character, as a model can write one, is no reason to lose what was paid.
+        content = answer.encode("utf-8", "surrogatepass")
+        path = self._path(key, "answer")
+        try:
+            if len(content) > WRITTEN_AT_ONCE:
+                await asyncio.to_thread(_write, path, content)
+            else:
+                # From here on it outlives this process, however many others wait to be synced.
+                _write(path, content)
+            await asyncio.to_thread(_sync, path)
+        except OSError as error:
+            logger.warning("an answer could not be recorded in the journal: %s", error)
 
     def _path(self, key: str, kind: str) -> Path:
         return self._directory / f"{hashlib.sha256(key.encode()).hexdigest()}.{kind}"
@@ -105,15 +120,15 @@ class FileJournal:
             logger.warning("%s counts as a call without an answer: %s", path, error)
             return None
 
-    def _record(self, key: str, answer: str) -> None:
-        path = self._path(key, "answer")
-        try:
-            # Half a character, as a model can write one, is no reason to lose what was paid.
-            content = answer.encode("utf-8", "surrogatepass")
-            write_whole(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
-            sync_folder(self._directory)
-        except OSError as error:
-            logger.warning("an answer could not be recorded in the journal: %s", error)
+
+def _write(path: Path, content: bytes) -> None:
+    """An answer below its SHA-256, by which one that did not reach the disk is told."""
+    write_whole(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content, sync=False)
+
+
+def _sync(path: Path) -> None:
+    sync_file(path)
+    sync_folder(path.parent)
 
 
 def damaged(directory: Path, seconds: float) -> tuple[Path, ...]:
