@@ -65,8 +65,11 @@ class ServerFailed(ToolError):
     the server; `told` is for its operator, with the command and what the server complained of.
     """
 
-    def __init__(self, server: Server, why: str, complaint: str = "") -> None:
-        super().__init__(f"the MCP server {server.name} {why}")
+    def __init__(
+        self, server: Server, why: str, complaint: str = "", *, unsure: bool = False
+    ) -> None:
+        why += UNKNOWN * unsure
+        super().__init__(f"the MCP server {server.name} {why}", unsure=unsure)
         self.complaint = complaint
         last = f"; it said: {complaint}" if complaint else ""
         self.told = one_line(f"the MCP server {server.name} ({server.written}) {why}{last}")
@@ -196,7 +199,7 @@ async def _conversation(
     except ProgramStopped as error:
         # On a busy machine the client is ended before it counts its own seconds.
         late = f"did not answer within {seconds:g} s" if error.late else f"was ended: it {error}"
-        raise ServerFailed(server, f"{late}{UNKNOWN if tool else ''}") from None
+        raise ServerFailed(server, late, unsure=bool(tool)) from None
     return _answer(server, finished)
 
 
@@ -208,8 +211,8 @@ def _answer(server: Server, finished: Finished) -> dict[str, Any]:
         # The client itself: it had no memory left, or the server made its library break down.
         raise ServerFailed(server, "made its client break down", complaint) from None
     if "error" in answer:
-        unknown = UNKNOWN if answer.get("begun") else ""
-        raise ServerFailed(server, f"{one_line(answer['error'])}{unknown}", complaint)
+        begun = bool(answer.get("begun"))
+        raise ServerFailed(server, one_line(answer["error"]), complaint, unsure=begun)
     assert isinstance(answer, dict)
     return answer
 

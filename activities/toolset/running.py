@@ -43,11 +43,12 @@ async def call(
     try:
         result = await _within_its_time(tool, here, arguments)
     except ToolError as error:
-        return _error(str(error))
+        return _error(str(error), unsure=error.unsure)
     except Exception as error:
         # What it says may hold what no model is to see; the log of the worker has it.
         logger.warning("the tool %s failed", name, exc_info=True)
-        return _error(f"{name} failed by a mistake of its own ({type(error).__name__})")
+        said = f"{name} failed by a mistake of its own ({type(error).__name__})"
+        return _error(said, unsure=True)
     return await _bounded(result, here, cap)
 
 
@@ -55,24 +56,40 @@ async def _within_its_time(tool: Tool, here: Here, arguments: Mapping[str, JsonV
     """The result of a run in a task of its own: libraries cancel the task that they run in when
     something of theirs ends, and this call is not to look cancelled by that.
     """
-    task = asyncio.create_task(tool.run(here, arguments))
+    task = asyncio.create_task(_run(tool, here, arguments))
     try:
         await asyncio.wait([task], timeout=tool.seconds)
         if not task.done():
             raise ToolError(
-                f"{tool.name} took longer than {tool.seconds:g} s and was stopped; ask it for less"
+                f"{tool.name} took longer than {tool.seconds:g} s and was stopped; {_then(tool)}",
+                unsure=True,
             )
     finally:
         if not task.done():
             task.cancel()
             await asyncio.wait([task], timeout=STOPPING_SECONDS)
     if task.cancelled():
-        raise ToolError(f"{tool.name} was interrupted; call it again if you need its result")
+        raise ToolError(f"{tool.name} was interrupted; {_then(tool)}", unsure=True)
     return task.result()
 
 
-def _error(text: str) -> Result:
-    return Result(_plain(text)[:ERROR_LETTERS], is_error=True)
+async def _run(tool: Tool, here: Here, arguments: Mapping[str, JsonValue]) -> Result:
+    try:
+        return await tool.run(here, arguments)
+    except (SystemExit, KeyboardInterrupt) as error:
+        # A library that ends its process would end this worker's loop, and with it every run.
+        raise RuntimeError(f"it would have ended the worker ({type(error).__name__})") from error
+
+
+def _then(tool: Tool) -> str:
+    """What a model can do after a call that did not come back."""
+    if tool.effects:
+        return "whether it has taken effect is not known, so find out before you repeat it"
+    return "ask it for less"
+
+
+def _error(text: str, *, unsure: bool = False) -> Result:
+    return Result(_plain(text)[:ERROR_LETTERS], is_error=True, unsure=unsure)
 
 
 def _plain(text: str) -> str:

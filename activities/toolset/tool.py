@@ -23,7 +23,13 @@ MOST_MISTAKES = 10
 
 
 class ToolError(Exception):
-    """Why a tool cannot do what it was asked: one line that the model can act on."""
+    """Why a tool cannot do what it was asked: one line that the model can act on. An `unsure` call
+    was begun, and nobody knows what it has done.
+    """
+
+    def __init__(self, message: str, *, unsure: bool = False) -> None:
+        super().__init__(message)
+        self.unsure = unsure
 
 
 class NotATool(TypeError):
@@ -37,6 +43,8 @@ class Result:
     text: str
     is_error: bool = False
     data: JsonValue = None
+    unsure: bool = False
+    """Whether the call was begun, and nobody knows what it has done."""
 
 
 class Here(Protocol):

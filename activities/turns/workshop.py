@@ -127,7 +127,7 @@ class Workshop:
             settings=self.settings,
         )
         result = await running.call(tool, name, here, arguments)
-        return result.text, result.is_error, False
+        return result.text, result.is_error, result.unsure and tool is not None and tool.effects
 
     def _tool(self, name: str) -> Tool | None:
         """One of ours, or of a server that this worker knows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,7 @@ async def send(here: Here, to: str, key: str) -> str:
 
 
 HANDS = {**shelf.shipped(), "send": send}
+HASTY = {**HANDS, "send": replace(send, seconds=0.2)}
 
 
 @pytest.fixture
@@ -107,3 +109,17 @@ async def test_a_call_with_effects_that_was_cut_in_the_middle_is_in_the_notes_of
     assert report.findings[0].why == "skipped by ada"
     assert said(report.notes).startswith('t1: send "ada", ')
     assert await segments(runs, report) == [["turn-1", "tool-1-1"]]
+
+
+async def test_a_call_with_effects_that_took_too_long_is_in_the_notes_of_the_report(
+    runs: Runs, sender: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (wiring, shelf):
+        monkeypatch.setattr(module, "shipped", lambda: HASTY)
+    lasts.set()
+    model = ScriptedModel({"t1": [SENDS, works("told")], "synthesize": [synthesizes("told [t1].")]})
+    report = await runs.run(goal(runs), model, catalogue=sender)
+    assert report.status == "complete" and sent == ["ada"]
+    assert said(report.notes).startswith('t1: send "ada", ')
+    told = str(model.requests[1].messages)
+    assert "whether it has taken effect is not known" in told and "ask it for less" not in told

@@ -23,15 +23,15 @@ from intake.files import read_text
 from orchestrator.contracts import Order, Tier
 
 Call = Annotated[
-    int, typer.Argument(metavar="[CALL]", help="The number of a call of a tool.", min=0)
+    int | None, typer.Argument(metavar="[CALL]", help="The number of a call of a tool.", min=1)
 ]
 
 # ---------------------------------------------------------------- the rows
 
 
-def approve(call: Call = 0) -> Order:
+def approve(call: Call = None) -> Order:
     """Approve the plan that a run waits with, or a call of a tool by its number."""
-    return Order(call=call)
+    return Order(call=call or 0)
 
 
 def decline(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Annotated
 
 import pytest
@@ -100,6 +101,22 @@ async def test_a_mistake_of_a_tool_is_named_and_what_it_says_stays_here(
 ) -> None:
     said = await Bench().refused(fail, how=how)
     assert said == f"fail failed by a mistake of its own ({kind})"
+
+
+async def test_a_library_that_would_end_its_process_ends_nothing() -> None:
+    @tool()
+    async def leave(here: Here) -> str:
+        """Leaves."""
+        sys.exit("enough")
+
+    @tool()
+    async def leave_in_a_thread(here: Here) -> str:
+        """Leaves from a thread."""
+        await asyncio.to_thread(sys.exit, 3)
+        return ""
+
+    for each in (leave, leave_in_a_thread):
+        assert f"{each.name} failed by a mistake of its own" in await Bench().refused(each)
 
 
 async def test_a_library_that_cancels_the_task_it_runs_in_cancels_nobody_else() -> None:
