@@ -69,7 +69,7 @@ class Siblings:
                 return
             failed = 1 if time.monotonic() - began > STEADY_SECONDS else failed + 1
             if failed == MOST_FAILED:
-                log.error("process %d %s: not started again, after %d times", number, how, failed)
+                log.error("process %d %s: not started again after %d times", number, how, failed)
                 return
             log.warning("process %d %s: it is started again", number, how)
             with suppress(TimeoutError):
