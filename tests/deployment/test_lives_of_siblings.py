@@ -1,4 +1,4 @@
-"""What the first process of a worker does about others that do not live."""
+"""What the first process of a worker does about the others: those that die, and when it ends."""
 
 from __future__ import annotations
 
@@ -6,13 +6,25 @@ import asyncio
 import logging
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
+import worker
 from deployment import siblings
 from deployment.settings import Settings
 
 pytestmark = pytest.mark.anyio
+FINISHES = """
+import pathlib, signal, sys, time
+def told(*_):
+    time.sleep(1)
+    pathlib.Path(sys.argv[1] + ".done").touch()
+    sys.exit()
+signal.signal(signal.SIGTERM, told)
+pathlib.Path(sys.argv[1]).touch()
+time.sleep(600)
+"""
 
 
 @pytest.fixture
@@ -60,6 +72,20 @@ async def test_a_machine_that_has_no_process_left_is_said(
     await said(caplog, "not started again")
     await ours.drain()
     assert caplog.text.count("could not be started (No such file or directory)") == 5
+
+
+async def test_a_worker_that_drains_waits_for_what_the_others_have_in_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = tmp_path / "begun"
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-ISc", FINISHES, str(begun)])
+    ours = siblings.Siblings(1)
+    for _ in range(1_000):
+        if begun.exists():
+            break
+        await asyncio.sleep(0.02)
+    await worker.drain([], ours)
+    assert (tmp_path / "begun.done").exists()
 
 
 @pytest.mark.parametrize(("cores", "processes"), [(None, 1), (1, 1), (2, 1), (8, 4), (500, 64)])
