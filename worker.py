@@ -3,8 +3,9 @@
     python worker.py                         with a server of your own (TEMPORAL_ADDRESS, STORE_URL)
     python worker.py --embedded STATE_DIR    started by the embedded server's supervision
 
-SIGTERM drains: no new work is taken, calls in flight may finish. Exit codes: 0 told to end, 2 a
-setting is wrong, 5 the server is not reachable.
+It is as many processes as HOLDFAST_WORKERS says (`deployment/siblings.py`). SIGTERM drains them
+all: no new work is taken, calls in flight may finish. Exit codes: 0 told to end, 2 a setting is
+wrong, 5 the server is not reachable.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from deployment.held import Held, hand_back
 from deployment.own_server import configured_target
 from deployment.served import Lookout
 from deployment.settings import Settings
+from deployment.siblings import OPTION, Siblings, end_with_parent, number_of
 from deployment.storage.daily import keep_clean
 from deployment.telemetry import LogContext, configure_logging, runtime
 from deployment.temporal import Target, Unreachable, connect
@@ -56,9 +58,10 @@ GRACE = timedelta(seconds=LONGEST_CALL_SECONDS + LENS_MARGIN_SECONDS)
 that nothing is paid twice; it ends as soon as that is done.
 """
 TOOL_SLOTS = max(4, 2 * (os.cpu_count() or 2))
-"""Tools, lenses and preparations at once in a process. Most of them compute in a child, of which a
-worker has about as many; whatever came beyond them would wait within its own time, not in the queue
-where no time runs. A tool that waits for the network has one of these places, too.
+"""Tools, lenses and preparations at once in all processes of a worker, but four in each. Most of
+them compute in a child, of which a worker has about as many; whatever came beyond them would wait
+within its own time, not in the queue where no time runs. A tool that waits for the network has one
+of these places, too.
 """
 MODEL_SLOTS = 600
 """Calls in flight per process; they wait for the network or their turn, not for this machine."""
@@ -76,10 +79,11 @@ def workers(
     build_id: str,
     interceptors: Sequence[Interceptor],
     workflows: Sequence[type] = WORKFLOWS,
+    processes: int = 1,
     **more: Any,
 ) -> list[Worker]:
-    """One worker for workflows and what asks models, one for what works on this machine. `more`:
-    what the SDK is told of both beside the usual.
+    """One worker for workflows and what asks models, one for what works on this machine, which so
+    many processes share. `more`: what the SDK is told of both beside the usual.
     """
     options = _options(build_id) | {"interceptors": interceptors} | more
     main = Worker(
@@ -98,7 +102,7 @@ def workers(
         client,
         task_queue=tools_queue(queue),
         activities=[*served.preparing, *served.free, *served.asking],
-        max_concurrent_activities=TOOL_SLOTS,
+        max_concurrent_activities=max(4, TOOL_SLOTS // processes),
         **options,
     )
     return [main, tools]
@@ -116,11 +120,13 @@ def _options(build_id: str) -> dict[str, Any]:
     }
 
 
-async def serve(settings: Settings, target: Target, served: Served, gate: RateGate) -> None:
-    """Work until SIGTERM or SIGINT; embedded, also until nobody needs this process."""
-    told = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
+async def serve(
+    settings: Settings, target: Target, served: Served, gate: RateGate, *, first: bool
+) -> None:
+    """Work until SIGTERM or SIGINT; embedded, also until nobody needs this process. The `first` one
+    of a worker has all duties, its siblings end with it.
+    """
+    told = _told_to_end(first=first)
     client = await connect(target, CONNECT_SECONDS)
     holding = StateDir.of(settings).held
     await hand_back(client, holding)
@@ -131,10 +137,12 @@ async def serve(settings: Settings, target: Target, served: Served, gate: RateGa
     # Also of tiers that others serve: who looks at a run may be answered by this process.
     queue, tiers = target.task_queue, get_args(Tier)
     ends += [asyncio.create_task(each.keep(client, queue, tiers)) for each in (gate, lookout)]
-    ends.append(asyncio.create_task(keep_clean(settings, target, client)))
+    siblings = Siblings(settings.workers - 1 if first else 0)
     attending = None
-    if target.embedded:
-        attending = asyncio.create_task(attend(settings, target, client, started))
+    if first:
+        ends.append(asyncio.create_task(keep_clean(settings, target, client)))
+    if first and target.embedded:
+        attending = asyncio.create_task(attend(settings, target, client, started, siblings))
         ends.append(attending)
     log.info("serving %s at %s", target.task_queue, target.address)
     done, waiting = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -144,12 +152,21 @@ async def serve(settings: Settings, target: Target, served: Served, gate: RateGa
         # It drains the workers itself, and then stops the server.
         await attending
     log.info("draining")
-    await drain(started)
+    await drain(started, siblings)
     await served.close()
     held.close()
     for task in waiting:
         task.cancel()
     log.info("ended")
+
+
+def _told_to_end(*, first: bool) -> asyncio.Event:
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    if not first:
+        end_with_parent(told.set)
+    return told
 
 
 def _registered(
@@ -172,13 +189,16 @@ def _registered(
         served,
         settings.build_id or __version__,
         (LogContext(), held, ShowThrottles(notes)),
+        processes=settings.workers,
         # What the sandbox forbids is kept out by tests and linter, and tests and replay run in it:
         # here it would only cost, a tenth of all that a worker computes.
         workflow_runner=UnsandboxedWorkflowRunner(),
     )
 
 
-async def attend(settings: Settings, target: Target, client: Client, started: list[Worker]) -> None:
+async def attend(
+    settings: Settings, target: Target, client: Client, started: list[Worker], siblings: Siblings
+) -> None:
     """The embedded worker's duties beside its work."""
 
     async def open_runs() -> int:
@@ -188,19 +208,20 @@ async def attend(settings: Settings, target: Target, client: Client, started: li
         return (await client.count_workflows(query, rpc_timeout=patience)).count
 
     try:
-        await attendance.attend(settings, target, open_runs, partial(drain, started))
+        await attendance.attend(settings, target, open_runs, partial(drain, started, siblings))
     except attendance.Moved as moved:
         log.warning("the server moved to %s: connecting anew", moved)
         # The same process under a new address, at once: nothing in flight can be delivered to the
         # old one, where a stranger may listen who never answers the pollers' goodbye.
+        await siblings.kill()
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
-async def drain(started: list[Worker]) -> None:
+async def drain(started: list[Worker], siblings: Siblings) -> None:
     """Take no more work, let what is in flight finish. All together: one that waits for its last
     call must not leave the others taking new work.
     """
-    await asyncio.gather(*(each.shutdown() for each in started))
+    await asyncio.gather(*(each.shutdown() for each in started), siblings.drain())
 
 
 def main(
@@ -211,11 +232,13 @@ def main(
     """The exit code. `make_…` is what another worker of this project may bring along."""
     parser = argparse.ArgumentParser(description="The worker process.")
     parser.add_argument("--embedded", metavar="STATE_DIR", type=Path, help="of the embedded server")
-    place: Path | None = parser.parse_args(arguments).embedded
+    parser.add_argument(OPTION, dest="sibling", default="", help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    place: Path | None = given.embedded
     try:
         settings = Settings(state_dir=place) if place else Settings()
         target = embedded_target(settings) if place else configured_target(settings)
-        _log(settings, embedded=target.embedded)
+        _log(settings, given.sibling, embedded=target.embedded)
         gate = RateGate()
         served = build(settings, target, gate, make_lenses=make_lenses, make_journal=make_journal)
     # Temporal's profiles fail with RuntimeError.
@@ -225,14 +248,16 @@ def main(
     gc.collect()
     gc.freeze()
     try:
-        asyncio.run(serve(settings, target, served, gate))
+        asyncio.run(serve(settings, target, served, gate, first=not given.sibling))
     except Unreachable as error:
         return _refused(error, 5)
     return 0
 
 
-def _log(settings: Settings, *, embedded: bool) -> None:
-    path = StateDir.of(settings).worker_log if embedded else None
+def _log(settings: Settings, sibling: str, *, embedded: bool) -> None:
+    # A file of its own for each: one that rotates what others write into loses lines.
+    number = number_of(sibling) if sibling else 1
+    path = StateDir.of(settings).worker_log(number) if embedded else None
     configure_logging(path, settings.log_level, settings.secrets)
     Runtime.set_default(runtime())
 

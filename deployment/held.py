@@ -57,11 +57,19 @@ class Held(Interceptor):
         """OSError or EmbeddedError if the folder cannot be made private, or written to."""
         private.make_folder(folder)
         self._path = folder / f"{os.getpid()}-{secrets.token_hex(4)}"
-        self._file = private.open_file(self._path, os.O_RDWR | os.O_APPEND)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._file = self._locked()
+        while not os.fstat(self._file).st_nlink:
+            # Another process that starts took it for one left behind, before it was locked.
+            os.close(self._file)
+            self._file = self._locked()
         self._open: set[int] = set()
         self._last = 0
         self._size = 0
+
+    def _locked(self) -> int:
+        file = private.open_file(self._path, os.O_RDWR | os.O_APPEND)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return file
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         """The SDK makes one of these for each worker."""

@@ -33,16 +33,12 @@ from deployment.places import findable, safely_reached, searched_by
 NAME = "holdfast"
 HOME = Path(__file__).resolve().parent.parent
 """The folder of worker.py; the project's relative paths start here, not where its caller is."""
-
-
 FILE_BYTES = 1024 * 1024
 """The largest file of settings, ours or Temporal's; a thousandth of it is usual."""
 PREFIX = "HOLDFAST_"
 OTHERS = ("HOLDFAST_DEBUG", "HOLDFAST_REPOSITORIES")
 """No settings, and no mistakes: the starter reads the one, docker-compose.yml the other."""
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy")
-
-
 OF_MODELS = "decides which model is asked, for how much, and what its tools reach"
 """Marks a field: a worker is replaced where such a setting has changed."""
 
@@ -58,6 +54,11 @@ class UnknownSetting(BadSettings):
 def _default_state() -> Path:
     # The same place on macOS, so that what the pages say of it holds there, too.
     return Unix(NAME).user_state_path
+
+
+def _half_of_the_cores() -> int:
+    # The server computes about as much as the workers do.
+    return min(64, max(1, (os.cpu_count() or 1) // 2))
 
 
 def _split_paths(value: object) -> object:
@@ -160,6 +161,10 @@ class Settings(BaseSettings):
     most_dollars_day: Annotated[_Dollars | None, OF_MODELS] = Field(
         None, examples=["50"],
         description="Dollars of all calls of a day (UTC) by the workers of one state directory.",
+    )  # fmt: skip
+    workers: int = Field(
+        default_factory=_half_of_the_cores, ge=1, le=64, examples=["1"],
+        description="How many processes a worker is. Default: half as many as there are cores.",
     )  # fmt: skip
     log_level: str = Field("INFO", description="Level of the JSON log files.")
     web_ui: str = Field(

@@ -49,6 +49,9 @@ from workflows.supervisor import SupervisorWorkflow
 # Tests start many processes; where no bytecode may be kept, each of them would compile the whole
 # project anew, which is two fifths of what its start costs.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# A blow falls on one process, and calls are counted by it, however many cores there are; tests of
+# several ask for them.
+os.environ["HOLDFAST_WORKERS"] = "1"
 # Workers of tests say that they live as often as those of a deployment.
 Runtime.set_default(runtime())
 # Several test processes share two cores: slow is not a defect of a strategy.

@@ -184,7 +184,8 @@ async def deployed(
             state_dir=folder / "state",
             anthropic_base_url=simulator.url,
             anthropic_api_key=SecretStr("scripted"),
-            **settings,
+            # What is measured and killed is one process, however many cores there are.
+            **({"workers": 1} | settings),
         )
         command = (sys.executable, str(worker)) if worker else WORKER
         programs = Programs(worker=command)

@@ -54,7 +54,7 @@ def struck(victims: tuple[str, ...]) -> tuple[float, float]:
             [sys.executable, "-c", STARTER, "run", "--embedded", "--json",
              "--playbook", "code-review", *goal],
             cwd=HOME,
-            env=os.environ | {"HOLDFAST_STATE_DIR": str(state)},
+            env=os.environ | {"HOLDFAST_STATE_DIR": str(state), "HOLDFAST_WORKERS": "1"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )  # fmt: skip

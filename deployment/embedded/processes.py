@@ -199,13 +199,13 @@ def stop(record: Record | None, mark: Path, grace: float) -> bool:
             psutil.Process(record.pid).kill()
             deadline = float("inf")
         time.sleep(0.02)
-    _let_go(record.pid)
+    let_go(record.pid)
     return True
 
 
-def _let_go(pid: int) -> None:
-    """A process that ends loses its command line, by which it is ours, before its open files; and
-    these go with the last of its threads, not with the first.
+def let_go(pid: int) -> None:
+    """Wait for one that was killed: it loses its command line, by which it is ours, before its open
+    files; and these go with the last of its threads, not with the first.
     """
     deadline = time.monotonic() + LET_GO_SECONDS
     with suppress(psutil.Error):

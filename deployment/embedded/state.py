@@ -131,9 +131,9 @@ class StateDir:
     def logs(self) -> Path:
         return self.path / "logs"
 
-    @property
-    def worker_log(self) -> Path:
-        return self.logs / "worker.jsonl"
+    def worker_log(self, number: int) -> Path:
+        """Of this process of the worker; the first has the plain name."""
+        return self.logs / ("worker.jsonl" if number == 1 else f"worker-{number}.jsonl")
 
     @property
     def ready(self) -> Path:

@@ -20,6 +20,7 @@ from deployment.embedded.starting import (
 from deployment.embedded.state import Endpoint, StateDir, leased
 from deployment.embedded.trouble import EmbeddedError, StateGone, said
 from deployment.settings import HOME, Settings
+from deployment.siblings import siblings_of
 
 Caller = Literal["starter", "watcher", "worker"]
 WORKER_STOP_SECONDS = 5.0
@@ -54,6 +55,13 @@ class Status:
     """Whether `up` holds the processes."""
     leases: bool
     """Whether a starter holds a lease."""
+
+    def worker_pids(self) -> tuple[int, ...]:
+        """All processes of the worker, the one on record first. Looks at all of the machine."""
+        if self.worker_pid is None:
+            return ()
+        others = siblings_of(self.state_dir, self.worker_pid)
+        return self.worker_pid, *sorted(each.pid for each in others)
 
 
 def ensure_up(
@@ -134,6 +142,11 @@ def _down(
             )
         if processes.stop(record, state.path, WORKER_STOP_SECONDS):
             stopped.append(record.pid)
+    # Of a worker that had to be killed, now or by somebody else: they had this time as well.
+    for left in siblings_of(state.path):
+        left.kill()
+        processes.let_go(left.pid)
+        stopped.append(left.pid)
     serving = record_of(state, "server")
     if serving and processes.alive(serving, state.database):
         tell(f"Stopping server {serving.pid}: it closes its database …")

@@ -18,6 +18,7 @@ from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from deployment.embedded import private
 from deployment.held import Attempt, Held, hand_back
 from deployment.settings import HOME
 from deployment.temporal import plugin
@@ -161,3 +162,23 @@ async def test_rubbish_among_the_files_is_passed_over(tmp_path: Path) -> None:
 def _as_client(silent: Silent) -> Client:
     client: Any = silent
     return client  # type: ignore[no-any-return]
+
+
+def test_a_file_that_was_taken_for_one_left_behind_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+    made = private.open_file
+
+    def taken_once(path: Path, flags: int) -> int:
+        opened.append(made(path, flags))
+        if len(opened) == 1:
+            path.unlink()
+        return opened[-1]
+
+    monkeypatch.setattr(private, "open_file", taken_once)
+    held = Held(tmp_path)
+    held.begin(Attempt(b"token", "run", "1"))
+    (file,) = tmp_path.iterdir()
+    assert len(opened) == 2 and "run" in file.read_text()
+    held.close()

@@ -27,7 +27,7 @@ tools: put
 ---
 You write.
 """
-STATE = Path(sys.argv[-1])
+STATE = Path(sys.argv[sys.argv.index("--embedded") + 1])
 
 
 @tool(effects=True, idempotent=False, approval=True)

@@ -31,7 +31,7 @@ tools: look
 ---
 You read.
 """
-STATE = Path(sys.argv[-1])
+STATE = Path(sys.argv[sys.argv.index("--embedded") + 1])
 
 
 @tool()

@@ -133,7 +133,9 @@ async def server(settings: Settings, only_embedded: bool) -> AsyncIterator[Check
         yield Checkup("server", "embedded", "bad", str(error))
         return
     held = ", held up" if status.held else ""
-    worker = f"pid {status.worker_pid}" if status.worker_pid else "not running"
+    pids = await asyncio.to_thread(status.worker_pids)
+    many = f" ({len(pids)} processes)" if len(pids) > 1 else ""
+    worker = f"pid {', '.join(map(str, pids))}{many}" if pids else "not running"
     yield Checkup("server", "processes", "ok", f"pid {status.server_pid}, worker {worker}{held}")
     async for check in _reached(status.endpoint.target, "embedded"):
         yield check

@@ -1,0 +1,138 @@
+"""The other processes of a worker. One interpreter computes on one core, so a worker is several
+processes: each the same program with the same arguments and `--sibling`, started by the first one.
+
+They ask the same queues as it does, and have none of its other duties. None outlives it for long:
+each reads a pipe whose other end only the first holds, and the kernel closes that with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import threading
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+OPTION = "--sibling"
+PAUSE_SECONDS = 1.0
+"""Until one that ended is started again."""
+STEADY_SECONDS = 60.0
+"""Who lived this long did not fail at its start."""
+MOST_FAILED = 5
+"""This many short lives in a row are no accident: the others go on without it."""
+ORPHAN_SECONDS = 30.0
+"""How long one finishes what it has when the first process was killed: longer than most calls; and
+what starts in its stead is meant to have the machine.
+"""
+log = logging.getLogger("worker")
+
+
+class Siblings:
+    """Those of this process, which starts them again when they die."""
+
+    def __init__(self, count: int) -> None:
+        """Starts this many at once; needs a running event loop."""
+        self._ending = asyncio.Event()
+        self._alive: dict[int, Process] = {}
+        # The first process is number 1.
+        self._kept = [asyncio.create_task(self._keep(number + 2)) for number in range(count)]
+
+    async def drain(self) -> None:
+        """Let each finish what it has; return when all have ended."""
+        self._ending.set()
+        for process in self._alive.values():
+            with suppress(ProcessLookupError):
+                process.terminate()
+        await asyncio.gather(*self._kept)
+
+    async def kill(self) -> None:
+        """End all at once."""
+        self._ending.set()
+        for process in self._alive.values():
+            with suppress(ProcessLookupError):
+                process.kill()
+        await asyncio.gather(*self._kept)
+
+    async def _keep(self, number: int) -> None:
+        failed = 0
+        while not self._ending.is_set():
+            began = time.monotonic()
+            how = await self._lived(number)
+            if self._ending.is_set():
+                return
+            failed = 1 if time.monotonic() - began > STEADY_SECONDS else failed + 1
+            if failed == MOST_FAILED:
+                log.error("process %d %s: not started again after %d times", number, how, failed)
+                return
+            log.warning("process %d %s: it is started again", number, how)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), PAUSE_SECONDS)
+
+    async def _lived(self, number: int) -> str:
+        """One life of a process, and how it ended."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, *sys.orig_argv[1:], OPTION, f"{os.getpid()}.{number}",
+                stdin=PIPE,
+                # Ctrl-C is for the first one, which then tells them.
+                process_group=0,
+            )  # fmt: skip
+        except OSError as error:
+            return f"could not be started ({error.strerror})"
+        log.info("process %d is pid %d", number, process.pid)
+        self._alive[number] = process
+        if self._ending.is_set():
+            # It was just started, and has nothing in hand.
+            process.kill()
+        code = await process.wait()
+        del self._alive[number]
+        return f"(pid {process.pid}) ended with {code}"
+
+
+def number_of(given: str) -> int:
+    """Which sibling it is that was started so, from 2 on."""
+    return int(given.rpartition(".")[2])
+
+
+def end_with_parent(told: Callable[[], None]) -> None:
+    """In a sibling: when the first process is gone, say so on this event loop, and end this process
+    soon after, whatever it does then.
+    """
+    loop = asyncio.get_running_loop()
+    pipe = os.dup(0)
+    # What this process starts may read its standard input, and is to find an end there.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+
+    def wait() -> None:
+        os.read(pipe, 1)
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(told)
+        time.sleep(ORPHAN_SECONDS)
+        os._exit(0)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def siblings_of(state_dir: Path, parent: int | None = None) -> Iterator[psutil.Process]:
+    """Those that work for a state directory, of one first process or of any, whether it lives or
+    not. Each names its first process, which leads its session: who only says so is not among them.
+    """
+    for process in psutil.process_iter(["cmdline", "status"]):
+        command: list[str] = process.info["cmdline"] or []
+        *_, place, option, first = ["", "", "", *command]
+        if (place, option) != (str(state_dir), OPTION):
+            continue
+        with suppress(OSError):
+            session = os.getsid(process.pid)
+            ours = first.partition(".")[0] == str(session) and parent in (None, session)
+            if ours and process.info["status"] != psutil.STATUS_ZOMBIE:
+                yield process
