@@ -180,6 +180,7 @@ async def _conversation(
         "url": server.url,
         "headers": dict(server.headers),
         "tool": tool,
+        "asking": () if isinstance(server.approval, bool) else server.approval,
         "arguments": dict(arguments),
         "seconds": seconds,
     }

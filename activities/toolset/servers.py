@@ -14,15 +14,14 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from deployment.folders import Unreadable, read_named
+from deployment.variables import FILE_BYTES, filled
 from orchestrator.mistakes import mistakes
 from orchestrator.text import one_line
 
-FILE_BYTES = 1024 * 1024
 NAME = re.compile(r"[a-zA-Z0-9-]+(?:_[a-zA-Z0-9-]+)*")
 """Of a server: two underscores part it from the name of its tool."""
 NAME_LETTERS = 30
 PLACE_LETTERS = 100
-VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 class BadServers(ValueError):
@@ -113,24 +112,24 @@ def _server(name: str, given: object, folder: Path, environment: Mapping[str, st
 def _checked(name: str, entry: _Given, folder: Path, environment: Mapping[str, str]) -> Server:
     """The server with its variables filled in. KeyError names one that is not set."""
 
-    def filled(text: str) -> str:
-        return VARIABLE.sub(lambda each: _value(each, environment), text)
+    def given(text: str) -> str:
+        return filled(text, environment)
 
     if bool(entry.command) == bool(entry.url):
         return Server(name, folder, flaw="give it either a `command` or a `url`")
     if (entry.type or "") in ("http", "streamable-http") and not entry.url:
         return Server(name, folder, flaw="a server of type http has a `url`")
-    if entry.url and not filled(entry.url).startswith(("http://", "https://")):
+    if entry.url and not given(entry.url).startswith(("http://", "https://")):
         return Server(name, folder, flaw="its `url` must begin with http:// or https://")
     return Server(
         name,
         folder,
-        command=tuple(map(filled, (entry.command, *entry.args))) if entry.command else (),
-        environment={each: filled(value) for each, value in entry.env.items()},
-        url=filled(entry.url),
+        command=tuple(map(given, (entry.command, *entry.args))) if entry.command else (),
+        environment={each: given(value) for each, value in entry.env.items()},
+        url=given(entry.url),
         written=" ".join((entry.command, *entry.args)) if entry.command else entry.url,
-        place=_place(entry.command, filled(entry.url)),
-        headers={each: filled(value) for each, value in entry.headers.items()},
+        place=_place(entry.command, given(entry.url)),
+        headers={each: given(value) for each, value in entry.headers.items()},
         approval=entry.approval if isinstance(entry.approval, bool) else tuple(entry.approval),
     )
 
@@ -144,10 +143,3 @@ def _place(command: str, url: str) -> str:
     except ValueError:
         host = None
     return f"the host {one_line(host or 'of no name')[:PLACE_LETTERS]}"
-
-
-def _value(found: re.Match[str], environment: Mapping[str, str]) -> str:
-    value = environment.get(found[1]) or found[2]
-    if value is None:
-        raise KeyError(found[1])
-    return value
