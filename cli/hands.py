@@ -121,9 +121,7 @@ async def mcp_servers(catalogue: Catalogue, settings: Settings) -> AsyncIterator
 
 
 def bereft(catalogue: Catalogue, gone: Collection[str]) -> Iterator[Checkup]:
-    """What each role goes on without, of the tools that are left out; one that keeps none cannot be
-    used.
-    """
+    """What each role goes on without, of the tools that are left out; without all it has no use."""
     for role in catalogue.roles.values():
         tools = role.card.tools if role.card.tier != "none" else ()
         lost = [name for name in tools if name in gone]

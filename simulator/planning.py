@@ -15,7 +15,7 @@ INPUT = re.compile(
 
 
 @dataclass(frozen=True)
-class Role:
+class MenuRole:
     """A role as the menu has it."""
 
     name: str
@@ -33,11 +33,11 @@ def parts(prompt: str, count: int) -> list[tuple[str, list[str]]]:
     can read the most.
     """
     inputs = INPUT.findall(prompt)
-    found = [Role(name, _tools(told)) for name, told in ROLE.findall(prompt)]
+    found = [MenuRole(name, _tools(told)) for name, told in ROLE.findall(prompt)]
     readable = {
         role: [name for name, kind, reader in inputs if role.reads(kind, reader)] for role in found
     }
-    roles = sorted(found, key=lambda role: -len(readable[role])) or [Role("analyst")]
+    roles = sorted(found, key=lambda role: -len(readable[role])) or [MenuRole("analyst")]
     chosen = [roles[number % len(roles)] for number in range(count)]
     return [(role.name, readable.get(role, [])) for role in chosen]
 
