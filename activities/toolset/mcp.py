@@ -46,6 +46,7 @@ LISTED_AT_ONCE = 2 * (os.cpu_count() or 2)
 more of them side by side would make each too late.
 """
 DESCRIPTION_LETTERS = 2_000
+COMPLAINT_LETTERS = 500
 SENTENCES = ("description", "title", "$comment")
 """What of a schema is words for a reader; all else must stay as its server wrote it."""
 UNKNOWN = "; whether the tool did what it was called for is not known"
@@ -202,7 +203,7 @@ async def _conversation(
 
 
 def _answer(server: Server, finished: Finished) -> dict[str, Any]:
-    complaint = finished.stderr.decode("utf-8", "replace").strip()[-500:]
+    complaint = _end(finished.stderr.decode("utf-8", "replace").strip())
     try:
         answer = json.loads(finished.stdout)
     except (ValueError, RecursionError):
@@ -213,6 +214,12 @@ def _answer(server: Server, finished: Finished) -> dict[str, Any]:
         raise ServerFailed(server, f"{one_line(answer['error'])}{unknown}", complaint)
     assert isinstance(answer, dict)
     return answer
+
+
+def _end(said: str) -> str:
+    """The last of what a server complained of, from the beginning of a word."""
+    end = said[-COMPLAINT_LETTERS:]
+    return said if end == said else f"… {end.partition(' ')[2] or end}"
 
 
 @asynccontextmanager
