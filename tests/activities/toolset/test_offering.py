@@ -20,7 +20,7 @@ from activities.toolset.offering import Offering
 from activities.toolset.servers import read_servers
 from activities.toolset.shelf import outlets_of, shipped
 from activities.wiring import build
-from deployment.settings import Settings
+from deployment.settings import HOME, Settings
 from deployment.storage.directory import DirectoryStore
 from deployment.temporal import Target
 from orchestrator.contracts import RoleCard
@@ -44,6 +44,18 @@ def offering(folder: Path, **kinds: str) -> Offering:
 
 def test_a_run_waits_for_no_server_longer_than_ten_seconds() -> None:
     assert mcp.LISTING_SECONDS + mcp.LISTED_SECONDS <= 10
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("docs/tools.md", "has {} to tell its tools"),
+        ("docs/tools.md", "{} for the list of its tools"),
+        ("docs/commands.md", "each has {}, as in a run"),
+    ],
+)
+def test_pages_say_how_long_a_server_has_as_errors_say_it(page: str, said: str) -> None:
+    assert said.format(f"{mcp.LISTING_SECONDS:g} s") in (HOME / page).read_text("utf-8")
 
 
 async def test_servers_that_hang_are_asked_side_by_side_and_keep_nothing_from_other_roles(
