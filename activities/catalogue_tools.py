@@ -39,6 +39,11 @@ def tools_of(path: Path, given: str | list[str], tier: RoleTier, *, team: bool) 
     if tier == "none":
         if len(names) != 1:
             raise CatalogueError(f"{path.name}: tools: a role without a model is exactly one tool")
+        if _of_agents(names[0]):
+            raise CatalogueError(
+                f"{path.name}: tools: {names[0]} is for agents, and a role without a model runs one"
+                " lens; name a lens, or give the role a model"
+            )
         return tuple(names)
     if names and team:
         raise CatalogueError(f"{path.name}: tools: no effect for a role that is a team; remove it")
@@ -48,10 +53,15 @@ def tools_of(path: Path, given: str | list[str], tier: RoleTier, *, team: bool) 
     if unknown:
         known = ", ".join(_shelf())
         raise CatalogueError(
-            f"{path.name}: tools: there is no tool {', '.join(unknown)}; there are: {known}"
+            f"{path.name}: tools: there {'are no tools' if unknown[1:] else 'is no tool'}"
+            f" {', '.join(unknown)}; there are: {known}"
         )
     found = [tool for tools in ours.values() for tool in tools]
     return tuple(dict.fromkeys([*found, *([READS_ON] if found else [])]))
+
+
+def _of_agents(name: str) -> bool:
+    return name.startswith(OF_SERVERS) or name in OF_CLAUDE_CODE or name in _shelf()
 
 
 def _shelf() -> Mapping[str, Tool]:

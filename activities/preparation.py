@@ -73,7 +73,7 @@ class Preparation:
     offer: Offer = field(default=nothing_offered, kw_only=True)
     asks: Callable[[str], bool] = field(default=lambda _: False, kw_only=True)
     """Whether a person must approve each call of a tool."""
-    outlets: tuple[Outlet, ...] = field(default=(), kw_only=True)
+    outlets: Callable[[], tuple[Outlet, ...]] = field(default=tuple, kw_only=True)
     """Where tools of this worker send the words of agents."""
     take_snapshot: TakeSnapshot
     take_folder: TakeFolder = field(kw_only=True)
@@ -124,7 +124,7 @@ class Preparation:
                 capabilities=await self.capabilities() if goal.use_models else Capabilities(),
                 not_run=not_run,
                 version=self.version,
-                outlets=served.reached(self.outlets),
+                outlets=served.reached(self.outlets()),
                 endpoint=self.endpoint if goal.use_models else "",
                 most_dollars=self.most_dollars if goal.use_models else None,
             )

@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from activities.repositories import plain, snapshot
 from activities.repositories.scratch import Snapshots
 from activities.seam import Gate, Journal, Lens, Store
 from activities.toolset.offering import Offering
-from activities.toolset.servers import BadServers, read_servers
+from activities.toolset.servers import read_servers
 from activities.toolset.shelf import outlets_of, shipped
 from activities.toolset.tool import Tool
 from activities.turns.workshop import Workshop
@@ -120,7 +121,7 @@ class _Parts:
             effects=tuple(name for name, tool in self.tools.items() if tool.effects),
             offer=self.offering.to,
             asks=self.asks,
-            outlets=(*self._outlets(), *self.offering.outlets),
+            outlets=self._outlets,
             take_snapshot=snapshot.take,
             take_folder=plain.take,
             allowed_roots=allowed_roots(self.settings, embedded=embedded),
@@ -135,7 +136,8 @@ class _Parts:
 
     def _outlets(self) -> tuple[Outlet, ...]:
         web = web_of_endpoint(self.settings, self.prices)
-        return outlets_of(self.tools, self.settings.key, endpoint_web=web)
+        ours = outlets_of(self.tools, self.settings.key, endpoint_web=web)
+        return (*ours, *self.offering.outlets())
 
     def asks(self, name: str) -> bool:
         """Whether a person must approve each call of a tool."""
@@ -170,7 +172,7 @@ class _Parts:
             snapshots,
             self.journal,
             scratch,
-            self.offering.servers,
+            self.offering.read,
             self.settings.key,
         )
         return Tools(workshop.call, self.store, self.journal)
@@ -205,14 +207,6 @@ def _told(endpoint: ModelEndpoint) -> tuple[Mapping[str, str], str]:
         return {}, str(error)
 
 
-def _offering(settings: Settings, store: Store) -> Offering:
-    """The MCP servers; a file that is none stops only the roles that need one."""
-    try:
-        return Offering(read_servers(settings.mcp_file, os.environ), store)
-    except BadServers as error:
-        return Offering({}, store, str(error))
-
-
 def build(
     settings: Settings,
     target: Target,
@@ -245,7 +239,7 @@ def build(
         endpoint=endpoint,
         lenses=make_lenses(store, state.snapshots),
         tools=shipped() if tools is None else tools,
-        offering=_offering(settings, store),
+        offering=Offering(partial(read_servers, settings.mcp_file, os.environ), store),
         system=system,
         untold=untold,
     )

@@ -78,8 +78,8 @@ def worker_endpoint(settings: Settings, only_embedded: bool) -> list[Checkup]:
         detail = "the worker has none; from this shell, heal it with: starter.py up"
     else:
         detail = (
-            "another key, address, model or price than this shell's; the next command from this"
-            " shell replaces the worker"
+            "another key, address, model, price or MCP server than this shell's; the next command"
+            " from this shell replaces the worker"
         )
     return [Checkup("models", "worker's endpoint", "note", detail)]
 

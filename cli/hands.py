@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 
 from activities.catalogue import Catalogue
 from activities.catalogue_tools import OF_CLAUDE_CODE
@@ -15,10 +15,10 @@ from activities.toolset.offering import unasked
 from activities.toolset.servers import BadServers, Server, read_servers
 from activities.toolset.shelf import shipped
 from activities.toolset.tool import Tool
-from cli.diagnosis import Checkup, Mark
+from cli.diagnosis import Checkup
 from deployment.address import address_of
 from deployment.settings import Settings
-from orchestrator.calls.turn import OF_SERVERS, WEB_FETCH, WEB_SEARCH
+from orchestrator.calls.turn import OF_SERVERS, READS_ON, WEB_FETCH, WEB_SEARCH
 from orchestrator.text import one_line
 
 MOST_TOOLS = 50
@@ -40,7 +40,7 @@ def owners_in(catalogue: Catalogue) -> Owners:
 def hands(
     catalogue: Catalogue, settings: Settings, tools: Mapping[str, Tool] | None = None
 ) -> list[Checkup]:
-    """A line for each tool of ours; a note where a role has one whose key is not set."""
+    """A line for each tool of ours; a note where one is left out, as its key is not set."""
     owners = owners_in(catalogue)
     shelf = shipped() if tools is None else tools
     return [_line(each, owners.get(each.name, []), settings) for each in shelf.values()]
@@ -49,7 +49,7 @@ def hands(
 def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
     needs = [Settings.variable(each) for each in tool.needs]
     own = settings.endpoint_web and tool.name in (WEB_SEARCH, WEB_FETCH)
-    unset = [Settings.variable(each) for each in tool.needs if not settings.key(each) and not own]
+    unset = _unset(tool, settings)
     others = [other for other, ours in OF_CLAUDE_CODE.items() if tool.name in ours]
     told = (
         _owned(owners),
@@ -59,10 +59,16 @@ def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
         f"needs {', '.join(needs)}" if needs and not own else "",
         "the endpoint's own (HOLDFAST_ENDPOINT_WEB)" if own else "",
         _elsewhere(tool, settings),
-        f"{', '.join(unset)} not set: roles go on without it" if unset else "",
+        f"{', '.join(unset)} not set: left out" if unset else "",
     )
-    mark: Mark = "note" if unset and owners else "ok"
-    return Checkup("agents", tool.name, mark, "; ".join(filter(None, told)))
+    return Checkup("agents", tool.name, "note" if unset else "ok", "; ".join(filter(None, told)))
+
+
+def _unset(tool: Tool, settings: Settings) -> list[str]:
+    """The settings without which a tool does nothing here."""
+    if settings.endpoint_web and tool.name in (WEB_SEARCH, WEB_FETCH):
+        return []
+    return [Settings.variable(each) for each in tool.needs if not settings.key(each)]
 
 
 def _elsewhere(tool: Tool, settings: Settings) -> str:
@@ -82,30 +88,50 @@ def _owned(owners: list[str]) -> str:
 
 async def mcp_servers(catalogue: Catalogue, settings: Settings) -> AsyncIterator[Checkup]:
     """A line for each server, whether it starts, and for each of its tools; what a role names and
-    nobody offers. All are asked side by side, each no longer than a run would.
+    nobody offers; and what each role that names such a tool, or one whose key is not set, goes on
+    without. All are asked side by side, each no longer than a run would.
     """
-    owners = {
-        name: roles for name, roles in owners_in(catalogue).items() if name.startswith(OF_SERVERS)
-    }
+    every = owners_in(catalogue)
+    owners = {name: roles for name, roles in every.items() if name.startswith(OF_SERVERS)}
+    gone = [name for name, tool in shipped().items() if name in every and _unset(tool, settings)]
     try:
         servers = read_servers(settings.mcp_file, os.environ)
     except BadServers as error:
-        yield Checkup("mcp", "file", "note", f"{error}; roles go on without its servers")
+        yield Checkup("mcp", "file", "note", f"{error}; its servers are left out")
         servers = {}
     asked = {name: asyncio.create_task(_asked(each)) for name, each in servers.items()}
-    offers = set()
+    offers, told = set[str](), set[str]()
     try:
         for name, answer in asked.items():
             for check in _server(servers[name], await answer, owners):
-                offers.add(check.name)
+                if check.mark == "ok":
+                    offers.add(check.name)
+                told.add(check.name)
                 yield check
     finally:
         for answer in asked.values():
             answer.cancel()
-    for name, roles in owners.items():
-        if name not in offers:
+    gone += [name for name in owners if name not in offers]
+    for name in gone:
+        if name in owners and name not in told:
             known = "its server does not offer it" if server_of(name, servers) else "no such server"
-            yield Checkup("mcp", name, "note", f"{_owned(roles)}; {known}: roles go on without it")
+            yield Checkup("mcp", name, "note", f"{_owned(owners[name])}; {known}: left out")
+    for check in bereft(catalogue, gone):
+        yield check
+
+
+def bereft(catalogue: Catalogue, gone: Collection[str]) -> Iterator[Checkup]:
+    """What each role goes on without, of the tools that are left out; without all it has no use."""
+    for role in catalogue.roles.values():
+        tools = role.card.tools if role.card.tier != "none" else ()
+        lost = [name for name in tools if name in gone]
+        without = f"goes on without {', '.join(lost)}"
+        if lost and {*tools} <= {*lost, READS_ON}:
+            without = (
+                f"cannot be used: it has no tool but {', '.join(lost)}, left out as said above"
+            )
+        if lost:
+            yield Checkup("roles", f"role {role.card.name}", "note", without)
 
 
 async def _asked(server: Server) -> Offered | str:

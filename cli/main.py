@@ -17,6 +17,7 @@ from cli.commands.runs import fork, inbox, list, run, show, start, watch
 from cli.commands.server import down, up
 from cli.commands.steering import cancel, edit, raising, reset, rows
 from cli.exits import Code, Exit, exit_of
+from cli.invocation import STARTER
 from cli.screen.streams import say
 from deployment.embedded import EmbeddedError
 from deployment.settings import BadSettings, Settings
@@ -145,8 +146,9 @@ def told(error: Exception) -> tuple[str, Code]:
 
 def _usage(error: typer.TyperException) -> str:
     message = " ".join(error.format_message().split())
-    command = getattr(getattr(error, "ctx", None), "command_path", PROGRAM)
-    return f"{message.rstrip('.')}; see: python {command} --help"
+    path = getattr(getattr(error, "ctx", None), "command_path", PROGRAM)
+    command = f"{STARTER}{path.removeprefix(PROGRAM)}"
+    return f"{message.rstrip('.')}; see: {command} --help"
 
 
 def _settings(error: ValidationError) -> str:

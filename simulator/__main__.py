@@ -16,13 +16,17 @@ def main() -> int:
     """Exit code 2 for a script that cannot be used and a port that is taken."""
     parser = argparse.ArgumentParser(prog="python -m simulator", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0: any free one")
-    parser.add_argument("--script", type=Path, help="YAML; without it every call succeeds at once")
+    parser.add_argument(
+        "--script",
+        type=Path,
+        help="YAML; without it every call succeeds at once, and agents list their files first",
+    )
     parser.add_argument(
         "--memory", type=Path, help="file that keeps what was charged, should this be killed"
     )
     arguments = parser.parse_args()
     try:
-        script = read_script(arguments.script) if arguments.script else Script()
+        script = read_script(arguments.script) if arguments.script else Script(looks=True)
         asyncio.run(_serve(script, arguments.port, arguments.memory))
     except (ScriptError, OSError) as error:
         sys.stderr.write(f"{error}\n")

@@ -6,11 +6,10 @@ import json
 import re
 from typing import Any
 
+from simulator.planning import parts
 from simulator.script import CALLS, Flaw, Rule, Script
 
 MARK = "(scripted)"
-ROLE = re.compile(r"^- ([\w-]+) \((?:haiku|sonnet|opus)\):", re.MULTILINE)
-INPUT = re.compile(r"^- ([\w.-]+): (?:text|file|repository), \d+ bytes", re.MULTILINE)
 LIMIT = re.compile(r"At most (\d+) subtasks")
 FINDING = re.compile(r'<material source="(?:finding of )?subtask ([\w.-]+)')
 REMARK = re.compile(r'<material source="remark (\d+)">')
@@ -90,7 +89,6 @@ def _special(call: str, prompt: str, script: Script) -> dict[str, Any]:
 
 
 def _plan(prompt: str, script: Script) -> dict[str, Any]:
-    roles = ROLE.findall(prompt) or ["analyst"]
     goal = _first(GOAL, prompt)
     limit = LIMIT.search(prompt)
     count = min(script.subtasks, int(limit.group(1)) if limit else script.subtasks)
@@ -104,8 +102,8 @@ def _plan(prompt: str, script: Script) -> dict[str, Any]:
                 "title": f"{MARK} part {number}",
                 "instruction": f"{MARK} Work out part {number} of {count} of this goal and state "
                 f"the result in at most 200 words: {_excerpt(goal)}",
-                "inputs": list(INPUT.findall(prompt)),
-                "role": roles[(number - 1) % len(roles)],
+                "inputs": inputs,
+                "role": role,
                 "tier": "",
                 "depends_on": _edges(number, count, script),
                 "acceptance_criteria": "",
@@ -113,7 +111,7 @@ def _plan(prompt: str, script: Script) -> dict[str, Any]:
                 "timeout_seconds": 0,
                 "max_output": 0,
             }
-            for number in range(1, count + 1)
+            for number, (role, inputs) in enumerate(parts(prompt, count), 1)
         ],
     }
 

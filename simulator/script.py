@@ -141,6 +141,8 @@ class Script(BaseModel):
     subtasks: int = Field(3, ge=1)
     """Of a scripted plan; the request's own limit holds too."""
     plan: Literal["parallel", "chain", "fan_in"] = "fan_in"
+    looks: bool = False
+    """Whether an agent that has list_files calls it before it answers, where no rule applies."""
     key: str = ""
     """The only key accepted; empty: any."""
     mark: str = ""

@@ -14,7 +14,7 @@ from typing import Any
 from simulator import conversation, wire
 from simulator.answers import MARK
 from simulator.prefix import Block, digest_before
-from simulator.script import Rule
+from simulator.script import Rule, ToolCall
 
 Json = dict[str, Any]
 SIGNATURE = re.compile(r"scripted\.([0-9a-f]{16})\.([0-9a-f]{16})")
@@ -27,6 +27,17 @@ MODIFIED = (
     "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "
     "These blocks must remain as they were in the original response."
 )
+
+
+LOOK = Rule(tools=(ToolCall(name="list_files"),))
+"""What an agent with files does first, where the script lets it look."""
+
+
+def looks(body: Json) -> bool:
+    """Whether a request begins an agent's work on files."""
+    names = [each.get("name") for each in body.get("tools", [])]
+    begins = all(message["role"] != "assistant" for message in body["messages"])
+    return begins and LOOK.tools[0].name in names
 
 
 def resumed(body: Json) -> list[Json]:

@@ -46,6 +46,7 @@ LISTED_AT_ONCE = 2 * (os.cpu_count() or 2)
 more of them side by side would make each too late.
 """
 DESCRIPTION_LETTERS = 2_000
+COMPLAINT_LETTERS = 500
 SENTENCES = ("description", "title", "$comment")
 """What of a schema is words for a reader; all else must stay as its server wrote it."""
 UNKNOWN = "; whether the tool did what it was called for is not known"
@@ -183,6 +184,7 @@ async def _conversation(
         "url": server.url,
         "headers": dict(server.headers),
         "tool": tool,
+        "asking": () if isinstance(server.approval, bool) else server.approval,
         "arguments": dict(arguments),
         "seconds": seconds,
     }
@@ -204,7 +206,7 @@ async def _conversation(
 
 
 def _answer(server: Server, finished: Finished) -> dict[str, Any]:
-    complaint = finished.stderr.decode("utf-8", "replace").strip()[-500:]
+    complaint = _end(finished.stderr.decode("utf-8", "replace").strip())
     try:
         answer = json.loads(finished.stdout)
     except (ValueError, RecursionError):
@@ -215,6 +217,12 @@ def _answer(server: Server, finished: Finished) -> dict[str, Any]:
         raise ServerFailed(server, one_line(answer["error"]), complaint, unsure=begun)
     assert isinstance(answer, dict)
     return answer
+
+
+def _end(said: str) -> str:
+    """The last of what a server complained of, from the beginning of a word."""
+    end = said[-COMPLAINT_LETTERS:]
+    return said if end == said else f"… {end.partition(' ')[2] or end}"
 
 
 @asynccontextmanager

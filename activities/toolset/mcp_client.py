@@ -61,6 +61,9 @@ async def answered(asked: dict[str, Any]) -> dict[str, Any]:
             tool = next((each for each in known if each["wire"] == asked["tool"]), None)
             if tool is None:
                 return {"error": "has no tool of this name (any more)"}
+            # A name that is written wrongly would let through what a person is to see.
+            if lost := sorted({*asked["asking"]} - {each["wire"] for each in known}):
+                return {"error": f"does not offer {', '.join(lost)}, which its approval names"}
             if wrong := unfit(tool["schema"], asked["arguments"]):
                 return {"unfit": wrong}
             begun = True

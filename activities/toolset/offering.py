@@ -1,17 +1,19 @@
-"""What MCP servers offer to a run's roles, asked once when the run is prepared and kept for it."""
+"""What MCP servers offer to a run's roles, asked once when the run is prepared and kept for it. The
+file that names the servers is read whenever somebody asks: what it says now is what holds.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from activities.seam import Store
 from activities.serving import FromServers
 from activities.toolset.mcp import PART, PREFIX, Offered, ServerFailed, offered, server_of
-from activities.toolset.servers import Server
+from activities.toolset.servers import BadServers, Server
 from orchestrator.contracts import Outlet
 from orchestrator.text import one_line
 
@@ -20,13 +22,18 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Offering:
-    """The servers of this worker. `flaw` says why none of them is known, if that is so."""
+    """The servers of this worker. `read` looks into their file; BadServers if it is none."""
 
-    servers: Mapping[str, Server]
+    read: Callable[[], Mapping[str, Server]]
     store: Store
-    flaw: str = ""
 
-    @property
+    def known(self) -> tuple[Mapping[str, Server], str]:
+        """The servers as the file has them now, and why none of them is known, if that is so."""
+        try:
+            return self.read(), ""
+        except BadServers as error:
+            return {}, str(error)
+
     def outlets(self) -> tuple[Outlet, ...]:
         """Where the words of a call go, by server."""
         return tuple(
@@ -34,21 +41,22 @@ class Offering:
                 tool=PART.join((PREFIX, each.name, "")),
                 what=f"MCP server {each.name}, {each.place}",
             )
-            for each in self.servers.values()
+            for each in self.known()[0].values()
             if each.place
         )
 
     def asks(self, name: str) -> bool:
         """Whether a person must approve each call of a tool of a server, as its file says."""
-        server = server_of(name, self.servers)
+        server = server_of(name, self.known()[0])
         return server is not None and server.asks(name.split(PART, 2)[2])
 
     async def to(self, wanted: Mapping[str, Sequence[str]]) -> Mapping[str, FromServers]:
         """What servers offer of the tools that each role names. Asks each server that is named, all
         at the same time, and never raises: of one that does not answer, the roles are told so.
         """
+        servers, flaw = self.known()
         names = {name for tools in wanted.values() for name in tools}
-        asked = {found.name: found for name in names if (found := server_of(name, self.servers))}
+        asked = {found.name: found for name in names if (found := server_of(name, servers))}
         answers = dict(zip(asked, await asyncio.gather(*map(_asked, asked.values())), strict=True))
         specs = {
             tool.name: dict(tool.told)
@@ -56,7 +64,12 @@ class Offering:
             if isinstance(answer, Offered)
             for tool in answer.tools
         }
-        absent = {name: self._why(name, answers) for name in names if name not in specs}
+        unknown = flaw or "there is no such server in the file of MCP servers"
+        absent = {
+            name: _why(name, server, answers[server.name]) if server else unknown
+            for name in names - {*specs}
+            for server in (server_of(name, servers),)
+        }
         return {role: await self._told(tools, specs, absent) for role, tools in wanted.items()}
 
     async def _told(
@@ -69,18 +82,15 @@ class Offering:
         content = json.dumps(offered).encode()
         return FromServers(await self.store.put(content), len(content), missing)
 
-    def _why(self, name: str, answers: Mapping[str, Offered | str]) -> str:
-        """Why a tool is not offered, as anybody may be told."""
-        server = server_of(name, self.servers)
-        if server is None:
-            return self.flaw or "there is no such server in the file of MCP servers"
-        answer = answers[server.name]
-        if isinstance(answer, str):
-            return answer
-        flaw = answer.flaws.get(name)
-        if flaw:
-            return f"as the MCP server {server.name} describes it, it {flaw}"
-        return f"the MCP server {server.name} does not offer it"
+
+def _why(name: str, server: Server, answer: Offered | str) -> str:
+    """Why a server does not offer a tool, as anybody may be told."""
+    if isinstance(answer, str):
+        return answer
+    flaw = answer.flaws.get(name)
+    if flaw:
+        return f"as the MCP server {server.name} describes it, it {flaw}"
+    return f"the MCP server {server.name} does not offer it"
 
 
 async def _asked(server: Server) -> Offered | str:

@@ -5,8 +5,9 @@ operator trusts to run, and whose words nobody trusts.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -14,15 +15,19 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from deployment.folders import Unreadable, read_named
+from deployment.variables import FILE_BYTES, filled
 from orchestrator.mistakes import mistakes
 from orchestrator.text import one_line
 
-FILE_BYTES = 1024 * 1024
 NAME = re.compile(r"[a-zA-Z0-9-]+(?:_[a-zA-Z0-9-]+)*")
 """Of a server: two underscores part it from the name of its tool."""
 NAME_LETTERS = 30
 PLACE_LETTERS = 100
-VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+NEARLY = 0.8
+"""How like one of our fields another one is that was meant to be it."""
+PYTHON = re.compile(r"python[\d.]*")
+MODULE = re.compile(r"[A-Za-z_][\w.]{0,59}")
+SCRIPT = re.compile(r"[\w.-]{1,60}\.(?:py|js|mjs|cjs|ts|sh|rb)")
 
 
 class BadServers(ValueError):
@@ -47,7 +52,9 @@ class Server:
     written: str = ""
     """Its command or address as the file has it, for its operator alone."""
     place: str = ""
-    """What it is, as anybody may be told: a program without its arguments, or a host."""
+    """What it is, as anybody may be told: a program with the script or module that it runs, but no
+    other argument, or a host.
+    """
     flaw: str = ""
     """Why it cannot be used as it is written; empty: nothing."""
 
@@ -101,6 +108,8 @@ def _server(name: str, given: object, folder: Path, environment: Mapping[str, st
     if not NAME.fullmatch(name) or len(name) > NAME_LETTERS:
         letters = f"up to {NAME_LETTERS} letters, digits, - and single _"
         return Server(name, folder, flaw=f"its name must be made of {letters}")
+    if wrong := _misspelt(given):
+        return Server(name, folder, flaw=wrong)
     try:
         entry = _Given.model_validate(given)
         return _checked(name, entry, folder, environment)
@@ -113,32 +122,35 @@ def _server(name: str, given: object, folder: Path, environment: Mapping[str, st
 def _checked(name: str, entry: _Given, folder: Path, environment: Mapping[str, str]) -> Server:
     """The server with its variables filled in. KeyError names one that is not set."""
 
-    def filled(text: str) -> str:
-        return VARIABLE.sub(lambda each: _value(each, environment), text)
+    def given(text: str) -> str:
+        return filled(text, environment)
 
     if bool(entry.command) == bool(entry.url):
         return Server(name, folder, flaw="give it either a `command` or a `url`")
     if (entry.type or "") in ("http", "streamable-http") and not entry.url:
         return Server(name, folder, flaw="a server of type http has a `url`")
-    if entry.url and not filled(entry.url).startswith(("http://", "https://")):
+    if entry.url and not given(entry.url).startswith(("http://", "https://")):
         return Server(name, folder, flaw="its `url` must begin with http:// or https://")
     return Server(
         name,
         folder,
-        command=tuple(map(filled, (entry.command, *entry.args))) if entry.command else (),
-        environment={each: filled(value) for each, value in entry.env.items()},
-        url=filled(entry.url),
+        command=tuple(map(given, (entry.command, *entry.args))) if entry.command else (),
+        environment={each: given(value) for each, value in entry.env.items()},
+        url=given(entry.url),
         written=" ".join((entry.command, *entry.args)) if entry.command else entry.url,
-        place=_place(entry.command, filled(entry.url)),
-        headers={each: filled(value) for each, value in entry.headers.items()},
+        place=_place(entry, given(entry.url)),
+        headers={each: given(value) for each, value in entry.headers.items()},
         approval=entry.approval if isinstance(entry.approval, bool) else tuple(entry.approval),
     )
 
 
-def _place(command: str, url: str) -> str:
-    """The command as the file has it; of an address neither user nor path: they may be secrets."""
-    if command:
-        return f"the local program {one_line(Path(command).name)[:PLACE_LETTERS]}"
+def _place(entry: _Given, url: str) -> str:
+    """The program as the file has it, with what it runs where that is surely no secret; of an
+    address neither user nor path: they may be some.
+    """
+    if entry.command:
+        runs = _runs(Path(entry.command).name, entry.args)
+        return f"the local program {one_line(entry.command)[:PLACE_LETTERS]}{runs}"
     try:
         host = urlsplit(url).hostname
     except ValueError:
@@ -146,8 +158,20 @@ def _place(command: str, url: str) -> str:
     return f"the host {one_line(host or 'of no name')[:PLACE_LETTERS]}"
 
 
-def _value(found: re.Match[str], environment: Mapping[str, str]) -> str:
-    value = environment.get(found[1]) or found[2]
-    if value is None:
-        raise KeyError(found[1])
-    return value
+def _runs(program: str, arguments: Sequence[str]) -> str:
+    """What tells two servers of one program apart: the name of its script, or Python's module."""
+    first, second = (*arguments, "", "")[:2]
+    if PYTHON.fullmatch(program) and first == "-m" and MODULE.fullmatch(second):
+        return f" -m {second}"
+    script = Path(first).name
+    return f" {script}" if SCRIPT.fullmatch(script) and "=" not in first else ""
+
+
+def _misspelt(given: object) -> str:
+    """A field that is none, but nearly one of ours: what it was to say would not hold."""
+    fields = [*_Given.model_fields]
+    for name in given if isinstance(given, dict) else ():
+        near = get_close_matches(str(name), fields, n=1, cutoff=NEARLY)
+        if near and name not in fields:
+            return f"it has no field {one_line(str(name))[:PLACE_LETTERS]}; write {near[0]}"
+    return ""

@@ -14,10 +14,10 @@ from activities.repositories.scratch import Snapshot, Snapshots
 from activities.seam import Journal, Store
 from activities.toolset import running
 from activities.toolset.mcp import server_of, tool_of
-from activities.toolset.servers import Server
+from activities.toolset.servers import BadServers, Server
 from activities.toolset.tool import Tool, ToolError
 from activities.turns.conversation import arguments_of
-from orchestrator.calls.turn import UseMaterial
+from orchestrator.calls.turn import OF_SERVERS, UseMaterial
 from orchestrator.contracts import PinnedInput
 from orchestrator.errors import PossiblyBilled
 
@@ -29,6 +29,10 @@ MAY_HAVE_RUN = (
 NOT_APPROVED = (
     "This call was not made: by now a person must approve each call of this tool, and this run was"
     " prepared before that was said. Go on without it."
+)
+NO_FILE = (
+    "This call was not made: what the file of MCP servers says cannot be read just now. Go on"
+    " without it."
 )
 
 
@@ -99,7 +103,8 @@ class Workshop:
     snapshots: Snapshots
     journal: Journal
     scratch: Path
-    servers: Mapping[str, Server]
+    servers: Callable[[], Mapping[str, Server]]
+    """As their file has them now; BadServers if it is none."""
     settings: Callable[[str], str]
 
     async def call(self, material: UseMaterial, key: str) -> tuple[str, bool, bool]:
@@ -107,7 +112,10 @@ class Workshop:
         the call has done.
         """
         name = material.use.name
-        tool = self._tool(name) if name in material.tools else None
+        try:
+            tool = self._tool(name) if name in material.tools else None
+        except BadServers:
+            return NO_FILE, True, False
         if tool is not None and tool.approval and not material.approved:
             return NOT_APPROVED, True, False
         # Before the mark: what cannot be read has surely not run.
@@ -131,8 +139,10 @@ class Workshop:
 
     def _tool(self, name: str) -> Tool | None:
         """One of ours, or of a server that this worker knows."""
-        server = server_of(name, self.servers)
-        return self.tools.get(name) if server is None else tool_of(server, name)
+        if not name.startswith(OF_SERVERS):
+            return self.tools.get(name)
+        server = server_of(name, self.servers())
+        return None if server is None else tool_of(server, name)
 
 
 def _agent() -> str:

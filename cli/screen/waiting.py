@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from cli.invocation import to_type
@@ -19,6 +21,8 @@ class Reminder:
     """What to type, complete but for the answer itself."""
     others: str = ""
     """Other commands that would do."""
+    call: Mapping[str, object] = field(default_factory=dict)
+    """Of a call of a tool, for programs: what it is, and the command that declines it."""
 
     @property
     def remedy(self) -> str:
@@ -41,13 +45,26 @@ def _reminder(view: RunView, question: Question) -> Reminder:
             return Reminder(question.text, f"{_command('raise', view)} {_twice(view)}")
         case "call":
             number = question.call
-            others = f"{_command('decline', view)} {number}, skip"
+            decline = f"{_command('decline', view)} {number}"
             said = f"{question.subtask_id} wants to make call {number}: {question.text}"
-            return Reminder(said, f"{_command('approve', view)} {number}", others)
+            approve = f"{_command('approve', view)} {number}"
+            call = {**_call(question), "decline": decline}
+            return Reminder(said, approve, f"{decline}, skip", call)
         case "subtask":
             who = question.subtask_id
             command = f'{_command("answer", view)} {who} "your answer"'
             return Reminder(f"{who} asks: {question.text}", command, "skip, supply")
+
+
+def _call(question: Question) -> dict[str, object]:
+    """A call as fields; what of its arguments no person is shown stands in none of them."""
+    tool, _, said = question.text.partition(" ")
+    try:
+        arguments: object = json.loads(said)
+    except ValueError:
+        arguments = said
+    who = {"call": question.call, "subtask": question.subtask_id}
+    return {**who, "tool": tool, "arguments": arguments}
 
 
 def _twice(view: RunView) -> str:

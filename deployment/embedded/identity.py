@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from deployment.settings import HOME, Settings
+from deployment.variables import servers_here
 from orchestrator import __version__
 
 _SHIPPED = (
@@ -47,13 +48,16 @@ def _shipped_files() -> Iterator[Path]:
 
 
 def model_environment(settings: Settings, salt: str) -> str:
-    """A salted hash of what decides on models, prices and what tools reach; empty: no endpoint."""
+    """A salted hash of what decides on models, prices and what tools reach, the file of MCP servers
+    with it; empty: no endpoint.
+    """
     if not settings.has_endpoint:
         return ""
     given = settings.as_variables()
     names = (name for name in Settings.model_fields if Settings.is_of_models(name))
     facts = (f"{name} {given[Settings.variable(name)]}" for name in names)
-    return hashlib.sha256("\0".join((salt, *facts)).encode()).hexdigest()
+    servers = servers_here(settings, os.environ)
+    return hashlib.sha256("\0".join((salt, *facts, servers)).encode()).hexdigest()
 
 
 def worker_environment(settings: Settings) -> dict[str, str]:

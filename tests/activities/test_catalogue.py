@@ -140,17 +140,26 @@ def test_a_subagent_file_of_claude_code_gets_its_tools_by_our_names_and_each_of_
 @pytest.mark.parametrize(
     ("tools", "named"),
     [
-        ("Read, Bash, Edit", "Bash, Edit"),
-        ("[bugs]", "bugs"),
-        ("read_files", "read_files"),
+        ("Read, Bash, Edit", "are no tools Bash, Edit"),
+        ("[bugs]", "is no tool bugs"),
+        ("read_files", "is no tool read_files"),
     ],
 )
 def test_tools_that_there_are_not_are_named_with_those_there_are(
     tmp_path: Path, tools: str, named: str
 ) -> None:
     said = why(write(tmp_path, role(f"tools: {tools}\n")))
-    assert said.startswith(f"one.md: tools: there is no tool {named}; there are: ")
+    assert said.startswith(f"one.md: tools: there {named}; there are: ")
     assert "read_file" in said.partition("there are: ")[2]
+
+
+@pytest.mark.parametrize("tool", ["read_file", "Grep", "mcp__clock__convert_time"])
+def test_a_role_without_a_model_has_no_tool_of_agents(tmp_path: Path, tool: str) -> None:
+    said = why(write(tmp_path, role(f"model: none\ntools: {tool}\n")))
+    assert said == (
+        f"one.md: tools: {tool} is for agents, and a role without a model runs one lens;"
+        " name a lens, or give the role a model"
+    )
 
 
 def test_each_tool_of_claude_codes_that_we_take_is_one_of_ours() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import json
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,9 +15,10 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.asking.journal import FileJournal
 from activities.repositories.scratch import Snapshots
+from activities.toolset.servers import Server, read_servers
 from activities.toolset.tool import Here, Tool, tool
 from activities.turns.conversation import Told, append, load
-from activities.turns.workshop import MAY_HAVE_RUN, Workshop
+from activities.turns.workshop import MAY_HAVE_RUN, NO_FILE, NOT_APPROVED, Workshop
 from activities.use_tool import Tools
 from deployment.storage import DirectoryStore
 from driving import subtask
@@ -23,6 +27,9 @@ from orchestrator.calls.work import WorkMaterial
 from orchestrator.errors import BlobLost
 
 pytestmark = pytest.mark.anyio
+
+OWN = str(Path(__file__).parents[1] / "support" / "mcp_servers.py")
+ACT = "mcp__own__act"
 
 
 class Died(BaseException):
@@ -36,6 +43,7 @@ class Place:
     folder: Path
     runs: list[str] = field(default_factory=list)
     dies: bool = False
+    servers: Callable[[], Mapping[str, Server]] = dict
 
     def __post_init__(self) -> None:
         self.store = DirectoryStore(self.folder / "store")
@@ -73,7 +81,7 @@ class Place:
         snapshots = Snapshots(self.store, self.folder / "snapshots")
         tools = known or {each.name: each for each in (look, send, write, ask)}
         workshop = Workshop(
-            tools, self.store, snapshots, self.journal, self.folder, {}, lambda _: ""
+            tools, self.store, snapshots, self.journal, self.folder, self.servers, lambda _: ""
         )
         return Tools(workshop.call, self.store, self.journal)
 
@@ -167,7 +175,7 @@ async def made(place: Place, name: str) -> UseMaterial:
     work = WorkMaterial(goal="Compare", subtask=subtask("t1", role="reader"), dependencies=())
     return UseMaterial(
         work=work,
-        tools=("look", "send", "write", "ask"),
+        tools=("look", "send", "write", "ask", ACT),
         transcript=transcript,
         use=ToolUse(id="u1", name=name),
         run="first",
@@ -197,3 +205,23 @@ async def test_a_tool_that_asks_runs_only_what_was_approved_whatever_the_run_was
     assert result.is_error and "a person must approve" in await place.told(result)
     assert place.runs == []
     assert await place.told(await place.use("ask", approved=True)) == "ask ran"
+
+
+async def test_a_tool_of_a_server_asks_as_its_file_says_when_it_is_called(place: Place) -> None:
+    file = place.folder / ".mcp.json"
+    entry: dict[str, object] = {"command": sys.executable, "args": [OWN, "good"]}
+
+    async def told(run: str, *, approved: bool = False, **more: object) -> str:
+        file.write_text(json.dumps({"mcpServers": {"own": entry | more}}))
+        return await place.told(await place.use(ACT, run, approved=approved))
+
+    place.servers = partial(read_servers, file, {})
+    assert await told("first") == "{}"
+    for approval in (True, ["act"]):
+        said = await told(f"second {approval}", approval=approval)
+        assert said == NOT_APPROVED
+    assert await told("third", approved=True, approval=True) == "{}"
+    said = await told("fourth", approval=["atc"])
+    assert said == "the MCP server own does not offer atc, which its approval names"
+    file.write_text("{")
+    assert await place.told(await place.use(ACT, "fifth")) == NO_FILE

@@ -16,7 +16,7 @@ from activities.catalogue import Catalogue
 from cli.commands.care import doctor
 from cli.diagnosis import Checkup
 from cli.exits import Code, Exit
-from cli.invocation import WORKER, to_type
+from cli.invocation import STARTER, WORKER, to_type
 from cli.main import PROGRAM, app, main, told
 from cli.starting import endpoint_known
 from commanded import refused, script
@@ -89,6 +89,13 @@ def test_bad_input_is_one_line_and_exit_code_two(
     for fragment in fragments:
         assert fragment in said
     assert not bare_environment.exists()
+
+
+def test_whoever_typed_a_command_wrongly_is_told_what_to_type_as_it_works_here(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = refused(capsys, "approve ask1 abc")
+    assert said.strip().endswith(f"; see: {STARTER} approve --help")
 
 
 def test_a_free_form_goal_without_an_endpoint_is_refused_in_three_lines(

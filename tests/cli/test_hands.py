@@ -59,6 +59,7 @@ def test_web_tools_that_are_the_endpoints_own_need_no_provider(tmp_path: Path) -
     assert all(found[name].endswith("the endpoint, which asks the web itself") for name in found)
     off = {each.name: each for each in hands(Catalogue.load(tmp_path), Settings(_env_file=None))}
     assert "HOLDFAST_WEB_SEARCH not set" in off["web_search"].detail
+    assert off["web_search"].mark == "note", "it is left out, though no role misses it"
 
 
 def test_a_key_that_is_not_set_is_named_where_a_role_has_its_tool(tmp_path: Path) -> None:
@@ -67,7 +68,7 @@ def test_a_key_that_is_not_set_is_named_where_a_role_has_its_tool(tmp_path: Path
     (line,) = hands(catalogue(tmp_path), unset, {"read_file": tool})
     assert line.mark == "note"
     assert "changes things outside" in line.detail
-    assert "ANTHROPIC_API_KEY not set: roles go on without it" in line.detail
+    assert line.detail.endswith("ANTHROPIC_API_KEY not set: left out")
     settings = Settings.model_validate({"anthropic_api_key": "sk-x"})
     (line,) = hands(Catalogue.load(tmp_path), settings, {"read_file": tool})
     assert line.mark == "ok" and "not set" not in line.detail
@@ -134,5 +135,25 @@ async def test_a_file_that_is_none_is_said_and_stops_nothing_else(tmp_path: Path
     assert (first.name, first.mark) == ("file", "note")
     assert "is no file of MCP servers" in first.detail
     assert [each.name for each in rest] == [
-        name for name in OF_SERVERS.split(", ") if name.startswith("mcp__")
+        *(name for name in OF_SERVERS.split(", ") if name.startswith("mcp__")),
+        "role reader",
     ]
+
+
+@pytest.mark.anyio
+async def test_a_role_that_keeps_no_tool_is_said_to_be_of_no_use(tmp_path: Path) -> None:
+    (tmp_path / "roles").mkdir()
+    own = {"clerk": "mcp__none__act", "seeker": "web_search, mcp__none__act", "both": "web_search"}
+    for name, tools in {**own, "both": f"{own['both']}, read_file", "fine": "read_file"}.items():
+        role = ROLE.replace("name: reader", f"name: {name}").replace("read_file", tools)
+        (tmp_path / "roles" / f"{name}.md").write_text(role)
+    settings = Settings(_env_file=None, mcp_file=tmp_path / ".mcp.json")
+    found = [each async for each in mcp_servers(Catalogue.load(tmp_path), settings)]
+    told = {each.name: each.detail for each in found}
+    assert "left out" in told["mcp__none__act"]
+    cannot = "cannot be used: it has no tool but {}, left out as said above"
+    assert {name: why for name, why in told.items() if name.startswith("role ")} == {
+        "role both": "goes on without web_search",
+        "role clerk": cannot.format("mcp__none__act"),
+        "role seeker": cannot.format("web_search, mcp__none__act"),
+    }

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from cli.commands.runs.inbox import WaitingRun, as_data
 from cli.endpoint import masked
 from cli.exits import Code, code_of
 from cli.follow import LiveBoard
@@ -113,6 +114,29 @@ def test_every_question_comes_with_the_command_that_answers_it(
     (asked,) = reminders(view().model_copy(update={"waiting": (question,), **fields}))
     assert text in asked.text
     assert asked.command == f"{STARTER} {command}"
+
+
+@pytest.mark.parametrize(
+    ("said", "arguments"),
+    [
+        ('{"text": "40", "to": ["ann"]}', {"text": "40", "to": ["ann"]}),
+        ('{"key": [redacted]}', '{"key": [redacted]}'),
+    ],
+)
+def test_a_call_that_waits_is_told_to_programs_as_fields(said: str, arguments: object) -> None:
+    question = Question(kind="call", subtask_id="t1", text=f"write {said}", call=3)
+    asking = WaitingRun("run-1", "Compare", reminders(view(waiting=(question,))))
+    assert as_data(asking)["waiting"] == [
+        {
+            "question": f"t1 wants to make call 3: write {said}",
+            "command": f"{STARTER} approve run-1 3",
+            "decline": f"{STARTER} decline run-1 3",
+            "call": 3,
+            "subtask": "t1",
+            "tool": "write",
+            "arguments": arguments,
+        }
+    ]
 
 
 @pytest.mark.parametrize("width", [60, 100])

@@ -81,3 +81,26 @@ def test_a_worker_is_another_one_when_what_it_asks_is_another(name: str) -> None
 
 def test_a_worker_without_an_endpoint_is_like_any_other_without_one() -> None:
     assert model_environment(Settings(_env_file=None, model_haiku="small"), "salt") == ""
+
+
+def test_a_worker_is_another_one_when_the_file_of_servers_says_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / ".mcp.json"
+    ours = Settings(_env_file=None, anthropic_api_key=SecretStr("any"), mcp_file=file)
+
+    def mark(text: str = "", **variables: str) -> str:
+        if text:
+            file.write_text(text)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        return model_environment(ours, "salt")
+
+    monkeypatch.delenv("A_TOKEN", raising=False)
+    free = '{"mcpServers": {"own": {"command": "x", "args": ["${A_TOKEN}"]}}}'
+    found = [mark(), mark(free), mark(free.replace('"x"', '"x", "approval": true'))]
+    found += [mark(A_TOKEN="one"), mark(A_TOKEN="two")]
+    assert len({*found}) == len(found)
+    assert mark(ANOTHER="three") == found[-1]
+    monkeypatch.delenv("A_TOKEN")
+    assert mark(free) == found[1]

@@ -22,9 +22,10 @@ from hypothesis import strategies as st
 
 from deployment.settings import HOME
 from orchestrator.calls.kind import Answer
-from orchestrator.calls.plan import PlanAnswer, to_plan
-from orchestrator.contracts import Usage
-from simulator import Rule, Script, Simulator, answers
+from orchestrator.calls.plan import PlanAnswer, PlanMaterial, plan_prompt, to_plan
+from orchestrator.contracts import PinnedInput, RoleCard, Usage
+from orchestrator.plans.validity import only_by_tools, problems
+from simulator import Rule, Script, Simulator, answers, planning
 from simulator.answers import answer, call_of
 from simulator.limiter import Limiter
 from simulator.script import CALLS, ScriptError, read_script
@@ -251,11 +252,42 @@ def test_a_scripted_plan_uses_the_roles_inputs_and_limit_of_the_prompt() -> None
     assert "Compare three offers" in plan.subtasks[0].instruction
 
 
+def test_a_scripted_plan_gives_each_input_to_a_role_that_can_read_it() -> None:
+    read = ("list_files", "read_file")
+    roles = [
+        RoleCard(name="adviser", description="Advises", tier="haiku"),
+        RoleCard(name="clerk", description="Lists. Its tools: none.", tier="haiku", tools=read),
+        RoleCard(name="reader", description="Reads", tier="haiku", tools=(*read, "read_document")),
+    ]
+    digest = "0" * 64
+    inputs = [
+        PinnedInput(name="notes", kind="text", size=9, digest=digest, preview="x"),
+        PinnedInput(name="reports", kind="folder", size=9, digest=digest),
+        PinnedInput(name="code", kind="repository", size=9, digest=digest),
+        PinnedInput(name="paper", kind="file", size=9, digest=digest, reader="read_document"),
+    ]
+    prompt = plan_prompt(PlanMaterial(goal="Compare", roles=tuple(roles), inputs=tuple(inputs)))
+    filled = answer(PlanAnswer.model_json_schema(), prompt, Script(), None)
+    plan = to_plan(PlanAnswer.model_validate(filled))
+    assert {each.role: each.inputs for each in plan.subtasks} == {
+        "reader": ("notes", "reports", "code", "paper"),
+        "clerk": ("notes", "reports", "code"),
+        "adviser": ("notes",),
+    }
+    assert plan.subtasks[0].role == "reader", "a plan of one subtask uses all inputs, too"
+    names, unread = [each.name for each in inputs], only_by_tools(inputs)
+    assert problems(plan, roles, names, 6, unread=unread) == ()
+
+
 @pytest.mark.parametrize(
     ("pattern", "prompt", "found"),
     [
-        (answers.ROLE, "plan", ["researcher", "analyst", "sorter"]),
-        (answers.INPUT, "plan", ["report"]),
+        (
+            planning.ROLE,
+            "plan",
+            [("researcher", " finds"), ("analyst", " weighs"), ("sorter", " sorts")],
+        ),
+        (planning.INPUT, "plan", [("report", "file", "")]),
         (answers.LIMIT, "plan", ["6"]),
         (answers.GOAL, "plan", ["Compare two years"]),
         (answers.INSTRUCTION, "work", ["Find out everything about part t4"]),

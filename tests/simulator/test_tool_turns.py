@@ -71,8 +71,10 @@ class Loop:
 
 
 @asynccontextmanager
-async def looping(*rules: dict[str, Any], **fields: Any) -> AsyncIterator[tuple[Simulator, Loop]]:
-    script = Script.model_validate({"rules": rules})
+async def looping(
+    *rules: dict[str, Any], script: Script | None = None, **fields: Any
+) -> AsyncIterator[tuple[Simulator, Loop]]:
+    script = script or Script.model_validate({"rules": rules})
     body = {
         "model": MODEL,
         "max_tokens": 2_000,
@@ -516,3 +518,12 @@ def test_what_is_too_short_is_not_kept() -> None:
     cache = PromptCache()
     for _ in range(2):
         assert cache.count("model", row(1, 0), [511], 0, 0) == (0, 0)
+
+
+async def test_a_script_can_let_agents_look_at_their_files_before_they_answer() -> None:
+    async with looping(script=Script(looks=True)) as (_, loop):
+        first, last = await loop.turn(), await loop.turn()
+    assert [each.get("name") for each in first["content"]] == [None, "list_files"]
+    assert (first["stop_reason"], last["stop_reason"]) == ("tool_use", "end_turn")
+    async with looping(script=Script(looks=True), tools=TOOLS[:1]) as (_, loop):
+        assert (await loop.turn())["stop_reason"] == "end_turn", "it has no list_files"

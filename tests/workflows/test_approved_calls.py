@@ -212,3 +212,19 @@ async def test_a_tool_that_no_server_offers_cannot_be_named_to_ask(runs: Runs) -
         await runs.run(goal(runs), model, catalogue=catalogue(runs, CLOCK), mcp_file=file)
     said = str(refused.value.__cause__.__cause__ if refused.value.__cause__ else refused.value)
     assert "does not offer convert_tiem, which its approval names" in said
+
+
+async def test_a_worker_that_lives_asks_as_the_file_says_since_it_was_edited(runs: Runs) -> None:
+    file, one = servers(runs.folder, False), calls(("mcp__clock__convert_time", TIME))
+    model = ScriptedModel(
+        {"t1": [one, works("40")] * 2, "synthesize": [synthesizes("40 [t1].")] * 2}
+    )
+    async with runs.worker(model, catalogue=catalogue(runs, CLOCK), mcp_file=file):
+        free = await runs.start(goal(runs, ask_people=True), skipping=False)
+        assert (await outcome(free)).status == "complete"
+        assert "T12:30" in told(model, 1)[0]["content"]
+        servers(runs.folder, True)
+        handle = await runs.start(goal(runs, ask_people=True), skipping=False)
+        assert len(asks(await seen(handle, asks))) == 1
+        await say(handle, "decline", 1)
+        assert (await outcome(handle)).status == "complete"

@@ -57,7 +57,7 @@ async def test_a_run_goes_on_without_a_server_that_does_not_start_and_says_so(ru
     assert left_out.what == "tool mcp__clock__convert_time"
     assert left_out.why == (
         "the MCP server clock cannot be started (No such file or directory)"
-        " (the local program clock); reader goes on without"
+        " (the local program /nowhere/clock); reader goes on without"
     )
     assert "secret" not in report.model_dump_json()
 
@@ -72,5 +72,5 @@ async def test_a_plan_for_a_role_that_has_nothing_but_a_server_that_is_gone_is_r
         await runs.run(goal(runs), model, catalogue=catalogue(runs, role), mcp_file=file)
     said = str(refused.value.__cause__.__cause__ if refused.value.__cause__ else refused.value)
     assert "mcp__clock__convert_time: the MCP server clock cannot be started" in said
-    assert "(the local program clock)" in said and "secret" not in said
+    assert "(the local program /nowhere/clock)" in said and "secret" not in said
     assert model.heard == []

@@ -47,7 +47,7 @@ async def run(connection: Connection, as_json: bool) -> int:
     looks = await asyncio.gather(*(_asking(connection, each, turn) for each in open_runs))
     asking = [look for look in reversed(looks) if look and look.reminders]
     if as_json:
-        put_json(json.dumps([_as_data(each) for each in asking], indent=2))
+        put_json(json.dumps([as_data(each) for each in asking], indent=2))
     else:
         _show(asking)
     return Code.COMPLETE
@@ -75,8 +75,11 @@ async def _asking(
     return WaitingRun(run.id, view.title, reminders(view)) if view else None
 
 
-def _as_data(asking: WaitingRun) -> dict[str, object]:
-    waiting = [{"question": each.text, "command": each.command} for each in asking.reminders]
+def as_data(asking: WaitingRun) -> dict[str, object]:
+    """A run that waits, for programs."""
+    waiting = [
+        {"question": each.text, "command": each.command, **each.call} for each in asking.reminders
+    ]
     return {"id": asking.run_id, "goal": asking.goal, "waiting": waiting}
 
 

@@ -155,6 +155,15 @@ async def test_what_a_server_complained_of_is_told_to_its_operator_only() -> Non
     assert "the token is wrong" not in str(error.value)
 
 
+async def test_of_a_long_complaint_the_last_words_are_told_whole() -> None:
+    words = " ".join(f"word{number:04}" for number in range(200))
+    ends = Server("own", Path("/"), (sys.executable, "-c", f"import sys; sys.exit({words!r})"))
+    with pytest.raises(ServerFailed) as error:
+        await offered(ends)
+    mark, first, *others = error.value.complaint.split()
+    assert mark == "…" and len(first) == len("word0000") and others[-1] == "word0199"
+
+
 async def test_a_tool_that_is_gone_is_said_and_not_called() -> None:
     said = await Bench().refused(tool_of(own("good"), "mcp__own__other"))
     assert said == "the MCP server own has no tool of this name (any more)"

@@ -8,6 +8,7 @@ import asyncio
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from activities.toolset.offering import Offering
 from activities.toolset.servers import read_servers
 from activities.toolset.shelf import outlets_of, shipped
 from activities.wiring import build
-from deployment.settings import Settings
+from deployment.settings import HOME, Settings
 from deployment.storage.directory import DirectoryStore
 from deployment.temporal import Target
 from orchestrator.contracts import RoleCard
@@ -38,11 +39,23 @@ def offering(folder: Path, **kinds: str) -> Offering:
     }
     file = folder / ".mcp.json"
     file.write_text(json.dumps({"mcpServers": entries}))
-    return Offering(read_servers(file, {}), DirectoryStore(folder / "store"))
+    return Offering(partial(read_servers, file, {}), DirectoryStore(folder / "store"))
 
 
 def test_a_run_waits_for_no_server_longer_than_ten_seconds() -> None:
     assert mcp.LISTING_SECONDS + mcp.LISTED_SECONDS <= 10
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("docs/tools.md", "has {} to tell its tools"),
+        ("docs/tools.md", "{} for the list of its tools"),
+        ("docs/commands.md", "each has {}, as in a run"),
+    ],
+)
+def test_pages_say_how_long_a_server_has_as_errors_say_it(page: str, said: str) -> None:
+    assert said.format(f"{mcp.LISTING_SECONDS:g} s") in (HOME / page).read_text("utf-8")
 
 
 async def test_servers_that_hang_are_asked_side_by_side_and_keep_nothing_from_other_roles(
@@ -63,9 +76,9 @@ async def test_servers_that_hang_are_asked_side_by_side_and_keep_nothing_from_ot
     specs = json.loads(await here.store.get(told["reader"].specs))
     assert [*specs] == [ACT.format("good")]
     assert told["reader"].size > 0 and told["writer"].specs == ""
-    program = Path(sys.executable).name
     assert told["reader"].absent[ACT.format("one")] == (
-        f"the MCP server one did not answer within 6 s (the local program {program})"
+        f"the MCP server one did not answer within 6 s (the local program {sys.executable}"
+        " mcp_servers.py)"
     )
     assert len(told["writer"].absent) == 3
     assert "secret" not in repr(told)
@@ -85,6 +98,25 @@ async def test_a_server_is_asked_once_whatever_number_of_roles_name_it(
     here = offering(tmp_path, own="good")
     told = await here.to({f"role{number}": [ACT.format("own")] for number in range(20)})
     assert len(asked) == 1 and len(told) == 20
+
+
+async def test_the_file_of_servers_is_read_whenever_somebody_asks(tmp_path: Path) -> None:
+    here = offering(tmp_path, own="good")
+    assert not here.asks(ACT.format("own"))
+    file = tmp_path / ".mcp.json"
+    before = file.read_text()
+    entries = json.loads(before)["mcpServers"]
+    entries = {"other": entries["own"] | {"approval": True}}
+    file.write_text(json.dumps({"mcpServers": entries}))
+    assert here.asks(ACT.format("other")) and not here.asks(ACT.format("own"))
+    told = (await here.to({"reader": [ACT.format("own"), ACT.format("other")]}))["reader"]
+    assert [*told.absent] == [ACT.format("own")]
+    assert [each.tool for each in here.outlets()] == ["mcp__other__"]
+    file.write_text("{")
+    told = (await here.to({"reader": [ACT.format("other")]}))["reader"]
+    assert "is no file of MCP servers" in told.absent[ACT.format("other")]
+    file.write_text(before)
+    assert (await here.to({"reader": [ACT.format("own")]}))["reader"].absent == {}
 
 
 async def test_what_is_wrong_with_a_tool_or_its_name_is_said_where_it_is_missed(
@@ -118,15 +150,13 @@ async def test_what_several_roles_go_without_for_one_reason_is_one_line() -> Non
 async def test_a_briefing_names_where_tools_of_its_roles_send_words_and_nothing_else(
     tmp_path: Path,
 ) -> None:
-    near, far = (
-        offering(tmp_path, own="good").servers["own"],
-        {"url": "https://u:p@far.example/m?k"},
-    )
     here = offering(tmp_path, own="good", idle="good")
     file = tmp_path / "far.json"
+    far = {"url": "https://u:p@far.example/m?k"}
     file.write_text(json.dumps({"mcpServers": {"far": far, "bad": {"command": 7}}}))
-    known = Offering({**here.servers, **read_servers(file, {})}, here.store)
-    outlets = (*outlets_of(shipped(), lambda _: ""), *known.outlets)
+    others = Offering(partial(read_servers, file, {}), here.store)
+    near = here.read()["own"]
+    outlets = (*outlets_of(shipped(), lambda _: ""), *here.outlets(), *others.outlets())
     tools = (ACT.format("own"), ACT.format("far"), "web_fetch", "read_file", "query_data")
     role = RoleCard(name="reader", description="x", tools=tools)
     found = RolesHere((role,), {}, {}).reached(outlets)
@@ -142,5 +172,5 @@ async def test_a_worker_knows_where_its_tools_send_words(tmp_path: Path) -> None
     settings = Settings(_env_file=None, state_dir=tmp_path, mcp_file=tmp_path / ".mcp.json")
     target = Target("", store_url=(tmp_path / "store").as_uri(), embedded=False)
     (prepare,) = build(settings, target, endpoint=ModelEndpoint()).preparing
-    told = [each.tool for each in prepare.__self__.outlets]  # type: ignore[attr-defined]
+    told = [each.tool for each in prepare.__self__.outlets()]  # type: ignore[attr-defined]
     assert told == ["web_fetch", "web_search", "mcp__own__"]

@@ -41,7 +41,23 @@ def test_a_command_and_an_address_are_read_with_their_variables_filled_in(tmp_pa
 @pytest.mark.parametrize(
     ("entry", "place"),
     [
-        ({"command": "/opt/${TOKEN}/tool", "args": ["--key=k"]}, "the local program tool"),
+        (
+            {"command": "/opt/${TOKEN}/tool", "args": ["--key=k"]},
+            "the local program /opt/${TOKEN}/tool",
+        ),
+        (
+            {"command": "python3.11", "args": ["/srv/ann/clock.py", "s3cret.py"]},
+            "the local program python3.11 clock.py",
+        ),
+        (
+            {"command": ".venv/bin/python", "args": ["-m", "mcp_server_time", "--key=k"]},
+            "the local program .venv/bin/python -m mcp_server_time",
+        ),
+        ({"command": "python", "args": ["-m", "${TOKEN}"]}, "the local program python"),
+        ({"command": "python", "args": ["-I", "clock.py"]}, "the local program python"),
+        ({"command": "tool", "args": ["-m", "k3y"]}, "the local program tool"),
+        ({"command": "tool", "args": ["--key=k.py"]}, "the local program tool"),
+        ({"command": "tool", "args": ["k3y"]}, "the local program tool"),
         ({"command": "a\n\x1b[31mb" + "c" * 500}, "the local program a \\x1b[31mb" + "c" * 89),
         ({"url": "https://user:pass@host.example/p/${TOKEN}?key=k"}, "the host host.example"),
         ({"url": "http://[::1"}, "the host of no name"),
@@ -64,6 +80,8 @@ def test_what_a_server_is_can_be_told_without_a_secret(
         ({"url": "file:///x"}, "must begin with http"),
         ({"command": "x", "args": "y"}, "args:"),
         ({"command": 7}, "command:"),
+        ({"comand": "x"}, "it has no field comand; write command"),
+        ({"command": "x", "aproval": True}, "it has no field aproval; write approval"),
         ("x", "it:"),
         (None, "it:"),
     ],
@@ -74,6 +92,12 @@ def test_a_server_that_is_written_wrongly_says_so_and_stops_no_other(
     found = read(tmp_path, bad=entry, good={"command": "x"})
     assert flaw in found["bad"].flaw
     assert found["good"].flaw == "" and found["good"].command == ("x",)
+
+
+def test_fields_of_other_programs_are_passed_over(tmp_path: Path) -> None:
+    theirs = {"disabled": False, "autoApprove": ["x"], "alwaysAllow": [], "timeout": 9, "cwd": "/"}
+    theirs |= {"transport": "stdio", "envFile": ".env", "description": "A clock.", "enabled": True}
+    assert read(tmp_path, it={"command": "x", **theirs})["it"].flaw == ""
 
 
 @pytest.mark.parametrize("name", ["", "a__b", "_a", "a_", "a b", "a/b", "ä", "x" * 31])
