@@ -176,6 +176,8 @@ class AgentReport(Contract):
     why: str = ""
     stopping: Literal["", "endpoint", "allowance"] = ""
     """Why every further call would fail, too."""
+    too_long: bool = False
+    """Whether its last turns took longer than a turn may."""
     resume: Resume = Resume()
     needs: Slice | None = None
     """What the next turn costs at worst, where that is what it lacks."""
