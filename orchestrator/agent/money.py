@@ -103,6 +103,7 @@ def billed(state: AgentState, report: AgentReport) -> AgentReport:
             "tokens": ledger.spent.tokens,
             "unpaid_calls": state.unpaid_calls,
             "may_have_run": state.may_have_run,
+            "unasked": state.unasked,
             "finished": state.now,
         }
     )

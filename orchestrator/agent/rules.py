@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from orchestrator import policies
-from orchestrator.agent.approvals import error, gathered, put_off, unaskable, waits
+from orchestrator.agent.approvals import error, gathered, put_off, unaskable, unasked, waits
 from orchestrator.agent.money import (
     amount_of,
     billed,
@@ -197,8 +197,10 @@ def _turn_ended(state: AgentState, event: TurnEnded) -> AgentState:
         return state
     placed = enumerate(turn.uses, start=1)
     unmade = {place: error(use, TOO_MANY) for place, use in placed if place > MOST}
-    results = {**unaskable(state, turn.uses), **unmade}
-    return gathered(replace(state, uses=turn.uses, results=results))
+    told = unaskable(state, turn)
+    missed = (*state.unasked, *unasked(state, told, turn))
+    state = replace(state, uses=turn.uses, results={**told, **unmade}, unasked=missed)
+    return gathered(state)
 
 
 def _not_taken(state: AgentState) -> AgentState:

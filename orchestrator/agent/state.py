@@ -162,6 +162,8 @@ class AgentState:
     """Whether it is to start nothing more, so that it can go on later."""
     may_have_run: tuple[ToolUse, ...] = ()
     """Calls of tools with effects of which nobody knows whether they ran."""
+    unasked: tuple[str, ...] = ()
+    """The tools of calls that were not made because nobody could be asked, one for each call."""
     cut: str = ""
     """Why no more is wanted of it."""
     cut_at: datetime | None = None

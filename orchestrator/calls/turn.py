@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+from pydantic import Field
+
 from orchestrator.calls.kind import Kind
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import (
@@ -88,6 +90,8 @@ class Turn(Contract):
     transcript: str
     """Digest of the list of messages, this one included."""
     uses: tuple[ToolUse, ...] = ()
+    unfit: dict[str, str] = Field(default_factory=dict)
+    """What is wrong with the arguments of calls that a person must approve, by their ids."""
     draft: Draft | None = None
     text: str = ""
     """The beginning of what the model said beside its calls: what there is if it is cut."""
@@ -187,6 +191,8 @@ class AgentReport(Contract):
     unpaid_calls: int = 0
     may_have_run: tuple[ToolUse, ...] = ()
     """Calls of tools with effects of which nobody knows whether they ran."""
+    unasked: tuple[str, ...] = ()
+    """The tools of calls that were not made because nobody could be asked, one for each call."""
     unreached: Unreached | None = None
     finished: datetime | None = None
 

@@ -7,6 +7,7 @@ next segment goes on there: nothing is asked or run twice, and little of the cap
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
@@ -104,7 +105,7 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
         ledger=state.ledger.settle(move.id, bill, report.tokens),
         unpaid_calls=state.unpaid_calls + report.unpaid_calls,
         transport=without(state.transport, move.purpose),
-        notes=(*state.notes, *(_unsure(move, use) for use in report.may_have_run)),
+        notes=(*state.notes, *_told(move, report)),
     )
     if resumed.turns > move.goal.resume.turns:
         # A model has answered: an outage of before is over.
@@ -112,6 +113,16 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
     state = noted.with_bill(state, move.id, move.goal.model, bill, move.amount)
 
     return update(state, move.subtask_id, lambda each: _went_on(add_bill(each, bill), resumed))
+
+
+def _told(move: StartAgent, report: AgentReport) -> Iterator[str]:
+    """What people must know of calls of tools. Lines that are alike the report counts."""
+    yield from (_unsure(move, use) for use in report.may_have_run)
+    for name in report.unasked:
+        yield (
+            f"{move.subtask_id}: a call of {name} was not made: a person must approve each, and"
+            " this run asks nobody (--ask)."
+        )
 
 
 def _unsure(move: StartAgent, use: ToolUse) -> str:
