@@ -35,6 +35,7 @@ class Row(Contract):
     turns: int = 0
     """Of an agent with tools, up to the last time that it came back for money."""
     tool_calls: int = 0
+    failed_calls: int = 0
     doing: str = ""
     """The turn and the tool that such an agent is at. Readers alone know it, from the agent's own
     history: the run's would grow by it with each turn.

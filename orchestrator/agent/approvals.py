@@ -107,7 +107,8 @@ def gathered(state: AgentState) -> AgentState:
     if len(state.results) < len(state.uses):
         return state
     ordered = tuple(state.results[place] for place in sorted(state.results))
-    resume = state.resume.model_copy(update={"results": ordered})
+    failed = state.resume.failed_calls + sum(each.is_error for each in ordered)
+    resume = state.resume.model_copy(update={"results": ordered, "failed_calls": failed})
     return replace(state, resume=resume, uses=(), results={}, approved=())
 
 

@@ -20,6 +20,7 @@ from orchestrator.contracts import (
     Draft,
     ModelCard,
     Money,
+    NoAnswer,
     Problem,
     Reply,
     RoleCard,
@@ -140,6 +141,8 @@ class Resume(Contract):
     turns: int = 0
     """Turns taken so far."""
     tool_calls: int = 0
+    failed_calls: int = 0
+    """Of these, how many brought an error, or were not made."""
     tokens: int = 0
     """No fewer than the next prompt has; 0: it is the first."""
     needed: int = 0
@@ -191,6 +194,8 @@ class AgentReport(Contract):
     unpaid_calls: int = 0
     may_have_run: tuple[ToolUse, ...] = ()
     """Calls of tools with effects of which nobody knows whether they ran."""
+    unanswered: tuple[NoAnswer, ...] = ()
+    """Turns of the segment that brought no answer, with what each counts at."""
     unasked: tuple[str, ...] = ()
     """The tools of calls that were not made because nobody could be asked, one for each call."""
     unreached: Unreached | None = None

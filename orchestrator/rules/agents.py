@@ -112,7 +112,7 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
         state = replace(state, heard=True, outage=None)
     state = noted.with_bill(state, move.id, move.goal.model, bill, move.amount)
 
-    return update(state, move.subtask_id, lambda each: _went_on(add_bill(each, bill), resumed))
+    return update(state, move.subtask_id, lambda each: _went_on(add_bill(each, bill), report))
 
 
 def _told(move: StartAgent, report: AgentReport) -> Iterator[str]:
@@ -131,16 +131,20 @@ def _unsure(move: StartAgent, use: ToolUse) -> str:
     return f"{call}: it may have run, nobody knows, and it was not run again."
 
 
-def _went_on(progress: Progress, resume: Resume) -> Progress:
+def _went_on(progress: Progress, report: AgentReport) -> Progress:
     """The subtask with where its agent stands now, and how often it spoke and used tools. What was
     decided on calls is carried out; what was not begun stays decided.
     """
+    resume = report.resume
+    before = progress.resume
     return replace(
         progress,
         resume=resume,
+        unanswered=(*progress.unanswered, *report.unanswered),
         calls=progress.calls if resume.pending else (),
-        turns=progress.turns + resume.turns - progress.resume.turns,
-        tool_calls=progress.tool_calls + resume.tool_calls - progress.resume.tool_calls,
+        turns=progress.turns + resume.turns - before.turns,
+        tool_calls=progress.tool_calls + resume.tool_calls - before.tool_calls,
+        failed_calls=progress.failed_calls + resume.failed_calls - before.failed_calls,
     )
 
 

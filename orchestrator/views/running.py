@@ -109,6 +109,7 @@ def _row(progress: Progress, state: State) -> Row:
         note=_note(progress),
         turns=progress.turns,
         tool_calls=progress.tool_calls,
+        failed_calls=progress.failed_calls,
         planned_role=progress.former[0] if progress.former else "",
     )
 

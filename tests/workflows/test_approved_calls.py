@@ -124,6 +124,8 @@ async def test_where_people_are_not_asked_the_call_is_declined_and_the_preview_s
         "t1: a call of write was not made: a person must approve each, and this run asks nobody"
         " (--ask) (4 times)"
     )
+    (finding,) = report.findings
+    assert (finding.tool_calls, finding.failed_calls) == (4, 4)
     view = await seen(runs.handles[-1], lambda view: view.preview)
     assert view.preview is not None
     assert [each for each in view.preview.without if "write by reader" in each] != []
