@@ -34,20 +34,30 @@ def reminders(view: RunView) -> tuple[Reminder, ...]:
 def _reminder(view: RunView, question: Question) -> Reminder:
     match question.kind:
         case "plan":
-            return Reminder(_plan(view.preview), _command("approve", view), "edit, reject")
+            return Reminder(
+                _plan(view.preview), _command("approve", view), _or(view, "edit", "reject")
+            )
         case "paused":
             return Reminder("the run is paused", _command("resume", view))
         case "budget":
             return Reminder(question.text, f"{_command('raise', view)} {_twice(view)}")
         case "call":
             number = question.call
-            others = f"{_command('decline', view)} {number}, skip"
+            skip = f"{_command('skip', view)} {question.subtask_id}"
+            others = f"{_command('decline', view)} {number}, {skip}"
             said = f"{question.subtask_id} wants to make call {number}: {question.text}"
             return Reminder(said, f"{_command('approve', view)} {number}", others)
         case "subtask":
             who = question.subtask_id
             command = f'{_command("answer", view)} {who} "your answer"'
-            return Reminder(f"{who} asks: {question.text}", command, "skip, supply")
+            return Reminder(
+                f"{who} asks: {question.text}", command, _or(view, "skip", "supply", about=who)
+            )
+
+
+def _or(view: RunView, *commands: str, about: str = "") -> str:
+    """Other commands, each as it is typed."""
+    return ", ".join(f"{_command(name, view)} {about}".strip() for name in commands)
 
 
 def _twice(view: RunView) -> str:

@@ -69,20 +69,25 @@ def start(state: State, progress: Progress) -> StartAgent | None:
 
 def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
     """What its next segment is told, but for its slice."""
-    role, limits = state.brief.role(progress.subtask.role), state.goal.limits
-    turns = min(role.turns or limits.turns_per_agent, limits.turns_per_agent)
+    role = state.brief.role(progress.subtask.role)
     return AgentGoal(
         work=gathering.for_work(state, progress),
         role=role,
         model=state.brief.model(tier),
         slice=Slice(dollars=state.ledger.cap.dollars, calls=0, tokens=0),
         resume=progress.resume,
-        turns=turns,
+        turns=most_turns(state, progress),
         capabilities=state.brief.capabilities,
         first_run=state.first_run_id,
         ask_people=state.goal.ask_people,
         decisions=tuple(each.decision for each in progress.calls if each.decision),
     )
+
+
+def most_turns(state: State, progress: Progress) -> int:
+    """The most that the agent of a subtask may take."""
+    role, most = state.brief.role(progress.subtask.role), state.goal.limits.turns_per_agent
+    return min(role.turns or most, most)
 
 
 def ended(state: State, event: AgentEnded, now: datetime) -> State:
