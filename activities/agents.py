@@ -18,7 +18,7 @@ from activities.asking.past import Past
 from activities.asking.reaching import until_reached
 from activities.asking.replies import Shape, lost
 from activities.seam import Budget, Code, Gate, Journal, Model, Store, Template
-from activities.turns.taking import take
+from activities.turns.taking import Unfit, fits, take
 from orchestrator.calls.critique import CRITIQUE, Critique, CritiqueMaterial
 from orchestrator.calls.digest import DIGEST, Digest, DigestMaterial
 from orchestrator.calls.judge import JUDGE, JudgeMaterial, Judgement
@@ -61,6 +61,8 @@ class Agents:
     """What this deployment lets calls cost. None: what their runs do."""
     tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What an endpoint is told of each tool that agents may be given."""
+    unfit: Unfit = fits
+    """What is wrong with the arguments of a call that a person is to approve."""
     address: str = ""
     """Of the endpoint, as `Unreached` has it; empty: not known."""
     untold: str = ""
@@ -101,7 +103,10 @@ class Agents:
         contents = await self._contents(call, material.work)
         first = await asyncio.to_thread(work_prompt, material.work, contents)
         system = below(self.roles[call.role], self._told(call, TAKE_TURN.prompt))
-        reply = await take(self._asking(), self.store, call, material, system, first, self.tools)
+        reply = await take(
+            self._asking(), self.store, call, material, system, first, self.tools,
+            self.unfit,
+        )  # fmt: skip
         turn = reply.value
         if turn is None or turn.draft is None:
             return reply

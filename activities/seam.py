@@ -60,8 +60,8 @@ class ModelRequest:
     effort: Effort = "medium"
     capabilities: Capabilities = field(default_factory=Capabilities)
     deadline_seconds: float = 300.0
-    """In all, from `ask` to the last byte: a little less than the activity's start-to-close, so
-    that a call that is cut can still say what it used.
+    """In all, from `ask` to the last byte: less than the activity's start-to-close, so that a call
+    that is cut can still say what it used.
     """
     attempt: int = 1
     """1 and how often the call was throttled: the wait after an overload doubles with it."""

@@ -29,6 +29,7 @@ from activities.prompts.files import system_prompts
 from activities.repositories import plain, snapshot
 from activities.repositories.scratch import Snapshots
 from activities.seam import Gate, Journal, Lens, Store
+from activities.toolset import fitting
 from activities.toolset.offering import Offering
 from activities.toolset.servers import read_servers
 from activities.toolset.shelf import outlets_of, shipped
@@ -159,6 +160,7 @@ class _Parts:
             code=Excerpts(Snapshots(self.store, self.state.snapshots)).around,
             budget=self._budget(),
             tools={name: tool.told for name, tool in self.tools.items()},
+            unfit=partial(fitting.unfit, self.tools),
             address=self.endpoint.address,
         )
 

@@ -51,4 +51,5 @@ async def _at(
         except RPCError:
             # It has not begun, or the server is away.
             return ""
-    return await doing(found.history.events, client.data_converter, move.goal.turns)
+    paid = state.work[move.subtask_id].paid.dollars
+    return await doing(found.history.events, client.data_converter, move.goal.turns, paid)

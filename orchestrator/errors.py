@@ -6,6 +6,7 @@
       NotBilled           surely not paid: Temporal retries, no sooner than the server asked
       EndpointUnreachable surely not paid: nobody is there; the run waits with the activity `reach`
       PossiblyBilled      may have been paid: never retried by Temporal; the ledger settles it
+        TookTooLong       it was cut at its deadline
       OverReservation     the prompt could cost more than was reserved; nothing was sent
       CallRefused         the endpoint will never take this request: too large, unknown model …
       RunStopping         no call of this run can succeed until a person acts
@@ -118,6 +119,10 @@ class PossiblyBilled(OrchestrationError):
 
     def __init__(self, message: str, bill: Bill) -> None:
         super().__init__(message, bill)
+
+
+class TookTooLong(PossiblyBilled):
+    """The exchange had all the time that one call may take, and was cut."""
 
 
 class OverReservation(OrchestrationError):

@@ -37,10 +37,14 @@ TOO_LONG_TRIES = 2
 """How often the work of a subtask may take longer than a call may: then it is too big for one."""
 FAULT_TRIES = 6
 """How often a call is sent that the endpoint fails at without charging it: half a minute."""
+CALL_MARGIN_SECONDS = 15
+"""How much longer the activity of a call has than its exchange with the model: to wait for its turn
+and have its prompt counted, and to say what a call used that was cut.
+"""
 CALL_SECONDS = 300
-"""Start-to-close of a call that is no work on a subtask, for which the caller's Limits say it."""
+"""The time of a call that is no work on a subtask, for which the caller's Limits say it."""
 OUTPUT_TOKENS_PER_SECOND = 40
-"""What such a call may write in its time: else its start-to-close is max_output over this."""
+"""What such a call may write in its time: else that is max_output over this."""
 MOST_TOOL_CALLS = 20
 """Calls of tools in one message of a model that are run; the others are told so."""
 FREE_ATTEMPTS = 3

@@ -35,9 +35,10 @@ class Row(Contract):
     turns: int = 0
     """Of an agent with tools, up to the last time that it came back for money."""
     tool_calls: int = 0
+    failed_calls: int = 0
     doing: str = ""
-    """The turn and the tool that such an agent is at. Readers alone know it, from the agent's own
-    history: the run's would grow by it with each turn.
+    """The turn and the tool that such an agent is at, and what it cost so far. While it works,
+    readers alone know it, from its own history: the run's would grow by it with each turn.
     """
     planned_role: str = ""
     """The plan's own role, where a fallback has taken the subtask over; else empty."""

@@ -32,6 +32,8 @@ class Patience:
         self._looking = False
         self.why = ""
         """Which limit ended the block; empty while none did."""
+        self.over = False
+        """Whether it was the deadline."""
 
     async def __aenter__(self) -> Patience:
         self._loop = asyncio.get_running_loop()
@@ -76,9 +78,11 @@ class Patience:
             self._looking = True
             self._arm(now + LAST_LOOK_SECONDS)
         else:
-            over = now >= self._end
+            self.over = now >= self._end
             self.why = (
-                f"deadline of {self._deadline:g} s" if over else f"silence of {self._stall:g} s"
+                f"deadline of {round(self._deadline, 1):g} s"
+                if self.over
+                else f"silence of {self._stall:g} s"
             )
             self._scope.reschedule(now)
 

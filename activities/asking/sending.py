@@ -138,13 +138,12 @@ class Sending:
     async def _send(self, trip: Trip) -> str:
         await self._within(trip)
         clock = asyncio.get_running_loop().time
-        began = clock()
         await self._turn(trip)
         pause, reaching = FIRST_PAUSE, clock()
         while True:
-            left = max(trip.request.deadline_seconds - (clock() - began), 1.0)
+            request = replace(trip.request, deadline_seconds=trip.seconds_left)
             try:
-                return await self._once(trip, replace(trip.request, deadline_seconds=left))
+                return await self._once(trip, request)
             except EndpointUnreachable:
                 if clock() + pause - reaching > BLIP_SECONDS:
                     raise

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from temporalio import activity
@@ -14,10 +15,12 @@ from activities.asking.keys import key_of
 from activities.asking.past import Past
 from activities.seam import ModelRequest
 from orchestrator.contracts import Call, Contract
-from orchestrator.policies import TOOLS_TOKENS
+from orchestrator.policies import CALL_MARGIN_SECONDS, TOOLS_TOKENS
 
 MARGIN_SECONDS = 5.0
-"""How much sooner than its start-to-close a call is cut, so that it can still say what it used."""
+"""How much sooner than its start-to-close a call is cut that had to wait or to be counted for long
+before it left, so that it can still say what it used.
+"""
 
 
 @dataclass
@@ -37,6 +40,14 @@ class Trip:
     """About how many those are."""
     earlier: bool = False
     """Whether the journal knew it before its first attempt: from before the run was reset."""
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds_left(self) -> float:
+        """For the exchange, should it leave now: all its time, unless the activity's is short."""
+        most = self.request.deadline_seconds
+        spare = CALL_MARGIN_SECONDS - MARGIN_SECONDS - (time.monotonic() - self.began)
+        return max(most + min(spare, 0.0), 1.0)
 
 
 async def byte_bound(request: ModelRequest) -> int:
@@ -71,6 +82,6 @@ def request_of(
         max_output=call.max_output,
         effort=call.effort,
         capabilities=call.capabilities,
-        deadline_seconds=max(limit - MARGIN_SECONDS, 1.0),
+        deadline_seconds=max(limit - CALL_MARGIN_SECONDS, 1.0),
         attempt=1 + past.throttled,
     )

@@ -90,7 +90,7 @@ class Claude:
                     await self._send(body, exchange)
         except TimeoutError:
             if not exchange.transcript.complete:
-                raise self._failures.cut(exchange, patience.why) from None
+                raise self._failures.cut(exchange, patience.why, late=patience.over) from None
         except asyncio.CancelledError:
             if not passage.left:
                 raise

@@ -29,6 +29,7 @@ from orchestrator.errors import (
     NotBilled,
     OrchestrationError,
     PossiblyBilled,
+    TookTooLong,
 )
 from orchestrator.text import sentence, visible
 
@@ -81,12 +82,12 @@ class Failures:
         except Exception as error:
             raise self._broken(exchange, error) from None
 
-    def cut(self, exchange: Exchange, reason: str) -> OrchestrationError:
-        """A call that this side ended."""
+    def cut(self, exchange: Exchange, reason: str, *, late: bool = False) -> OrchestrationError:
+        """A call that this side ended; `late`: at its deadline."""
         if not exchange.passage.left:
             return self._unreached(f"no connection: {reason}")
         said = f"{exchange.request.model}: cut by {reason}"
-        return PossiblyBilled(said, self._bill(exchange))
+        return (TookTooLong if late else PossiblyBilled)(said, self._bill(exchange))
 
     def _refusal(self, exchange: Exchange, error: anthropic.APIStatusError) -> OrchestrationError:
         # What the body says may be of any type.

@@ -24,7 +24,7 @@ from pydantic import JsonValue
 
 from activities.process import Finished, ProgramStopped, run
 from activities.toolset.servers import Server
-from activities.toolset.tool import NAME, Here, Result, Tool, ToolError
+from activities.toolset.tool import NAME, Here, Result, Tool, ToolError, misfits
 from orchestrator.envelopes import defanged
 from orchestrator.text import for_terminal, one_line
 
@@ -153,8 +153,7 @@ def tool_of(
         tool = name.split(PART, 2)[2]
         answer = await _conversation(server, tool, arguments, SECONDS)
         if "unfit" in answer:
-            wrong = [f"arguments{each}" for each in answer["unfit"]]
-            raise ToolError("\n".join(["these arguments do not fit:", *wrong]))
+            raise ToolError(misfits(f"arguments{each}" for each in answer["unfit"]))
         return Result(answer["text"] or "It answered nothing.", answer["is_error"], answer["data"])
 
     return Tool(

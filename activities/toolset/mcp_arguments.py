@@ -75,6 +75,12 @@ def unfit(schema: Any, arguments: Any) -> list[str]:
     return [*lines[:MISTAKES], ": and more"] if len(lines) > MISTAKES else lines
 
 
+def main(request: bytes) -> bytes:
+    """What is wrong with arguments, in a child of its own, for whoever asks no server."""
+    asked = json.loads(request)
+    return json.dumps(unfit(asked["schema"], asked["arguments"])).encode()
+
+
 def _outside(schema: Any, depth: int) -> str:
     """What of a schema is not followed: what stands outside of it, and what is too deep."""
     if depth > DEPTH:

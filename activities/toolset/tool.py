@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Concatenate, Protocol, cast, get_type_hints
+from typing import Any, Concatenate, Protocol, cast, get_type_hints
 
 from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
 
@@ -130,6 +130,16 @@ class Tool:
             "input_schema": self.schema,
         }
 
+    def unfit(self, arguments: Mapping[str, JsonValue]) -> str:
+        """What is wrong with arguments, as `run` would say it; empty: nothing. Runs nothing."""
+        try:
+            running = _checked(self.function, None).validate_python(dict(arguments))
+        except ValidationError as error:
+            return _said(error)
+        # A tool is an async function: called and not awaited, nothing of it has run.
+        cast(Coroutine[Any, Any, object], running).close()
+        return ""
+
     async def run(self, here: Here, arguments: Mapping[str, JsonValue]) -> Result:
         """Call the function with checked arguments. ToolError before it begins for those that do
         not fit, and when it cannot do what it was asked; what else it raises is its own mistake.
@@ -193,7 +203,13 @@ def _said(error: ValidationError) -> str:
     """What is wrong with the arguments, a line each."""
     wrong = mistakes(error, "arguments")
     more = [f"and {len(wrong) - MOST_MISTAKES} more"] if len(wrong) > MOST_MISTAKES else []
-    return "\n".join(["these arguments do not fit:", *wrong[:MOST_MISTAKES], *more])
+    return misfits((*wrong[:MOST_MISTAKES], *more))
+
+
+def misfits(wrong: Iterable[str]) -> str:
+    """What a model is told of arguments that do not fit, a line each; empty: they do."""
+    lines = [*wrong]
+    return "\n".join(["these arguments do not fit:", *lines]) if lines else ""
 
 
 def _check(function: Callable[..., object]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from activities.asking.replies import Conversation
 from activities.seam import Store
 from activities.turns import conversation, saying
 from activities.turns.conversation import Told
+from activities.turns.saying import Said
 from orchestrator import policies
 from orchestrator.calls.turn import WEB_FETCH, WEB_SEARCH, Turn, TurnMaterial
 from orchestrator.contracts import Call, Reply
@@ -36,12 +38,21 @@ they found, in a container of the endpoint's whose state would stand in no histo
 """
 
 
+Unfit = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[str]]
+"""(what the endpoint is told of a tool, arguments) -> what is wrong with them; empty: nothing."""
+
+
+async def fits(_tool: Mapping[str, Any], _arguments: Mapping[str, Any]) -> str:
+    """Where nobody looks at arguments before the call is made."""
+    return ""
+
+
 async def take(
     asking: Asking, store: Store, call: Call, material: TurnMaterial, system: str, first: str,
-    tools: Mapping[str, Mapping[str, Any]],
+    tools: Mapping[str, Mapping[str, Any]], unfit: Unfit,
 ) -> Reply[Turn]:  # fmt: skip
     """Ask for the next message, keep it, and say what it means. CallRefused, before anything is
-    paid, when this worker lacks a tool of the role.
+    paid, when this worker lacks a tool of the role. `unfit` looks at calls that must be approved.
     """
     offered = json.loads(await store.get(material.specs)) if material.specs else {}
     own = OF_ENDPOINT if call.capabilities.web else {}
@@ -59,11 +70,26 @@ async def take(
     turn = Turn(
         transcript=await conversation.append(store, spoke, told, said.content),
         uses=said.uses,
+        unfit=await _misfits(said, material.approval, specs, unfit),
         draft=said.draft,
         text=said.text,
         tokens=said.tokens,
     )
     return Reply(value=turn, problem=reply.problem, bill=reply.bill)
+
+
+async def _misfits(
+    said: Said, approval: Sequence[str], specs: Sequence[Mapping[str, Any]], unfit: Unfit
+) -> dict[str, str]:
+    """By the ids of calls that a person must approve: what is wrong with their arguments."""
+    known = {str(spec["name"]): spec for spec in specs}
+    blocks = [
+        each
+        for each in conversation.calls_in(said.content)
+        if each["name"] in approval and each["name"] in known
+    ][: policies.MOST_TOOL_CALLS]
+    wrong = await asyncio.gather(*(unfit(known[each["name"]], each["input"]) for each in blocks))
+    return {each["id"]: why for each, why in zip(blocks, wrong, strict=True) if why}
 
 
 def _told(

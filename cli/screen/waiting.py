@@ -38,7 +38,9 @@ def reminders(view: RunView) -> tuple[Reminder, ...]:
 def _reminder(view: RunView, question: Question) -> Reminder:
     match question.kind:
         case "plan":
-            return Reminder(_plan(view.preview), _command("approve", view), "edit, reject")
+            return Reminder(
+                _plan(view.preview), _command("approve", view), _or(view, "edit", "reject")
+            )
         case "paused":
             return Reminder("the run is paused", _command("resume", view))
         case "budget":
@@ -46,14 +48,22 @@ def _reminder(view: RunView, question: Question) -> Reminder:
         case "call":
             number = question.call
             decline = f"{_command('decline', view)} {number}"
+            others = f"{decline}, {_or(view, 'skip', about=question.subtask_id)}"
             said = f"{question.subtask_id} wants to make call {number}: {question.text}"
             approve = f"{_command('approve', view)} {number}"
             call = {**_call(question), "decline": decline}
-            return Reminder(said, approve, f"{decline}, skip", call)
+            return Reminder(said, approve, others, call)
         case "subtask":
             who = question.subtask_id
             command = f'{_command("answer", view)} {who} "your answer"'
-            return Reminder(f"{who} asks: {question.text}", command, "skip, supply")
+            return Reminder(
+                f"{who} asks: {question.text}", command, _or(view, "skip", "supply", about=who)
+            )
+
+
+def _or(view: RunView, *commands: str, about: str = "") -> str:
+    """Other commands, each as it is typed."""
+    return ", ".join(f"{_command(name, view)} {about}".strip() for name in commands)
 
 
 def _call(question: Question) -> dict[str, object]:

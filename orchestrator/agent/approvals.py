@@ -12,8 +12,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.agent.state import AgentState
-from orchestrator.calls.turn import AgentGoal, Decision, ToolResult, ToolUse
+from orchestrator.calls.turn import AgentGoal, Decision, ToolResult, ToolUse, Turn
 from orchestrator.money.ledger import Amount, Ledger
+from orchestrator.policies import MOST_TOOL_CALLS
 
 NOBODY = (
     "This call was not made: a person must approve each call of this tool, and nobody can be asked"
@@ -62,15 +63,29 @@ def _refused(decision: Decision) -> str:
     return f"A person declined this call{why}"
 
 
-def unaskable(state: AgentState, uses: tuple[ToolUse, ...]) -> Mapping[int, ToolResult]:
-    """What the model is told at once of calls that no person can be asked about."""
-    goal = state.goal
-    why = TOO_LONG if goal.ask_people else NOBODY
-    return {
+def unaskable(state: AgentState, turn: Turn) -> Mapping[int, ToolResult]:
+    """What the model is told at once of calls that no person is asked about."""
+    placed = enumerate(turn.uses, start=1)
+    told = {
         place: error(use, why)
-        for place, use in enumerate(uses, start=1)
-        if use.name in goal.role.approval and not (goal.ask_people and use.shown)
+        for place, use in placed
+        if use.name in state.goal.role.approval and (why := _unaskable(state, turn, use))
     }
+    return {place: each for place, each in told.items() if place <= MOST_TOOL_CALLS}
+
+
+def _unaskable(state: AgentState, turn: Turn, use: ToolUse) -> str:
+    """Why no person is asked about a call; empty: one is."""
+    if not state.goal.ask_people:
+        return NOBODY
+    return turn.unfit.get(use.id, "") or ("" if use.shown else TOO_LONG)
+
+
+def unasked(state: AgentState, told: Mapping[int, ToolResult], turn: Turn) -> tuple[str, ...]:
+    """The tools of the calls that were not made because nobody could be asked."""
+    if state.goal.ask_people:
+        return ()
+    return tuple(use.name for place, use in enumerate(turn.uses, start=1) if place in told)
 
 
 def waits(state: AgentState, place: int, use: ToolUse) -> bool:
@@ -92,7 +107,8 @@ def gathered(state: AgentState) -> AgentState:
     if len(state.results) < len(state.uses):
         return state
     ordered = tuple(state.results[place] for place in sorted(state.results))
-    resume = state.resume.model_copy(update={"results": ordered})
+    failed = state.resume.failed_calls + sum(each.is_error for each in ordered)
+    resume = state.resume.model_copy(update={"results": ordered, "failed_calls": failed})
     return replace(state, resume=resume, uses=(), results={}, approved=())
 
 

@@ -16,7 +16,7 @@ from orchestrator.calls.turn import (
     Resume,
 )
 from orchestrator.calls.work import WORK
-from orchestrator.contracts import Bill
+from orchestrator.contracts import Bill, NoAnswer
 from orchestrator.events import Trouble
 from orchestrator.money.ledger import Amount
 from orchestrator.money.pricing import read_again
@@ -73,11 +73,26 @@ def settled(state: AgentState, move: TakeTurn, bill: Bill) -> AgentState:
 
 def settled_loss(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentState:
     """Settle a turn that brought no answer: at the usage that is known, else at its reservation."""
-    ledger, bill = state.ledger, trouble.bill
+    bill = trouble.bill
     if trouble.kind == "over_reservation":
         needed = bill.usage.total - move.call.max_output
         resume = state.resume.model_copy(update={"needed": needed})
-        return replace(state, ledger=ledger.release(move.id), resume=resume)
+        return replace(state, ledger=state.ledger.release(move.id), resume=resume)
+    after = _counted_loss(state, move, trouble)
+    dollars = after.ledger.spent.dollars - state.ledger.spent.dollars
+    paid = after.ledger.spent.calls > state.ledger.spent.calls
+    said = NoAnswer(
+        id=move.id,
+        tier=move.call.tier,
+        why=trouble.why,
+        dollars=None if paid and not state.goal.model.prices else dollars,
+        assumed=after.ledger.assumed - state.ledger.assumed,
+    )
+    return replace(after, unanswered=(*after.unanswered, said))
+
+
+def _counted_loss(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentState:
+    ledger, bill = state.ledger, trouble.bill
     if trouble.kind in ("possibly_billed", "cancelled") and bill.calls:
         known = bill.usage.total > 0 and bill.dollars is not None
         return settled(state, move, bill if known else bill.model_copy(update={"final": False}))
@@ -103,6 +118,8 @@ def billed(state: AgentState, report: AgentReport) -> AgentReport:
             "tokens": ledger.spent.tokens,
             "unpaid_calls": state.unpaid_calls,
             "may_have_run": state.may_have_run,
+            "unanswered": state.unanswered,
+            "unasked": state.unasked,
             "finished": state.now,
         }
     )

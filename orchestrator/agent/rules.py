@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from orchestrator import policies
-from orchestrator.agent.approvals import error, gathered, put_off, unaskable, waits
+from orchestrator.agent.approvals import error, gathered, put_off, unaskable, unasked, waits
 from orchestrator.agent.money import (
     amount_of,
     billed,
@@ -43,8 +43,8 @@ from orchestrator.calls.turn import (
     Turn,
     TurnMaterial,
 )
-from orchestrator.calls.work import WORK
-from orchestrator.contracts import LONGEST_CALL_SECONDS, Call, Problem
+from orchestrator.calls.work import exchange_seconds
+from orchestrator.contracts import Call, Problem
 from orchestrator.events import Trouble
 from orchestrator.policies import USE_TOOL, Options
 
@@ -130,9 +130,9 @@ def options_of(state: AgentState, move: Flying) -> Options:
     """Timeouts and retries of the activity that carries out a move."""
     limit = state.goal.work.timeout_seconds
     if isinstance(move, TakeTurn):
-        # An answer may have twice the room of one that works without tools, and takes as long.
-        room = max(move.call.max_output / WORK.policy.max_output, 1.0)
-        return TAKE_TURN.policy.options(min(limit * room, LONGEST_CALL_SECONDS))
+        subtask = state.goal.work.subtask
+        seconds = exchange_seconds(subtask, limit, move.call.max_output)
+        return TAKE_TURN.policy.options(seconds + policies.CALL_MARGIN_SECONDS)
     return USE_TOOL.options(limit + policies.LENS_MARGIN_SECONDS)
 
 
@@ -197,8 +197,10 @@ def _turn_ended(state: AgentState, event: TurnEnded) -> AgentState:
         return state
     placed = enumerate(turn.uses, start=1)
     unmade = {place: error(use, TOO_MANY) for place, use in placed if place > MOST}
-    results = {**unaskable(state, turn.uses), **unmade}
-    return gathered(replace(state, uses=turn.uses, results=results))
+    told = unaskable(state, turn)
+    missed = (*state.unasked, *unasked(state, told, turn))
+    state = replace(state, uses=turn.uses, results={**told, **unmade}, unasked=missed)
+    return gathered(state)
 
 
 def _not_taken(state: AgentState) -> AgentState:
@@ -248,10 +250,12 @@ def _turn_lost(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentStat
         return replace(state, ending=ending)
     losses = state.resume.losses + 1
     state = replace(state, resume=state.resume.model_copy(update={"losses": losses}))
-    if trouble.kind in HOPELESS or losses >= policies.TRANSPORT_TRIES:
+    too_long = trouble.too_long and trouble.kind not in HOPELESS
+    most = policies.TOO_LONG_TRIES if too_long else policies.TRANSPORT_TRIES
+    if trouble.kind in HOPELESS or losses >= most:
         stopping = {"stopping": "endpoint", "allowance": "allowance"}.get(trouble.kind, "")
         ending = AgentReport.model_validate(
-            {"outcome": "lost", "why": trouble.why, "stopping": stopping}
+            {"outcome": "lost", "why": trouble.why, "stopping": stopping, "too_long": too_long}
         )
         return replace(state, ending=ending)
     return state

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, ToolResult, ToolUse, Turn
 from orchestrator.calls.turn import TurnMaterial as Material
-from orchestrator.contracts import Call, Reply
+from orchestrator.contracts import Call, NoAnswer, Reply
 from orchestrator.events import Trouble, cancel_asked
 from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.policies import Options
@@ -162,6 +162,10 @@ class AgentState:
     """Whether it is to start nothing more, so that it can go on later."""
     may_have_run: tuple[ToolUse, ...] = ()
     """Calls of tools with effects of which nobody knows whether they ran."""
+    unanswered: tuple[NoAnswer, ...] = ()
+    """Turns that brought no answer, with what each counts at."""
+    unasked: tuple[str, ...] = ()
+    """The tools of calls that were not made because nobody could be asked, one for each call."""
     cut: str = ""
     """Why no more is wanted of it."""
     cut_at: datetime | None = None

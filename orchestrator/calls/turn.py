@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+from pydantic import Field
+
 from orchestrator.calls.kind import Kind
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import (
@@ -18,6 +20,7 @@ from orchestrator.contracts import (
     Draft,
     ModelCard,
     Money,
+    NoAnswer,
     Problem,
     Reply,
     RoleCard,
@@ -88,6 +91,8 @@ class Turn(Contract):
     transcript: str
     """Digest of the list of messages, this one included."""
     uses: tuple[ToolUse, ...] = ()
+    unfit: dict[str, str] = Field(default_factory=dict)
+    """What is wrong with the arguments of calls that a person must approve, by their ids."""
     draft: Draft | None = None
     text: str = ""
     """The beginning of what the model said beside its calls: what there is if it is cut."""
@@ -136,6 +141,8 @@ class Resume(Contract):
     turns: int = 0
     """Turns taken so far."""
     tool_calls: int = 0
+    failed_calls: int = 0
+    """Of these, how many brought an error, or were not made."""
     tokens: int = 0
     """No fewer than the next prompt has; 0: it is the first."""
     needed: int = 0
@@ -176,6 +183,8 @@ class AgentReport(Contract):
     why: str = ""
     stopping: Literal["", "endpoint", "allowance"] = ""
     """Why every further call would fail, too."""
+    too_long: bool = False
+    """Whether its last turns took longer than a turn may."""
     resume: Resume = Resume()
     needs: Slice | None = None
     """What the next turn costs at worst, where that is what it lacks."""
@@ -185,6 +194,10 @@ class AgentReport(Contract):
     unpaid_calls: int = 0
     may_have_run: tuple[ToolUse, ...] = ()
     """Calls of tools with effects of which nobody knows whether they ran."""
+    unanswered: tuple[NoAnswer, ...] = ()
+    """Turns of the segment that brought no answer, with what each counts at."""
+    unasked: tuple[str, ...] = ()
+    """The tools of calls that were not made because nobody could be asked, one for each call."""
     unreached: Unreached | None = None
     finished: datetime | None = None
 

@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue
 from orchestrator.calls.findings import as_data, passed_on
 from orchestrator.calls.kind import Answer, AnyCase, ModelKind, percent
 from orchestrator.contracts import (
+    LONGEST_CALL_SECONDS,
     Contract,
     Draft,
     Escalation,
@@ -166,3 +167,12 @@ WORK: ModelKind[WorkMaterial, WorkAnswer, Draft] = ModelKind(
 def most_written(subtask: Subtask) -> int:
     """The tokens that one answer to a subtask may have: what the plan says, else the most."""
     return subtask.max_output or WORK.policy.max_output
+
+
+def exchange_seconds(subtask: Subtask, limit: float, room: int) -> float:
+    """How long one exchange with the model may take that has this room for its answer: twice the
+    run's limit for twice the room; what the plan says for the subtask holds as it is.
+    """
+    if subtask.timeout_seconds:
+        return limit
+    return min(limit * max(room / WORK.policy.max_output, 1.0), LONGEST_CALL_SECONDS)

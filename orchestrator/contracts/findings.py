@@ -152,6 +152,8 @@ class Finding(Contract):
     turns: int = 0
     """Of an agent with tools, in all its tries; 0: it was asked without tools."""
     tool_calls: int = 0
+    failed_calls: int = 0
+    """Of these, how many brought an error, or were not made."""
     reused_from: str = ""
     """The run that this finding was taken over from; empty: this run's own."""
 

@@ -18,7 +18,7 @@ from temporalio.exceptions import (
 )
 
 from orchestrator.contracts import Bill, Contract, Report, Span, Unreached
-from orchestrator.errors import trouble_of
+from orchestrator.errors import TookTooLong, trouble_of
 from orchestrator.events import Trouble
 from orchestrator.moves import StopReason
 from orchestrator.policies import Options
@@ -26,6 +26,7 @@ from orchestrator.policies import Options
 Detail = TypeVar("Detail", bound=Contract)
 FIXED: dict[type[BaseException], str] = {CancelledError: "cancelled", TerminatedError: "terminated"}
 """What the SDK words in its own way where a history has no words at all."""
+LATE = "it took longer than it may, and was given up"
 REFUSALS: dict[str, StopReason] = {"BadGoal": "refused", "CapTooSmall": "small cap"}
 
 
@@ -46,7 +47,8 @@ def trouble(
         late = isinstance(cause, TimeoutError) and cause.type == TimeoutType.START_TO_CLOSE
         return Trouble("possibly_billed", words(error), Bill(calls=1), at, too_long=late)
     bill = detail(cause.details, Bill) or Bill()
-    return Trouble(trouble_of(cause.type), words(error), bill, at, detail(cause.details, Unreached))
+    unreached, late = detail(cause.details, Unreached), cause.type == TookTooLong.__name__
+    return Trouble(trouble_of(cause.type), words(error), bill, at, unreached, too_long=late)
 
 
 def _is_young(started: datetime, options: Options, cut_at: datetime | None) -> bool:
@@ -98,6 +100,8 @@ def words(error: ActivityError | ChildWorkflowError) -> str:
     for kind, said in FIXED.items():
         if isinstance(cause, kind):
             return said
+    if isinstance(cause, TimeoutError) and cause.type == TimeoutType.START_TO_CLOSE:
+        return LATE
     text = cause.message if isinstance(cause, ApplicationError) else str(cause)
     return " ".join(text.split())[:500] or type(cause).__name__
 

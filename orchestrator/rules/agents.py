@@ -7,6 +7,7 @@ next segment goes on there: nothing is asked or run twice, and little of the cap
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
@@ -68,20 +69,25 @@ def start(state: State, progress: Progress) -> StartAgent | None:
 
 def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
     """What its next segment is told, but for its slice."""
-    role, limits = state.brief.role(progress.subtask.role), state.goal.limits
-    turns = min(role.turns or limits.turns_per_agent, limits.turns_per_agent)
+    role = state.brief.role(progress.subtask.role)
     return AgentGoal(
         work=gathering.for_work(state, progress),
         role=role,
         model=state.brief.model(tier),
         slice=Slice(dollars=state.ledger.cap.dollars, calls=0, tokens=0),
         resume=progress.resume,
-        turns=turns,
+        turns=most_turns(state, progress),
         capabilities=state.brief.capabilities,
         first_run=state.first_run_id,
         ask_people=state.goal.ask_people,
         decisions=tuple(each.decision for each in progress.calls if each.decision),
     )
+
+
+def most_turns(state: State, progress: Progress) -> int:
+    """The most that the agent of a subtask may take."""
+    role, most = state.brief.role(progress.subtask.role), state.goal.limits.turns_per_agent
+    return min(role.turns or most, most)
 
 
 def ended(state: State, event: AgentEnded, now: datetime) -> State:
@@ -104,14 +110,24 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
         ledger=state.ledger.settle(move.id, bill, report.tokens),
         unpaid_calls=state.unpaid_calls + report.unpaid_calls,
         transport=without(state.transport, move.purpose),
-        notes=(*state.notes, *(_unsure(move, use) for use in report.may_have_run)),
+        notes=(*state.notes, *_told(move, report)),
     )
     if resumed.turns > move.goal.resume.turns:
         # A model has answered: an outage of before is over.
         state = replace(state, heard=True, outage=None)
     state = noted.with_bill(state, move.id, move.goal.model, bill, move.amount)
 
-    return update(state, move.subtask_id, lambda each: _went_on(add_bill(each, bill), resumed))
+    return update(state, move.subtask_id, lambda each: _went_on(add_bill(each, bill), report))
+
+
+def _told(move: StartAgent, report: AgentReport) -> Iterator[str]:
+    """What people must know of calls of tools. Lines that are alike the report counts."""
+    yield from (_unsure(move, use) for use in report.may_have_run)
+    for name in report.unasked:
+        yield (
+            f"{move.subtask_id}: a call of {name} was not made: a person must approve each, and"
+            " this run asks nobody (--ask)."
+        )
 
 
 def _unsure(move: StartAgent, use: ToolUse) -> str:
@@ -120,16 +136,20 @@ def _unsure(move: StartAgent, use: ToolUse) -> str:
     return f"{call}: it may have run, nobody knows, and it was not run again."
 
 
-def _went_on(progress: Progress, resume: Resume) -> Progress:
+def _went_on(progress: Progress, report: AgentReport) -> Progress:
     """The subtask with where its agent stands now, and how often it spoke and used tools. What was
     decided on calls is carried out; what was not begun stays decided.
     """
+    resume = report.resume
+    before = progress.resume
     return replace(
         progress,
         resume=resume,
+        unanswered=(*progress.unanswered, *report.unanswered),
         calls=progress.calls if resume.pending else (),
-        turns=progress.turns + resume.turns - progress.resume.turns,
-        tool_calls=progress.tool_calls + resume.tool_calls - progress.resume.tool_calls,
+        turns=progress.turns + resume.turns - before.turns,
+        tool_calls=progress.tool_calls + resume.tool_calls - before.tool_calls,
+        failed_calls=progress.failed_calls + resume.failed_calls - before.failed_calls,
     )
 
 
@@ -159,6 +179,8 @@ def _given_up(state: State, subtask_id: str, report: AgentReport, now: datetime)
     """
     if report.outcome == "cut" and state.stop:
         return _cut_short(state, subtask_id, state.stop, now)
+    if report.too_long and not state.stop:
+        return repair.too_long(state, subtask_id, report.why, now, report.resume.text)
     return settle(state, subtask_id, "failed", report.why, now)
 
 

@@ -83,6 +83,7 @@ class Progress:
     turns: int = 0
     """Of an agent with tools, in all its tries."""
     tool_calls: int = 0
+    failed_calls: int = 0
     last: Draft | None = None
     finding: Finding | None = None
     model: str = ""

@@ -12,6 +12,7 @@ from orchestrator.calls.replan import Change, Patch
 from orchestrator.contracts import Plan, Revision, RoleTier, Subtask, Usage
 from orchestrator.money.preview import predict
 from orchestrator.moves import Stop
+from orchestrator.plans.revision import NO_CHANGES
 from orchestrator.rules import graph
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.settling import skip
@@ -147,6 +148,8 @@ def judge_patch(state: State, patch: Patch | None, why: str, now: datetime) -> S
 def no_patch(state: State, why: str) -> State:
     """The plan stays as it is, and the report says so."""
     note = f"The plan could not be changed: {'; '.join(why.splitlines())}"
+    if why == NO_CHANGES:
+        note = "The plan was not changed: the planner was asked what could help, and knew nothing."
     return replace(_covered(state), notes=(*state.notes, note))
 
 

@@ -128,11 +128,13 @@ def _escalated(state: State, subtask_id: str, reason: str, why: str, now: dateti
     return settle(state, subtask_id, "escalated", why, now)
 
 
-def too_long(state: State, subtask_id: str, why: str, now: datetime) -> State:
-    """No call is long enough for the subtask: it is given back, to be split."""
+def too_long(state: State, subtask_id: str, why: str, now: datetime, said: str = "") -> State:
+    """No call is long enough for the subtask: it is given back, to be split. `said`: what there is
+    of it, of an agent.
+    """
     message = f"one call is too short for it: {why}"
-    given_back = Escalation(reason="timeout", why=message)
-    last = Draft(status="escalated", why=message, escalation=given_back)
+    given_back = Escalation(reason="timeout", why=message, partial=said)
+    last = Draft(status="escalated", content=said, why=message, escalation=given_back)
     state = update(state, subtask_id, lambda each: replace(each, last=last))
     return _escalated(state, subtask_id, "timeout", f"timeout: {message}", now)
 

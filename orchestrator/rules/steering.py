@@ -23,6 +23,7 @@ from orchestrator.rules.people import approvals, raising
 from orchestrator.rules.repair import answered_by_person
 from orchestrator.rules.settling import settle, skip
 from orchestrator.rules.state import State
+from orchestrator.view import Phase
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,14 @@ def _progress(state: State, order: Order) -> Progress | None:
 def _unknown(state: State, order: Order) -> str:
     if _progress(state, order) is None:
         return f"there is no subtask {order.subtask_id!r}; known: {', '.join(state.work)}"
-    return "" if state.phase == "working" else "work is not under way"
+    return TOO_SOON_OR_LATE.get(state.phase, "")
+
+
+TOO_SOON_OR_LATE: Mapping[Phase, str] = {
+    "approval": "the plan waits for approval; approve, edit or reject it first",
+    "synthesizing": "all subtasks are over, and the answer is being written",
+}
+"""Why nothing can be done about a subtask though there are some."""
 
 
 def _not_asked(state: State, order: Order) -> str:

@@ -23,7 +23,7 @@ def agent_board(state: AgentState) -> str:
     now = f"using {'; '.join(used)}" if used else "asking the model" if doing else "ending"
     turn = min(resume.turns + 1, goal.turns)
     lines = [f"**turn {turn} of at most {goal.turns}** · {for_markdown(now[:TEXT_LETTERS])}"]
-    so_far = hands(resume.turns, resume.tool_calls)
+    so_far = hands(resume.turns, resume.tool_calls, resume.failed_calls)
     spent = f"\\${state.ledger.paid.dollars:.4f} in this segment"
     lines += ["", " · ".join(filter(None, (f"so far {so_far}" if so_far else "", spent)))]
     if resume.text.strip():

@@ -42,12 +42,15 @@ def seconds(amount: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def hands(turns: int, tool_calls: int) -> str:
-    """`4 turns, 6 tool calls`; empty for what was asked without tools."""
+def hands(turns: int, tool_calls: int, failed: int) -> str:
+    """`4 turns, 6 tool calls, 2 of them failed`; empty for what was asked without tools."""
     if not turns:
         return ""
     spoke = f"{turns} turn{'s' * (turns != 1)}"
-    return f"{spoke}, {tool_calls} tool call{'s' * (tool_calls != 1)}"
+    used = f"{spoke}, {tool_calls} tool call{'s' * (tool_calls != 1)}"
+    if not failed:
+        return used
+    return f"{used}, {failed} of them failed" if tool_calls > 1 else f"{used}, which failed"
 
 
 def bounded(row: PreviewRow) -> str:

@@ -189,7 +189,7 @@ def lens_summary(subtask: Subtask) -> str:
 def _line(row: Row, priced: bool) -> str:
     tier = f" · {row.tier}" if row.tier != "none" else ""
     tried = f" · try {row.try_number}" if row.try_number > 1 else ""
-    used = hands(row.turns, row.tool_calls)
+    used = hands(row.turns, row.tool_calls, row.failed_calls)
     tried += f" · {used}" if used else ""
     dollars = "unpriced" if row.dollars is None else f"\\${row.dollars:.4f}"
     dollars = f"≤ {dollars}" if row.assumed else dollars

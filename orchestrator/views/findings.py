@@ -19,10 +19,9 @@ MOST_SOURCE_CHARACTERS = 1_000
 
 
 def sections(report: Report) -> Iterator[str]:
-    """A section for each finding that says more than its gap does, in plan order."""
+    """A section for each finding, in plan order: also of what never ran, or found nothing."""
     for finding in report.findings:
-        if _text(finding) or finding.tries or finding.unanswered or finding.sources:
-            yield section(report, finding)
+        yield section(report, finding)
 
 
 def section(report: Report, finding: Finding) -> str:
@@ -32,8 +31,7 @@ def section(report: Report, finding: Finding) -> str:
     subtask = subtask_of(report, finding.subtask_id)
     heading = f"### {inline(finding.subtask_id)} · {inline(subtask.title)}"
     parts = [heading, facts(finding, subtask)]
-    said = any(gap.subtask_id == finding.subtask_id for gap in report.gaps)
-    why = [] if said or not finding.why else [inline(finding.why)]
+    why = [inline(finding.why)] if finding.why else []
     listed = [*why, *tries(finding), *_sources(finding)]
     parts += ["\n".join(f"- {line}" for line in listed)] if listed else []
     text = _text(finding)
@@ -48,7 +46,7 @@ def section(report: Report, finding: Finding) -> str:
 
 def alone(report: Report, finding: Finding) -> str:
     """One finding by itself, with everything in it: the report's answer is not there to read."""
-    apart = report.model_copy(update={"answer": "", "gaps": ()})
+    apart = report.model_copy(update={"answer": ""})
     parts = [section(apart, finding)]
     if of_a_lens(finding):
         found = remarks_of(finding)
@@ -77,7 +75,7 @@ def facts(finding: Finding, subtask: Subtask) -> str:
         # of what was never finished nobody said how sure it is.
         if finding.status == "complete":
             parts.append(f"confidence {finding.confidence} of 100")
-    parts.append(hands(finding.turns, finding.tool_calls))
+    parts.append(hands(finding.turns, finding.tool_calls, finding.failed_calls))
     if spent := price(finding):
         parts.append(spent)
     if duration(finding):
@@ -103,9 +101,11 @@ def duration(finding: Finding) -> float:
 
 
 def tried(finding: Finding) -> str:
-    """How often models were asked for it: its tries, or, where none came so far, its calls."""
+    """How often models were asked for it: its tries, or, where none came so far, its calls; of an
+    agent that was ended before its answer, that it was one.
+    """
     judged = len(finding.tries) if finding.model else 0
-    return str(judged or len(finding.unanswered) or "")
+    return str(judged or min(finding.turns, 1) or len(finding.unanswered) or "")
 
 
 def tries(finding: Finding) -> Iterator[str]:

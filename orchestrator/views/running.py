@@ -8,7 +8,7 @@ from orchestrator import policies
 from orchestrator.contracts import RoleTier
 from orchestrator.moves import Ask, Prepare
 from orchestrator.remarks import in_a_line
-from orchestrator.rules import outages
+from orchestrator.rules import agents, outages
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.people import approvals
 from orchestrator.rules.state import State
@@ -109,8 +109,19 @@ def _row(progress: Progress, state: State) -> Row:
         note=_note(progress),
         turns=progress.turns,
         tool_calls=progress.tool_calls,
+        failed_calls=progress.failed_calls,
+        doing=_stands(progress, state),
         planned_role=progress.former[0] if progress.former else "",
     )
+
+
+def _stands(progress: Progress, state: State) -> str:
+    """At which of its turns an agent waits: for a person, for money, or for the end of a pause."""
+    resume = progress.resume
+    if progress.flight or progress.finding or not resume.turns:
+        return ""
+    turn = resume.turns if resume.pending else resume.turns + 1
+    return f"stands at turn {turn} of {agents.most_turns(state, progress)}"
 
 
 def _asked_tier(progress: Progress) -> RoleTier:

@@ -114,6 +114,8 @@ def test_every_question_comes_with_the_command_that_answers_it(
     (asked,) = reminders(view().model_copy(update={"waiting": (question,), **fields}))
     assert text in asked.text
     assert asked.command == f"{STARTER} {command}"
+    others = [each for each in asked.others.split(", ") if each]
+    assert all(each.startswith(f"{STARTER} ") and " run-1" in each for each in others), "as typed"
 
 
 @pytest.mark.parametrize(

@@ -74,4 +74,14 @@ def test_turns_and_tool_calls_stand_beside_the_price_of_a_finding() -> None:
     assert " · 1 turn, 2 tool calls · " in f"{facts(found, subtask('t3'))} · "
     once = Finding(subtask_id="t3", status="complete", model="a")
     assert "turn" not in facts(once, subtask("t3"))
-    assert hands(0, 0) == ""
+    assert hands(0, 0, 0) == ""
+
+
+def test_calls_of_tools_that_failed_are_counted_beside_the_others() -> None:
+    found = Finding(
+        subtask_id="t3", status="failed", model="a", turns=4, tool_calls=10, failed_calls=8
+    )
+    assert "4 turns, 10 tool calls, 8 of them failed" in facts(found, subtask("t3"))
+    assert hands(1, 1, 1) == "1 turn, 1 tool call, which failed"
+    state = first_state(goal(turns=2, tool_calls=3, failed_calls=1), START)
+    assert "so far 2 turns, 3 tool calls, 1 of them failed" in agent_board(state)

@@ -7,6 +7,7 @@ from decimal import Decimal
 from driving import subtask
 from orchestrator.contracts import Order
 from orchestrator.events import Steered
+from orchestrator.rules import steering
 from orchestrator.views import running
 from outcomes import DRAFTS, begun, end, in_flight
 
@@ -56,3 +57,13 @@ def test_the_status_is_shown_only_when_the_run_is_over() -> None:
     view = running.run_view(run.state)
     assert (view.phase, view.status) == ("closed", "complete")
     assert view.now == run.state.finished, "the clock stops with the run"
+
+
+def test_an_order_about_a_subtask_that_is_over_says_where_the_run_is() -> None:
+    run = begun(subtask("a"))
+    end(run, "work-a-1")
+    assert run.state.phase == "synthesizing"
+    order = Order(subtask_id="a", text="40")
+    assert steering.refusal(run.state, "answer", order) == (
+        "all subtasks are over, and the answer is being written"
+    )

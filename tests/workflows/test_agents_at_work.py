@@ -68,12 +68,14 @@ async def test_the_board_tells_the_turn_and_the_tool_that_an_agent_is_at(
         (line,) = [each for each in shown.splitlines() if "turn 1 of 10" in each]
         assert "\\u202e" in line and "x" * 81 not in line
         view = (await reader.look()).view
-        assert view is not None and view.rows[0].doing.endswith("… and 1 more")
+        assert view is not None
+        first_turn = "… and 1 more, $0.0002 so far"
+        assert view.rows[0].doing.endswith(first_turn), view.rows[0].doing
         length = await _length(runs, handle.id)
         await reader.find_doing()
         assert await _length(runs, handle.id) == length, "to look is no event"
         held.set()
-        await at(reader, "turn 2 of 10, asks the model")
+        await at(reader, "turn 2 of 10, asks the model, $0.0002 so far")
         asked.set()
         await outcome(handle)
         await reader.find_doing()

@@ -115,13 +115,36 @@ async def test_of_two_calls_of_a_turn_one_is_approved_and_one_goes_back_with_the
 async def test_where_people_are_not_asked_the_call_is_declined_and_the_preview_says_so(
     runs: Runs, written: list[str]
 ) -> None:
-    model = script(calls(FORTY))
+    model = script(calls(FORTY, ("write", {"txt": 1}), ("write", {"text": "41"})), calls(FORTY))
     report = await runs.run(goal(runs), model, catalogue=catalogue(runs, ROLE))
     assert report.status == "complete" and written == []
-    assert "nobody can be asked" in told(model, 1)[0]["content"]
+    assert all("nobody can be asked" in each["content"] for each in told(model, 1))
+    (note,) = [each for each in report.notes if "write" in each]
+    assert note == (
+        "t1: a call of write was not made: a person must approve each, and this run asks nobody"
+        " (--ask) (4 times)"
+    )
+    (finding,) = report.findings
+    assert (finding.tool_calls, finding.failed_calls) == (4, 4)
     view = await seen(runs.handles[-1], lambda view: view.preview)
     assert view.preview is not None
     assert [each for each in view.preview.without if "write by reader" in each] != []
+
+
+async def test_nobody_is_asked_about_a_call_whose_arguments_do_not_fit(
+    runs: Runs, written: list[str]
+) -> None:
+    model = script(calls(("write", {"txt": 1}), FORTY))
+    async with runs.worker(model, catalogue=catalogue(runs, ROLE)):
+        handle = await runs.start(goal(runs, ask_people=True), skipping=False)
+        (question,) = asks(await seen(handle, asks))
+        assert question.text == 'write {"text": "40"}'
+        await say(handle, "approve", 1)
+        report = await outcome(handle)
+    assert report.status == "complete" and written == ["40"]
+    wrong, made = told(model, 1)
+    assert wrong["is_error"] and "these arguments do not fit:" in wrong["content"]
+    assert "txt" in wrong["content"] and "written: 40" in made["content"]
 
 
 async def test_a_worker_that_goes_away_while_a_person_thinks_loses_nothing(
@@ -204,6 +227,17 @@ async def test_the_file_of_servers_says_which_of_their_tools_ask(
         report = await outcome(handle)
     assert report.status == "complete"
     assert "T12:30" in told(model, 1)[0]["content"]
+
+
+async def test_nobody_is_asked_about_a_call_that_a_server_s_schema_does_not_fit(runs: Runs) -> None:
+    unfit = {name: value for name, value in TIME.items() if name != "time"}
+    model = script(calls(("mcp__clock__convert_time", unfit)))
+    file = servers(runs.folder, True)
+    cards, wanted = catalogue(runs, CLOCK), goal(runs, ask_people=True)
+    report = await runs.run(wanted, model, catalogue=cards, mcp_file=file)
+    assert report.status == "complete" and not any("decided" in each for each in report.notes)
+    said = told(model, 1)[0]["content"]
+    assert "these arguments do not fit:" in said and "'time' is a required property" in said
 
 
 async def test_a_tool_that_no_server_offers_cannot_be_named_to_ask(runs: Runs) -> None:

@@ -17,7 +17,9 @@ from conftest import Handle, Runs, seen
 from deployment.histories import faults
 from deployment.histories.replay import replay
 from intake.connection import Connection
-from orchestrator.contracts import Order, Report
+from orchestrator.contracts import Bill, Order, Report
+from orchestrator.errors import PossiblyBilled
+from orchestrator.views.page import as_markdown
 from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works
 from workflows import WORKFLOWS
 from workflows.supervisor import SupervisorWorkflow
@@ -196,3 +198,38 @@ async def test_an_agents_own_id_is_read_and_ended_as_what_it_is(
     assert report.status == "complete_with_gaps"
     assert "t2" in report.answer and report.findings[0].status == "failed"
     assert report.findings[0].why.startswith("cancelled by "), "by whom, and no run above"
+
+
+async def test_an_agent_whose_turns_bring_no_answer_is_told_with_each_of_them(runs: Runs) -> None:
+    gone = [PossiblyBilled("dropped", Bill(model="claude-haiku-5-5", calls=1)) for _ in range(3)]
+    model = ScriptedModel(
+        {"t1": [READS, *gone], "t2": [works("two")], "synthesize": [synthesizes("2 [t2]")]}
+    )
+    wanted = goal(runs, plan=TWO, limits={"replans": 0})
+    report = await runs.run(wanted, model, catalogue=catalogue(runs))
+    finding = report.findings[0]
+    assert (finding.status, finding.turns) == ("failed", 1)
+    assert [each.id for each in finding.unanswered] == ["turn-2", "turn-again1-2", "turn-again2-2"]
+    assert all(each.dollars and each.why.endswith("dropped") for each in finding.unanswered)
+    assert sum(each.assumed for each in finding.unanswered) == finding.assumed
+    page = as_markdown(report, "{} {}".format)
+    (section,) = [part for part in page.split("### ") if part.startswith("t1 ")]
+    for said in ("**failed**", "1 turn, 1 tool call", "≤ $", "call turn-again1-2 on haiku, no"):
+        assert said in section
+    assert section.count("dropped") == 4, "why it failed, and each turn"
+    (row,) = [each for each in page.splitlines() if each.startswith("| t1 ")]
+    assert row.split(" | ")[4] == "1", "it was tried once"
+
+
+async def test_what_was_skipped_has_its_section_with_the_reason(runs: Runs) -> None:
+    failed = works("", status="failed", why="it is not there")
+    plan = ready(subtask("t1"), subtask("t2", "t1"), subtask("t3"))
+    model = ScriptedModel(
+        {"t1": [failed], "t3": [works("three")], "synthesize": [synthesizes("3 [t3]")]}
+    )
+    limits = {"replans": 0, "tries_per_subtask": 1}
+    report = await runs.run(goal(runs, plan=plan, limits=limits), model)
+    assert [each.status for each in report.findings] == ["failed", "skipped", "complete"]
+    page = as_markdown(report, "{} {}".format)
+    (section,) = [part for part in page.split("### ") if part.startswith("t2 ")]
+    assert "**skipped**" in section and report.findings[1].why in section

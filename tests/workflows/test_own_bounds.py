@@ -4,6 +4,8 @@ refused where it is out of range.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 from temporalio.client import WorkflowFailureError
 
@@ -11,12 +13,15 @@ from activities.seam import ModelAnswer
 from conftest import Runs
 from documents import pdf
 from driving import ROLES
-from orchestrator.contracts import Goal, GoalInput, RoleCard
+from orchestrator import policies
+from orchestrator.contracts import Bill, Goal, GoalInput, RoleCard
+from orchestrator.errors import TookTooLong
 from orchestrator.plans import validity
 from scripted import USAGE, ScriptedModel, calls, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
 
+MARGIN = policies.CALL_MARGIN_SECONDS
 SHORT = {"timeout_seconds": 60, "max_output": 2_000}
 LENS = RoleCard(name="lens", description="Looks", tier="none", tools=("bugs",))
 CUT = ModelAnswer('{"cut', "max_tokens", "claude-haiku-5-5", USAGE)
@@ -42,6 +47,60 @@ def rooms(model: ScriptedModel, what: str) -> list[int]:
     return [request.max_output for heard, request in asked if heard == what]
 
 
+def deadlines(model: ScriptedModel, what: str) -> list[float]:
+    """What each exchange might take, as the endpoint's side of this house is told."""
+    asked = zip(model.heard, model.requests, strict=True)
+    return [request.deadline_seconds for heard, request in asked if heard == what]
+
+
+@pytest.mark.parametrize("seconds", [1, 20])
+async def test_a_turn_of_an_agent_has_the_time_that_its_plan_gives_and_no_more(
+    runs: Runs, seconds: int
+) -> None:
+    """Though its answer may be twice as long as one without tools."""
+    path = runs.folder / "engines.pdf"
+    path.write_bytes(pdf(["A since 2019"]))
+    given = GoalInput(name="report", kind="file", value=str(path))
+    model = ScriptedModel({"t1": [works("A")], "synthesize": [synthesizes("A [t1].")]})
+    own = subtask("t1", role="researcher", inputs=["report"], timeout_seconds=seconds)
+    report = await runs.run(goal(plan=ready(own), inputs=(given,)), model)
+    assert report.status == "complete", report.gaps
+    assert (rooms(model, "t1"), deadlines(model, "t1")) == ([16_000], [seconds])
+
+
+@pytest.mark.parametrize("role", ["analyst", "researcher"])
+async def test_what_is_cut_twice_at_its_own_time_is_given_back_as_too_big(
+    runs: Runs, role: str
+) -> None:
+    path = runs.folder / "engines.pdf"
+    path.write_bytes(pdf(["A since 2019"]))
+    given = GoalInput(name="report", kind="file", value=str(path))
+    paid = Bill(model="claude-haiku-5-5", calls=1, dollars=Decimal("0.001"), usage=USAGE)
+    late = TookTooLong("claude-haiku-5-5: cut by deadline of 20 s", paid)
+    # Whoever reads a document has turns and tools.
+    named = ["report"] if role == "researcher" else []
+    big = subtask("t1", role=role, inputs=named, timeout_seconds=20)
+    changes = [
+        {"op": "add", "subtask": subtask("t3"), "why": "a smaller part"},
+        {"op": "replace", "subtask": subtask("t2", "t3"), "why": "needs t3"},
+    ]
+    model = ScriptedModel(
+        {
+            "t1": [late, late],
+            "t2": [works("B")],
+            "t3": [works("C")],
+            "replan": [{"changes": changes}],
+            "synthesize": [synthesizes("B [t2], C [t3].")],
+        }
+    )
+    plan = ready(big, subtask("t2", "t1"))
+    report = await runs.run(goal(plan=plan, inputs=(given,) if named else ()), model)
+    finding = next(each for each in report.findings if each.subtask_id == "t1")
+    assert finding.escalation is not None and finding.escalation.reason == "timeout"
+    assert finding.why.endswith("one call is too short for it: " + late.message)
+    assert finding.dollars == Decimal("0.002") and model.heard.count("replan") == 1
+
+
 async def test_what_a_planner_sets_is_in_force_in_the_calls_of_that_subtask_alone(
     runs: Runs,
 ) -> None:
@@ -60,8 +119,9 @@ async def test_what_a_planner_sets_is_in_force_in_the_calls_of_that_subtask_alon
     for bound in ("one call: 0, or 1 to 300.", "thoughts: 0, or 2000 to 8000."):
         assert bound in model.requests[0].prompt
     seconds = await times(runs, report.run_id)
-    assert (seconds["work-t1-1"], seconds["work-t2-1"]) == (60, 300)
-    assert seconds["review-t1-1"] == 300
+    assert (seconds["work-t1-1"], seconds["work-t2-1"]) == (60 + MARGIN, 300 + MARGIN)
+    assert seconds["review-t1-1"] == 300 + MARGIN
+    assert (deadlines(model, "t1"), deadlines(model, "t2")) == ([60], [300])
     assert (rooms(model, "t1"), rooms(model, "t2")) == ([2_000], [8_000])
     told = [each.prompt for each in model.requests if "room for 2000 tokens" in each.prompt]
     assert len(told) == 1 and "part t1 of the goal" in told[0]
@@ -94,7 +154,8 @@ async def test_the_turns_and_tools_of_an_agent_keep_to_them(runs: Runs) -> None:
     assert report.status == "complete", report.gaps
     assert rooms(model, "t1") == [2_000, 2_000]
     seconds = await times(runs, f"{report.run_id}.t1.1")
-    assert seconds["turn-1"] == 60 and seconds["turn-2"] == 60
+    assert seconds["turn-1"] == seconds["turn-2"] == 60 + MARGIN
+    assert deadlines(model, "t1") == [60, 60]
     # A margin more, in which a tool that is too slow says so itself.
     assert 60 < seconds["tool-1-1"] < 120
 

@@ -55,6 +55,7 @@ async def test_an_agent_of_a_paused_run_lands_what_flies_and_goes_on_after_resum
         view = await seen(handle, lambda view: view.waiting and view.dollars_spent)
         assert model.heard == ["t1"], "nothing was asked after the pause"
         assert view.dollars_spent and not view.dollars_reserved, "and it holds no money"
+        assert [each.doing for each in view.rows] == ["stands at turn 1 of 10"]
         await tell(handle, "resume")
         report = await outcome(handle)
     assert report.status == "complete", report.gaps

@@ -5,8 +5,8 @@ from __future__ import annotations
 from orchestrator import policies
 from orchestrator.calls import KINDS
 from orchestrator.calls.reach import REACH
-from orchestrator.calls.work import WORK
-from orchestrator.contracts import LONGEST_CALL_SECONDS, Call
+from orchestrator.calls.work import exchange_seconds
+from orchestrator.contracts import Call
 from orchestrator.moves import Ask, Examine, Flying, Prepare, StartAgent, StartTeam
 from orchestrator.policies import EXAMINE, PREPARE, Options
 from orchestrator.rules import outages
@@ -31,15 +31,16 @@ def options_of(state: State, move: Flying) -> Options | None:
             return REACH.policy.options(min(left, policies.REACH_ATTEMPT_SECONDS), total=left)
         case Ask(call=call):
             attempts = 0 if call.model else policies.FREE_ATTEMPTS
-            return KINDS[call.kind].policy.options(_seconds(state, call), attempts=attempts)
+            seconds = _seconds(state, call) + policies.CALL_MARGIN_SECONDS
+            return KINDS[call.kind].policy.options(seconds, attempts=attempts)
 
 
 def _seconds(state: State, call: Call) -> float:
-    """What an agent may take for its subtask the caller says, and within that the plan; twice that
-    for an answer that gets twice the room. All other calls take what their room needs.
+    """How long the exchange with the model may take. Of an agent for its subtask the caller says
+    it, and within that the plan; all other calls take what their room needs.
     """
     if call.kind == "work":
-        limit = gathering.timeout_of(state, state.work[call.subtask_id].subtask)
-        room = max(call.max_output, 1) / WORK.policy.max_output
-        return min(limit * max(room, 1.0), LONGEST_CALL_SECONDS)
+        subtask = state.work[call.subtask_id].subtask
+        limit = gathering.timeout_of(state, subtask)
+        return exchange_seconds(subtask, limit, call.max_output)
     return max(policies.CALL_SECONDS, call.max_output // policies.OUTPUT_TOKENS_PER_SECOND)

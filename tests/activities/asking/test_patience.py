@@ -25,14 +25,16 @@ async def test_silence_ends_a_block_and_what_moves_does_not() -> None:
     assert patience.why == "silence of 0.2 s"
 
 
-async def test_a_deadline_ends_a_block_in_which_something_moves_for_ever() -> None:
-    patience = Patience(stall=30, deadline=0.2)
+@pytest.mark.parametrize("deadline", [0.2, 0.19986])
+async def test_a_deadline_ends_a_block_in_which_something_moves_for_ever(deadline: float) -> None:
+    patience = Patience(stall=30, deadline=deadline)
     with pytest.raises(TimeoutError):
         async with patience:
             while True:
                 await asyncio.sleep(0.02)
                 patience.moved()
-    assert patience.why == "deadline of 0.2 s"
+    assert patience.why == "deadline of 0.2 s", "as a person reads it"
+    assert patience.over
 
 
 @pytest.mark.parametrize(("stall", "deadline"), [(0.3, 30.0), (30.0, 0.3)])

@@ -13,11 +13,14 @@ from activities.prompts.files import system_prompts
 from deployment.storage import DirectoryStore
 from deployment.unread import unread
 from driving import ROLES, Drive, subtask
+from orchestrator import policies
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Call, Check, Plan, RoleCard, Subtask
 from orchestrator.errors import CallRefused
 from orchestrator.plans import checks, validity
 from outcomes import begun, end
+
+MARGIN = policies.CALL_MARGIN_SECONDS
 
 
 def seconds_of(run: Drive, flight_id: str) -> float:
@@ -25,15 +28,15 @@ def seconds_of(run: Drive, flight_id: str) -> float:
 
 
 @pytest.mark.parametrize("seconds", [7, 900])
-def test_the_time_of_a_subtask_is_in_force_on_its_call_and_doubles_with_its_room(
+def test_the_time_that_a_run_gives_its_calls_is_in_force_and_doubles_with_their_room(
     seconds: int,
 ) -> None:
     run = begun(subtask("a"), subtask_timeout_seconds=seconds)
-    assert seconds_of(run, "work-a-1") == seconds
+    assert seconds_of(run, "work-a-1") == seconds + MARGIN
     end(run, "work-a-1", "truncated")
-    assert seconds_of(run, "work-a-2") == 2 * seconds
+    assert seconds_of(run, "work-a-2") == 2 * seconds + MARGIN
     end(run, "work-a-2")
-    assert seconds_of(run, "synthesize-1") == 400, "other calls take what their room needs"
+    assert seconds_of(run, "synthesize-1") == 400 + MARGIN, "others take what their room needs"
 
 
 @pytest.mark.parametrize(
