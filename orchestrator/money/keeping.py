@@ -8,13 +8,16 @@ from datetime import UTC, datetime
 from decimal import ROUND_UP, Decimal
 
 from orchestrator import policies
+from orchestrator.agent.money import worst_turn
 from orchestrator.calls import KINDS
 from orchestrator.calls.plan import PLAN
 from orchestrator.calls.synthesize import SYNTHESIZE
+from orchestrator.calls.turn import Resume
 from orchestrator.calls.work import WORK, most_written
 from orchestrator.contracts import Briefing, Call, Goal, Limits, Subtask, Tier
 from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.moves import Ask
+from orchestrator.rules import agents
 from orchestrator.rules.answering import verifying
 from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import input_tokens, paid_call, reservation, rooms, tiers
@@ -242,7 +245,11 @@ def _asked(state: State, subtask: Subtask, tier: Tier) -> Amount:
     alone = subtask.model_copy(update={"depends_on": ()})
     role = state.brief.role(subtask.role)
     progress = Progress(alone, tier=tier)
-    material = gathering.for_work(replace(state, work=Work({alone.id: progress})), progress)
+    state = replace(state, work=Work({alone.id: progress}))
+    if agents.uses_tools(state, progress):
+        # No turn of an agent is given less room than it may need.
+        return worst_turn(agents.goal_of(state, progress, tier), Resume())
+    material = gathering.for_work(state, progress)
     tokens = paid_call(state, WORK, "work", material, tier=tier, role=role).amount.tokens
     tokens -= WORK.policy.max_output
     *_, room = rooms(most_written(subtask))

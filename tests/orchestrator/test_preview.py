@@ -410,3 +410,16 @@ def test_the_least_cap_is_that_of_the_dearest_subtask_however_few_are_priced(pla
     whole = least(*plan.subtasks)
     assert whole.dollars == max(each.dollars for each in alone)
     assert whole.tokens == max(each.tokens for each in alone)
+
+
+def test_the_least_cap_of_an_agent_lets_its_first_turn_begin() -> None:
+    one = subtask("a", role="clerk").model_copy(update={"inputs": ("reports",)})
+    plan = Plan(goal="Read", subtasks=(one,))
+    roles = {"roles": (*WITH_TEAM.roles, HANDS), "inputs": (REPORTS,)}
+    brief = WITH_TEAM.model_copy(update=roles)
+    goal = Goal.model_validate({"text": "Compare", "use_models": True, "plan": plan})
+    least = keeping.least(goal, brief).dollars
+    for dollars, begins in ((least, True), (least * Decimal("0.9"), False)):
+        limits = Limits(dollars=dollars)
+        drive = Drive(plan, limits, brief)
+        assert bool(drive.state.flights) is begins, dollars
