@@ -3,9 +3,9 @@
     python worker.py                         with a server of your own (TEMPORAL_ADDRESS, STORE_URL)
     python worker.py --embedded STATE_DIR    started by the embedded server's supervision
 
-It is as many processes as HOLDFAST_WORKERS says (`deployment/siblings.py`). SIGTERM drains them
-all: no new work is taken, calls in flight may finish. Exit codes: 0 told to end, 2 a setting is
-wrong, 5 the server is not reachable.
+It is as many processes as HOLDFAST_WORKERS says (`deployment/workers/siblings.py`). SIGTERM drains
+them all: no new work is taken, calls in flight may finish. Exit codes: 0 told to end, 2 a setting
+is wrong, 5 the server is not reachable.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from activities.gate.rate_gate import RateGate
 from activities.gate.throttles import ShowThrottles
 from activities.wiring import MakeJournal, MakeLenses, Served, build, shipped_lenses
 from deployment.embedded import EmbeddedError, StateDir, attendance, embedded_target
-from deployment.held import Held, hand_back
 from deployment.own_server import configured_target
-from deployment.served import Lookout
 from deployment.settings import Settings
-from deployment.siblings import OPTION, Siblings, end_with_parent, number_of
 from deployment.storage.daily import keep_clean
 from deployment.telemetry import LogContext, configure_logging, runtime
 from deployment.temporal import Target, Unreachable, connect
+from deployment.workers.held import Held, hand_back
+from deployment.workers.served import Lookout
+from deployment.workers.siblings import OPTION, Siblings, end_with_parent, number_of
 from orchestrator import __version__
 from orchestrator.contracts import LONGEST_CALL_SECONDS, Tier
 from orchestrator.policies import LENS_MARGIN_SECONDS, tools_queue

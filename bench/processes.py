@@ -28,8 +28,8 @@ from bench.instruments.tables import head, row
 from bench.instruments.usage import Usage, used
 from bench.overhead.loads import Load
 from deployment.embedded.identity import worker_environment
-from deployment.pollers import pollers
 from deployment.settings import HOME
+from deployment.workers.pollers import pollers
 
 COLUMNS = (
     ("workers", "calls/s", "runs/s", "worker CPU, ms a call", "server CPU, ms a call",

@@ -26,9 +26,9 @@ from deployment.embedded import (
     probe_local,
 )
 from deployment.own_server import LOCAL_ADDRESS, target_at
-from deployment.served import VARIABLES
 from deployment.settings import Settings
 from deployment.temporal import Target, Unreachable, connect
+from deployment.workers.served import VARIABLES
 from intake.connection import Connection
 
 CONNECT_SECONDS = 3.0

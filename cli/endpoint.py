@@ -11,8 +11,8 @@ from deployment import embedded
 from deployment.address import address_of
 from deployment.embedded.identity import model_environment
 from deployment.known_secrets import KnownSecrets
-from deployment.served import VARIABLES
 from deployment.settings import Settings
+from deployment.workers.served import VARIABLES
 from orchestrator.text import for_terminal
 
 PORT_SECONDS = 3.0

@@ -22,11 +22,11 @@ from activities.gate.queue_rates import read_rate
 from cli.doing import agents_at
 from cli.exits import Exit
 from cli.invocation import to_type
-from deployment import served
 from deployment.embedded.starting import SPACE_BYTES
 from deployment.histories.undoing import AGENT
 from deployment.storage import store_at
 from deployment.temporal import Target
+from deployment.workers import served
 from intake.connection import Connection
 from orchestrator.contracts import Report
 from orchestrator.recorded.history import Fold

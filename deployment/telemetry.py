@@ -31,7 +31,7 @@ from temporalio.worker import (
 )
 
 from deployment.known_secrets import KnownSecrets
-from deployment.pollers import BEAT
+from deployment.workers.pollers import BEAT
 
 LOG_BYTES = 5_000_000
 LOG_FILES = 3

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 from temporalio.client import Client, WorkflowHandle
 
-from deployment.pollers import pollers
-from deployment.served import unserved
 from deployment.settings import Settings
 from deployment.storage import DirectoryStore, store_at
 from deployment.temporal import Target
+from deployment.workers.pollers import pollers
+from deployment.workers.served import unserved
 from intake.refusal import Refused
 from orchestrator.contracts import Report
 

@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from temporalio import activity
+
 from activities.asking.flights import Flights
 from activities.asking.heartbeat import Notes, noted_before
 from activities.asking.past import Past
@@ -73,14 +75,16 @@ class Asking:
         request: ModelRequest,
     ) -> Reply[Value]:
         assert self.model is not None and call.model is not None, "prepare admits no such run"
-        key, past, earlier = call_key(call, material), Past.read(), False
+        key, past = call_key(call, material), Past.read()
+        # On its first attempt only an execution that was reset can have sent it before.
+        earlier = self.flights.under_way(key) and activity.info().attempt == 1
         sending = Sending(self.model, self.journal, self.gate, self.chance, self.budget)
 
         async def fly(notes: Notes) -> str:
             nonlocal earlier
             trip = Trip(key, call, request, past, notes)
             kept = await sending.fly(trip)
-            earlier = trip.earlier
+            earlier = earlier or trip.earlier
             return kept
 
         kept = await self.flights.join(key, Notes(noted_before()), fly)

@@ -38,6 +38,10 @@ class Flights:
     def __init__(self) -> None:
         self._open: dict[str, Flight] = {}
 
+    def under_way(self, key: str) -> bool:
+        """Whether the call with this key is, or its outcome waits."""
+        return key in self._open
+
     async def join(
         self, key: str, notes: Notes, start: Callable[[Notes], Coroutine[Any, Any, str]]
     ) -> str:
@@ -52,7 +56,7 @@ class Flights:
         taken = True
         try:
             async with beating(flight.notes):
-                return await _outcome(flight.task)
+                return await _outcome(flight)
         except asyncio.CancelledError:
             taken = flight.task.cancelled()
             raise
@@ -79,11 +83,13 @@ class Flights:
             del self._open[key]
 
 
-async def _outcome(call: asyncio.Task[str]) -> str:
+async def _outcome(flight: Flight) -> str:
+    call = flight.task
     try:
         return await asyncio.shield(call)
     except asyncio.CancelledError:
-        if call.done() or not _unwanted():
+        # Another attempt may want what this one wants no more: that of a run that was reset.
+        if call.done() or flight.waiting > 1 or not _unwanted():
             raise
     call.cancel()
     # It has yet to say what it used.

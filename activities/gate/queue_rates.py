@@ -20,7 +20,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.gate.flow import plainly, understood
-from deployment.pollers import POLL_SECONDS
+from deployment.workers.pollers import POLL_SECONDS
 
 ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
 RPC_SECONDS = 5.0

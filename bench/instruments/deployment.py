@@ -26,10 +26,10 @@ from bench.instruments.clients import ended, outcome
 from deployment.embedded import EmbeddedError, Programs, down, ensure_up, server, status, up
 from deployment.embedded.state import StateDir
 from deployment.embedded.supervision import WORKER
-from deployment.served import served
 from deployment.settings import HOME, Settings
 from deployment.storage import store_at
 from deployment.temporal import Target, connect
+from deployment.workers.served import served
 from orchestrator.contracts import Goal, Limits, Plan, Report, Subtask
 
 HEAL_SECONDS = 0.5
@@ -194,7 +194,7 @@ async def deployed(
         deployment = Deployment(of_this, programs, endpoint.target, client, simulator)
         healing = [asyncio.create_task(deployment.heal())] if heals else []
         try:
-            await deployment.served()
+            await deployment.workers.served()
             yield deployment
         finally:
             await ended(*healing)

@@ -20,7 +20,7 @@ from deployment.embedded.starting import (
 from deployment.embedded.state import Endpoint, StateDir, leased
 from deployment.embedded.trouble import EmbeddedError, StateGone, said
 from deployment.settings import HOME, Settings
-from deployment.siblings import siblings_of
+from deployment.workers.siblings import siblings_of
 
 Caller = Literal["starter", "watcher", "worker"]
 WORKER_STOP_SECONDS = 5.0

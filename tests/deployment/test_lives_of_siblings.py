@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import worker
-from deployment import siblings
 from deployment.settings import Settings
+from deployment.workers import siblings
 
 pytestmark = pytest.mark.anyio
 FINISHES = """

@@ -28,7 +28,10 @@ from cli import connection
 from cli.commands.care import doctor
 from cli.endpoint import models, worker_endpoint
 from deployment.embedded import Endpoint, StateDir, down, ensure_up, up
-from deployment.pollers import (
+from deployment.settings import HOME, Settings
+from deployment.storage import store_at
+from deployment.temporal import Target, connect
+from deployment.workers.pollers import (
     AGAIN_SECONDS,
     POLL_SECONDS,
     SILENT_SECONDS,
@@ -39,10 +42,7 @@ from deployment.pollers import (
     look,
     pollers,
 )
-from deployment.served import VARIABLES, in_words, unserved
-from deployment.settings import HOME, Settings
-from deployment.storage import store_at
-from deployment.temporal import Target, connect
+from deployment.workers.served import VARIABLES, in_words, unserved
 from orchestrator.contracts import Goal, Report
 from orchestrator.text import for_markdown
 from orchestrator.view import RunView

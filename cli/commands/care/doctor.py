@@ -37,10 +37,10 @@ from cli.screen.streams import OUT, Safe
 from deployment import embedded
 from deployment.address import address_of
 from deployment.embedded.server import binary
-from deployment.pollers import Poller, alive, pollers, waiting
-from deployment.served import in_words, served
 from deployment.settings import HOME, BadSettings, Settings
 from deployment.temporal import Target, Unreachable, connect
+from deployment.workers.pollers import Poller, alive, pollers, waiting
+from deployment.workers.served import in_words, served
 from intake.launch import search_attributes_of
 from orchestrator import __version__
 from orchestrator.contracts import Tier

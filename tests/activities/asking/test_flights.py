@@ -123,6 +123,23 @@ async def test_the_next_attempt_joins_the_call_of_one_that_the_server_lost_sight
     assert process.model.calls == 1
 
 
+@pytest.mark.parametrize("details", [*LOST_SIGHT, *UNWANTED])
+async def test_a_run_that_was_reset_joins_what_its_old_execution_asked_and_pays_it_once(
+    details: ActivityCancellationDetails, process: Process
+) -> None:
+    environment, old = process.attempt()
+    await process.model.asked.wait()
+    _, new = process.attempt()
+    await asyncio.sleep(0.05)
+    environment.cancel(details)
+    with pytest.raises(asyncio.CancelledError):
+        await old
+    process.model.may_end.set()
+    reply = await new
+    assert reply.value == Digest(text="short") and process.model.calls == 1
+    assert reply.bill.earlier, "the old execution's bill has it"
+
+
 async def test_an_answer_that_comes_when_nobody_waits_is_in_the_journal(process: Process) -> None:
     environment, first = process.attempt()
     await process.model.asked.wait()

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from deployment.pollers import AGAIN_SECONDS, alive, at_queue, look
+from deployment.workers.pollers import AGAIN_SECONDS, alive, at_queue, look
 
 LOOK_SECONDS = 3.0
 """How often a worker looks for its readers, beside the second look."""

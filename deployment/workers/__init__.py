@@ -1,0 +1,1 @@
+"""The worker processes: which live, what they hold, and that there are enough of them."""
