@@ -194,7 +194,7 @@ async def deployed(
         deployment = Deployment(of_this, programs, endpoint.target, client, simulator)
         healing = [asyncio.create_task(deployment.heal())] if heals else []
         try:
-            await deployment.workers.served()
+            await deployment.served()
             yield deployment
         finally:
             await ended(*healing)
