@@ -180,7 +180,7 @@ def _registered(
     gate, lookout = told
 
     def notes() -> Mapping[str, str]:
-        # That nobody serves a tier says more than its rate.
+        # That nobody asks models says more than a tier's rate.
         return {**gate.slowed(), **lookout.lines()}
 
     return workers(

@@ -177,7 +177,7 @@ class Gate(Protocol):
 
     async def turn(self, tier: str, tokens: int = 0, max_output: int = 0) -> None:
         """Wait, for a few seconds at most, until a call of this tier may leave, whose prompt has
-        about so many tokens. NotBilled when that is further away: the call goes back to its queue.
+        about so many tokens. NotBilled when that is further away: the call goes back to the server.
         It is in flight until the task that asks for its turn ends, or `ended` says so.
         """
         ...

@@ -93,7 +93,7 @@ class Reader:
     unreadable: str = ""
     """Why the history cannot be read any further; empty: it can."""
     held_up: tuple[str, ...] = ()
-    """By whom: that nobody serves the run or a tier that it waits for, or that one is slowed."""
+    """By whom: that nobody carries the run on or asks its models, or that a tier is slowed."""
     doing: Mapping[str, str] = field(default_factory=dict)
     """The turn and the tool that agents are at, by subtask."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)

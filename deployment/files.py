@@ -46,18 +46,9 @@ def write_whole(path: Path, content: bytes, *, sync: bool = True) -> None:
         draft.replace(path)
 
 
-def sync_file(path: Path) -> None:
-    """Make what is in a file survive a power failure."""
+def to_disk(path: Path) -> None:
+    """Make what is in a file, or the new names in a folder, survive a power failure."""
     descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a new name in a folder survive a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

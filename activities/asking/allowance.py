@@ -29,14 +29,14 @@ from pydantic import BaseModel, Field, TypeAdapter
 from activities.asking import senders
 from activities.asking.replies import PriceOf
 from deployment.embedded import EmbeddedError, private
-from deployment.files import sync_folder
+from deployment.files import to_disk
 from orchestrator.contracts import Usage
 from orchestrator.errors import AllowanceReached, NotBilled, SpendLimitReached
 from orchestrator.policies import MOST_DAY, MOST_RUN
 
 FILE_BYTES = 4 * 2**20
 LOCK_SECONDS = 10.0
-"""How long a call waits for another that writes; then it goes back to its queue."""
+"""How long a call waits for another that writes; then it goes back to the server."""
 LOOK_SECONDS = 0.01
 BACK = timedelta(seconds=3)
 """After this, a call comes back that waits for what others have set aside."""
@@ -222,7 +222,7 @@ class Allowance:
         oldest = self.today() - timedelta(days=KEPT_DAYS)
         kept = {when: day for when, day in days.items() if when >= oldest}
         private.write(self.path, _DAYS.dump_json(kept).decode())
-        sync_folder(self.path.parent)
+        to_disk(self.path.parent)
 
 
 _ZERO = Decimal(0)

@@ -18,7 +18,7 @@ import shutil
 import time
 from pathlib import Path
 
-from deployment.files import create, sync_file, sync_folder, write_whole
+from deployment.files import create, to_disk, write_whole
 from orchestrator.contracts import Bill
 from orchestrator.errors import NotBilled, PossiblyBilled
 
@@ -102,7 +102,7 @@ class FileJournal:
             if free < self._room:
                 raise OSError(f"only {free} bytes are free, {self._room} are needed")
             create(path, key.encode())
-            sync_folder(self._directory)
+            to_disk(self._directory)
         except FileExistsError:
             raise PossiblyBilled(
                 "another attempt has sent this call and no answer is recorded", Bill(calls=1)
@@ -130,8 +130,8 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _sync(path: Path) -> None:
-    sync_file(path)
-    sync_folder(path.parent)
+    to_disk(path)
+    to_disk(path.parent)
 
 
 def damaged(directory: Path, seconds: float) -> tuple[Path, ...]:

@@ -29,7 +29,7 @@ from activities.seam import Head
 from orchestrator.errors import NotBilled
 
 HOLD_SECONDS = 5.0
-"""How long a call may wait here for its turn; one that would wait longer goes to its queue."""
+"""How long a call may wait here for its turn; one that waits longer goes back to the server."""
 LONGEST_HOLD_SECONDS = 15.0
 """How long it really waits, when the tier became slower meanwhile."""
 LONGEST_AWAY_SECONDS = 30.0

@@ -24,9 +24,6 @@ class Told(Contract):
     said: str = ""
 
 
-NOTHING = Told()
-
-
 class Spoken(Contract):
     """One exchange: what the agent was told, and the blob of what it answered."""
 

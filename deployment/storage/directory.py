@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployment.files import drafted, sync_folder
+from deployment.files import drafted, to_disk
 from orchestrator.errors import BlobLost
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -126,13 +126,13 @@ class DirectoryStore:
                 return digest
         with drafted(path, content) as draft, self._locked(fcntl.LOCK_SH):
             draft.replace(path)
-        sync_folder(path.parent)
+        to_disk(path.parent)
         return digest
 
     def _create(self, folder: Path) -> None:
         if not folder.is_dir():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            sync_folder(self.root)
+            to_disk(self.root)
 
     @contextmanager
     def _locked(self, kind: int) -> Iterator[None]:

@@ -54,7 +54,7 @@ def _standstill(state: State) -> Iterator[str]:
 
 
 def tiers_in_flight(state: State) -> tuple[str, ...]:
-    """The tiers whose queues hold what is in flight, each once."""
+    """The tiers that what is in flight is asked of, each once."""
     moves = [flight.move for flight in state.flights.values()]
     asks = [move.call.tier for move in moves if isinstance(move, Ask) and move.call.model]
     prepared = state.goal.use_models and any(isinstance(move, Prepare) for move in moves)

@@ -10,6 +10,8 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from temporalio.converter import DataConverter
+from temporalio.worker._workflow import _WorkflowWorker
 
 import worker
 from activities.seam import Lens
@@ -122,3 +124,9 @@ def test_a_worker_that_drains_waits_for_whatever_the_longest_limits_allow() -> N
     options = [options_of(state, move) for move in moves]
     longest = max(each["start_to_close_timeout"] for each in options if each)
     assert longest == worker.GRACE
+
+
+def test_the_sdk_has_what_is_changed_of_it_without_an_option() -> None:
+    """Under other names our changes would do nothing, and nobody would be told."""
+    assert {"_with_store_context", "_with_contexts"} <= set(dir(DataConverter))
+    assert "_deadlock_timeout_seconds" in _WorkflowWorker.__init__.__code__.co_names

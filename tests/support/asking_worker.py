@@ -13,11 +13,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import worker
-from activities import wiring
-from activities.catalogue import Catalogue
-from activities.catalogue_files import read_role
-from activities.toolset import shelf
 from activities.toolset.tool import Here, tool
+from furnished import furnish
 
 WRITER = """---
 name: writer
@@ -40,19 +37,7 @@ async def put(here: Here, text: str) -> str:
     return f"{text} is there"
 
 
-def with_writer() -> Catalogue:
-    path = STATE / "writer.md"
-    path.write_text(WRITER)
-    shipped = LOAD()
-    return Catalogue({**shipped.roles, "writer": read_role(path, "")}, shipped.playbooks)
-
-
-LOAD = Catalogue.load
-SHIPPED = shelf.shipped()
-
 if __name__ == "__main__":
-    for module in (wiring, shelf):
-        setattr(module, "shipped", lambda: {**SHIPPED, "put": put})  # noqa: B010
-    Catalogue.load = with_writer  # type: ignore[method-assign, assignment]
+    furnish(STATE, "writer", WRITER, put)
     code = worker.main()
     os._exit(code)

@@ -15,12 +15,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import worker
-from activities import wiring
 from activities.asking.journal import FileJournal
-from activities.catalogue import Catalogue
-from activities.catalogue_files import read_role
-from activities.toolset import shelf
 from activities.toolset.tool import Here, tool
+from furnished import furnish
 
 RESULT = ("What is known of it stands here, in a sentence of its own. " * 400)[:20_000]
 READER = """---
@@ -85,22 +82,11 @@ def made(directory: Path) -> HaltingJournal:
     return journal
 
 
-def with_reader() -> Catalogue:
-    path = STATE / "reader.md"
-    path.write_text(READER)
-    shipped = LOAD()
-    return Catalogue({**shipped.roles, "reader": read_role(path, "")}, shipped.playbooks)
-
-
-LOAD = Catalogue.load
-SHIPPED = shelf.shipped()
 journal: HaltingJournal
 
 if __name__ == "__main__":
     # Some agents stand in the middle of a tool: the others' tools need slots, too.
     worker.TOOL_SLOTS = 50
-    for module in (wiring, shelf):
-        setattr(module, "shipped", lambda: {**SHIPPED, "look": look})  # noqa: B010
-    Catalogue.load = with_reader  # type: ignore[method-assign, assignment]
+    furnish(STATE, "reader", READER, look)
     code = worker.main(make_journal=made)
     os._exit(code)

@@ -18,7 +18,7 @@ def options_of(state: State, move: Flying) -> Options | None:
     """Timeouts and retries of the activity that carries out a move; None for a run of its own."""
     match move:
         case Prepare():
-            # For a model it waits, like a call, until somebody serves the tier.
+            # For a model it waits, like a call, until a worker asks models.
             total = policies.PREPARE_PATIENCE if state.goal.use_models else 0
             return PREPARE.options(policies.PREPARE_SECONDS, total=total)
         case StartTeam() | StartAgent():

@@ -5,24 +5,13 @@ never stays shut.
 from __future__ import annotations
 
 import asyncio
-import re
-import time
-import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
-from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from temporalio.api.sdk.v1 import WorkflowMetadata
-from temporalio.api.workflowservice.v1 import DescribeTaskQueueResponse
-from temporalio.client import Client
-from temporalio.service import RPCError, RPCStatusCode
-from temporalio.testing import WorkflowEnvironment
 
 from activities.gate import rate_gate as gates
 from activities.gate.flow import (
@@ -43,17 +32,8 @@ from activities.gate.flow import (
 )
 from activities.gate.lane import Lane
 from activities.gate.pace import SPACING
-from activities.gate.queue_rates import QueueRate, can_set_rates, queue_of, read_rate, write_rate
 from activities.gate.rate_gate import RateGate
-from activities.gate.throttles import ShowThrottles
-from cli.commands.care.doctor import rates
-from conftest import Handle, Runs
-from deployment.temporal import Target
-from orchestrator.contracts import Goal
 from orchestrator.errors import NotBilled
-from orchestrator.text import for_markdown
-from scripted import ScriptedModel, ready, subtask, synthesizes, works
-from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio
 
@@ -329,119 +309,18 @@ async def test_calls_of_a_tier_that_was_never_refused_do_not_wait_for_each_other
     assert max(times) - min(times) < 200 * SPACING / 4
 
 
-# ---------------------------------------------------------------- at a real server
-
-
-@pytest.fixture
-def queue() -> str:
-    return f"gate-{uuid.uuid4().hex[:8]}"
-
-
-@asynccontextmanager
-async def keeping(
-    client: Client, queue: str, *gates: RateGate, tiers: Sequence[str] = ("haiku",)
-) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(gate.keep(client, queue, tiers)) for gate in gates]
-    try:
-        yield
-    finally:
-        assert not any(task.done() for task in tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def until(client: Client, queue: str, holds: Callable[[QueueRate], bool]) -> QueueRate:
-    """The rate of the haiku queue once this holds for it."""
-    while True:
-        found = await read_rate(client, queue, "haiku")
-        if holds(found):
-            return found
-        await asyncio.sleep(0.05)
-
-
-async def refused(gate: RateGate) -> NotBilled:
-    """The refusal of a call, once this gate knows that the tier is shut."""
-    while True:
-        try:
-            await gate.turn("haiku")
-        except NotBilled as refusal:
-            return refusal
-        await asyncio.sleep(0.01)
-
-
-async def test_a_server_keeps_a_rate_with_its_reason(env: WorkflowEnvironment, queue: str) -> None:
-    assert await can_set_rates(env.client, queue_of(queue, "haiku"))
-    assert (await read_rate(env.client, queue, "haiku")).rate is None
-    written = await write_rate(env.client, queue, "haiku", 0.0, "haiku throttled")
-    # A look soon after a change may still find what was before it.
-    assert written == await until(env.client, queue, lambda found: found.stamp == written.stamp)
-    assert (written.rate, written.reason) == (0.0, "haiku throttled")
-    lifted = await write_rate(env.client, queue, "haiku", None, "haiku at full speed")
-    assert lifted.rate is None and lifted.stamp != written.stamp
-
-
-async def test_a_throttle_shuts_the_tier_on_every_worker(
-    env: WorkflowEnvironment, queue: str
-) -> None:
-    first, second = RateGate(), RateGate()
-    async with keeping(env.client, queue, first, second):
-        await first.throttled("haiku", 60.0, CAUSE)
-        shut = await until(env.client, queue, lambda found: found.rate == 0)
-        assert shut.reason.startswith("haiku throttled ") and CAUSE in shut.reason
-        refusal = await refused(second)
-    assert "haiku throttled" in refusal.message
-
-
-async def test_what_a_dead_worker_left_shut_is_opened_by_the_next(
-    env: WorkflowEnvironment, queue: str
-) -> None:
-    shut = next_rate(Flow(), Throttled(0.5, CAUSE, 8.0), 0.0)
-    await write_rate(env.client, queue, "haiku", 0.0, described("haiku", shut, 0.0))
-    async with keeping(env.client, queue, RateGate()):
-        opened = await until(env.client, queue, lambda found: "throttled" not in found.reason)
-    line = r"haiku slowed to 7\.60/s: step 0, \d s after a throttle at 8\.00/s"
-    assert re.fullmatch(line, opened.reason)
-
-
-async def test_a_limit_in_flight_holds_on_every_worker_until_a_call_is_over(
-    env: WorkflowEnvironment, queue: str
-) -> None:
-    gate, now = RateGate(), time.time()
-    limit = Flow(most=1, cause=CAUSE, refused=now)
-    await write_rate(env.client, queue, "haiku", None, described("haiku", limit, now))
-    async with keeping(env.client, queue, gate):
-        while not gate.slowed():  # noqa: ASYNC110 - it is polled by users, too
-            await asyncio.sleep(0.05)
-        assert gate.slowed() == {"haiku": f"haiku limited to 1 in flight: {CAUSE}"}
-        left: list[int] = []
-
-        async def call(number: int) -> None:
-            await gate.turn("haiku")
-            left.append(number)
-            await asyncio.Event().wait()
-
-        calls = [asyncio.create_task(call(number)) for number in range(2)]
-        await asyncio.sleep(0.3)
-        assert left == [0]
-        # However it ends: nothing else says that this one is over.
-        calls[0].cancel()
-        async with asyncio.timeout(5):
-            while len(left) < 2:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-        calls[1].cancel()
-        await asyncio.gather(*calls, return_exceptions=True)
+async def sent_back(gate: RateGate) -> float:
+    """Seconds after which a call comes again that has too long to wait."""
+    with pytest.raises(NotBilled) as refusal:
+        await gate.turn("haiku")
+    assert refusal.value.next_retry_delay is not None
+    return refusal.value.next_retry_delay.total_seconds()
 
 
 async def test_calls_that_have_long_to_wait_go_back_one_behind_the_other() -> None:
     gate = RateGate()
     await gate.throttled("haiku", gates.HOLD_SECONDS + 5.0, CAUSE)
-    waits = []
-    for _ in range(4):
-        with pytest.raises(NotBilled) as refusal:
-            await gate.turn("haiku")
-        assert refusal.value.next_retry_delay is not None
-        waits.append(refusal.value.next_retry_delay.total_seconds())
+    waits = [await sent_back(gate) for _ in range(4)]
     apart = [later - sooner for sooner, later in pairwise(waits)]
     # The tier opens at half a call per second, of which nothing was measured.
     assert all(1.5 < each < 2.5 for each in apart), waits
@@ -451,143 +330,5 @@ async def test_calls_that_have_long_to_wait_go_back_one_behind_the_other() -> No
 async def test_no_call_stays_away_from_an_open_tier_for_longer_than_that_takes_to_recover() -> None:
     gate = RateGate()
     await gate.throttled("haiku", 10.0, CAUSE)
-    waits = []
-    for _ in range(40):
-        with pytest.raises(NotBilled) as refusal:
-            await gate.turn("haiku")
-        assert refusal.value.next_retry_delay is not None
-        waits.append(refusal.value.next_retry_delay.total_seconds())
+    waits = [await sent_back(gate) for _ in range(40)]
     assert 10.0 < max(waits) <= 10.0 + gates.LONGEST_AWAY_SECONDS
-
-
-async def test_a_limit_that_a_person_set_at_the_server_stays(
-    env: WorkflowEnvironment, queue: str
-) -> None:
-    gate = RateGate()
-    by_hand = await write_rate(env.client, queue, "haiku", 2.0, "quiet hours")
-    async with keeping(env.client, queue, gate):
-        await gate.throttled("haiku", 2.5, CAUSE)
-        await gate.turn("haiku")
-        assert await read_rate(env.client, queue, "haiku") == by_hand
-
-
-async def test_what_a_person_shut_by_hand_stays_shut(env: WorkflowEnvironment, queue: str) -> None:
-    gate = RateGate()
-    await write_rate(env.client, queue, "haiku", 0.0, "quiet hours")
-    async with keeping(env.client, queue, gate), asyncio.timeout(20):
-        assert (await refused(gate)).next_retry_delay is not None
-
-
-async def test_calls_leave_no_faster_than_a_person_said(
-    env: WorkflowEnvironment, queue: str
-) -> None:
-    gate = RateGate()
-    await write_rate(env.client, queue, "haiku", 4.0, "quiet hours")
-    async with keeping(env.client, queue, gate):
-        while not gate.slowed():  # noqa: ASYNC110 - it is polled by users, too
-            await asyncio.sleep(0.05)
-        left = []
-        for _ in range(4):
-            await gate.turn("haiku")
-            left.append(time.monotonic())
-            gate.ended()
-    assert left[-1] - left[0] > 0.7
-
-
-@dataclass(frozen=True)
-class OldServer:
-    """A client of a server that keeps no rates."""
-
-    namespace: str = "default"
-    identity: str = "test"
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def workflow_service(self) -> OldServer:
-        return self
-
-    async def describe_task_queue(self, *_: object, **__: object) -> DescribeTaskQueueResponse:
-        return DescribeTaskQueueResponse()
-
-    async def update_task_queue_config(self, *_: object, **__: object) -> None:
-        self.asked.set()
-        raise RPCError("unknown method", RPCStatusCode.UNIMPLEMENTED, b"")
-
-
-async def test_where_the_server_keeps_no_rates_each_worker_slows_by_itself(queue: str) -> None:
-    gate, server = RateGate(), OldServer()
-    client = cast(Client, server)
-    assert not await can_set_rates(client, queue)
-    server.asked.clear()
-    async with keeping(client, queue, gate):
-        await gate.throttled("haiku", 60.0, CAUSE)
-        await server.asked.wait()
-        assert (await refused(gate)).throttled
-
-
-# ---------------------------------------------------------------- what a person sees
-
-
-async def test_every_worker_knows_which_tier_is_slowed_how_much_and_why(
-    env: WorkflowEnvironment, queue: str
-) -> None:
-    shut = next_rate(Flow(), Throttled(120.0, CAUSE, 8.0), 0.0)
-    await write_rate(env.client, queue, "haiku", 0.0, described("haiku", shut, 0.0))
-    await write_rate(env.client, queue, "opus", 2.0, "quiet hours")
-    slowed = described("sonnet", next_rate(shut, None, 120.0), 120.0)
-    await write_rate(env.client, queue, "sonnet", 4.8, slowed)
-    gate = RateGate()
-    assert gate.slowed() == {}
-    async with keeping(env.client, queue, gate, tiers=("haiku", "sonnet", "opus")):
-        while len(gate.slowed()) < 3:  # noqa: ASYNC110 - it is polled by users, too
-            await asyncio.sleep(0.05)
-        assert gate.slowed() == {
-            "haiku": f"haiku throttled 120 s: {CAUSE}",
-            "sonnet": "sonnet slowed after a throttle at 8.0 calls/s",
-            "opus": "opus limited to 2 calls/s by hand: quiet hours",
-        }
-
-
-async def details(handle: Handle) -> str:
-    """The board, as the Web UI asks for it."""
-    metadata: WorkflowMetadata = await handle.query(
-        "__temporal_workflow_metadata", result_type=WorkflowMetadata
-    )
-    return metadata.current_details
-
-
-async def test_a_run_shows_the_throttle_that_it_waits_for_on_its_board_and_not_in_its_history(
-    runs: Runs,
-) -> None:
-    gate, go_on = RateGate(), asyncio.Event()
-    model = ScriptedModel({"t1": [go_on, works("one")], "synthesize": [synthesizes("One [t1].")]})
-    goal = Goal(text="Compare engines", plan=ready(subtask("t1", tier="haiku")), use_models=True)
-    line = f"haiku throttled 12 s: {CAUSE}"
-    async with runs.worker(model, interceptors=[ShowThrottles(gate.slowed)]):
-        handle = await runs.start(goal)
-        await model.asked("t1")
-        before, described = await details(handle), await handle.describe()
-        await gate.throttled("haiku", 12.0, CAUSE)
-        await gate.throttled("opus", 12.0, CAUSE)
-        assert (await handle.query(SupervisorWorkflow.view)).notes == (line,)
-        assert await details(handle) == f"{before}\n- {for_markdown(line)}"
-        assert (await handle.describe()).history_length == described.history_length
-        go_on.set()
-        assert (await handle.result()).status == "complete"
-        assert "throttled" not in await details(handle)
-
-
-async def test_doctor_shows_the_rate_of_each_tier_with_its_reason(
-    env: WorkflowEnvironment, queue: str
-) -> None:
-    await write_rate(env.client, queue, "haiku", 2.0, "quiet hours")
-    target = Target(address="", task_queue=queue)
-    shown = {check.name: (check.mark, check.detail) for check in await rates(env.client, target)}
-    assert shown["haiku rate"] == ("note", "haiku limited to 2 calls/s by hand: quiet hours")
-    assert shown["sonnet rate"] == ("ok", "sonnet at full speed")
-    assert "rate gate" not in shown
-
-
-async def test_doctor_says_when_the_server_keeps_no_rates(queue: str) -> None:
-    checks = await rates(cast(Client, OldServer()), Target(address="", task_queue=queue))
-    assert "each worker slows by itself" in checks[-1].detail
