@@ -42,6 +42,7 @@ from deployment.spans import NoteSpans
 from deployment.storage import DirectoryStore, store_at
 from deployment.storage.payloads import READABLE, PayloadLost, external_storage
 from orchestrator.contracts import Goal, Report
+from orchestrator.view import RunView
 
 PURE_MODULES = ("orchestrator", "deployment", "activities", "workflows")
 """Passed through the sandbox: re-importing the contracts for each run costs 30 ms of CPU. A test
@@ -77,7 +78,7 @@ class _Converter(PydanticJSONPlainPayloadConverter):
 
     def to_payload(self, value: Any) -> Payload | None:
         payload = super().to_payload(value)
-        if payload is not None and isinstance(value, Goal | Report):
+        if payload is not None and isinstance(value, Goal | Report | RunView):
             payload.metadata[READABLE] = b"1"
         return payload
 

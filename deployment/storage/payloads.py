@@ -1,9 +1,9 @@
 """Big payloads outside of the histories: the SDK's external storage, on top of a store of blobs.
 
 Payloads above 6 KiB are stored once, by content hash, so that equal prompts share one blob and a
-wide fan-out cannot pass the 4 MiB that one workflow task may carry. What belongs to a workflow
-(Goal, Report, Update arguments) stays inline up to 256 KiB, readable in the Web UI. The only module
-that imports this experimental API.
+wide fan-out cannot pass the 4 MiB that one workflow task may carry. What people read in the Web UI
+(Goal, Report, a run's board and view) stays inline up to 256 KiB, or they would see a digest. The
+only module that imports this experimental API.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from google.protobuf.message import Message
 from temporalio.api.common.v1 import Payload
+from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.converter import (
     ExternalStorage,
     StorageDriver,
@@ -31,9 +32,9 @@ results into the 50 MB of a history.
 """
 WORKFLOW_INLINE_BYTES = 256 * 1024
 READABLE = "readable"
-"""Metadata key of payloads that belong to a workflow; the SDK tells the driver only the workflow,
-not the use.
-"""
+"""Metadata key of payloads that people read. The SDK tells the driver only the workflow."""
+BOARD = WorkflowMetadata.DESCRIPTOR.full_name.encode()
+"""The message that carries a run's board to the Web UI, which cannot read references."""
 
 
 class PayloadLost(Exception):
@@ -79,8 +80,8 @@ def external_storage(store: DirectoryStore) -> ExternalStorage:
     driver = StoreDriver(store)
 
     def select(_context: StorageDriverSelectContext, payload: Payload) -> StorageDriver | None:
-        readable = READABLE in payload.metadata and payload.ByteSize() < WORKFLOW_INLINE_BYTES
-        return None if readable else driver
+        marked = READABLE in payload.metadata or payload.metadata.get("messageType") == BOARD
+        return None if marked and payload.ByteSize() < WORKFLOW_INLINE_BYTES else driver
 
     return ExternalStorage(
         drivers=[driver], driver_selector=select, payload_size_threshold=INLINE_BYTES

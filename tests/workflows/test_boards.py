@@ -59,6 +59,23 @@ async def test_a_board_is_drawn_when_somebody_asks_and_at_no_event(
     assert "**complete**" in shown and "**t1**" in shown and "Just [t1]." in shown
 
 
+async def test_what_the_web_ui_asks_of_a_wide_run_comes_whole_to_a_client_without_our_store(
+    runs: Runs,
+) -> None:
+    subtasks = [subtask(f"t{number}", title=f"{number} {'word ' * 30}") for number in range(50)]
+    lines = {each["id"]: [works("one " * 50)] for each in subtasks}
+    model = ScriptedModel({**lines, "synthesize": [synthesizes("All [t1].")]})
+    goal = Goal(text="Compare", plan=ready(*subtasks), use_models=True)
+    async with runs.worker(model):
+        handle = await runs.start(goal)
+        await handle.result()
+        stranger = runs.env.client.get_workflow_handle(handle.id)
+        shown = await details(stranger)
+        view = await stranger.query("view")
+    assert len(shown) > 6 * 1024 and "**t39**" in shown
+    assert [row["id"] for row in view["rows"]] == [each["id"] for each in subtasks]
+
+
 async def test_an_agent_shows_its_own_board_also_where_throttles_are_shown(runs: Runs) -> None:
     home = runs.folder / "home" / "roles"
     home.mkdir(parents=True)

@@ -29,11 +29,15 @@ async def tell(handle: Handle, name: str) -> None:
 
 
 async def paused(runs: Runs, handle: Handle, number: int = 1) -> None:
-    """Pause the run; once a segment of t1's agent has been told."""
+    """Pause the run; once a segment of t1's agent has been told, and has taken it in: what lands in
+    the same workflow task goes before.
+    """
     await tell(handle, "pause")
     agent = runs.client.get_workflow_handle(f"{handle.id}.t1.{number}")
+    told = False
     async for event in agent.fetch_history_events(wait_new_event=True):
-        if event.HasField("workflow_execution_signaled_event_attributes"):
+        told = told or event.HasField("workflow_execution_signaled_event_attributes")
+        if told and event.HasField("workflow_task_completed_event_attributes"):
             return
 
 
