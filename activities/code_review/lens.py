@@ -48,8 +48,12 @@ class Sighting:
     message: str
     grade: str
     suggestion: str = ""
+    column: int = 0
+    """1-based, in characters; 0: not known."""
     last_line: int = 0
     """The end of what it is about, when that is more than one line."""
+    weight: int = 0
+    """How much of it there is, where the tool measures that."""
     suppressed: bool = False
     anywhere: bool = False
     """Whether it counts in a file in scope even on a line that was not touched."""
@@ -100,6 +104,8 @@ class Analyser:
     """Files that hold it are looked at a second time without honouring suppressions, to count what
     is suppressed. None: the tool reports suppressed sightings itself.
     """
+    summed: bool = False
+    """Whether what it sees is told in a paragraph, and not remark by remark."""
 
     def grade(self, key: str) -> Grade:
         """The row for a key, or for the longest beginning of it that the table has."""

@@ -17,6 +17,7 @@ from activities.code_review.examination import Examination
 from activities.code_review.findings import Findings
 from activities.code_review.lens import Analyser, Parsed
 from activities.code_review.redact import Redactor
+from activities.code_review.surroundings import CodeAround
 from activities.repositories.manifest import SnapshotFile
 from activities.repositories.scratch import Snapshot, Snapshots
 from activities.seam import Lens
@@ -74,8 +75,16 @@ class Scans:
             parsed = await self.of(snapshot, deadline)
         except LensFailed:
             return Redactor(whole=False)
-        known = partial(Redactor, parsed.withheld, whole=parsed.whole, unread=parsed.not_parsed)
-        return await anyio.to_thread.run_sync(known)
+        return await anyio.to_thread.run_sync(_redactor, parsed)
+
+
+def _redactor(parsed: Parsed) -> Redactor:
+    lines: dict[str, set[int]] = {}
+    for each in parsed.sightings:
+        lines.setdefault(each.file, set()).add(each.line)
+    # Of what was counted and not named nobody knows the lines.
+    unread = (*parsed.not_parsed, *(file for file, _, _ in parsed.beyond))
+    return Redactor(parsed.withheld, whole=parsed.whole, unread=unread, lines=lines)
 
 
 def _of_no_use(scan: asyncio.Task[Parsed]) -> bool:
@@ -102,7 +111,8 @@ async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial
         parsed = await _examined(analyser, snapshot, deadline)
     redactor = await SCANS.redactor(snapshot, deadline)
     files = _files(analyser, snapshot)
-    findings = Findings(analyser, snapshot.manifest, files, parsed, redactor)
+    code = CodeAround(snapshot, redactor)
+    findings = Findings(analyser, snapshot.manifest, files, parsed, redactor, code)
     return await anyio.to_thread.run_sync(findings.draft)
 
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from activities.code_review.answer import Outcome, write
+from activities.code_review.advice import advised
+from activities.code_review.answer import WORST, write
+from activities.code_review.outcome import Outcome
 from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.contracts import Finding, Remark, Subtask, Synthesis, Unread
 from orchestrator.remarks import SEVERITIES, merged_remarks, ranked, sightings_of, verdicts_added
@@ -26,7 +28,8 @@ def review(material: SynthesisMaterial) -> Synthesis:
     shown = [each for each in merged if each.confidence >= material.min_confidence]
     gaps = tuple(_gaps(material.subtasks, material.findings))
     outcome = Outcome(
-        remarks=tuple(shown),
+        remarks=tuple(advised(each) for each in shown if not each.summed),
+        summed=tuple(each for each in shown if each.summed),
         to_verify=material.to_verify,
         below=len(merged) - len(shown),
         min_confidence=material.min_confidence,
@@ -107,11 +110,12 @@ def _gaps(subtasks: Sequence[Subtask], findings: Sequence[Finding]) -> Iterable[
 
 
 def _data(outcome: Outcome) -> dict[str, JsonValue]:
-    counts = Counter(remark.severity for remark in outcome.remarks if remark.verdict != "refuted")
+    counts = Counter(remark.severity for remark in outcome.standing)
     said = Counter(remark.verdict for remark in outcome.remarks if remark.verdict)
     verdicts: dict[str, JsonValue] = {str(name): n for name, n in said.items()}
     return {
         "remarks": [remark.model_dump(mode="json") for remark in outcome.remarks],
+        "summed": _summed(outcome),
         "by_severity": {severity: counts[severity] for severity in SEVERITIES},
         **(
             {"by_verdict": {str(name): n for name, n in verdicts.items()}}
@@ -128,4 +132,18 @@ def _data(outcome: Outcome) -> dict[str, JsonValue]:
         "looked_at": {lens: count for lens, count in outcome.looked},
         "nothing_to_look_at": {lens: why for lens, why in outcome.idle},
         "base": outcome.base,
+    }
+
+
+def _summed(outcome: Outcome) -> dict[str, JsonValue]:
+    """By lens, how much is told in sum, and the worst of it."""
+    by_lens: dict[str, list[Remark]] = {}
+    for remark in outcome.summed:
+        by_lens.setdefault(remark.lens, []).append(remark)
+    return {
+        lens: {
+            "remarks": len(remarks),
+            "worst": [each.model_dump(mode="json") for each in remarks[:WORST]],
+        }
+        for lens, remarks in by_lens.items()
     }

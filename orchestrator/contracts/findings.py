@@ -21,6 +21,16 @@ from orchestrator.contracts.base import (
 from orchestrator.contracts.calls import Usage
 
 
+class Excerpt(Contract):
+    """The lines of code around a place, without secrets and cut to a bound."""
+
+    first: int
+    """The number of the first line."""
+    lines: tuple[str, ...]
+    letter: int = 0
+    """Where in the line of the remark the place begins, 1-based; 0: the line as a whole."""
+
+
 class Remark(Contract):
     """One defect that a lens reports."""
 
@@ -28,8 +38,13 @@ class Remark(Contract):
     file: str
     line: int = 0
     """1-based; 0: the file as a whole."""
+    column: int = 0
+    """1-based, in characters; 0: not known."""
     message: str
+    matters: str = ""
+    """Why it matters, in a sentence; empty: nobody has written that of its rule."""
     suggestion: str = ""
+    """What to do."""
     rule: str = ""
     confidence: Percent
     lens: str = ""
@@ -39,6 +54,12 @@ class Remark(Contract):
     """Of a model that looked at the code around it; empty: none did."""
     why: str = ""
     """Of the verdict."""
+    summed: bool = False
+    """Whether it is told in a paragraph with others of its lens, as what is only complex is."""
+    weight: int = 0
+    """Of two that are as severe and as sure, the heavier is worse; 0: nothing was measured."""
+    excerpt: Excerpt | None = None
+    """The code at its place; None: it is about no line, or nothing of it may be shown."""
 
 
 class Unread(Contract):

@@ -27,6 +27,7 @@ def chosen(state: State) -> State:
     if playbook is None or not wanted(state):
         return state
     found = [each for finding in state.findings for each in remarks_of(finding)]
+    found = [each for each in found if not each.summed]
     shown = [each for each in merged_remarks(found) if each.confidence >= shown_from(state)]
     first = tuple(ranked(shown)[: playbook.verify])
     return replace(state, finishing=replace(state.finishing, to_verify=first))

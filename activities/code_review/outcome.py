@@ -1,0 +1,41 @@
+"""What a review came to: the remarks, what is told in sum, and all that was counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from orchestrator.contracts import Remark
+from orchestrator.remarks import stands
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of a review. `remarks` are ranked and above the least confidence."""
+
+    remarks: tuple[Remark, ...]
+    summed: tuple[Remark, ...] = ()
+    """What is no defect by itself, ranked and above the least confidence: told in a paragraph."""
+    below: int = 0
+    min_confidence: int = 0
+    to_verify: int = 0
+    """How many a model was to verify."""
+    suppressed: int = 0
+    cut: int = 0
+    unread: int = 0
+    unread_why: dict[str, int] = field(default_factory=dict)
+    not_parsed: tuple[str, ...] = ()
+    files: int = 0
+    """Text files in scope."""
+    base: str = ""
+    notes: tuple[str, ...] = ()
+    looked: tuple[tuple[str, int], ...] = ()
+    """The lenses that looked at something, each with how many files."""
+    idle: tuple[tuple[str, str], ...] = ()
+    """The lenses that had nothing to look at, each with the reason."""
+    missing: tuple[str, ...] = ()
+    """Titles of lenses that failed or were not run; why, the report's gaps say."""
+
+    @property
+    def standing(self) -> list[Remark]:
+        """What nobody has refuted."""
+        return [remark for remark in self.remarks if stands(remark)]
