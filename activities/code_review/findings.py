@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from activities.code_review.answer import many
+from activities.code_review.languages import language_of
 from activities.code_review.lens import Analyser, Parsed, Sighting
 from activities.code_review.redact import Redactor
 from activities.code_review.sharing import fair_share
 from activities.repositories.manifest import Manifest, SnapshotFile
-from orchestrator.contracts import Draft, Remark, Sightings, Unread
+from orchestrator.contracts import Draft, LanguageShare, Remark, Sightings, Unread
 from orchestrator.remarks import SEVERITIES, ranked
 
 MOST_REMARKS = 2_000
@@ -34,6 +35,8 @@ class Findings:
     """That the analyser looks at."""
     parsed: Parsed
     redactor: Redactor
+    languages: tuple[LanguageShare, ...] = ()
+    """Of the files in scope."""
 
     def draft(self) -> Draft:
         """What the lens found, as data and in a few lines."""
@@ -66,6 +69,7 @@ class Findings:
                 unread_files=tuple(self._unread_files()),
                 base=manifest.base,
                 notes=self._notes(),
+                languages=self.languages,
             ).model_dump(mode="json"),
         )
 
@@ -113,11 +117,13 @@ class Findings:
 
     def _unread(self) -> int:
         """Files that this tool would have looked at, had they been read."""
-        examines = self.analyser.examines
-        if examines is None:
+        reads = self.analyser.languages
+        if reads is None:
             return 0
         endings = self.manifest.unread_endings
-        return sum(count for ending, count in endings.items() if examines(f"file{ending}"))
+        return sum(
+            count for ending, count in endings.items() if language_of(f"file{ending}") in reads
+        )
 
     def _why_nothing(self) -> str:
         """Completes the sentence "nothing to look at: …"."""
