@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from activities.code_review.languages import language_of
 from activities.code_review.lens import Analyser, Parsed, Sighting
 from activities.code_review.redact import Redactor
 from activities.code_review.sharing import fair_share
 from activities.code_review.surroundings import CodeAround
 from activities.repositories.manifest import Manifest, SnapshotFile
-from orchestrator.contracts import Draft, Remark, Sightings, Unread
+from orchestrator.contracts import Draft, LanguageShare, Remark, Sightings, Unread
 from orchestrator.remarks import SEVERITIES, ranked
 from orchestrator.text import counted
 
@@ -40,6 +41,8 @@ class Findings:
     parsed: Parsed
     redactor: Redactor
     code: CodeAround
+    languages: tuple[LanguageShare, ...] = ()
+    """Of the files in scope."""
 
     def draft(self) -> Draft:
         """What the lens found, as data and in a few lines."""
@@ -72,6 +75,7 @@ class Findings:
                 unread_files=tuple(self._unread_files()),
                 base=manifest.base,
                 notes=self._notes(),
+                languages=self.languages,
             ).model_dump(mode="json"),
         )
 
@@ -133,11 +137,13 @@ class Findings:
 
     def _unread(self) -> int:
         """Files that this tool would have looked at, had they been read."""
-        examines = self.analyser.examines
-        if examines is None:
+        reads = self.analyser.languages
+        if reads is None:
             return 0
         endings = self.manifest.unread_endings
-        return sum(count for ending, count in endings.items() if examines(f"file{ending}"))
+        return sum(
+            count for ending, count in endings.items() if language_of(f"file{ending}") in reads
+        )
 
     def _why_nothing(self) -> str:
         """Completes the sentence "nothing to look at: …"."""

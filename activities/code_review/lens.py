@@ -20,7 +20,6 @@ PYTHON = (sys.executable, "-I", "-X", "utf8")
 """Isolated: no variables, no user packages, and neither the working directory nor a script's folder
 to import from.
 """
-PYTHON_FILE = re.compile(r"\.pyi?\Z")
 
 
 @dataclass(frozen=True)
@@ -93,8 +92,8 @@ class Analyser:
     looks_for: str
     """Completes the sentence "nothing to look at: no …"."""
     grades: Mapping[str, Grade]
-    examines: Callable[[str], bool] | None = None
-    """Whether a file, by its path, is one for this tool; None: every file is."""
+    languages: tuple[str, ...] | None = None
+    """Those whose files are for this tool, by their names in `languages.yaml`; None: every file."""
     command: Callable[[Sequence[str], bool], CommandLine] | None = None
     """The command over absolute paths; the flag says whether suppressions are honoured."""
     parse: Callable[[bytes], Parsed] | None = None
@@ -113,11 +112,6 @@ class Analyser:
             if key[:length] in self.grades:
                 return self.grades[key[:length]]
         return UNKNOWN
-
-
-def is_python(path: str) -> bool:
-    """Whether a file is Python by its name."""
-    return PYTHON_FILE.search(path) is not None
 
 
 def script(name: str, files: Sequence[str], *first: str) -> CommandLine:

@@ -15,6 +15,7 @@ import anyio.to_thread
 import activities.code_review.analysers
 from activities.code_review.examination import Examination
 from activities.code_review.findings import Findings
+from activities.code_review.languages import language, shares
 from activities.code_review.lens import Analyser, Parsed
 from activities.code_review.redact import Redactor
 from activities.code_review.surroundings import CodeAround
@@ -42,6 +43,12 @@ def analysers() -> dict[str, Analyser]:
         if isinstance(analyser, Analyser):
             found[analyser.name] = analyser
     return found
+
+
+@cache
+def readers() -> dict[str, tuple[str, ...]]:
+    """The lenses that are for certain languages, each with theirs."""
+    return {name: each.languages for name, each in analysers().items() if each.languages}
 
 
 def lenses_of(snapshots: Snapshots) -> dict[str, Lens]:
@@ -112,7 +119,8 @@ async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial
     redactor = await SCANS.redactor(snapshot, deadline)
     files = _files(analyser, snapshot)
     code = CodeAround(snapshot, redactor)
-    findings = Findings(analyser, snapshot.manifest, files, parsed, redactor, code)
+    languages = shares(snapshot.manifest, readers())
+    findings = Findings(analyser, snapshot.manifest, files, parsed, redactor, code, languages)
     return await anyio.to_thread.run_sync(findings.draft)
 
 
@@ -124,9 +132,9 @@ async def _examined(analyser: Analyser, snapshot: Snapshot, deadline: float) -> 
 
 
 def _files(analyser: Analyser, snapshot: Snapshot) -> list[SnapshotFile]:
-    examines = analyser.examines
+    reads = analyser.languages
     files = snapshot.manifest.files
-    return [file for file in files if examines is None or examines(file.path)]
+    return [file for file in files if reads is None or language(file) in reads]
 
 
 def _relative(parsed: Parsed, root: str) -> Parsed:

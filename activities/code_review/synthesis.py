@@ -14,7 +14,7 @@ from activities.code_review.advice import advised
 from activities.code_review.answer import WORST, write
 from activities.code_review.outcome import Outcome
 from orchestrator.calls.synthesize import SynthesisMaterial
-from orchestrator.contracts import Finding, Remark, Subtask, Synthesis, Unread
+from orchestrator.contracts import Finding, LanguageShare, Remark, Subtask, Synthesis, Unread
 from orchestrator.remarks import SEVERITIES, merged_remarks, ranked, sightings_of, verdicts_added
 
 
@@ -47,7 +47,11 @@ def review(material: SynthesisMaterial) -> Synthesis:
     )
     return Synthesis(
         answer=write(outcome),
-        data={**_data(outcome), "unread": [each.model_dump() for each in tally.unread_files]},
+        data={
+            **_data(outcome),
+            "languages": [each.model_dump(mode="json") for each in tally.languages],
+            "unread": [each.model_dump() for each in tally.unread_files],
+        },
         # Each remark has its own. Of the whole nobody can say how likely it is to be right: that
         # every file was read says nothing of what no lens looks for.
         confidence=None,
@@ -74,6 +78,7 @@ class _Tally:
     not_parsed: set[str] = field(default_factory=set)
     base: str = ""
     notes: dict[str, None] = field(default_factory=dict)
+    languages: tuple[LanguageShare, ...] = ()
 
     def add(self, finding: Finding) -> None:
         """Add what one lens found; what is no remark is left out and counted as cut."""
@@ -89,6 +94,7 @@ class _Tally:
         self.not_parsed.update(found.not_parsed)
         self.notes.update(dict.fromkeys(found.notes))
         self.base = self.base or found.base
+        self.languages = self.languages or found.languages
         if found.unread > self.unread:
             self.unread, self.unread_why = found.unread, found.unread_why
             self.unread_files = found.unread_files

@@ -69,6 +69,19 @@ class Unread(Contract):
     why: str
 
 
+class LanguageShare(Contract):
+    """One language of the files in scope, and who looks for what is wrong in it."""
+
+    name: str
+    kind: Literal["code", "prose", "data", "other"] = "code"
+    """What could hold defects is code; of `other` files nothing tells what they are."""
+    files: int
+    percent: Percent
+    """Of all text files in scope."""
+    lenses: tuple[str, ...] = ()
+    """The lenses for this language; none: only those look at it that read every file."""
+
+
 class Sightings(Contract):
     """What one lens hands on of what its tool said: the `data` of its draft and its finding. Lists
     are cut to a bound; what is counted beside them is all there is.
@@ -92,6 +105,8 @@ class Sightings(Contract):
     base: str = ""
     """The commit that the files are compared with; empty: the whole tree is in scope."""
     notes: tuple[str, ...] = ()
+    languages: tuple[LanguageShare, ...] = ()
+    """The most common first; the same for each lens of a review."""
 
 
 class Escalation(Contract):

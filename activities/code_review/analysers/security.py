@@ -15,7 +15,6 @@ from activities.code_review.lens import (
     Sighting,
     beyond,
     decoded,
-    is_python,
     sifted,
 )
 
@@ -95,7 +94,7 @@ ANALYSER = Analyser(
     name="security",
     looks_for="Python files",
     grades=GRADES,
-    examines=is_python,
+    languages=("Python",),
     command=command,
     parse=parse,
     marker=re.compile(rb"(?i)nosec"),
