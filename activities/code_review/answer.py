@@ -35,6 +35,8 @@ class Outcome:
     files: int = 0
     """Text files in scope."""
     base: str = ""
+    scope: str = ""
+    """How much was taken and why, in words; empty: nobody had a choice."""
     notes: tuple[str, ...] = ()
     looked: tuple[tuple[str, int], ...] = ()
     """The lenses that looked at something, each with how many files."""
@@ -117,6 +119,10 @@ def _scope(outcome: Outcome) -> str:
     """Which lens looked at how much, and which had nothing to look at: never more than was so."""
     what = f"what differs from {outcome.base[:12]}" if outcome.base else "the tree"
     parts = [f"In {what}: {many(outcome.files, 'file')} of text."]
+    if outcome.scope:
+        parts = [f"Reviewed: {for_markdown(outcome.scope)}."]
+        if outcome.base:
+            parts.append("`--input scope=all` takes the whole tree.")
     by_count: dict[int, list[str]] = {}
     for lens, count in outcome.looked:
         by_count.setdefault(count, []).append(lens)

@@ -65,6 +65,7 @@ class Findings:
                 unread_why=manifest.unread_why,
                 unread_files=tuple(self._unread_files()),
                 base=manifest.base,
+                scope=manifest.scope,
                 notes=self._notes(),
             ).model_dump(mode="json"),
         )

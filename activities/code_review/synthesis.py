@@ -37,6 +37,7 @@ def review(material: SynthesisMaterial) -> Synthesis:
         not_parsed=tuple(sorted(tally.not_parsed)),
         files=tally.files,
         base=tally.base,
+        scope=tally.scope,
         notes=tuple(tally.notes),
         looked=tuple(tally.looked),
         idle=tuple(tally.idle),
@@ -70,6 +71,7 @@ class _Tally:
     unread_files: tuple[Unread, ...] = ()
     not_parsed: set[str] = field(default_factory=set)
     base: str = ""
+    scope: str = ""
     notes: dict[str, None] = field(default_factory=dict)
 
     def add(self, finding: Finding) -> None:
@@ -85,7 +87,7 @@ class _Tally:
             self.looked.append((finding.subtask_id, found.files_read))
         self.not_parsed.update(found.not_parsed)
         self.notes.update(dict.fromkeys(found.notes))
-        self.base = self.base or found.base
+        self.base, self.scope = self.base or found.base, self.scope or found.scope
         if found.unread > self.unread:
             self.unread, self.unread_why = found.unread, found.unread_why
             self.unread_files = found.unread_files
@@ -128,4 +130,5 @@ def _data(outcome: Outcome) -> dict[str, JsonValue]:
         "looked_at": {lens: count for lens, count in outcome.looked},
         "nothing_to_look_at": {lens: why for lens, why in outcome.idle},
         "base": outcome.base,
+        "scope": outcome.scope,
     }

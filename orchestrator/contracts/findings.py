@@ -70,6 +70,8 @@ class Sightings(Contract):
     unread_files: tuple[Unread, ...] = ()
     base: str = ""
     """The commit that the files are compared with; empty: the whole tree is in scope."""
+    scope: str = ""
+    """How much of the repository was taken and why, in words; empty: nobody had a choice."""
     notes: tuple[str, ...] = ()
 
 
