@@ -45,6 +45,8 @@ def _headline(outcome: Outcome) -> str:
     standing = outcome.standing
     if not standing and not outcome.looked:
         return "**Nothing was looked at**, so nothing is known."
+    if not standing and not outcome.checked:
+        return "**No remarks, and nobody looked for defects in the code**: nothing is known of it."
     if not standing:
         return f"**No remarks** at a confidence of {outcome.min_confidence} or more."
     counts = Counter(remark.severity for remark in standing)

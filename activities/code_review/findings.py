@@ -60,7 +60,7 @@ class Findings:
         read = (parsed.read or 0) - len(parsed.not_parsed)
         return Draft(
             content=self._content(counts, len(kept), suppressed),
-            confidence=100 * read // tried if tried else 100,
+            confidence=100 * read // tried if tried else None,
             data=Sightings(
                 remarks=self._all_told(kept),
                 remarks_in_all=counts.total(),
@@ -74,6 +74,7 @@ class Findings:
                 unread_why=manifest.unread_why,
                 unread_files=tuple(self._unread_files()),
                 base=manifest.base,
+                scope=manifest.scope,
                 notes=self._notes(),
                 languages=self.languages,
             ).model_dump(mode="json"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from orchestrator.contracts import Remark
+from orchestrator.contracts import LanguageShare, Remark
 from orchestrator.remarks import stands
 
 
@@ -27,6 +27,10 @@ class Outcome:
     files: int = 0
     """Text files in scope."""
     base: str = ""
+    scope: str = ""
+    """How much was taken and why, in words; empty: nobody had a choice."""
+    languages: tuple[LanguageShare, ...] = ()
+    """Of the files in scope, the most common first."""
     notes: tuple[str, ...] = ()
     looked: tuple[tuple[str, int], ...] = ()
     """The lenses that looked at something, each with how many files."""
@@ -39,3 +43,23 @@ class Outcome:
     def standing(self) -> list[Remark]:
         """What nobody has refuted."""
         return [remark for remark in self.remarks if stands(remark)]
+
+    def readers(self, language: LanguageShare) -> tuple[str, ...]:
+        """The lenses for a language that really looked."""
+        there = {lens for lens, _ in self.looked}
+        return tuple(lens for lens in language.lenses if lens in there)
+
+    @property
+    def unread_code(self) -> tuple[LanguageShare, ...]:
+        """The languages of code in which nobody looked for defects."""
+        return tuple(
+            each for each in self.languages if each.kind == "code" and not self.readers(each)
+        )
+
+    @property
+    def checked(self) -> bool:
+        """Whether anybody looked for defects in code: where there is any, a search for secrets
+        alone says nothing of them.
+        """
+        code = [each for each in self.languages if each.kind == "code"]
+        return bool(self.looked) and (not code or len(self.unread_code) < len(code))

@@ -40,6 +40,8 @@ def review(material: SynthesisMaterial) -> Synthesis:
         not_parsed=tuple(sorted(tally.not_parsed)),
         files=tally.files,
         base=tally.base,
+        scope=tally.scope,
+        languages=tally.languages,
         notes=tuple(tally.notes),
         looked=tuple(tally.looked),
         idle=tuple(tally.idle),
@@ -77,6 +79,7 @@ class _Tally:
     unread_files: tuple[Unread, ...] = ()
     not_parsed: set[str] = field(default_factory=set)
     base: str = ""
+    scope: str = ""
     notes: dict[str, None] = field(default_factory=dict)
     languages: tuple[LanguageShare, ...] = ()
 
@@ -93,7 +96,7 @@ class _Tally:
             self.looked.append((finding.subtask_id, found.files_read))
         self.not_parsed.update(found.not_parsed)
         self.notes.update(dict.fromkeys(found.notes))
-        self.base = self.base or found.base
+        self.base, self.scope = self.base or found.base, self.scope or found.scope
         self.languages = self.languages or found.languages
         if found.unread > self.unread:
             self.unread, self.unread_why = found.unread, found.unread_why
@@ -137,7 +140,9 @@ def _data(outcome: Outcome) -> dict[str, JsonValue]:
         "files_read": outcome.files,
         "looked_at": {lens: count for lens, count in outcome.looked},
         "nothing_to_look_at": {lens: why for lens, why in outcome.idle},
+        "unread_languages": [each.name for each in outcome.unread_code],
         "base": outcome.base,
+        "scope": outcome.scope,
     }
 
 

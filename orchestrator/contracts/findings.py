@@ -104,6 +104,8 @@ class Sightings(Contract):
     unread_files: tuple[Unread, ...] = ()
     base: str = ""
     """The commit that the files are compared with; empty: the whole tree is in scope."""
+    scope: str = ""
+    """How much of the repository was taken and why, in words; empty: nobody had a choice."""
     notes: tuple[str, ...] = ()
     languages: tuple[LanguageShare, ...] = ()
     """The most common first; the same for each lens of a review."""
@@ -123,7 +125,8 @@ class Draft(Contract):
     status: Literal["complete", "failed", "escalated"] = "complete"
     content: str = ""
     data: dict[str, JsonValue] = Field(default_factory=dict)
-    confidence: Percent = 100
+    confidence: Percent | None = 100
+    """None: nothing could be looked at, so nobody can say."""
     sources: tuple[str, ...] = ()
     why: str = ""
     escalation: Escalation | None = None
@@ -169,7 +172,8 @@ class Finding(Contract):
     digest: str = ""
     """The content in fewer words, for the synthesis; empty: it was short enough."""
     data: dict[str, JsonValue] = Field(default_factory=dict)
-    confidence: Percent = 0
+    confidence: Percent | None = 0
+    """None: nothing could be looked at, so nobody can say."""
     sources: tuple[str, ...] = ()
     why: str = ""
     """Why there is no complete finding; empty when there is one."""

@@ -166,7 +166,43 @@ def test_each_lens_is_said_to_have_looked_at_what_it_read() -> None:
 def test_a_review_of_nothing_claims_nothing() -> None:
     empty = {"files_read": 0, "files_in_scope": 0, "nothing_to_look_at": "no text files"}
     answer = review(lens("secrets", **empty)).answer
+    assert answer.startswith("**Nothing was looked at**, so nothing is known.")
     assert "In the tree: 0 files of text. **Nothing to look at** for secrets" in answer
+
+
+def language(name: str, files: int, percent: int, *lenses: str, kind: str = "code") -> Any:
+    return {"name": name, "files": files, "percent": percent, "lenses": list(lenses), "kind": kind}
+
+
+def test_who_looked_in_which_languages_is_said_and_where_nobody_did() -> None:
+    files = [
+        language("Go", 50, 50), language("Python", 30, 30, "bugs", "security"),
+        language("Markdown", 15, 15, kind="prose"), language("Shell", 4, 4, "shell"),
+        language("Ruby", 1, 0),
+    ]  # fmt: skip
+    synthesis = review(
+        lens("bugs", languages=files), lens("security"), lens("secrets"),
+        Finding(subtask_id="shell", status="failed", why="shellcheck crashed"),
+    )  # fmt: skip
+    assert "bugs and security looked for defects in Python (30 files)." in synthesis.answer
+    assert "secrets looked at 7 files." in synthesis.answer
+    assert (
+        "**Nobody looked for defects** in Go (50 files, 50 %), Shell (4 files, 4 %) and"
+        " Ruby (1 file, under 1 %)." in synthesis.answer
+    )
+    assert "Markdown" not in synthesis.answer
+    assert synthesis.answer.startswith("**No remarks** at a confidence of 80")
+    assert synthesis.data["unread_languages"] == ["Go", "Shell", "Ruby"]
+
+
+def test_without_a_lens_for_any_of_its_languages_a_review_says_that_nothing_is_known() -> None:
+    files = [language("Go", 7, 100)]
+    idle = {"files_read": 0, "nothing_to_look_at": "no Python files"}
+    synthesis = review(lens("bugs", **idle), lens("secrets", languages=files))
+    assert synthesis.answer.startswith(
+        "**No remarks, and nobody looked for defects in the code**: nothing is known of it."
+    )
+    assert synthesis.confidence is None
 
 
 def test_a_review_against_a_base_names_it() -> None:
