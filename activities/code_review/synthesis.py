@@ -28,11 +28,7 @@ from orchestrator.remarks import (
 
 def review(material: SynthesisMaterial) -> Synthesis:
     """The review as ranked remarks (in `data`) and as a short answer."""
-    tally = _Tally()
-    inputs = {each.id: each.inputs for each in material.subtasks}
-    for finding in material.findings:
-        if finding.status == "complete":
-            tally.add(finding, inputs.get(finding.subtask_id, ()))
+    tally = _tally(material)
     merged = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
     agents = agents_of(material.findings)
     merged, unconfirmed = parted(merged, agents)
@@ -73,6 +69,16 @@ def review(material: SynthesisMaterial) -> Synthesis:
         gaps=gaps,
         by_template=True,
     )
+
+
+def _tally(material: SynthesisMaterial) -> _Tally:
+    """What the lenses and agents that came to an end handed back."""
+    tally = _Tally()
+    inputs = {each.id: each.inputs for each in material.subtasks}
+    for finding in material.findings:
+        if finding.status == "complete":
+            tally.add(finding, inputs.get(finding.subtask_id, ()))
+    return tally
 
 
 @dataclass
