@@ -29,11 +29,10 @@ from orchestrator.remarks import (
 def review(material: SynthesisMaterial) -> Synthesis:
     """The review as ranked remarks (in `data`) and as a short answer."""
     tally = _tally(material)
-    merged = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
     agents = agents_of(material.findings)
-    merged, unconfirmed = parted(merged, agents)
+    everything = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
+    merged, unconfirmed = parted(everything, agents)
     shown = [each for each in merged if each.confidence >= material.min_confidence]
-    gaps = tuple(_gaps(material.subtasks, material.findings))
     outcome = Outcome(
         remarks=tuple(advised(each) for each in shown if not each.summed),
         summed=tuple(each for each in shown if each.summed),
@@ -66,7 +65,7 @@ def review(material: SynthesisMaterial) -> Synthesis:
         # Each remark has its own. Of the whole nobody can say how likely it is to be right: that
         # every file was read says nothing of what no lens looks for.
         confidence=None,
-        gaps=gaps,
+        gaps=tuple(_gaps(material.subtasks, material.findings)),
         by_template=True,
     )
 
