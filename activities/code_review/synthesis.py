@@ -57,11 +57,7 @@ def review(material: SynthesisMaterial) -> Synthesis:
     )
     return Synthesis(
         answer=write(outcome),
-        data={
-            **_data(outcome),
-            "languages": [each.model_dump(mode="json") for each in tally.languages],
-            "unread": [each.model_dump() for each in tally.unread_files],
-        },
+        data=_data(outcome) | tally.of_files(),
         # Each remark has its own. Of the whole nobody can say how likely it is to be right: that
         # every file was read says nothing of what no lens looks for.
         confidence=None,
@@ -100,6 +96,13 @@ class _Tally:
     scope: str = ""
     notes: dict[str, None] = field(default_factory=dict)
     languages: tuple[LanguageShare, ...] = ()
+
+    def of_files(self) -> dict[str, JsonValue]:
+        """What the report's data says of files beside their remarks."""
+        return {
+            "languages": [each.model_dump(mode="json") for each in self.languages],
+            "unread": [each.model_dump() for each in self.unread_files],
+        }
 
     def add(self, finding: Finding, inputs: Sequence[str]) -> None:
         """Add what one lens or agent found; what is no remark is left out and counted as cut."""
