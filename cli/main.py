@@ -13,7 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from cli.commands.care import clean, completion, doctor, export, replay
-from cli.commands.runs import fork, inbox, list, run, show, start, watch
+from cli.commands.runs import demo, fork, inbox, list, run, show, start, watch
 from cli.commands.server import down, up
 from cli.commands.steering import cancel, edit, raising, reset, rows
 from cli.exits import Code, Exit, exit_of
@@ -36,6 +36,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
     "Runs": (
+        ("demo", demo.command),
         ("run", run.command),
         ("start", start.command),
         ("watch", watch.command),
