@@ -53,6 +53,5 @@ $(STAMP): requirements.lock
 	if [ -z "$$found" ]; then \
 		echo "Python 3.11 or later is needed; none of these is: $(PYTHONS)" >&2; exit 1; \
 	fi; \
-	"$$found" -m venv $(VENV)
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	"$$found" -I deployment/installing.py $(VENV) requirements.lock
 	@touch $@
