@@ -12,7 +12,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from deployment.temporal import data_converter
-from orchestrator.tracing.recording import RunBelow, Recorder
+from orchestrator.tracing.recording import Recorder, RunBelow
 from orchestrator.tracing.steps import Step, Trace
 
 AT_ONCE = 10
