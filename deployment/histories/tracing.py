@@ -19,11 +19,15 @@ AT_ONCE = 10
 """Histories that are read at the same time."""
 
 
-async def traced(client: Client, run_id: str, *, content: bool = False) -> Trace:
-    """The steps of a run as they stand in its histories now. RPCError if there is none."""
+async def traced(
+    client: Client, run_id: str, *, execution: str | None = None, content: bool = False
+) -> Trace:
+    """The steps of a run as they stand in its histories now. RPCError if there is none.
+    `execution`: which of several of this name; None: the latest.
+    """
     whole = Recorder(run_id, run_id, client.data_converter, content)
     turn = asyncio.Semaphore(AT_ONCE)
-    await _take(client, whole, None, turn)
+    await _take(client, whole, execution, turn)
     return whole.trace(await _below(client, whole, turn))
 
 
