@@ -14,7 +14,7 @@ import typer
 from pydantic import ValidationError
 
 from cli.commands.care import clean, completion, doctor, export, replay
-from cli.commands.runs import demo, fork, inbox, list, run, show, start, watch
+from cli.commands.runs import demo, fork, inbox, list, logs, run, show, start, trace, watch
 from cli.commands.server import down, up
 from cli.commands.steering import cancel, edit, raising, reset, rows
 from cli.exits import Code, Exit, exit_of
@@ -42,6 +42,8 @@ _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
         ("start", start.command),
         ("watch", watch.command),
         ("show", show.command),
+        ("trace", trace.command),
+        ("logs", logs.command),
         ("list", list.command),
         ("fork", fork.command),
         ("inbox", inbox.command),
