@@ -8,7 +8,7 @@ highest severity and confidence and names the others in `also`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
 
@@ -36,22 +36,27 @@ def sightings_of(finding: Finding) -> Sightings:
     """What a lens handed on. It may be of another version, or of no lens: what is no remark is left
     out and counted, and a field that is not what it was takes its default.
     """
-    given = finding.data.get("remarks")
-    items = given if isinstance(given, list) else []
-    remarks = tuple(remark for item in items if (remark := _remark(item)) is not None)
+    given, remarks = finding.data.get("remarks"), remarks_in(finding.data)
     said = {**finding.data, "remarks": remarks}
     try:
         found = Sightings.model_validate(said)
     except ValidationError as error:
         wrong = {each["loc"][0] for each in error.errors()}
         found = Sightings.model_validate({key: said[key] for key in said if key not in wrong})
-    in_all = max(found.remarks_in_all, len(items))
+    in_all = max(found.remarks_in_all, len(given) if isinstance(given, list) else 0)
     return found.model_copy(update={"remarks_in_all": in_all})
 
 
 def remarks_of(finding: Finding) -> tuple[Remark, ...]:
     """The remarks that a lens handed on; what is none is left out."""
     return sightings_of(finding).remarks
+
+
+def remarks_in(data: Mapping[str, JsonValue]) -> tuple[Remark, ...]:
+    """The remarks in the data of a review's answer; what is none is left out."""
+    given = data.get("remarks")
+    items = given if isinstance(given, list) else []
+    return tuple(remark for item in items if (remark := _remark(item)) is not None)
 
 
 def in_a_line(finding: Finding) -> str:
