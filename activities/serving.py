@@ -168,7 +168,10 @@ def servable(
     gone = {each.id for each in left_out}
     kept = tuple(
         each.model_copy(
-            update={"depends_on": tuple(edge for edge in each.depends_on if edge not in gone)}
+            update={
+                "depends_on": tuple(edge for edge in each.depends_on if edge not in gone),
+                "secondary": "" if each.secondary in missing else each.secondary,
+            }
         )
         for each in kept
     )

@@ -104,6 +104,7 @@ def _plan(prompt: str, script: Script) -> dict[str, Any]:
                 f"the result in at most 200 words: {_excerpt(goal)}",
                 "inputs": inputs,
                 "role": role,
+                "secondary": "",
                 "tier": "",
                 "depends_on": _edges(number, count, script),
                 "acceptance_criteria": "",

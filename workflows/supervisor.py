@@ -31,6 +31,7 @@ from orchestrator.moves import (
     Examine,
     Hold,
     Move,
+    PassOver,
     Prepare,
     StartAgent,
     StartTeam,
@@ -178,6 +179,8 @@ class SupervisorWorkflow:
             case TellAbove(word=word):
                 name = f"word {word.number} to the run above"
                 self._spawn(name, scheduling.tell_above(word))
+            case PassOver():
+                workflow.logger.info("role passed over", extra={"why": move.why})
             case Stop():
                 workflow.logger.info("work stopped", extra={"why": move.why})
 

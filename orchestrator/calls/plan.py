@@ -34,6 +34,7 @@ class SubtaskAnswer(Answer):
     instruction: str
     inputs: list[str]
     role: str
+    secondary: str
     tier: Annotated[Literal["haiku", "sonnet", ""], AnyCase]
     depends_on: list[str]
     acceptance_criteria: str
@@ -72,6 +73,7 @@ def to_subtask(item: SubtaskAnswer) -> Subtask:
         instruction=item.instruction,
         inputs=tuple(item.inputs),
         role=item.role,
+        secondary=item.secondary,
         tier=item.tier or None,
         depends_on=tuple(item.depends_on),
         acceptance_criteria=item.acceptance_criteria,
@@ -146,6 +148,10 @@ def _preview(pinned: PinnedInput) -> str:
     return f"{head}; it begins:\n{envelope(f'input {pinned.name}', pinned.preview)}"
 
 
+LONGER = 2_000
+"""Whoever plans is told more of the rules than who works."""
+
+
 PLAN: ModelKind[PlanMaterial, PlanAnswer, Plan] = ModelKind(
     name="plan",
     reply=Reply[Plan],
@@ -154,5 +160,6 @@ PLAN: ModelKind[PlanMaterial, PlanAnswer, Plan] = ModelKind(
     value=lambda answer, _: to_plan(answer),
     prompt="planner",
     turn=plan_prompt,
+    longer=LONGER,
     words="what to do, by whom",
 )
