@@ -130,13 +130,14 @@ def menu(roles: Iterable[RoleCard]) -> str:
 
 
 def _besides(role: RoleCard) -> str:
-    """What it reads with, and the names of what it hands up, where that is data."""
+    """What it is for, what it reads with, and the names of what it hands up, where that is data."""
     named = role.result.get("properties")
     fields = ", ".join(named) if isinstance(named, dict) else ""
+    cases = f" Its cases: {'; '.join(role.cases)}." if role.cases else ""
     tools = f" Its tools: {', '.join(role.tools)}." if role.tools else ""
     data = f" Its finding is JSON: {fields}." if fields else ""
-    stop = "" if role.description.endswith(".") or not (tools or data) else "."
-    return f"{stop}{tools}{data}"
+    stop = "" if role.description.endswith(".") or not (cases or tools or data) else "."
+    return f"{stop}{cases}{tools}{data}"
 
 
 def _preview(pinned: PinnedInput) -> str:

@@ -110,8 +110,10 @@ def _cannot_read(subtask: Subtask, role: RoleCard, name: str, reader: str) -> st
 
 def _reads(role: RoleCard, reader: str) -> bool:
     """Whether a role can look into what this tool reads; without a name: into a folder, as a lens
-    does by itself.
+    does by itself. Of a team an agent of its own does.
     """
+    if role.team:
+        return True
     if reader:
         return reader in role.tools
     return bool(role.tools) or role.tier == "none"
