@@ -103,11 +103,11 @@ class Preparation:
                 raise BadGoal(f"depth {goal.depth}: the limit is {goal.limits.depth} levels")
             if goal.use_models:
                 self._models_usable(goal)
-            cards = self.catalogue.roles_for(goal.whose_roles)
+            cards = self.catalogue.roles_for(_whose(goal))
             ready = goal.plan or (playbook.plan if playbook else None)
             served = await offered(self._served(cards, goal), ready, self.offer)
             served = asking(served, self.asks)
-            unusable = self.catalogue.unusable_for(goal.whose_roles)
+            unusable = self.catalogue.unusable_for(_whose(goal))
             plan, not_run = servable(_written(goal, playbook), served.missing)
             if goal.use_models and goal.plan is None and plan is None:
                 # Of a run that is planned: the planner is not offered them.
@@ -236,6 +236,11 @@ class Preparation:
             return await taking
         except BadGoal as error:
             raise BadGoal(f"input {given.name!r}: {error.message}") from None
+
+
+def _whose(goal: Goal) -> str:
+    """The playbook whose roles its agents may have beside the common ones; empty: none's."""
+    return goal.playbook or goal.roles_of
 
 
 def _written(goal: Goal, playbook: PlaybookFile | None) -> Plan | None:

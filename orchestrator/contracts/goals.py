@@ -156,8 +156,3 @@ class Goal(Contract):
     """The playbook whose roles the agents of a team may have, without its plan and guidance."""
     asked: tuple[str, ...] = ()
     """Fingerprints of what the runs above a team have planned: none is planned again."""
-
-    @property
-    def whose_roles(self) -> str:
-        """The playbook whose roles its agents may have beside the common ones; empty: none's."""
-        return self.playbook or self.roles_of
