@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from activities.code_review.by_agents import not_confirmed, read_by
 from orchestrator.contracts import Remark
 from orchestrator.text import code_span, for_markdown
 
@@ -40,6 +41,10 @@ class Outcome:
     """The lenses that looked at something, each with how many files."""
     idle: tuple[tuple[str, str], ...] = ()
     """The lenses that had nothing to look at, each with the reason."""
+    agents: dict[str, int] = field(default_factory=dict)
+    """The agents that read the code, each with how many calls of tools it made."""
+    unconfirmed: tuple[Remark, ...] = ()
+    """What only an agent says."""
     missing: tuple[str, ...] = ()
     """Titles of lenses that failed or were not run; why, the report's gaps say."""
 
@@ -52,6 +57,7 @@ def write(outcome: Outcome) -> str:
         _verified(outcome),
         *_by_file(outcome),
         _refuted(outcome),
+        _list("Said by an agent, and not confirmed", not_confirmed(outcome.unconfirmed)),
         _rest(outcome),
         _missing(outcome),
     ]
@@ -133,7 +139,7 @@ def _scope(outcome: Outcome) -> str:
         f"**Nothing to look at** for {names(lenses)}: {for_markdown(why)}."
         for why, lenses in by_reason.items()
     ]
-    return " ".join(parts)
+    return " ".join([*parts, *filter(None, [read_by(outcome.agents)])])
 
 
 def _by_file(outcome: Outcome) -> Iterable[str]:
