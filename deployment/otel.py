@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
-from temporalio.client import Client, WorkflowExecution
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
 from deployment.files import write_whole
@@ -120,9 +120,7 @@ async def send_closed(
 async def _send_one(
     client: Client, run: WorkflowExecution, send: Send, known: KnownSecrets
 ) -> bool:
-    latest = await client.get_workflow_handle(run.id).describe()
-    if latest.run_id != run.run_id and latest.raw_info.first_run_id == run.raw_info.first_run_id:
-        # It was reset: the execution that goes on has the steps of this one.
+    if await _was_reset(client, run):
         return True
     content = os.environ.get(CONTENT, "").strip().lower() == "true"
     found = await traced(client, run.id, execution=run.run_id, content=content)
@@ -133,6 +131,14 @@ async def _send_one(
             log.warning("the spans of %s were not taken; they are tried again", run.id)
             return False
     return True
+
+
+async def _was_reset(client: Client, run: WorkflowExecution) -> bool:
+    """Whether another execution goes on in its place, which has the steps of this one."""
+    if run.status is not WorkflowExecutionStatus.TERMINATED:
+        return False
+    told = await client.get_workflow_handle(run.id, run_id=run.run_id).describe()
+    return bool(told.raw_description.workflow_extended_info.reset_run_id)
 
 
 def _blotted(span: OtelSpan, known: KnownSecrets) -> OtelSpan:
