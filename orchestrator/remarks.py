@@ -106,11 +106,13 @@ def _same(one: Remark, other: Remark) -> bool:
 
 
 def _one(group: Sequence[Remark]) -> Remark:
-    best, *others = ranked(group)
+    # What is taken out for one lens or rule stays if another saw it, too.
+    seen = [each for each in group if not each.hidden] or group
+    best, *others = ranked(seen)
     names = (f"{each.lens}:{each.rule}" for each in others)
     own = f"{best.lens}:{best.rule}"
     also = tuple(dict.fromkeys(name for name in (*best.also, *names) if name != own))
-    confidence = max(each.confidence for each in group)
+    confidence = max(each.confidence for each in seen)
     return best.model_copy(update={"confidence": confidence, "also": also})
 
 
@@ -125,11 +127,16 @@ def _unsaid(remark: Remark) -> Remark:
 
 
 def ranked(remarks: Iterable[Remark]) -> list[Remark]:
-    """By severity, confidence, file and line; what was refuted comes last."""
-    return sorted(
-        remarks,
-        key=lambda each: (
-            each.verdict == "refuted",
-            SEVERITIES.index(each.severity), -each.confidence, each.file, each.line, each.rule
-        ),
+    """Production code first, then by severity, confidence, file and line; what was refuted comes
+    later, and last what is not listed.
+    """
+    return sorted(remarks, key=rank)
+
+
+def rank(remark: Remark) -> tuple[bool, bool, bool, int, int, str, int, str]:
+    """What remarks are sorted by."""
+    return (
+        bool(remark.hidden), remark.verdict == "refuted", remark.kind != "production",
+        SEVERITIES.index(remark.severity), -remark.confidence,
+        remark.file, remark.line, remark.rule,
     )  # fmt: skip

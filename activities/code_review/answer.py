@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from activities.code_review.scope import elsewhere
 from orchestrator.contracts import Remark
 from orchestrator.text import code_span, for_markdown
 
@@ -23,6 +24,10 @@ class Outcome:
     """Of a review. `remarks` are ranked and above the least confidence."""
 
     remarks: tuple[Remark, ...]
+    taken_out: str = ""
+    """What the repository's settings and a baseline took out, as Markdown."""
+    hidden: dict[str, int] = field(default_factory=dict)
+    """How many remarks each word of these took out."""
     below: int = 0
     min_confidence: int = 0
     to_verify: int = 0
@@ -53,6 +58,8 @@ def write(outcome: Outcome) -> str:
         _scope(outcome),
         _verified(outcome),
         *_by_file(outcome),
+        elsewhere.told([each for each in outcome.remarks if each.verdict != "refuted"]),
+        outcome.taken_out,
         _refuted(outcome),
         _rest(outcome),
         _missing(outcome),
@@ -61,8 +68,9 @@ def write(outcome: Outcome) -> str:
 
 
 def _standing(outcome: Outcome) -> list[Remark]:
-    """What no model has refuted."""
-    return [remark for remark in outcome.remarks if remark.verdict != "refuted"]
+    """What is listed: in production code, and no model has refuted it."""
+    production = elsewhere.in_production(outcome.remarks)
+    return [remark for remark in production if remark.verdict != "refuted"]
 
 
 def _verified(outcome: Outcome) -> str:
@@ -102,7 +110,8 @@ def _refuted(outcome: Outcome) -> str:
 def _headline(outcome: Outcome) -> str:
     standing = _standing(outcome)
     if not standing:
-        return f"**No remarks** at a confidence of {outcome.min_confidence} or more."
+        where = " in production code" if outcome.remarks else ""
+        return f"**No remarks**{where} at a confidence of {outcome.min_confidence} or more."
     counts = Counter(remark.severity for remark in standing)
     kinds = [
         many(counts["critical"], "critical", "critical"),

@@ -8,20 +8,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from activities.code_review.answer import many
 from activities.code_review.lens import Analyser, Parsed, Sighting
 from activities.code_review.redact import Redactor
+from activities.code_review.scope import baseline
+from activities.code_review.scope.elsewhere import tempered
+from activities.code_review.scope.narrowing import Narrower
 from activities.code_review.sharing import fair_share
 from activities.repositories.manifest import Manifest, SnapshotFile
 from orchestrator.contracts import Draft, Remark, Sightings, Unread
-from orchestrator.remarks import SEVERITIES, ranked
+from orchestrator.remarks import SEVERITIES, is_credential, rank, ranked
 
 MOST_REMARKS = 2_000
 """One lens hands back at most this many, the most severe first, each file with its share."""
 MOST_NAMES = 200
 """At most this many files that were not read or not parsed are named one by one."""
 MESSAGE_LETTERS = 400
+MOST_FINGERPRINTS = 5_000
+"""Remarks that can be known: each line is searched for secrets before it is hashed."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +40,15 @@ class Findings:
     """That the analyser looks at."""
     parsed: Parsed
     redactor: Redactor
+    root: Path
+    """Of the files of the snapshot."""
 
     def draft(self) -> Draft:
         """What the lens found, as data and in a few lines."""
         parsed, manifest = self.parsed, self.manifest
         by_path = {file.path: file for file in self.files}
         counted = [each for each in parsed.sightings if _in_scope(each, by_path)]
-        shown = ranked(self._remark(each) for each in counted if not each.suppressed)
+        shown = self._shown(by_path)
         suppressed = sum(each.suppressed for each in counted)
         # Of what the script counted and did not hand on, nobody knows whether it is in scope.
         beyond = {} if manifest.base else self._beyond()
@@ -66,6 +74,7 @@ class Findings:
                 unread_files=tuple(self._unread_files()),
                 base=manifest.base,
                 scope=manifest.scope,
+                narrowing=manifest.narrowing,
                 notes=self._notes(),
             ).model_dump(mode="json"),
         )
@@ -81,9 +90,34 @@ class Findings:
         for each in self.manifest.unread[:MOST_NAMES]:
             yield Unread(path=self.redactor.path(each.path), why=each.why)
 
-    def _remark(self, sighting: Sighting) -> Remark:
+    def _shown(self, files: Mapping[str, SnapshotFile]) -> list[Remark]:
+        """The remarks in scope by rank, those last that are not to be listed."""
+        sightings = self.parsed.sightings
+        code = baseline.places(self.root, sightings)
+        narrower = Narrower(self.manifest.narrowing, self.manifest.known)
+        wanted = [
+            (index, self._remark(each, files.get(each.file)))
+            for index, each in enumerate(sightings)
+            if not each.suppressed and _in_scope(each, files)
+        ]
+        wanted.sort(key=lambda item: rank(item[1]))
+        marked = []
+        for number, (index, remark) in enumerate(wanted):
+            if number < MOST_FINGERPRINTS:
+                remark = self._recognised(remark, *code[index])
+            hidden = narrower.hidden(remark)
+            marked.append(remark.model_copy(update={"hidden": hidden}) if hidden else remark)
+        return ranked(marked)
+
+    def _recognised(self, remark: Remark, line: str, occurrence: int) -> Remark:
+        # Of the line of a credential nothing is told, be it a hash.
+        told = "" if is_credential(remark) else self.redactor.message(line, len(line), remark.file)
+        mark = baseline.fingerprint(self.analyser.name, remark, told, occurrence)
+        return remark.model_copy(update={"fingerprint": mark})
+
+    def _remark(self, sighting: Sighting, file: SnapshotFile | None) -> Remark:
         grade = self.analyser.grade(sighting.grade)
-        return Remark(
+        remark = Remark(
             severity=grade.severity,
             file=sighting.file,
             line=sighting.line,
@@ -92,7 +126,9 @@ class Findings:
             rule=sighting.rule,
             confidence=grade.confidence,
             lens=self.analyser.name,
+            kind=file.kind if file else "production",
         )
+        return tempered(remark)
 
     def _told(self, remark: Remark) -> Remark:
         """The remark as it leaves this process."""

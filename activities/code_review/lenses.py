@@ -102,7 +102,7 @@ async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial
         parsed = await _examined(analyser, snapshot, deadline)
     redactor = await SCANS.redactor(snapshot, deadline)
     files = _files(analyser, snapshot)
-    findings = Findings(analyser, snapshot.manifest, files, parsed, redactor)
+    findings = Findings(analyser, snapshot.manifest, files, parsed, redactor, snapshot.root)
     return await anyio.to_thread.run_sync(findings.draft)
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from activities.code_review.answer import Outcome, write
+from activities.code_review.scope import elsewhere, taken_out
 from orchestrator.calls.synthesize import SynthesisMaterial
-from orchestrator.contracts import Finding, Remark, Subtask, Synthesis, Unread
+from orchestrator.contracts import Finding, Narrowing, Remark, Subtask, Synthesis, Unread
 from orchestrator.remarks import SEVERITIES, merged_remarks, ranked, sightings_of, verdicts_added
 
 
@@ -23,12 +24,15 @@ def review(material: SynthesisMaterial) -> Synthesis:
         if finding.status == "complete":
             tally.add(finding)
     merged = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
-    shown = [each for each in merged if each.confidence >= material.min_confidence]
+    above = [each for each in merged if each.confidence >= material.min_confidence]
+    shown = taken_out.listed(above)
     gaps = tuple(_gaps(material.subtasks, material.findings))
     outcome = Outcome(
         remarks=tuple(shown),
         to_verify=material.to_verify,
-        below=len(merged) - len(shown),
+        taken_out=taken_out.told(tally.narrowing, above, material.min_confidence),
+        hidden=taken_out.hidden_by(above),
+        below=len(merged) - len(above),
         min_confidence=material.min_confidence,
         suppressed=tally.suppressed,
         cut=tally.cut,
@@ -72,6 +76,7 @@ class _Tally:
     not_parsed: set[str] = field(default_factory=set)
     base: str = ""
     scope: str = ""
+    narrowing: Narrowing = field(default_factory=Narrowing)
     notes: dict[str, None] = field(default_factory=dict)
 
     def add(self, finding: Finding) -> None:
@@ -88,6 +93,8 @@ class _Tally:
         self.not_parsed.update(found.not_parsed)
         self.notes.update(dict.fromkeys(found.notes))
         self.base, self.scope = self.base or found.base, self.scope or found.scope
+        if found.narrowing != Narrowing():
+            self.narrowing = found.narrowing
         if found.unread > self.unread:
             self.unread, self.unread_why = found.unread, found.unread_why
             self.unread_files = found.unread_files
@@ -109,11 +116,14 @@ def _gaps(subtasks: Sequence[Subtask], findings: Sequence[Finding]) -> Iterable[
 
 
 def _data(outcome: Outcome) -> dict[str, JsonValue]:
-    counts = Counter(remark.severity for remark in outcome.remarks if remark.verdict != "refuted")
+    production = elsewhere.in_production(outcome.remarks)
+    counts = Counter(remark.severity for remark in production if remark.verdict != "refuted")
     said = Counter(remark.verdict for remark in outcome.remarks if remark.verdict)
     verdicts: dict[str, JsonValue] = {str(name): n for name, n in said.items()}
     return {
         "remarks": [remark.model_dump(mode="json") for remark in outcome.remarks],
+        "by_kind": {**elsewhere.by_kind(outcome.remarks)},
+        "hidden": {**outcome.hidden},
         "by_severity": {severity: counts[severity] for severity in SEVERITIES},
         **(
             {"by_verdict": {str(name): n for name, n in verdicts.items()}}

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from pydantic import Field
 
 from activities.repositories.output import LogEntry
-from orchestrator.contracts import Contract, Unread
+from orchestrator.contracts import Contract, FileKind, Narrowing, Unread
 
 COMMIT_LIMIT = 2_000
 """Commits of history that are looked at."""
@@ -30,6 +30,7 @@ class SnapshotFile(Contract):
     lines: int
     touched: tuple[tuple[int, int], ...] | None = None
     """First and last line of each range in scope; None: the whole file."""
+    kind: FileKind = "production"
 
 
 class Change(Contract):
@@ -64,6 +65,9 @@ class Manifest(Contract):
     base: str = ""
     scope: str = ""
     """How much was taken and why, in words; empty: nobody had a choice."""
+    narrowing: Narrowing = Narrowing()
+    known: tuple[str, ...] = ()
+    """Fingerprints of remarks that a baseline has."""
     commits: tuple[Commit, ...] = ()
     """Newest first."""
     commits_cut: bool = False
@@ -110,10 +114,14 @@ def _commit(entry: LogEntry) -> Commit:
     )
 
 
-def file_of(path: bytes, content: bytes, touched: Touched | None) -> SnapshotFile:
+def file_of(
+    path: bytes, content: bytes, touched: Touched | None, kind: FileKind = "production"
+) -> SnapshotFile:
     lines = content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
     ranges = None if touched is None else touched[path]
-    return SnapshotFile(path=path.decode(), size=len(content), lines=lines, touched=ranges)
+    return SnapshotFile(
+        path=path.decode(), size=len(content), lines=lines, touched=ranges, kind=kind
+    )
 
 
 def shown(path: bytes) -> str:

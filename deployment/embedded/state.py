@@ -10,6 +10,7 @@ stopped         present: a person said `down`, watchers must not heal
 roots           what a Goal may name, and what is below it: path, device and inode, one a line
 cleaned         touched whenever a worker has cleaned up
 edits/          plans as people changed them, until their runs have taken them
+baselines/      remarks that are known, a file for each repository
 temporal.db, store/, journal/, reports/, snapshots/, logs/
 
 The folder is its owner's alone: one that another user owns or can write into is refused.
@@ -104,6 +105,10 @@ class StateDir:
     @property
     def reports(self) -> Path:
         return self.path / "reports"
+
+    @property
+    def baselines(self) -> Path:
+        return self.path / "baselines"
 
     @property
     def edits(self) -> Path:

@@ -27,7 +27,9 @@ def chosen(state: State) -> State:
     if playbook is None or not wanted(state):
         return state
     found = [each for finding in state.findings for each in remarks_of(finding)]
-    shown = [each for each in merged_remarks(found) if each.confidence >= shown_from(state)]
+    least = shown_from(state)
+    merged = merged_remarks(found)
+    shown = [each for each in merged if each.confidence >= least and not each.hidden]
     first = tuple(ranked(shown)[: playbook.verify])
     return replace(state, finishing=replace(state.finishing, to_verify=first))
 
