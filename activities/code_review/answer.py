@@ -111,7 +111,9 @@ def _headline(outcome: Outcome) -> str:
     standing = _standing(outcome)
     if not standing:
         where = " in production code" if outcome.remarks else ""
-        return f"**No remarks**{where} at a confidence of {outcome.min_confidence} or more."
+        out = sum(outcome.hidden.values())
+        more = f" {many(out, 'remark')} taken out of this review, see below." if out else ""
+        return f"**No remarks**{where} at a confidence of {outcome.min_confidence} or more.{more}"
     counts = Counter(remark.severity for remark in standing)
     kinds = [
         many(counts["critical"], "critical", "critical"),

@@ -66,8 +66,8 @@ def kept(folder: Path | None, repository: Path) -> bytes | None:
 
 
 def written(findings: Iterable[Finding], commit: str) -> tuple[bytes, int]:
-    """The baseline of a review, with a rule and a file beside each fingerprint for people, and how
-    many remarks it knows.
+    """The baseline of a review, and how many remarks it knows. Beside each fingerprint stand a rule
+    and a file, for people, unless they take too much room.
     """
     known: dict[str, str] = {}
     for finding in findings:
@@ -76,7 +76,10 @@ def written(findings: Iterable[Finding], commit: str) -> tuple[bytes, int]:
                 known[remark.fingerprint] = f"{remark.lens}:{remark.rule} {remark.file}".strip()
     listed = dict(sorted(known.items(), key=lambda item: (item[1], item[0])))
     document = {"version": VERSION, "commit": commit, "known": listed}
-    return json.dumps(document, indent=1).encode() + b"\n", len(known)
+    content = json.dumps(document, indent=1).encode() + b"\n"
+    if len(content) > MOST_BYTES:
+        content = json.dumps({**document, "known": dict.fromkeys(listed, "")}).encode() + b"\n"
+    return content, len(known)
 
 
 def fingerprint(lens: str, remark: Remark, line: str, occurrence: int) -> str:
