@@ -26,7 +26,7 @@ MOST_REMARKS = 2_000
 MOST_NAMES = 200
 """At most this many files that were not read or not parsed are named one by one."""
 MESSAGE_LETTERS = 400
-MOST_FINGERPRINTS = 5_000
+MOST_FINGERPRINTS = MOST_REMARKS
 """Remarks that can be known: each line is searched for secrets before it is hashed."""
 
 

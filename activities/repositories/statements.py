@@ -5,7 +5,8 @@ is to be overlooked in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import anyio.to_thread
@@ -16,6 +17,7 @@ from activities.repositories.main_line import shown
 from activities.repositories.output import TreeEntry
 from activities.repositories.working_tree import Comparison, collect
 from orchestrator.contracts import Narrowing
+from orchestrator.text import counted
 
 MOST_BYTES = 3 * 1024 * 1024
 """Of all these files together."""
@@ -32,8 +34,8 @@ class Stated:
 
     files: Mapping[str, bytes] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
-    beyond: int = 0
-    """Files of attributes that were too many."""
+    unread: tuple[str, ...] = ()
+    """Files that were not read, each with the reason."""
 
 
 async def read(
@@ -48,11 +50,17 @@ async def read(
     found = await anyio.to_thread.run_sync(collect, view.layout.tree, here, comparison, MOST_BYTES)
     now = {path.decode(): content for path, content in found.files.items()}
     if base is None:
-        return Stated(now, (), beyond)
+        unread = (f"{shown(os.fsdecode(path))}, because it is {why}" for path, why in found.unread)
+        return Stated(now, (), (*unread, *_too_many(beyond)))
     there, beyond = _named(base)
-    before = await _blobs(view, there, base)
+    before, lost = await _blobs(view, there, base)
     changed = sorted(path for path in now.keys() | before if _differs(path, now, before))
-    return Stated(before, tuple(changed), beyond)
+    return Stated(before, tuple(changed), (*lost, *_too_many(beyond)))
+
+
+def _too_many(beyond: int) -> Iterator[str]:
+    if beyond:
+        yield f"{counted(beyond, 'file')} of attributes beyond the first {MOST_ATTRIBUTES}"
 
 
 def _differs(path: str, now: Mapping[str, bytes], before: Mapping[str, bytes]) -> bool:
@@ -72,7 +80,7 @@ def overlooked(
     content = stated.files.get(settings.NAME)
     narrowing = Narrowing() if content is None else settings.parsed(content, settings.NAME + of)
     known: set[str] = set()
-    where, wrong = [], list(narrowing.not_obeyed)
+    where, wrong = [], [*narrowing.not_obeyed, *stated.unread]
     for place, listed in (
         (baseline.NAME + of, stated.files.get(baseline.NAME)),
         ("the baseline in the state directory", known_here),
@@ -84,8 +92,6 @@ def overlooked(
             where.append(place)
         except baseline.NoBaseline as error:
             wrong.append(f"{place}, because {error}")
-    if stated.beyond:
-        wrong.append(f"{stated.beyond} files of attributes beyond the first {MOST_ATTRIBUTES}")
     update = {
         "not_obeyed": tuple(wrong),
         "baselines": tuple(where),
@@ -111,16 +117,19 @@ def _named(paths: Iterable[bytes]) -> tuple[list[bytes], int]:
 
 async def _blobs(
     view: Git, paths: Iterable[bytes], tree: Mapping[bytes, TreeEntry]
-) -> dict[str, bytes]:
+) -> tuple[dict[str, bytes], list[str]]:
     found: dict[str, bytes] = {}
+    lost = []
     for path in paths:
         entry = tree[path]
-        if not entry.mode.startswith("100"):
-            continue
+        name = os.fsdecode(path)
         try:
+            if not entry.mode.startswith("100"):
+                raise GitFailed("it is no regular file")
             content = await view.blob(entry.hash)
-        except GitFailed:
-            continue
-        if sum(map(len, found.values())) + len(content) <= MOST_BYTES:
-            found[path.decode("utf-8", "replace")] = content
-    return found
+            if sum(map(len, found.values())) + len(content) > MOST_BYTES:
+                raise GitFailed(f"it is beyond {MOST_BYTES >> 20} MiB in all")
+            found[name] = content
+        except GitFailed as error:
+            lost.append(f"{shown(name)}, because {error}")
+    return found, lost

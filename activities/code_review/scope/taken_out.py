@@ -78,7 +78,7 @@ def _known(narrowing: Narrowing, count: int, criticals: int) -> Iterator[str]:
 
 def _hides(count: int, criticals: int) -> str:
     worst = f", {criticals} of them critical" if criticals else ""
-    return f"{counted(count, 'remark')} not listed{worst}" if count else "hides nothing here"
+    return f"{counted(count, 'remark')} not listed{worst}" if count else "hides nothing more"
 
 
 def _split(lines: Iterable[str]) -> Iterator[tuple[str, str]]:

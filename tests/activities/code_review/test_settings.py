@@ -131,7 +131,7 @@ def test_the_answer_says_what_was_taken_out_and_how_much_that_hides() -> None:
     )  # fmt: skip
     hidden = [remark(hidden="rule F821", severity="critical"), remark(hidden="known")]
     said = taken_out.told(narrowing, [*hidden, remark()], 80)
-    assert "- By .holdfast.toml: files `a*b` (hides nothing here)" in said
+    assert "- By .holdfast.toml: files `a*b` (hides nothing more)" in said
     assert "because: be\\*cause (1 remark not listed, 1 of them critical)" in said
     assert "a threshold of 50, which has no effect" in said
     assert "**Known**: 1 remark not listed, by a file" in said
@@ -189,6 +189,7 @@ async def test_settings_that_are_a_link_are_not_followed(
     bench = Bench(tmp_path)
     found = await reviewed(bench, await bench.pin(repository, scope="all"))
     assert found.data["hidden"] == {}
+    assert "Not obeyed: .holdfast.toml, because it is a link." in found.answer
 
 
 # ---------------------------------------------------------------- baselines
