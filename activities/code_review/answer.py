@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from activities.code_review.by_agents import not_confirmed, read_by
 from activities.code_review.scope import elsewhere
 from orchestrator.contracts import Remark
 from orchestrator.text import code_span, for_markdown
@@ -47,6 +48,10 @@ class Outcome:
     """The lenses that looked at something, each with how many files."""
     idle: tuple[tuple[str, str], ...] = ()
     """The lenses that had nothing to look at, each with the reason."""
+    agents: dict[str, int] = field(default_factory=dict)
+    """The agents that read the code, each with how many calls of tools it made."""
+    unconfirmed: tuple[Remark, ...] = ()
+    """What only an agent says."""
     missing: tuple[str, ...] = ()
     """Titles of lenses that failed or were not run; why, the report's gaps say."""
 
@@ -61,6 +66,7 @@ def write(outcome: Outcome) -> str:
         elsewhere.told([each for each in outcome.remarks if each.verdict != "refuted"]),
         outcome.taken_out,
         _refuted(outcome),
+        _list("Said by an agent, and not confirmed", not_confirmed(outcome.unconfirmed)),
         _rest(outcome),
         _missing(outcome),
     ]
@@ -150,7 +156,7 @@ def _scope(outcome: Outcome) -> str:
         f"**Nothing to look at** for {names(lenses)}: {for_markdown(why)}."
         for why, lenses in by_reason.items()
     ]
-    return " ".join(parts)
+    return " ".join([*parts, *filter(None, [read_by(outcome.agents)])])
 
 
 def _by_file(outcome: Outcome) -> Iterable[str]:

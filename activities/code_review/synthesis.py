@@ -11,19 +11,31 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from activities.code_review.answer import Outcome, write
+from activities.code_review.by_agents import agents_of, parted
 from activities.code_review.scope import elsewhere, taken_out
 from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.contracts import Finding, Narrowing, Remark, Subtask, Synthesis, Unread
-from orchestrator.remarks import SEVERITIES, merged_remarks, ranked, sightings_of, verdicts_added
+from orchestrator.remarks import (
+    SEVERITIES,
+    by_agent,
+    merged_remarks,
+    ranked,
+    sightings_of,
+    verdicts_added,
+)
 
 
 def review(material: SynthesisMaterial) -> Synthesis:
     """The review as ranked remarks (in `data`) and as a short answer."""
     tally = _Tally()
+    inputs = {each.id: each.inputs for each in material.subtasks}
     for finding in material.findings:
         if finding.status == "complete":
-            tally.add(finding)
+            tally.add(finding, inputs.get(finding.subtask_id, ()))
     merged = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
+    agents = agents_of(material.findings)
+    merged, unconfirmed = parted(merged, agents)
+    merged = taken_out.of_agents(merged, agents, tally.narrowing)
     above = [each for each in merged if each.confidence >= material.min_confidence]
     shown = taken_out.listed(above)
     gaps = tuple(_gaps(material.subtasks, material.findings))
@@ -45,6 +57,8 @@ def review(material: SynthesisMaterial) -> Synthesis:
         notes=tuple(tally.notes),
         looked=tuple(tally.looked),
         idle=tuple(tally.idle),
+        agents=agents,
+        unconfirmed=unconfirmed,
         missing=(*_missing(material), *(each.what for each in material.not_run)),
     )
     return Synthesis(
@@ -79,11 +93,13 @@ class _Tally:
     narrowing: Narrowing = field(default_factory=Narrowing)
     notes: dict[str, None] = field(default_factory=dict)
 
-    def add(self, finding: Finding) -> None:
-        """Add what one lens found; what is no remark is left out and counted as cut."""
-        found = sightings_of(finding)
+    def add(self, finding: Finding, inputs: Sequence[str]) -> None:
+        """Add what one lens or agent found; what is no remark is left out and counted as cut."""
+        found = sightings_of(finding, inputs)
         self.remarks += found.remarks
         self.cut += found.remarks_in_all - len(found.remarks)
+        if by_agent(finding):
+            return
         self.suppressed += found.suppressed
         self.files = max(self.files, found.files_read, found.files_in_scope)
         if found.nothing_to_look_at:
@@ -134,6 +150,7 @@ def _data(outcome: Outcome) -> dict[str, JsonValue]:
         "min_confidence": outcome.min_confidence,
         "suppressed": outcome.suppressed,
         "cut": outcome.cut,
+        "unconfirmed": [each.model_dump(mode="json") for each in outcome.unconfirmed],
         "unread_in_all": outcome.unread,
         "not_parsed": list(outcome.not_parsed),
         "files_read": outcome.files,

@@ -5,10 +5,13 @@ what, by whose word, and how many remarks that hides.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from activities.code_review.scope.narrowing import KNOWN, THRESHOLD
+from activities.code_review.scope.attributes import Attributes
+from activities.code_review.scope.kinds import kind_of
+from activities.code_review.scope.narrowing import KNOWN, THRESHOLD, Narrower
 from orchestrator.contracts import Narrowing, Remark
+from orchestrator.remarks import ranked
 from orchestrator.text import code_span, counted, for_markdown
 
 MOST_NAMED = 10
@@ -18,6 +21,22 @@ MOST_NAMED = 10
 def listed(remarks: Iterable[Remark]) -> list[Remark]:
     """Those that nothing takes out."""
     return [each for each in remarks if not each.hidden]
+
+
+def of_agents(
+    remarks: Iterable[Remark], agents: Collection[str], narrowing: Narrowing
+) -> list[Remark]:
+    """The same remarks by rank, those that agents found with their kind by their path, and taken
+    out by the repository's settings as those of lenses are.
+    """
+    narrower = Narrower(narrowing, ())
+    found = []
+    for each in remarks:
+        if each.lens in agents:
+            told = each.model_copy(update={"kind": kind_of(each.file, b"", Attributes())})
+            each = told.model_copy(update={"hidden": narrower.hidden(told)})
+        found.append(each)
+    return ranked(found)
 
 
 def hidden_by(remarks: Iterable[Remark]) -> dict[str, int]:

@@ -139,6 +139,14 @@ def test_the_answer_says_what_was_taken_out_and_how_much_that_hides() -> None:
     assert taken_out.told(Narrowing(), [remark()], 80) == ""
 
 
+def test_what_agents_found_is_of_a_kind_and_is_taken_out_too() -> None:
+    found = [remark(file="tests/a.py", lens="logic"), remark(file="legacy/a.py", lens="logic")]
+    first, second, last = taken_out.of_agents([*found, remark()], {"logic"}, parsed(TOML))
+    assert (first.file, first.kind, first.hidden) == ("a.py", "production", "")
+    assert (second.file, second.kind, second.hidden) == ("tests/a.py", "tests", "")
+    assert (last.file, last.hidden) == ("legacy/a.py", "path legacy/")
+
+
 async def reviewed(bench: Bench, pinned: Any) -> Synthesis:
     draft = await bench.look_at("bugs", pinned)
     finding = Finding(subtask_id="bugs", status="complete", data=draft.data)
