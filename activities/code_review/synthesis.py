@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
@@ -39,24 +39,14 @@ def review(material: SynthesisMaterial) -> Synthesis:
     above = [each for each in merged if each.confidence >= material.min_confidence]
     shown = taken_out.listed(above)
     gaps = tuple(_gaps(material.subtasks, material.findings))
-    outcome = Outcome(
+    outcome = replace(
+        tally.outcome(),
         remarks=tuple(shown),
         to_verify=material.to_verify,
         taken_out=taken_out.told(tally.narrowing, above, material.min_confidence),
         hidden=taken_out.hidden_by(above),
         below=len(merged) - len(above),
         min_confidence=material.min_confidence,
-        suppressed=tally.suppressed,
-        cut=tally.cut,
-        unread=tally.unread,
-        unread_why=tally.unread_why,
-        not_parsed=tuple(sorted(tally.not_parsed)),
-        files=tally.files,
-        base=tally.base,
-        scope=tally.scope,
-        notes=tuple(tally.notes),
-        looked=tuple(tally.looked),
-        idle=tuple(tally.idle),
         agents=agents,
         unconfirmed=unconfirmed,
         missing=(*_missing(material), *(each.what for each in material.not_run)),
@@ -114,6 +104,23 @@ class _Tally:
         if found.unread > self.unread:
             self.unread, self.unread_why = found.unread, found.unread_why
             self.unread_files = found.unread_files
+
+    def outcome(self) -> Outcome:
+        """What the lenses say of their own work, without a remark."""
+        return Outcome(
+            remarks=(),
+            suppressed=self.suppressed,
+            cut=self.cut,
+            unread=self.unread,
+            unread_why=self.unread_why,
+            not_parsed=tuple(sorted(self.not_parsed)),
+            files=self.files,
+            base=self.base,
+            scope=self.scope,
+            notes=tuple(self.notes),
+            looked=tuple(self.looked),
+            idle=tuple(self.idle),
+        )
 
 
 def _missing(material: SynthesisMaterial) -> Iterable[str]:
