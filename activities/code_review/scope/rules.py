@@ -60,7 +60,7 @@ PATHS: tuple[tuple[FileKind, tuple[str, ...]], ...] = (
     (
         "tests",
         (
-            r"(^|/)(tests?|__tests__|specs?|e2e|__mocks__|__snapshots__)/",
+            r"(^|/)(tests?|__tests__|testsuites?|specs?|e2e|__mocks__|__snapshots__)/",
             r"(^|/)(testdata|test[-_]data|fixtures?|__fixtures__|cassettes)/",
             r"(^|/)test_[^/]*\.py$",
             r"_test\.(py|go|rb|cc|cpp|c|rs|exs?|dart)$",
