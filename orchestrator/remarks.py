@@ -26,6 +26,9 @@ SUBJECTS = {
     "B105": "credential", "B106": "credential", "B107": "credential",
     # An exception that disappears: ruff by the bare except, bandit by the empty handler.
     "E722": "swallowed exception", "B110": "swallowed exception", "B112": "swallowed exception",
+    # Characters that turn the reading direction around, and a jump out of a `finally`.
+    "B613": "hidden direction", "PLE2502": "hidden direction",
+    "B012": "jump out of finally", "SIM107": "jump out of finally",
 }  # fmt: skip
 
 
@@ -149,6 +152,22 @@ def _one(group: Sequence[Remark]) -> Remark:
     return best.model_copy(update={"confidence": confidence, "also": also})
 
 
+def stands(remark: Remark) -> bool:
+    """Whether it counts: no model has refuted it."""
+    return remark.verdict != "refuted"
+
+
+def told_once(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:
+    """The remarks by what they say, in the order of the first of each: a defect that stands in many
+    places is told once, with its places.
+    """
+    groups: dict[tuple[str, ...], list[Remark]] = {}
+    for each in remarks:
+        said = (each.severity, each.lens, each.rule, each.message, each.verdict, each.why)
+        groups.setdefault(said, []).append(each)
+    return [tuple(group) for group in groups.values()]
+
+
 def verdicts_added(remarks: Iterable[Remark], verified: Iterable[Remark]) -> list[Remark]:
     """The same remarks, with what was said of those that were verified."""
     said = {_unsaid(each): each for each in verified}
@@ -160,16 +179,16 @@ def _unsaid(remark: Remark) -> Remark:
 
 
 def ranked(remarks: Iterable[Remark]) -> list[Remark]:
-    """Production code first, then by severity, confidence, file and line; what was refuted comes
-    later, and last what is not listed.
+    """Production code first, then by severity, confidence, weight, file and line; what was refuted
+    comes later, and last what is not listed.
     """
     return sorted(remarks, key=rank)
 
 
-def rank(remark: Remark) -> tuple[bool, bool, bool, int, int, str, int, str]:
+def rank(remark: Remark) -> tuple[bool, bool, bool, int, int, int, str, int, int, str]:
     """What remarks are sorted by."""
     return (
         bool(remark.hidden), remark.verdict == "refuted", remark.kind != "production",
-        SEVERITIES.index(remark.severity), -remark.confidence,
-        remark.file, remark.line, remark.rule,
+        SEVERITIES.index(remark.severity), -remark.confidence, -remark.weight,
+        remark.file, remark.line, remark.column, remark.rule,
     )  # fmt: skip

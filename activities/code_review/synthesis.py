@@ -10,11 +10,21 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from activities.code_review.answer import Outcome, write
+from activities.code_review.advice import advised
+from activities.code_review.answer import WORST, write
 from activities.code_review.by_agents import agents_of, parted
+from activities.code_review.outcome import Outcome
 from activities.code_review.scope import elsewhere, taken_out
 from orchestrator.calls.synthesize import SynthesisMaterial
-from orchestrator.contracts import Finding, Narrowing, Remark, Subtask, Synthesis, Unread
+from orchestrator.contracts import (
+    Finding,
+    LanguageShare,
+    Narrowing,
+    Remark,
+    Subtask,
+    Synthesis,
+    Unread,
+)
 from orchestrator.remarks import (
     SEVERITIES,
     by_agent,
@@ -27,21 +37,17 @@ from orchestrator.remarks import (
 
 def review(material: SynthesisMaterial) -> Synthesis:
     """The review as ranked remarks (in `data`) and as a short answer."""
-    tally = _Tally()
-    inputs = {each.id: each.inputs for each in material.subtasks}
-    for finding in material.findings:
-        if finding.status == "complete":
-            tally.add(finding, inputs.get(finding.subtask_id, ()))
-    merged = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
+    tally = _tally(material)
     agents = agents_of(material.findings)
-    merged, unconfirmed = parted(merged, agents)
+    everything = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
+    merged, unconfirmed = parted(everything, agents)
     merged = taken_out.of_agents(merged, agents, tally.narrowing)
     above = [each for each in merged if each.confidence >= material.min_confidence]
     shown = taken_out.listed(above)
-    gaps = tuple(_gaps(material.subtasks, material.findings))
     outcome = replace(
         tally.outcome(),
-        remarks=tuple(shown),
+        remarks=tuple(advised(each) for each in shown if not each.summed),
+        summed=tuple(each for each in shown if each.summed),
         to_verify=material.to_verify,
         taken_out=taken_out.told(tally.narrowing, above, material.min_confidence),
         hidden=taken_out.hidden_by(above),
@@ -53,13 +59,23 @@ def review(material: SynthesisMaterial) -> Synthesis:
     )
     return Synthesis(
         answer=write(outcome),
-        data={**_data(outcome), "unread": [each.model_dump() for each in tally.unread_files]},
+        data=_data(outcome) | tally.of_files(),
         # Each remark has its own. Of the whole nobody can say how likely it is to be right: that
         # every file was read says nothing of what no lens looks for.
         confidence=None,
-        gaps=gaps,
+        gaps=tuple(_gaps(material.subtasks, material.findings)),
         by_template=True,
     )
+
+
+def _tally(material: SynthesisMaterial) -> _Tally:
+    """What the lenses and agents that came to an end handed back."""
+    tally = _Tally()
+    inputs = {each.id: each.inputs for each in material.subtasks}
+    for finding in material.findings:
+        if finding.status == "complete":
+            tally.add(finding, inputs.get(finding.subtask_id, ()))
+    return tally
 
 
 @dataclass
@@ -82,6 +98,14 @@ class _Tally:
     scope: str = ""
     narrowing: Narrowing = field(default_factory=Narrowing)
     notes: dict[str, None] = field(default_factory=dict)
+    languages: tuple[LanguageShare, ...] = ()
+
+    def of_files(self) -> dict[str, JsonValue]:
+        """What the report's data says of files beside their remarks."""
+        return {
+            "languages": [each.model_dump(mode="json") for each in self.languages],
+            "unread": [each.model_dump() for each in self.unread_files],
+        }
 
     def add(self, finding: Finding, inputs: Sequence[str]) -> None:
         """Add what one lens or agent found; what is no remark is left out and counted as cut."""
@@ -101,6 +125,7 @@ class _Tally:
         self.base, self.scope = self.base or found.base, self.scope or found.scope
         if found.narrowing != Narrowing():
             self.narrowing = found.narrowing
+        self.languages = self.languages or found.languages
         if found.unread > self.unread:
             self.unread, self.unread_why = found.unread, found.unread_why
             self.unread_files = found.unread_files
@@ -117,6 +142,7 @@ class _Tally:
             files=self.files,
             base=self.base,
             scope=self.scope,
+            languages=self.languages,
             notes=tuple(self.notes),
             looked=tuple(self.looked),
             idle=tuple(self.idle),
@@ -139,14 +165,14 @@ def _gaps(subtasks: Sequence[Subtask], findings: Sequence[Finding]) -> Iterable[
 
 
 def _data(outcome: Outcome) -> dict[str, JsonValue]:
-    production = elsewhere.in_production(outcome.remarks)
-    counts = Counter(remark.severity for remark in production if remark.verdict != "refuted")
+    counts = Counter(remark.severity for remark in outcome.standing)
     said = Counter(remark.verdict for remark in outcome.remarks if remark.verdict)
     verdicts: dict[str, JsonValue] = {str(name): n for name, n in said.items()}
     return {
         "remarks": [remark.model_dump(mode="json") for remark in outcome.remarks],
         "by_kind": {**elsewhere.by_kind(outcome.remarks)},
         "hidden": {**outcome.hidden},
+        "summed": _summed(outcome),
         "by_severity": {severity: counts[severity] for severity in SEVERITIES},
         **(
             {"by_verdict": {str(name): n for name, n in verdicts.items()}}
@@ -163,6 +189,21 @@ def _data(outcome: Outcome) -> dict[str, JsonValue]:
         "files_read": outcome.files,
         "looked_at": {lens: count for lens, count in outcome.looked},
         "nothing_to_look_at": {lens: why for lens, why in outcome.idle},
+        "unread_languages": [each.name for each in outcome.unread_code],
         "base": outcome.base,
         "scope": outcome.scope,
+    }
+
+
+def _summed(outcome: Outcome) -> dict[str, JsonValue]:
+    """By lens, how much is told in sum, and the worst of it."""
+    by_lens: dict[str, list[Remark]] = {}
+    for remark in elsewhere.in_production(outcome.summed):
+        by_lens.setdefault(remark.lens, []).append(remark)
+    return {
+        lens: {
+            "remarks": len(remarks),
+            "worst": [each.model_dump(mode="json") for each in remarks[:WORST]],
+        }
+        for lens, remarks in by_lens.items()
     }

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from orchestrator.contracts import FileKind, Remark
-from orchestrator.remarks import SEVERITIES, is_credential, ranked
-from orchestrator.text import code_span, for_markdown
+from orchestrator.remarks import SEVERITIES, is_credential, ranked, stands
+from orchestrator.views.remarks import place, prose
 
 KINDS: tuple[FileKind, ...] = (
     "tests", "examples", "docs", "generated", "vendored", "minified", "built",
@@ -44,10 +44,10 @@ def by_kind(remarks: Iterable[Remark]) -> dict[str, int]:
 
 
 def told(remarks: Sequence[Remark]) -> str:
-    """The remarks outside production code as a line of Markdown: counts by kind, and the worst few;
-    of what nobody edits by hand only criticals are named. Empty: there are none.
+    """The remarks outside production code that stand, as a line of Markdown: counts by kind, and the
+    worst few; of what nobody edits by hand only criticals are named. Empty: there are none.
     """
-    other = [each for each in ranked(remarks) if each.kind != "production"]
+    other = [each for each in ranked(remarks) if each.kind != "production" and stands(each)]
     if not other:
         return ""
     kinds = ", ".join(_count(kind, other) for kind in KINDS if any(e.kind == kind for e in other))
@@ -66,5 +66,4 @@ def _count(kind: FileKind, remarks: Iterable[Remark]) -> str:
 
 
 def _place(remark: Remark) -> str:
-    place = f"{remark.file}:{remark.line}" if remark.line else remark.file
-    return f"{code_span(place)} {for_markdown(remark.message.strip().rstrip('.'))}"
+    return f"{place(remark)} ({prose(remark.message).rstrip('.')})"

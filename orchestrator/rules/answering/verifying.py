@@ -26,7 +26,8 @@ def chosen(state: State) -> State:
     playbook = state.brief.playbook
     if playbook is None or not wanted(state):
         return state
-    least, merged = shown_from(state), merged_remarks(_found(state))
+    found = [each for each in _found(state) if not each.summed]
+    least, merged = shown_from(state), merged_remarks(found)
     shown = [each for each in merged if each.confidence >= least and not each.hidden]
     # What only a model says stands by the verdict alone, so it comes first.
     agents = {each.subtask_id for each in state.findings if by_agent(each)}
