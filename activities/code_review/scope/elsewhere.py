@@ -44,8 +44,8 @@ def by_kind(remarks: Iterable[Remark]) -> dict[str, int]:
 
 
 def told(remarks: Sequence[Remark]) -> str:
-    """The remarks outside production code that stand, as a line of Markdown: counts by kind, and the
-    worst few; of what nobody edits by hand only criticals are named. Empty: there are none.
+    """What stands outside production code, as a line of Markdown: counts by kind, and the worst few;
+    of what nobody edits by hand only criticals are named. Empty: nothing does.
     """
     other = [each for each in ranked(remarks) if each.kind != "production" and stands(each)]
     if not other:
