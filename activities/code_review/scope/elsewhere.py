@@ -44,7 +44,7 @@ def by_kind(remarks: Iterable[Remark]) -> dict[str, int]:
 
 
 def told(remarks: Sequence[Remark]) -> str:
-    """What stands outside production code, as a line of Markdown: counts by kind, and the worst few;
+    """What stands outside production code as a line of Markdown: counts by kind, and the worst few;
     of what nobody edits by hand only criticals are named. Empty: nothing does.
     """
     other = [each for each in ranked(remarks) if each.kind != "production" and stands(each)]
