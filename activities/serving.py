@@ -156,6 +156,11 @@ async def offered(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesHere
     )
 
 
+def absent(roles: Mapping[str, str]) -> tuple[Omission, ...]:
+    """Of a run that is planned: the roles that its planner is not offered."""
+    return tuple(Omission(what=f"role {name}", why=why) for name, why in roles.items())
+
+
 IdleLenses = Callable[[str], Awaitable[Mapping[str, str]]]
 """Digest of a snapshot -> the lenses that could look at nothing of it, each with what it lacks;
 empty: no file is for it.
@@ -189,12 +194,17 @@ async def narrowed(
 def servable(
     plan: Plan | None, missing: Mapping[str, str]
 ) -> tuple[Plan | None, tuple[Omission, ...]]:
-    """The part of a playbook's plan that can be served here; the rest is said, not planned."""
+    """The part of a playbook's plan that can be served here; the rest is said, not planned, a line
+    for each reason.
+    """
     if plan is None:
         return None, ()
     left_out = [each for each in plan.subtasks if each.role in missing]
     kept = tuple(each for each in plan.subtasks if each.role not in missing)
-    omissions = tuple(Omission(what=each.title, why=missing[each.role]) for each in left_out)
+    titles: dict[str, list[str]] = {}
+    for each in left_out:
+        titles.setdefault(missing[each.role], []).append(each.title)
+    omissions = tuple(Omission(what=", ".join(what), why=why) for why, what in titles.items())
     gone = {each.id for each in left_out}
     kept = tuple(
         each.model_copy(

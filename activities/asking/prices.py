@@ -145,6 +145,7 @@ def library_steps(model: str) -> tuple[PriceStep, ...]:
     )
 
 
+@lru_cache(maxsize=256)
 def library_search(model: str) -> Decimal | None:
     """Dollars of one search by the endpoint's own tool; None when the library does not know."""
     usage = LibraryUsage(input_tokens=1, output_tokens=1)

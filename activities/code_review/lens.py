@@ -50,8 +50,12 @@ class Sighting:
     message: str
     grade: str
     suggestion: str = ""
+    column: int = 0
+    """1-based, in characters; 0: not known."""
     last_line: int = 0
     """The end of what it is about, when that is more than one line."""
+    weight: int = 0
+    """How much of it there is, where the tool measures that."""
     suppressed: bool = False
     anywhere: bool = False
     """Whether it counts in a file in scope even on a line that was not touched."""
@@ -108,6 +112,8 @@ class Analyser:
     """Files that hold it are looked at a second time without honouring suppressions, to count what
     is suppressed. None: the tool reports suppressed sightings itself.
     """
+    summed: bool = False
+    """Whether what it sees is told in a paragraph, and not remark by remark."""
 
     @property
     def lacking(self) -> str:
@@ -163,6 +169,7 @@ def told(stdout: bytes) -> Parsed:
             line=int(item["line"]),
             rule=str(item["rule"]),
             message=str(item["message"]),
+            column=int(item.get("column") or 0),
             grade=str(item.get("scale") or item["rule"]),
             suggestion=str(item.get("suggestion") or ""),
             anywhere=item["rule"] == SYNTAX,

@@ -19,6 +19,7 @@ from activities.code_review.findings import Findings
 from activities.code_review.languages import language_of, shares
 from activities.code_review.lens import Analyser, Parsed
 from activities.code_review.redact import Redactor
+from activities.code_review.surroundings import CodeAround
 from activities.repositories.manifest import Manifest, SnapshotFile
 from activities.repositories.scratch import Snapshot, Snapshots
 from activities.seam import Lens, Store
@@ -108,8 +109,16 @@ class Scans:
             parsed = await self.of(snapshot, deadline)
         except LensFailed:
             return Redactor(whole=False)
-        known = partial(Redactor, parsed.withheld, whole=parsed.whole, unread=parsed.not_parsed)
-        return await anyio.to_thread.run_sync(known)
+        return await anyio.to_thread.run_sync(_redactor, parsed)
+
+
+def _redactor(parsed: Parsed) -> Redactor:
+    lines: dict[str, set[int]] = {}
+    for each in parsed.sightings:
+        lines.setdefault(each.file, set()).add(each.line)
+    # Of what was counted and not named nobody knows the lines.
+    unread = (*parsed.not_parsed, *(file for file, _, _ in parsed.beyond))
+    return Redactor(parsed.withheld, whole=parsed.whole, unread=unread, lines=lines)
 
 
 def _of_no_use(scan: asyncio.Task[Parsed]) -> bool:
@@ -138,8 +147,9 @@ async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial
         parsed = await _examined(analyser, snapshot, deadline)
     redactor = await SCANS.redactor(snapshot, deadline)
     files = _files(analyser, snapshot)
+    code = CodeAround(snapshot, redactor)
     languages = shares(snapshot.manifest, readers())
-    findings = Findings(analyser, snapshot.manifest, files, parsed, redactor, languages)
+    findings = Findings(analyser, snapshot.manifest, files, parsed, redactor, code, languages)
     return await anyio.to_thread.run_sync(findings.draft)
 
 

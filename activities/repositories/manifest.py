@@ -68,6 +68,8 @@ class Manifest(Contract):
     """By the end of the name, as `.py`; empty for what has none or a long one."""
     head: str = ""
     base: str = ""
+    scope: str = ""
+    """How much was taken and why, in words; empty: nobody had a choice."""
     commits: tuple[Commit, ...] = ()
     """Newest first."""
     commits_cut: bool = False

@@ -41,6 +41,7 @@ from orchestrator.contracts.calls import (
 from orchestrator.contracts.findings import (
     Draft,
     Escalation,
+    Excerpt,
     Finding,
     Gap,
     LanguageShare,
@@ -76,6 +77,7 @@ __all__ = [
     "Effort",
     "Escalation",
     "EscalationReason",
+    "Excerpt",
     "Finding",
     "FindingStatus",
     "Fork",

@@ -82,6 +82,7 @@ def _sighting(item: dict[str, str | int]) -> Sighting:
     return Sighting(
         file=str(item["file"]),
         line=int(item["line"]),
+        column=int(item["column"]),
         last_line=int(item["last_line"]),
         rule=rule,
         message="Possible hard-coded password" if rule in PASSWORDS else str(item["message"]),

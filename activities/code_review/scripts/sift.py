@@ -73,6 +73,7 @@ def of_ruff(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
             "file": item["filename"],
             "rule": item["code"] or SYNTAX,
             "line": item["location"]["row"],
+            "column": item["location"]["column"],
             "message": cut(item["message"]),
             "suggestion": cut(fix.get("message") or ""),
         }
@@ -88,6 +89,7 @@ def of_bandit(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
             "file": item["filename"],
             "rule": item["test_id"],
             "line": line,
+            "column": column_of(item),
             "last_line": max([line, *(item["line_range"] or ())]),
             "scale": f"{item['issue_severity']}/{item['issue_confidence']}",
             "message": cut(item["issue_text"]),
@@ -111,11 +113,12 @@ def of_oxlint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
             continue
         # Of two places the later one: what is given or declared before is not what is wrong.
         places = [label["span"] for label in item.get("labels") or ()]
-        place = max(places, key=lambda span: int(span["offset"]), default={"line": 0})
+        place = max(places, key=lambda span: int(span["offset"]), default={"line": 0, "column": 0})
         yield {
             "file": file,
             "rule": rule,
             "line": place["line"],
+            "column": place["column"],
             "message": cut(f"Syntax error: {message}" if rule == SYNTAX else message),
             "suggestion": cut(item.get("help") or ""),
         }
@@ -130,6 +133,7 @@ def of_ast_grep(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
             "file": item["file"],
             "rule": item["ruleId"],
             "line": item["range"]["start"]["line"] + 1,
+            "column": item["range"]["start"]["column"] + 1,
             "message": cut(item["message"]),
             "suggestion": cut(item.get("note") or ""),
         }
@@ -147,6 +151,7 @@ def of_shellcheck(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
             "file": item["file"],
             "rule": SYNTAX if stopped else f"SC{item['code']}",
             "line": item["line"],
+            "column": item["column"],
             "message": cut(f"Syntax error: {item['message']}" if stopped else item["message"]),
         }
 
@@ -161,10 +166,12 @@ def of_zizmor(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
         sure = item["determinations"]
         for place in item["locations"]:
             if place["symbolic"]["kind"] == "Primary":
+                start = place["concrete"]["location"]["start_point"]
                 yield {
                     "file": place["symbolic"]["key"]["Local"]["verbatim_path"],
                     "rule": item["ident"],
-                    "line": place["concrete"]["location"]["start_point"]["row"] + 1,
+                    "line": start["row"] + 1,
+                    "column": start["column"] + 1,
                     "scale": f"{item['ident']}/{sure['severity']}/{sure['confidence']}",
                     "message": cut(f"{item['desc']}: {place['symbolic']['annotation']}"),
                 }
@@ -182,6 +189,7 @@ def of_hadolint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
             "file": item["file"],
             "rule": SYNTAX if stopped else item["code"],
             "line": item["line"],
+            "column": item["column"],
             "message": cut(f"Syntax error: {message}" if stopped else message),
         }
 
@@ -211,6 +219,19 @@ def is_yaml(path: str) -> bool:
             return True
         except (yaml.YAMLError, ValueError):
             return False
+
+
+def column_of(item: Item) -> int:
+    """Where an item of bandit begins, 1-based, in characters; 0: on another line. Bandit counts
+    bytes from 0 and quotes the line behind its number.
+    """
+    line = item["line_number"]
+    quoted = str(item["code"]).split("\n")
+    text = next((each for each in quoted if each.startswith(f"{line} ")), None)
+    if text is None or line != min([line, *(item["line_range"] or ())]):
+        return 0
+    before = text[len(f"{line} ") :].encode("utf-8", "surrogatepass")[: item["col_offset"]]
+    return len(before.decode("utf-8", "replace")) + 1
 
 
 def cut(text: object) -> str:
