@@ -9,6 +9,7 @@ from temporalio.client import WorkflowExecutionStatus
 
 from cli.delivery import deliver
 from cli.exits import Code, code_of
+from cli.pipeline import Pipeline
 from cli.reading import Look
 from cli.screen import report as pages
 from cli.screen.streams import say
@@ -64,14 +65,17 @@ def tell(
     as_json: bool,
     out: Path | None,
     subtasks: bool,
+    pipeline: Pipeline = Pipeline(),  # noqa: B008
 ) -> Code:
     """Report on stdout, where its files and the Web UI are on stderr; the exit code."""
+    code = ended.code
     if ended.report is None:
         say(ended.reason, "bold red")
     else:
         pages.show(ended.report, as_json=as_json, subtasks=subtasks)
         deliver(ended.report, StateDir.of(connection.settings).reports, out)
+        code = pipeline.pass_on(ended.report, code)
     link = connection.link(run_id)
     if link:
         say(f"Web UI: {link}")
-    return ended.code
+    return code

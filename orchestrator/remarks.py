@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue, ValidationError
 
-from orchestrator.contracts import Finding, Remark, Severity, Sightings
+from orchestrator.contracts import Finding, Remark, Report, Severity, Sightings
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 ADJACENT = 1
@@ -55,6 +55,14 @@ def sightings_of(finding: Finding) -> Sightings:
 def remarks_of(finding: Finding) -> tuple[Remark, ...]:
     """The remarks that a lens handed on; what is none is left out."""
     return sightings_of(finding).remarks
+
+
+def remarks_told(report: Report) -> tuple[Remark, ...] | None:
+    """The remarks of a review's report, by rank; None: it is of no review."""
+    given = report.data.get("remarks")
+    if not isinstance(given, list):
+        return None
+    return tuple(remark for item in given if (remark := _remark(item)) is not None)
 
 
 def in_a_line(finding: Finding) -> str:

@@ -24,10 +24,28 @@ def review(material: SynthesisMaterial) -> Synthesis:
     for finding in material.findings:
         if finding.status == "complete":
             tally.add(finding)
+    gaps = tuple(_gaps(material.subtasks, material.findings))
+    outcome = _outcome(material, tally)
+    return Synthesis(
+        answer=write(outcome),
+        data={
+            **_data(outcome),
+            "languages": [each.model_dump(mode="json") for each in tally.languages],
+            "unread": [each.model_dump() for each in tally.unread_files],
+        },
+        # Each remark has its own. Of the whole nobody can say how likely it is to be right: that
+        # every file was read says nothing of what no lens looks for.
+        confidence=None,
+        gaps=gaps,
+        by_template=True,
+    )
+
+
+def _outcome(material: SynthesisMaterial, tally: _Tally) -> Outcome:
+    """What the review came to."""
     merged = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
     shown = [each for each in merged if each.confidence >= material.min_confidence]
-    gaps = tuple(_gaps(material.subtasks, material.findings))
-    outcome = Outcome(
+    return Outcome(
         remarks=tuple(advised(each) for each in shown if not each.summed),
         summed=tuple(each for each in shown if each.summed),
         to_verify=material.to_verify,
@@ -46,19 +64,6 @@ def review(material: SynthesisMaterial) -> Synthesis:
         looked=tuple(tally.looked),
         idle=tuple(tally.idle),
         missing=(*_missing(material), *(each.what for each in material.not_run)),
-    )
-    return Synthesis(
-        answer=write(outcome),
-        data={
-            **_data(outcome),
-            "languages": [each.model_dump(mode="json") for each in tally.languages],
-            "unread": [each.model_dump() for each in tally.unread_files],
-        },
-        # Each remark has its own. Of the whole nobody can say how likely it is to be right: that
-        # every file was read says nothing of what no lens looks for.
-        confidence=None,
-        gaps=gaps,
-        by_template=True,
     )
 
 
