@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from activities.code_review.by_agents import not_confirmed, read_by
 from activities.code_review.outcome import Outcome
 from activities.code_review.scope_words import looked
 from orchestrator.contracts import Remark
@@ -31,10 +32,12 @@ def write(outcome: Outcome) -> str:
         _headline(outcome),
         _one_thing(outcome),
         looked(outcome),
+        read_by(outcome.agents),
         _verified(outcome),
         *_one_by_one(outcome),
         *_in_sum(outcome),
         _refuted(outcome),
+        _list("Said by an agent, and not confirmed", not_confirmed(outcome.unconfirmed)),
         _rest(outcome),
         _missing(outcome),
     ]
@@ -43,7 +46,7 @@ def write(outcome: Outcome) -> str:
 
 def _headline(outcome: Outcome) -> str:
     standing = outcome.standing
-    if not standing and not outcome.looked:
+    if not standing and not (outcome.looked or outcome.agents):
         return "**Nothing was looked at**, so nothing is known."
     if not standing and not outcome.checked:
         return "**No remarks, and nobody looked for defects in the code**: nothing is known of it."

@@ -36,6 +36,10 @@ class Outcome:
     """The lenses that looked at something, each with how many files."""
     idle: tuple[tuple[str, str], ...] = ()
     """The lenses that had nothing to look at, each with the reason."""
+    agents: dict[str, int] = field(default_factory=dict)
+    """The agents that read the code, each with how many calls of tools it made."""
+    unconfirmed: tuple[Remark, ...] = ()
+    """What only an agent says."""
     missing: tuple[str, ...] = ()
     """Titles of lenses that failed or were not run; why, the report's gaps say."""
 
@@ -61,5 +65,7 @@ class Outcome:
         """Whether anybody looked for defects in code: where there is any, a search for secrets
         alone says nothing of them.
         """
+        if self.agents:
+            return True
         code = [each for each in self.languages if each.kind == "code"]
         return bool(self.looked) and (not code or len(self.unread_code) < len(code))

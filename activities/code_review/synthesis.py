@@ -12,38 +12,40 @@ from pydantic import JsonValue
 
 from activities.code_review.advice import advised
 from activities.code_review.answer import WORST, write
+from activities.code_review.by_agents import agents_of, parted
 from activities.code_review.outcome import Outcome
 from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.contracts import Finding, LanguageShare, Remark, Subtask, Synthesis, Unread
-from orchestrator.remarks import SEVERITIES, merged_remarks, ranked, sightings_of, verdicts_added
+from orchestrator.remarks import (
+    SEVERITIES,
+    by_agent,
+    merged_remarks,
+    ranked,
+    sightings_of,
+    verdicts_added,
+)
 
 
 def review(material: SynthesisMaterial) -> Synthesis:
     """The review as ranked remarks (in `data`) and as a short answer."""
-    tally = _Tally()
-    for finding in material.findings:
-        if finding.status == "complete":
-            tally.add(finding)
-    gaps = tuple(_gaps(material.subtasks, material.findings))
+    tally = _tally(material)
     outcome = _outcome(material, tally)
     return Synthesis(
         answer=write(outcome),
-        data={
-            **_data(outcome),
-            "languages": [each.model_dump(mode="json") for each in tally.languages],
-            "unread": [each.model_dump() for each in tally.unread_files],
-        },
+        data=_data(outcome) | tally.of_files(),
         # Each remark has its own. Of the whole nobody can say how likely it is to be right: that
         # every file was read says nothing of what no lens looks for.
         confidence=None,
-        gaps=gaps,
+        gaps=tuple(_gaps(material.subtasks, material.findings)),
         by_template=True,
     )
 
 
 def _outcome(material: SynthesisMaterial, tally: _Tally) -> Outcome:
     """What the review came to."""
-    merged = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
+    agents = agents_of(material.findings)
+    everything = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
+    merged, unconfirmed = parted(everything, agents)
     shown = [each for each in merged if each.confidence >= material.min_confidence]
     return Outcome(
         remarks=tuple(advised(each) for each in shown if not each.summed),
@@ -63,8 +65,20 @@ def _outcome(material: SynthesisMaterial, tally: _Tally) -> Outcome:
         notes=tuple(tally.notes),
         looked=tuple(tally.looked),
         idle=tuple(tally.idle),
+        agents=agents,
+        unconfirmed=unconfirmed,
         missing=(*_missing(material), *(each.what for each in material.not_run)),
     )
+
+
+def _tally(material: SynthesisMaterial) -> _Tally:
+    """What the lenses and agents that came to an end handed back."""
+    tally = _Tally()
+    inputs = {each.id: each.inputs for each in material.subtasks}
+    for finding in material.findings:
+        if finding.status == "complete":
+            tally.add(finding, inputs.get(finding.subtask_id, ()))
+    return tally
 
 
 @dataclass
@@ -88,11 +102,20 @@ class _Tally:
     notes: dict[str, None] = field(default_factory=dict)
     languages: tuple[LanguageShare, ...] = ()
 
-    def add(self, finding: Finding) -> None:
-        """Add what one lens found; what is no remark is left out and counted as cut."""
-        found = sightings_of(finding)
+    def of_files(self) -> dict[str, JsonValue]:
+        """What the report's data says of files beside their remarks."""
+        return {
+            "languages": [each.model_dump(mode="json") for each in self.languages],
+            "unread": [each.model_dump() for each in self.unread_files],
+        }
+
+    def add(self, finding: Finding, inputs: Sequence[str]) -> None:
+        """Add what one lens or agent found; what is no remark is left out and counted as cut."""
+        found = sightings_of(finding, inputs)
         self.remarks += found.remarks
         self.cut += found.remarks_in_all - len(found.remarks)
+        if by_agent(finding):
+            return
         self.suppressed += found.suppressed
         self.files = max(self.files, found.files_read, found.files_in_scope)
         if found.nothing_to_look_at:
@@ -140,6 +163,7 @@ def _data(outcome: Outcome) -> dict[str, JsonValue]:
         "min_confidence": outcome.min_confidence,
         "suppressed": outcome.suppressed,
         "cut": outcome.cut,
+        "unconfirmed": [each.model_dump(mode="json") for each in outcome.unconfirmed],
         "unread_in_all": outcome.unread,
         "not_parsed": list(outcome.not_parsed),
         "files_read": outcome.files,

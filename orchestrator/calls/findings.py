@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from orchestrator.contracts import Finding
 from orchestrator.data import is_data
 from orchestrator.envelopes import envelope
+from orchestrator.remarks import listed, of_a_lens
 
 
 def told(findings: Iterable[Finding]) -> list[str]:
@@ -15,9 +16,11 @@ def told(findings: Iterable[Finding]) -> list[str]:
 
 
 def passed_on(finding: Finding) -> str:
-    """What a finding hands on: its content, or the partial of an escalation."""
+    """Its content, of a lens the remarks too; of an escalation its partial."""
     if finding.status == "escalated" and finding.escalation:
         return finding.escalation.partial
+    if of_a_lens(finding) and not is_data(finding):
+        return f"{finding.content}\n{listed(finding)}".strip()
     return finding.content
 
 

@@ -19,12 +19,13 @@ def leaves(state: State) -> tuple[str, ...]:
     """What is sent: the goal, named inputs, and the findings, of tools and of earlier runs too."""
     asking = [each for each in state.work.values() if each.tier != "none" and not each.finding]
     named = {name: None for progress in asking for name in progress.subtask.inputs}
+    inputs = [_sent(each) for each in state.brief.inputs if each.name in named]
+    first = ("the goal", "the findings")
     if verifying.wanted(state):
         code = verifying.repository(state)
         assert code is not None, "remarks of a repository are verified"
-        return (f"the code around remarks on {code.name}",)
-    inputs = [each for each in state.brief.inputs if each.name in named]
-    return ("the goal", "the findings", *map(_sent, inputs))
+        first = (*(("the findings",) if asking else ()), f"the code around remarks on {code.name}")
+    return (*first, *inputs)
 
 
 def _sent(pinned: PinnedInput) -> str:
