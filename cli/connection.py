@@ -116,7 +116,7 @@ async def _up(settings: Settings) -> Endpoint:
         say("Waiting for the embedded server: it starts, or another command stops it …", "dim")
     endpoint = await starting
     if before and before.worker_environment and not endpoint.worker_environment:
-        say(LOST_ENDPOINT, "yellow")
+        say(LOST_ENDPOINT, "magenta")
     return endpoint
 
 
@@ -152,7 +152,7 @@ def configured_target(settings: Settings) -> Target:
 
 def tell(line: str, *, warning: bool = False) -> None:
     """What intake says to whoever waits for a run to start."""
-    say(line, "yellow" if warning else "dim")
+    say(line, "magenta" if warning else "dim")
 
 
 def told_by_server(error: RPCError, address: str) -> Exit:

@@ -38,10 +38,10 @@ def deliver(report: Report, folder: Path, out: Path | None) -> None:
     try:
         say(f"Report: {keep(report, folder)}")
     except OSError as error:
-        say(f"The report could not be kept in {folder}: {error.strerror}", "yellow")
+        say(f"The report could not be kept in {folder}: {error.strerror}", "magenta")
     if out:
         try:
             write(report, out)
             say(f"Report: {out}")
         except OSError as error:
-            say(f"The report could not be written to {out}: {error.strerror}", "yellow")
+            say(f"The report could not be written to {out}: {error.strerror}", "magenta")

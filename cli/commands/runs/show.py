@@ -81,7 +81,7 @@ async def run(
         )
     view = look.view
     if view is None:
-        say_all(look.notes, "yellow")
+        say_all(look.notes, "magenta")
         return Code.UNREACHABLE
     if as_json:
         put_json(view.model_dump_json(indent=2))
