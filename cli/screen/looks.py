@@ -18,6 +18,7 @@ from rich.theme import Theme
 
 THEME = Theme(
     {
+        "status.spinner": "none",
         "markdown.code": "bold",
         "markdown.code_block": "none",
         "markdown.block_quote": "none",
