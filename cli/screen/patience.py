@@ -12,9 +12,7 @@ from cli.screen.streams import ERR, say
 
 SECOND = 1.0
 SELDOM = 5
-"""Where each word stays, as in a log, what was said once is said again only this many seconds
-later.
-"""
+"""Where each word stays, as in a log, what was said is said again this many seconds later."""
 
 
 @contextmanager
