@@ -5,10 +5,11 @@ used stops nobody who does not need it; why it cannot is kept, for whoever asks 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from activities.catalogue_files import PlaybookFile, Role, name_of, read_playbook, read_role
+from activities.catalogue_files import REVIEW, PlaybookFile, Role, name_of, read_playbook, read_role
+from activities.catalogue_results import REMARKED
 from activities.catalogue_tools import CatalogueError
 from deployment.settings import HOME
 from orchestrator.calls.turn import READS_ON
@@ -85,21 +86,30 @@ class Catalogue:
 
 
 def _effective(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
-    """The role; CatalogueError when its title would stand in no plan, or when as a lens it would
-    make that of its playbook invalid.
+    """The role, in a review with the form of remarks; CatalogueError when its title would stand in
+    no plan, or when its subtask would make that of its playbook invalid.
     """
     if role.title and (playbook is None or playbook.lenses is None):
         raise CatalogueError(
             f"{path.name}: front matter: title: no effect without a playbook's lenses; remove it"
         )
-    lens = role.card.tier == "none" and playbook is not None and playbook.lenses is not None
-    if lens and len(role.told.split()) < FEWEST_INSTRUCTION_WORDS:
-        where = "the text below the front matter" if role.prompt else "front matter: description"
+    if playbook is None or playbook.lenses is None:
+        return role
+    if len(role.told.split()) < FEWEST_INSTRUCTION_WORDS:
+        told = role.told == role.prompt
+        where = "the text below the front matter" if told else "front matter: description"
         raise CatalogueError(
             f"{path.name}: {where}: {role.told!r:.80} is not concrete; say in"
-            f" {FEWEST_INSTRUCTION_WORDS} words or more what the lens looks for"
+            f" {FEWEST_INSTRUCTION_WORDS} words or more what it looks for"
         )
-    return role
+    if role.card.tier == "none" or playbook.template != REVIEW:
+        return role
+    if role.card.team or role.card.result:
+        what = "team" if role.card.team else "result"
+        raise CatalogueError(
+            f"{path.name}: front matter: {what}: an agent of a review hands up remarks; remove it"
+        )
+    return replace(role, card=role.card.model_copy(update={"result": REMARKED}))
 
 
 def _unexplained(roles: Iterable[Role], playbooks: Mapping[str, PlaybookFile]) -> list[Unusable]:
@@ -162,7 +172,8 @@ def _planned(
         for each in unusable
         if each.playbook == playbook.name
     ]
-    return playbook.model_copy(update={"plan": playbook.lenses.plan([*lenses, *lost])})
+    agents = [role for role in own if role.card.tier != "none"]
+    return playbook.model_copy(update={"plan": playbook.lenses.plan([*lenses, *lost], agents)})
 
 
 def _consistent(roles: list[Role], bad: list[Unusable]) -> tuple[dict[str, Role], list[Unusable]]:

@@ -159,12 +159,17 @@ async def offered(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesHere
 def servable(
     plan: Plan | None, missing: Mapping[str, str]
 ) -> tuple[Plan | None, tuple[Omission, ...]]:
-    """The part of a playbook's plan that can be served here; the rest is said, not planned."""
+    """The part of a playbook's plan that can be served here; the rest is said, not planned, a line
+    for each reason.
+    """
     if plan is None:
         return None, ()
     left_out = [each for each in plan.subtasks if each.role in missing]
     kept = tuple(each for each in plan.subtasks if each.role not in missing)
-    omissions = tuple(Omission(what=each.title, why=missing[each.role]) for each in left_out)
+    titles: dict[str, list[str]] = {}
+    for each in left_out:
+        titles.setdefault(missing[each.role], []).append(each.title)
+    omissions = tuple(Omission(what=", ".join(what), why=why) for why, what in titles.items())
     gone = {each.id for each in left_out}
     kept = tuple(
         each.model_copy(

@@ -52,7 +52,7 @@ def test_what_calls_of_a_shipped_role_have_in_common_is_too_short_for_any_cache(
     rules = system_prompts()["work_rules"]
     asked = [role for role in CATALOGUE.roles.values() if role.card.tier != "none"]
     longest = max(len(below(role.prompt, rules).encode()) / 4 for role in asked)
-    assert longest < 410 < LEAST_CACHED
+    assert longest < 440 < LEAST_CACHED
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE.playbooks))
@@ -362,13 +362,15 @@ LENS = (
 def test_each_lens_of_a_playbook_is_a_subtask_of_its_plan(tmp_path: Path) -> None:
     write(tmp_path, LENSES, "playbooks/other/playbook.yaml")
     write(tmp_path, f"{LENS}Looks for bugs in code.\n", "playbooks/other/roles/bugs.md")
-    write(tmp_path, role(), "playbooks/other/roles/agent.md")
+    said = role().replace("Reviews code", "Reads code for mistakes of logic")
+    write(tmp_path, said, "playbooks/other/roles/agent.md")
     write(tmp_path, "---\nname: common\ndescription: d\nmodel: none\ntools: [x]\n---\n")
     plan = Catalogue.load(tmp_path).playbooks["other"].plan
     assert plan is not None and plan.goal == "Look"
-    (subtask,) = plan.subtasks
+    subtask, agent = plan.subtasks
     assert (subtask.id, subtask.role, subtask.inputs) == ("bugs", "bugs", ("repo",))
     assert (subtask.title, subtask.instruction) == ("Find bugs", "Looks for bugs in code.")
+    assert agent.depends_on == ("bugs",), "agents are told what the lenses found"
 
 
 def test_a_lens_that_cannot_be_used_is_planned_so_that_a_run_is_refused_and_not_poorer(
