@@ -64,7 +64,7 @@ class Pipeline:
                 write_whole(path, text.encode("utf-8", "backslashreplace"))
                 say(f"Written: {path}")
             except OSError as error:
-                say(f"{path} could not be written: {error.strerror}", "yellow")
+                say(f"{path} could not be written: {error.strerror}", "magenta")
 
     def _files(self, report: Report) -> Iterator[tuple[Path, str]]:
         if self.sarif:

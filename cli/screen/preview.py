@@ -21,7 +21,7 @@ from orchestrator.views.many import LINES, beginning
 
 WIDE = 100
 """Columns below which role, needs and the bounds of a price are left out."""
-CRITICAL = "bold cyan"
+CRITICAL = "bold magenta"
 INDENT = 4
 """Columns that a level of the tree takes."""
 TITLE_WIDTH = 24

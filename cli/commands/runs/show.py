@@ -110,7 +110,7 @@ async def run(
         raise Exit(f"{run_id} goes on, so it has no remarks yet; `watch` waits for them")
     view = look.view
     if view is None:
-        say_all(look.notes, "yellow")
+        say_all(look.notes, "magenta")
         return Code.UNREACHABLE
     if as_json:
         put_json(view.model_dump_json(indent=2))
