@@ -133,6 +133,8 @@ class Preview(Contract):
     """Where to: the address of the worker's endpoint."""
     without: tuple[str, ...] = ()
     """What this deployment cannot give the run, and why; the rest goes on without."""
+    composed: tuple[str, ...] = ()
+    """The roles that the plan composes, a line each."""
     plan: Plan | None = None
     """All that is asked: instructions, criteria, checks and inputs of each subtask."""
 

@@ -43,6 +43,7 @@ def planned(prompt: str, goal: str, script: Script, written: Sequence[Part]) -> 
     return {
         "goal": f"{MARK} {goal}",
         "strategy": "merge",
+        "roles": [],
         "synthesis_instruction": f"{MARK} Combine the findings of all subtasks into one answer.",
         "subtasks": [_written(part, number, prompt) for number, part in enumerate(written, 1)]
         or [

@@ -55,7 +55,7 @@ from orchestrator.contracts.findings import (
 from orchestrator.contracts.goals import Approval, Fork, Goal, GoalInput, Limits, PinnedInput
 from orchestrator.contracts.models import Capabilities, ModelCard, PriceStep
 from orchestrator.contracts.orders import Given, Lost, Order, Standstill, Undone
-from orchestrator.contracts.plans import Check, Plan, Subtask
+from orchestrator.contracts.plans import Check, ComposedRole, Plan, Subtask
 from orchestrator.contracts.report import Report
 
 __all__ = [
@@ -70,6 +70,7 @@ __all__ = [
     "Capabilities",
     "Check",
     "CheckKind",
+    "ComposedRole",
     "Contract",
     "Draft",
     "Effort",

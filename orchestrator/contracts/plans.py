@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from orchestrator.contracts.base import CheckKind, Contract, Strategy, Tier
 
 
@@ -35,6 +37,16 @@ class Subtask(Contract):
     """Tokens of one answer of its model, thoughts included; 0: as many as any answer may have."""
 
 
+class ComposedRole(Contract):
+    """A role that is made for one plan, of tools and tiers that the run has anyway."""
+
+    name: str
+    description: str
+    """What kind of work it does, in a sentence."""
+    tier: Literal["haiku", "sonnet"] = "haiku"
+    tools: tuple[str, ...] = ()
+
+
 class Plan(Contract):
     """The graph of subtasks that answers a goal."""
 
@@ -42,3 +54,5 @@ class Plan(Contract):
     strategy: Strategy = "merge"
     synthesis_instruction: str = ""
     subtasks: tuple[Subtask, ...]
+    roles: tuple[ComposedRole, ...] = ()
+    """Made for this plan, beside those of the deployment."""

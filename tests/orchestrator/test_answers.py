@@ -118,6 +118,7 @@ def test_a_plan_answer_becomes_a_plan_and_empty_stands_for_the_roles_own_tier() 
             "goal": "g",
             "strategy": "MERGE",
             "synthesis_instruction": "",
+            "roles": [],
         }
     )
     first, second = to_plan(answer).subtasks
