@@ -89,6 +89,8 @@ class PlaybookInput(BaseModel):
     kind: InputKind
     required: bool = False
     description: str = ""
+    one_of: tuple[str, ...] = ()
+    """All that a text may be; empty: anything."""
 
 
 class LensPlan(BaseModel):

@@ -13,6 +13,7 @@ from temporalio import activity
 
 from activities.asking.heartbeat import beating
 from activities.given import read_given
+from activities.repositories.wanted import Wanted
 from activities.seam import Pricing, Store
 from activities.serving import (
     Offer,
@@ -39,8 +40,8 @@ from orchestrator.contracts import (
     RoleCard,
 )
 from orchestrator.errors import BadGoal, BlobLost, CapTooSmall
+from orchestrator.mistakes import none_of
 from orchestrator.money import keeping
-from orchestrator.money.leaving import BASE
 from orchestrator.plans import validity
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ PREVIEW_BYTES = 2_000
 """500 tokens of four bytes: what the planner sees of each input."""
 INPUT_BYTES = 4 * 1024 * 1024
 
-TakeSnapshot = Callable[[str, Path, Roots, str, Store], Awaitable[PinnedInput]]
-"""(name of the input, repository, what may be read, base revision or "", store) -> its snapshot."""
+TakeSnapshot = Callable[[str, Path, Roots, Wanted, Store], Awaitable[PinnedInput]]
+"""(name of the input, repository, what may be read, how much is wanted, store) -> its snapshot."""
 TakeFolder = Callable[[GoalInput, Roots, Store], Awaitable[PinnedInput]]
 """(the input, what may be read, store) -> the snapshot of a plain folder."""
 
@@ -205,6 +206,8 @@ class Preparation:
                 raise BadGoal(f"playbook {goal.playbook!r} needs the input {name!r}")
             if given is not None and given.kind != spec.kind:
                 raise BadGoal(f"input {name!r} must be a {spec.kind}, not a {given.kind}")
+            if given is not None and (wrong := none_of(spec.one_of, given.value)):
+                raise BadGoal(f"input {name!r}: {wrong}")
         return goal.inputs
 
     async def _pin(self, goal: Goal, given: GoalInput) -> PinnedInput:
@@ -212,9 +215,10 @@ class Preparation:
         if given.kind == "folder":
             return await self._snapshot(given, self.take_folder(given, roots, self.store))
         if given.kind == "repository":
-            base = next((each.value for each in goal.inputs if each.name == BASE), "")
+            playbook = self.catalogue.playbooks.get(goal.playbook)
+            wanted = Wanted.of(goal.inputs, playbook.inputs if playbook else ())
             folder = Path(given.value)
-            taking = self.take_snapshot(given.name, folder, roots, base, self.store)
+            taking = self.take_snapshot(given.name, folder, roots, wanted, self.store)
             return await self._snapshot(given, taking)
         content, reader = given.value.encode(), ""
         if given.kind == "file":

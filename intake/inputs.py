@@ -11,6 +11,7 @@ from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, reade
 from deployment.folders import read_regular
 from intake.refusal import Refused
 from orchestrator.contracts import GoalInput, InputKind
+from orchestrator.mistakes import none_of
 
 LITERAL = "text:"
 MOST_LITERAL_BYTES = 200 * 1024
@@ -35,6 +36,8 @@ def input_of(pair: str, playbook: PlaybookFile | None) -> GoalInput:
         raise Refused(f"--input {name}: {wrong}; it has: {known}")
     if declared and declared.kind == "text":
         text = value.removeprefix(LITERAL)
+        if wrong := none_of(declared.one_of, text):
+            raise Refused(f"--input {name}: {wrong}")
         return GoalInput(name=name, kind="text", value=check_size(f"--input {name}", text))
     if value.startswith(LITERAL) and declared is None:
         text = value.removeprefix(LITERAL)

@@ -26,6 +26,9 @@ SUBJECTS = {
     "B105": "credential", "B106": "credential", "B107": "credential",
     # An exception that disappears: ruff by the bare except, bandit by the empty handler.
     "E722": "swallowed exception", "B110": "swallowed exception", "B112": "swallowed exception",
+    # Characters that turn the reading direction around, and a jump out of a `finally`.
+    "B613": "hidden direction", "PLE2502": "hidden direction",
+    "B012": "jump out of finally", "SIM107": "jump out of finally",
 }  # fmt: skip
 
 
@@ -147,6 +150,22 @@ def _one(group: Sequence[Remark]) -> Remark:
     return best.model_copy(update={"confidence": confidence, "also": also})
 
 
+def stands(remark: Remark) -> bool:
+    """Whether it counts: no model has refuted it."""
+    return remark.verdict != "refuted"
+
+
+def told_once(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:
+    """The remarks by what they say, in the order of the first of each: a defect that stands in many
+    places is told once, with its places.
+    """
+    groups: dict[tuple[str, ...], list[Remark]] = {}
+    for each in remarks:
+        said = (each.severity, each.lens, each.rule, each.message, each.verdict, each.why)
+        groups.setdefault(said, []).append(each)
+    return [tuple(group) for group in groups.values()]
+
+
 def verdicts_added(remarks: Iterable[Remark], verified: Iterable[Remark]) -> list[Remark]:
     """The same remarks, with what was said of those that were verified."""
     said = {_unsaid(each): each for each in verified}
@@ -158,11 +177,12 @@ def _unsaid(remark: Remark) -> Remark:
 
 
 def ranked(remarks: Iterable[Remark]) -> list[Remark]:
-    """By severity, confidence, file and line; what was refuted comes last."""
+    """By severity, confidence, weight, file and line; what was refuted comes last."""
     return sorted(
         remarks,
         key=lambda each: (
             each.verdict == "refuted",
-            SEVERITIES.index(each.severity), -each.confidence, each.file, each.line, each.rule
+            SEVERITIES.index(each.severity), -each.confidence, -each.weight,
+            each.file, each.line, each.column, each.rule,
         ),
     )  # fmt: skip

@@ -1,5 +1,5 @@
-"""What agents add to a review: remarks that stand once a model that saw the code confirmed them.
-An analyser is a program with a known precision; an agent's word alone is none.
+"""What agents add to a review: remarks that stand once a model that saw the code has confirmed
+them. An analyser is a program with a known precision; an agent's word alone is none.
 """
 
 from __future__ import annotations

@@ -62,6 +62,7 @@ def totals(plan: Preview, cap: Money) -> list[str]:
         if own := bounded(row):
             lines.append(f"{row.id} has its own bounds: {own}")
     lines += [one_line(f"{each[:1].upper()}{each[1:]}") for each in plan.composed]
+    lines += [f"Taken of {one_line(each)}" for each in plan.taken]
     lines += [f"Goes without {one_line(each)}" for each in plan.without]
     if plan.asks:
         lines.append("In no row: a subtask tried again, a changed plan, a revised answer.")

@@ -26,9 +26,14 @@ def passed_on(finding: Finding) -> str:
 
 def _label(finding: Finding) -> str:
     form = as_data(finding)
-    return f"subtask {finding.subtask_id}, {finding.status}, confidence {finding.confidence}{form}"
+    return f"subtask {finding.subtask_id}, {finding.status}{sureness(finding)}{form}"
 
 
 def as_data(finding: Finding) -> str:
     """What a label adds of a finding that stands below it as data."""
     return ", as JSON" if is_data(finding) and not finding.digest else ""
+
+
+def sureness(finding: Finding) -> str:
+    """How sure it is, for the label of a finding; nothing where nobody can say."""
+    return "" if finding.confidence is None else f", confidence {finding.confidence}"

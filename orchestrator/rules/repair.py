@@ -59,7 +59,7 @@ def _verdict(state: State, draft: Draft | None, problem: Problem | None) -> tupl
         return "failed_checks", "; ".join(draft.verdicts)
     said = state.goal.limits.min_confidence
     least = policies.MIN_CONFIDENCE if said is None else said
-    if draft.confidence < least:
+    if draft.confidence is not None and draft.confidence < least:
         return "confidence_too_low", f"confidence {draft.confidence} is below {least}"
     return "accepted", ""
 

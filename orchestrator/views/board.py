@@ -111,6 +111,8 @@ def _proposal(view: RunView, plan: Preview) -> list[str]:
     lines += ["", f"About {plan.makespan:.0f} s of work; the longest chain: {for_markdown(path)}."]
     if plan.composed:
         lines += ["", *(f"- {for_markdown(each[:400])}" for each in plan.composed)]
+    if plan.taken:
+        lines += ["", *(f"- taken of {for_markdown(each[:300])}" for each in plan.taken)]
     if plan.without:
         lines += ["", *(f"- goes without {for_markdown(each[:300])}" for each in plan.without)]
     if plan.leaves:

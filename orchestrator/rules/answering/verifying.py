@@ -26,7 +26,8 @@ def chosen(state: State) -> State:
     playbook = state.brief.playbook
     if playbook is None or not wanted(state):
         return state
-    shown = [each for each in merged_remarks(_found(state)) if each.confidence >= shown_from(state)]
+    found = [each for each in _found(state) if not each.summed]
+    shown = [each for each in merged_remarks(found) if each.confidence >= shown_from(state)]
     # What only a model says stands by the verdict alone, so it comes first.
     agents = {each.subtask_id for each in state.findings if by_agent(each)}
     first = sorted(ranked(shown), key=lambda each: each.lens not in agents)[: playbook.verify]
