@@ -120,6 +120,8 @@ class Rule(BaseModel):
     """Text of the answer's main field, marked as scripted all the same."""
     plan: tuple[Part, ...] = ()
     """What a planner answers, subtask by subtask."""
+    roles: tuple[dict[str, Any], ...] = ()
+    """The roles that it composes for them."""
     latency: Seconds | None = None
     tools: tuple[ToolCall, ...] = ()
     """What a request with tools is answered with: these calls, in one turn, `result` before them.
