@@ -107,6 +107,7 @@ def _plan(prompt: str, script: Script) -> dict[str, Any]:
                 "tier": "",
                 "depends_on": _edges(number, count, script),
                 "acceptance_criteria": "",
+                "why": "(scripted) The goal asks for it, and this role can read what it needs.",
                 "checks": [],
                 "timeout_seconds": 0,
                 "max_output": 0,

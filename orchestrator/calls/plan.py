@@ -40,6 +40,7 @@ class SubtaskAnswer(Answer):
     checks: list[CheckAnswer]
     timeout_seconds: int
     max_output: int
+    why: str
 
 
 class PlanAnswer(Answer):
@@ -65,6 +66,10 @@ class PlanMaterial(Contract):
     """Fingerprints of what the runs above have planned."""
 
 
+MOST_WHY = 300
+"""Letters of why a subtask is in the plan."""
+
+
 def to_subtask(item: SubtaskAnswer) -> Subtask:
     return Subtask(
         id=item.id,
@@ -78,6 +83,7 @@ def to_subtask(item: SubtaskAnswer) -> Subtask:
         checks=tuple(Check(kind=check.kind, argument=check.argument) for check in item.checks),
         timeout_seconds=item.timeout_seconds,
         max_output=item.max_output,
+        why=" ".join(item.why.split())[:MOST_WHY],
     )
 
 
