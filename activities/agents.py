@@ -248,9 +248,10 @@ class Agents:
 
 
 def routing_line(subtask: Subtask) -> str:
-    """Who was chosen for a subtask, for the worker's log."""
+    """Who was chosen for a subtask and why, for the worker's log."""
     second = f", else {subtask.secondary}" if subtask.secondary else ""
-    return visible(f"planned {subtask.id}: {subtask.role}{second}")
+    why = f": {subtask.why}" if subtask.why else ""
+    return visible(f"planned {subtask.id}: {subtask.role}{second}{why}")
 
 
 def _checked(draft: Draft, material: WorkMaterial) -> Draft:

@@ -13,7 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from cli.commands.care import clean, completion, doctor, export, replay
-from cli.commands.runs import fork, inbox, list, run, show, start, watch
+from cli.commands.runs import fork, inbox, list, report, run, show, start, watch
 from cli.commands.server import down, up
 from cli.commands.steering import cancel, edit, raising, reset, rows
 from cli.exits import Code, Exit, exit_of
@@ -40,6 +40,7 @@ _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
         ("start", start.command),
         ("watch", watch.command),
         ("show", show.command),
+        ("report", report.command),
         ("list", list.command),
         ("fork", fork.command),
         ("inbox", inbox.command),

@@ -97,7 +97,7 @@ OutFile = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        help="Write the report there too, .md or .json.",
+        help="Write the report there too, .md, .json or .html.",
     ),
 ]
 
@@ -173,7 +173,7 @@ Yes = Annotated[
 ]
 
 
-REPORT_ENDINGS = ("", ".md", ".markdown", ".txt", ".json")
+REPORT_ENDINGS = ("", ".md", ".markdown", ".txt", ".json", ".html")
 """Of the files that a report is written to."""
 
 
@@ -183,8 +183,8 @@ def check_out(out: Path | None) -> Path | None:
     """
     if out is not None and out.suffix.lower() not in REPORT_ENDINGS:
         raise Exit(
-            f"--out {str(out)!r}: a report is written as Markdown or JSON; name a file that ends in"
-            " .md or .json"
+            f"--out {str(out)!r}: a report is written as Markdown, JSON or HTML; name a file that"
+            " ends in .md, .json or .html"
         )
     return check_file(out)
 

@@ -40,6 +40,8 @@ class Row(Contract):
     """The turn and the tool that such an agent is at, and what it cost so far. While it works,
     readers alone know it, from its own history: the run's would grow by it with each turn.
     """
+    why: str = ""
+    """What it is in the plan for, and why its role does it, as the planner says it."""
     planned_role: str = ""
     """The plan's own role, where a fallback has taken the subtask over; else empty."""
 
@@ -92,6 +94,8 @@ class PreviewRow(Contract):
     timeout_seconds: int = 0
     """Of one call, where the plan sets it."""
     seconds: float = 0.0
+    why: str = ""
+    """As in the plan."""
     paid: bool = False
     """Whether the three prices are what was paid already."""
     reused: bool = False

@@ -68,6 +68,7 @@ BLANK: dict[str, Any] = {
     "tier": "",
     "depends_on": [],
     "acceptance_criteria": "",
+    "why": f"{MARK} The goal asks for it, and this role can read what it needs.",
     "checks": [],
     "timeout_seconds": 0,
     "max_output": 0,
@@ -87,6 +88,7 @@ def _written(part: Part, number: int, prompt: str) -> dict[str, Any]:
         "inputs": [*inputs],
         "role": part.role,
         "secondary": part.secondary,
+        "why": f"{MARK} {part.why}" if part.why else BLANK["why"],
         "depends_on": [*part.depends_on],
     }
 

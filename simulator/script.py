@@ -81,6 +81,7 @@ class Part(BaseModel):
     id: str = ""
     role: str
     secondary: str = ""
+    why: str = ""
     title: str = ""
     instruction: str = ""
     inputs: tuple[str, ...] | None = None

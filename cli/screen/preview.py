@@ -87,6 +87,7 @@ def told(plan: Plan) -> list[tuple[str, str]]:
     lines: list[tuple[str, str]] = []
     for each in plan.subtasks:
         lines.append((f"{each.id} {one_line(each.title)}", "bold"))
+        lines += _paragraph("why: ", each.why)
         lines += _paragraph("", each.instruction)
         lines += _paragraph("inputs: ", ", ".join(each.inputs))
         lines += _paragraph("must meet: ", each.acceptance_criteria)

@@ -42,6 +42,7 @@ class SubtaskAnswer(Answer):
     checks: list[CheckAnswer]
     timeout_seconds: int
     max_output: int
+    why: str
 
 
 class RoleAnswer(Answer):
@@ -75,6 +76,10 @@ class PlanMaterial(Contract):
     """Fingerprints of what the runs above have planned."""
 
 
+MOST_WHY = 300
+"""Letters of why a subtask is in the plan."""
+
+
 def to_subtask(item: SubtaskAnswer) -> Subtask:
     return Subtask(
         id=item.id,
@@ -89,6 +94,7 @@ def to_subtask(item: SubtaskAnswer) -> Subtask:
         checks=tuple(Check(kind=check.kind, argument=check.argument) for check in item.checks),
         timeout_seconds=item.timeout_seconds,
         max_output=item.max_output,
+        why=" ".join(item.why.split())[:MOST_WHY],
     )
 
 

@@ -35,6 +35,8 @@ class Subtask(Contract):
     """How long one call of its model or one tool may take; 0: as long as the run's limits say."""
     max_output: int = 0
     """Tokens of one answer of its model, thoughts included; 0: as many as any answer may have."""
+    why: str = ""
+    """What it is in the plan for, and why its role does it: a sentence that people read."""
 
 
 class ComposedRole(Contract):

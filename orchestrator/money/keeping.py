@@ -28,7 +28,7 @@ from orchestrator.rules.work import Work
 
 USUAL_SHARE = Decimal("0.15")
 """What a call usually takes of its worst case, and an answer of its room."""
-WORDS = {"id", "title", "instruction", "depends_on", "acceptance_criteria"}
+WORDS = {"id", "title", "instruction", "depends_on", "acceptance_criteria", "why"}
 """Of subtasks that differ in nothing else, the one with the most words is the dearest."""
 FEWEST_TEAM_CALLS = 4
 """A plan, a subtask, a synthesis and a critique: with less a team cannot answer."""

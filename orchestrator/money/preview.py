@@ -92,6 +92,7 @@ def _work(state: State) -> Iterator[PreviewRow]:
             role=subtask.role,
             tier=progress.tier,
             depends_on=subtask.depends_on,
+            why=subtask.why,
             reused=progress.finding is not None,
             max_output=subtask.max_output,
             timeout_seconds=gathering.timeout_of(state, subtask) if subtask.timeout_seconds else 0,

@@ -196,7 +196,7 @@ def _named(plan: Plan) -> tuple[Subtask, ...]:
     """The subtasks; of more than a model plans only what names them, as nobody reads more here."""
     if len(plan.subtasks) <= PLANNED_SUBTASK_LIMIT:
         return plan.subtasks
-    untold = {"instruction": "", "acceptance_criteria": "", "checks": ()}
+    untold = {"instruction": "", "acceptance_criteria": "", "checks": (), "why": ""}
     return tuple(each.model_copy(update=untold) for each in plan.subtasks)
 
 
