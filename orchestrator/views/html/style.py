@@ -88,8 +88,10 @@ summary { cursor: pointer; padding: .42rem .8rem; font-size: .92rem; color: var(
 details[open] > summary { border-bottom: 1px solid var(--line) }
 details > :not(summary) { margin-left: .9rem; margin-right: .9rem }
 .try { border-left: 3px solid var(--idle); padding-left: .9rem; margin-block: .9rem }
-.try.refused { border-color: var(--warn) } .try h3, .try h4 { margin: 0 0 .3rem; font-size: .95rem }
-.why { color: var(--warn) } ul.plain { list-style: none; padding-left: 0 }
+.try.refused { border-color: var(--warn) }
+.try h3, .try h4 { margin: 0 0 .3rem; font-size: .95rem }
+.why { color: var(--warn) } .reason { display: block }
+ul.plain { list-style: none; padding-left: 0 }
 """
 _DRAWN = """
 svg { display: block } svg text { font-family: inherit; fill: var(--ink) }
