@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from cli import outcome
 from cli.commands.runs import approval
@@ -20,20 +23,35 @@ from intake.connection import Connection
 
 
 def command(
-    run_id: RunId, as_json: AsJson = False, out: OutFile = None, embedded: Embedded = False
+    run_id: RunId,
+    as_json: AsJson = False,
+    out: OutFile = None,
+    web: Annotated[
+        bool, typer.Option("--web", help="Serve its page on this machine, to steer it from there.")
+    ] = False,
+    embedded: Embedded = False,
 ) -> int:
     """Follow a run to its end and print its report; a plan that waits can be approved here."""
     path = check_out(out)
     return with_connection(
-        Settings(), embedded, lambda connection: run(connection, run_id, as_json, path)
+        Settings(), embedded, lambda connection: run(connection, run_id, as_json, path, web=web)
     )
 
 
-async def run(connection: Connection, run_id: str, as_json: bool, out: Path | None) -> int:
+async def run(
+    connection: Connection, run_id: str, as_json: bool, out: Path | None, *, web: bool = False
+) -> int:
     """Follow and tell; the exit code of what came out."""
     await look_at(connection, run_id)
     announce(connection, run_id)
-    return await to_the_end(connection, run_id, as_json=as_json, out=out)
+    if not web:
+        return await to_the_end(connection, run_id, as_json=as_json, out=out)
+    # The server's library is loaded by whoever serves.
+    from cli.live.server import live
+
+    async with live(connection, run_id) as address:
+        say(f"Live page, for you alone: {address}")
+        return await to_the_end(connection, run_id, as_json=as_json, out=out)
 
 
 async def to_the_end(
