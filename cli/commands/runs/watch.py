@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from cli import outcome
 from cli.commands.runs import approval
@@ -39,13 +42,18 @@ def command(
     sarif: SarifFile = None,
     comment: CommentFile = None,
     links: Links = "",
+    web: Annotated[
+        bool, typer.Option("--web", help="Serve its page on this machine, to steer it from there.")
+    ] = False,
     embedded: Embedded = False,
 ) -> int:
     """Follow a run to its end and print its report; a plan that waits can be approved here."""
     path = check_out(out)
     pipeline = pipeline_of(fail_on, sarif, comment, links)
     return with_connection(
-        Settings(), embedded, lambda connection: run(connection, run_id, as_json, path, pipeline)
+        Settings(),
+        embedded,
+        lambda connection: run(connection, run_id, as_json, path, pipeline, web=web),
     )
 
 
@@ -55,11 +63,20 @@ async def run(
     as_json: bool,
     out: Path | None,
     pipeline: Pipeline = Pipeline(),  # noqa: B008
+    *,
+    web: bool = False,
 ) -> int:
     """Follow and tell; the exit code of what came out."""
     await look_at(connection, run_id)
     await announce(connection, run_id)
-    return await to_the_end(connection, run_id, as_json=as_json, out=out, pipeline=pipeline)
+    if not web:
+        return await to_the_end(connection, run_id, as_json=as_json, out=out, pipeline=pipeline)
+    # The server's library is loaded by whoever serves.
+    from cli.live.server import live
+
+    async with live(connection, run_id) as address:
+        say(f"Live page, for you alone: {address}")
+        return await to_the_end(connection, run_id, as_json=as_json, out=out, pipeline=pipeline)
 
 
 async def to_the_end(

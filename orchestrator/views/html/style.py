@@ -132,6 +132,11 @@ svg .track { fill: var(--fill) } .key { display: inline-block; vertical-align: -
 .choice { font-size: .92rem; color: var(--soft); margin-right: .6rem }
 pre.lines { padding: .5rem 0; white-space: normal } pre.lines span { display: block;
   padding: 0 .9rem; white-space: pre-wrap } pre.lines .here { background: var(--warn-wash) }
+form.order { display: inline-flex; flex-wrap: wrap; gap: .5rem; align-items: center;
+  margin: .3rem 1rem .3rem 0 } button, form input, select { font: inherit; font-size: .92rem;
+  border: 1px solid var(--line); border-radius: .5rem; padding: .25rem .7rem; max-width: 100%;
+  background: var(--card); color: var(--ink) } button { background: var(--wash); cursor: pointer;
+  font-weight: 600; color: var(--accent) } form label { font-size: .88rem; color: var(--soft) }
 footer { color: var(--soft); font-size: .85rem; padding-bottom: 3rem }
 @media (max-width: 40rem) { .card { padding: 1rem 1.05rem; border-radius: .7rem }
   main, header, footer, nav.jump { padding-left: .8rem; padding-right: .8rem }
