@@ -39,7 +39,17 @@ Playbook = Annotated[
         "--playbook",
         metavar="NAME",
         help="A ready domain variant, see playbooks/.",
+        autocompletion=completion.playbooks,
         callback=_not_empty,
+    ),
+]
+RoleName = Annotated[
+    str,
+    typer.Option(
+        "--role",
+        metavar="NAME",
+        help="The role that is to do it.",
+        autocompletion=completion.roles,
     ),
 ]
 Inputs = Annotated[
@@ -60,6 +70,7 @@ LimitPairs = Annotated[
         "--limits",
         metavar="NAME=VALUE",
         help="What the run may spend, for example dollars=0.5 or deadline_seconds=300. Repeatable.",
+        autocompletion=completion.limits,
     ),
 ]
 RaisedLimits = Annotated[
@@ -68,6 +79,7 @@ RaisedLimits = Annotated[
         "--limits",
         metavar="NAME=VALUE",
         help="The new cap: dollars=5, model_calls=100 or tokens=9000000. Repeatable.",
+        autocompletion=completion.caps,
     ),
 ]
 GivenId = Annotated[
@@ -101,7 +113,7 @@ OutFile = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        help="Write the report there too, .md or .json.",
+        help="Write the report there too, .md, .json or .html.",
     ),
 ]
 
@@ -150,6 +162,7 @@ Approve = Annotated[
         metavar="WHEN",
         help="When the plan waits for your approval: auto (never), always, or a number:"
         " above that many dollars.",
+        autocompletion=completion.approvals,
     ),
 ]
 AskPeople = Annotated[
@@ -220,7 +233,7 @@ def pipeline_of(fail_on: str, sarif: Path | None, comment: Path | None, links: s
     return Pipeline(fail_on, sarif_file, check_file(comment, "--comment"), links.rstrip("/"))
 
 
-REPORT_ENDINGS = ("", ".md", ".markdown", ".txt", ".json")
+REPORT_ENDINGS = ("", ".md", ".markdown", ".txt", ".json", ".html")
 """Of the files that a report is written to."""
 
 
@@ -230,8 +243,8 @@ def check_out(out: Path | None) -> Path | None:
     """
     if out is not None and out.suffix.lower() not in REPORT_ENDINGS:
         raise Exit(
-            f"--out {str(out)!r}: a report is written as Markdown or JSON; name a file that ends in"
-            " .md or .json"
+            f"--out {str(out)!r}: a report is written as Markdown, JSON or HTML; name a file that"
+            " ends in .md, .json or .html"
         )
     return check_file(out)
 

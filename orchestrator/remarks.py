@@ -8,7 +8,7 @@ highest severity and confidence and names the others in `also`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
 
@@ -43,9 +43,7 @@ def sightings_of(finding: Finding, inputs: Collection[str] = ()) -> Sightings:
 
     `inputs` are the names of what an agent was given: its tools show a repository's files below it.
     """
-    given = finding.data.get("remarks")
-    items = given if isinstance(given, list) else []
-    remarks = tuple(remark for item in items if (remark := _remark(item)) is not None)
+    given, remarks = finding.data.get("remarks"), remarks_in(finding.data)
     if by_agent(finding):
         remarks = tuple(_of_agent(remark, finding, inputs) for remark in remarks)
     said = {**finding.data, "remarks": remarks}
@@ -54,7 +52,7 @@ def sightings_of(finding: Finding, inputs: Collection[str] = ()) -> Sightings:
     except ValidationError as error:
         wrong = {each["loc"][0] for each in error.errors()}
         found = Sightings.model_validate({key: said[key] for key in said if key not in wrong})
-    in_all = max(found.remarks_in_all, len(items))
+    in_all = max(found.remarks_in_all, len(given) if isinstance(given, list) else 0)
     return found.model_copy(update={"remarks_in_all": in_all})
 
 
@@ -90,12 +88,16 @@ def listed(finding: Finding) -> str:
     return "\n".join([*lines, *more])
 
 
+def remarks_in(data: Mapping[str, JsonValue]) -> tuple[Remark, ...]:
+    """The remarks in the data of a review's answer; what is none is left out."""
+    given = data.get("remarks")
+    items = given if isinstance(given, list) else []
+    return tuple(remark for item in items if (remark := _remark(item)) is not None)
+
+
 def remarks_told(report: Report) -> tuple[Remark, ...] | None:
     """The remarks of a review's report, by rank; None: it is of no review."""
-    given = report.data.get("remarks")
-    if not isinstance(given, list):
-        return None
-    return tuple(remark for item in given if (remark := _remark(item)) is not None)
+    return remarks_in(report.data) if isinstance(report.data.get("remarks"), list) else None
 
 
 def in_a_line(finding: Finding) -> str:

@@ -58,7 +58,7 @@ async def run(
 ) -> int:
     """Follow and tell; the exit code of what came out."""
     await look_at(connection, run_id)
-    announce(connection, run_id)
+    await announce(connection, run_id)
     return await to_the_end(connection, run_id, as_json=as_json, out=out, pipeline=pipeline)
 
 
@@ -78,7 +78,7 @@ async def to_the_end(
         raise
     assert look.closed is not None
     ended = outcome.read(run_id, look)
-    return outcome.tell(
+    return await outcome.tell(
         connection,
         run_id,
         ended,
