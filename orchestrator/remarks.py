@@ -88,16 +88,16 @@ def listed(finding: Finding) -> str:
     return "\n".join([*lines, *more])
 
 
-def remarks_told(report: Report) -> tuple[Remark, ...] | None:
-    """The remarks of a review's report, by rank; None: it is of no review."""
-    return remarks_in(report.data) if isinstance(report.data.get("remarks"), list) else None
-
-
 def remarks_in(data: Mapping[str, JsonValue]) -> tuple[Remark, ...]:
     """The remarks in the data of a review's answer; what is none is left out."""
     given = data.get("remarks")
     items = given if isinstance(given, list) else []
     return tuple(remark for item in items if (remark := _remark(item)) is not None)
+
+
+def remarks_told(report: Report) -> tuple[Remark, ...] | None:
+    """The remarks of a review's report, by rank; None: it is of no review."""
+    return remarks_in(report.data) if isinstance(report.data.get("remarks"), list) else None
 
 
 def in_a_line(finding: Finding) -> str:
