@@ -14,7 +14,20 @@ import typer
 from pydantic import ValidationError
 
 from cli.commands.care import clean, completion, doctor, export, replay
-from cli.commands.runs import demo, fork, inbox, list, run, show, start, watch
+from cli.commands.runs import (
+    baseline,
+    demo,
+    fork,
+    inbox,
+    list,
+    logs,
+    report,
+    run,
+    show,
+    start,
+    trace,
+    watch,
+)
 from cli.commands.server import down, up
 from cli.commands.steering import cancel, edit, raising, reset, rows
 from cli.exits import Code, Exit, exit_of
@@ -43,9 +56,13 @@ _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
         ("start", start.command),
         ("watch", watch.command),
         ("show", show.command),
+        ("trace", trace.command),
+        ("logs", logs.command),
+        ("report", report.command),
         ("list", list.command),
         ("fork", fork.command),
         ("inbox", inbox.command),
+        ("baseline", baseline.command),
     ),
     "Steering": (
         *((row.__name__, rows.command_of(row)) for row in rows.ROWS),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from activities.catalogue import Catalogue
 from cli import invocation
 from cli.commands.care import completion
 from cli.exits import Code
@@ -103,7 +104,7 @@ def completed(line: str, home: Path) -> set[str]:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("holdfast run --playbook ", {"code-review"}),
+        ("holdfast run --playbook ", {*Catalogue.load().playbooks}),
         ("holdfast start --limits do", {"dollars="}),
         ("holdfast run --limits ", {f"{name}=" for name in Limits.model_fields}),
         ("holdfast raise x --limits ", {"dollars=", "model_calls=", "tokens="}),
