@@ -12,21 +12,25 @@ from typing import TYPE_CHECKING
 from temporalio import activity
 
 from activities.asking.heartbeat import beating
-from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, reader_of
+from activities.given import read_given
 from activities.repositories.wanted import Wanted
 from activities.seam import Pricing, Store
 from activities.serving import (
+    IdleLenses,
     Offer,
     RolesHere,
+    absent,
     asking,
+    narrowed,
+    none_idle,
     nothing_offered,
     offered,
     servable,
     serve,
     with_effects,
+    without_inputs,
 )
-from deployment.folders import NotRegular, TooLarge, read_handle
-from deployment.roots import Outside, Roots, open_file
+from deployment.roots import Roots
 from orchestrator.contracts import (
     HARD_SUBTASK_LIMIT,
     Briefing,
@@ -36,6 +40,7 @@ from orchestrator.contracts import (
     Omission,
     Outlet,
     PinnedInput,
+    Plan,
     RoleCard,
 )
 from orchestrator.errors import BadGoal, BlobLost, CapTooSmall
@@ -72,6 +77,7 @@ class Preparation:
     effects: tuple[str, ...] = field(default=(), kw_only=True)
     """Tools that change something outside."""
     offer: Offer = field(default=nothing_offered, kw_only=True)
+    idle_lenses: IdleLenses = field(default=none_idle, kw_only=True)
     asks: Callable[[str], bool] = field(default=lambda _: False, kw_only=True)
     """Whether a person must approve each call of a tool."""
     outlets: Callable[[], tuple[Outlet, ...]] = field(default=tuple, kw_only=True)
@@ -103,20 +109,19 @@ class Preparation:
                 raise BadGoal(f"depth {goal.depth}: the limit is {goal.limits.depth} levels")
             if goal.use_models:
                 self._models_usable(goal)
-            cards = self.catalogue.roles_for(goal.playbook)
+            cards = self.catalogue.roles_for(_whose(goal))
             ready = goal.plan or (playbook.plan if playbook else None)
             served = await offered(self._served(cards, goal), ready, self.offer)
             served = asking(served, self.asks)
-            unusable = self.catalogue.unusable_for(goal.playbook)
-            plan, not_run = servable(playbook.plan if playbook else None, served.missing)
-            if goal.use_models and goal.plan is None and plan is None:
-                # Of a run that is planned: the planner is not offered them.
-                absent = {**unusable, **served.unset}
-                not_run = tuple(
-                    Omission(what=f"role {name}", why=why) for name, why in absent.items()
-                )
-            not_run += (*served.omissions(goal.plan or plan), *self._idle(goal, playbook))
+            unusable = self.catalogue.unusable_for(_whose(goal))
             inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])
+            plan, not_run = servable(_written(goal, playbook), served.missing)
+            if plan and playbook and playbook.lenses and goal.plan is None:
+                plan, lacking = await narrowed(plan, served.roles, inputs, self.idle_lenses)
+                not_run += lacking
+            if goal.use_models and goal.plan is None and plan is None:
+                not_run = absent({**unusable, **served.unset})
+            not_run += (*served.omissions(goal.plan or plan), *self._idle(goal, playbook))
             briefing = Briefing(
                 roles=served.roles,
                 playbook=playbook.card(plan) if playbook else None,
@@ -188,9 +193,8 @@ class Preparation:
 
     def _inputs(self, goal: Goal, playbook: PlaybookFile | None) -> tuple[GoalInput, ...]:
         names = [each.name for each in goal.inputs]
-        for name in names:
-            if names.count(name) > 1:
-                raise BadGoal(f"input {name!r} is given twice")
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise BadGoal(f"input {twice[0]!r} is given twice")
         declared = playbook.inputs if playbook else {}
         for name in names if playbook else ():
             # A run may come to the server without our starter: what nobody needs is not read.
@@ -203,7 +207,7 @@ class Preparation:
             given = next((each for each in goal.inputs if each.name == name), None)
             if given is None and spec.required:
                 raise BadGoal(f"playbook {goal.playbook!r} needs the input {name!r}")
-            if given is not None and given.kind != spec.kind:
+            if given and given.kind != spec.kind:
                 raise BadGoal(f"input {name!r} must be a {spec.kind}, not a {given.kind}")
             if given is not None and (wrong := none_of(spec.one_of, given.value)):
                 raise BadGoal(f"input {name!r}: {wrong}")
@@ -221,7 +225,7 @@ class Preparation:
             return await self._snapshot(given, taking)
         content, reader = given.value.encode(), ""
         if given.kind == "file":
-            content, reader = await asyncio.to_thread(_read, given, roots)
+            content, reader = await asyncio.to_thread(read_given, given, roots)
         if len(content) > INPUT_BYTES and not reader:
             raise BadGoal(f"input {given.name!r} is larger than {INPUT_BYTES} bytes")
         return PinnedInput(
@@ -241,26 +245,17 @@ class Preparation:
             raise BadGoal(f"input {given.name!r}: {error.message}") from None
 
 
-def _read(given: GoalInput, roots: Roots) -> tuple[bytes, str]:
-    """The bytes of a file, and the tool that reads them; empty: they are text."""
-    what = f"input {given.name!r}: {given.value!r:.300}"
-    try:
-        content = read_handle(open_file(Path(given.value), roots), DOCUMENT_BYTES)
-        reader = reader_of(content)
-    except Outside as error:
-        raise BadGoal(f"{what} {error}") from None
-    except NotRegular as error:
-        raise BadGoal(f"{what}: {error.strerror}; name a regular file") from None
-    except TooLarge:
-        raise BadGoal(f"input {given.name!r} is larger than {DOCUMENT_BYTES} bytes") from None
-    except NotReadable as error:
-        raise BadGoal(f"{what}: {error}") from None
-    except (FileNotFoundError, NotADirectoryError, ValueError, RuntimeError):
-        # ValueError: a NUL in it; RuntimeError: a link that leads to itself.
-        raise BadGoal(f"input {given.name!r}: no such path: {given.value!r:.300}") from None
-    except OSError as error:
-        raise BadGoal(f"{what}: cannot be read: {error.strerror}") from None
-    return content, reader
+def _whose(goal: Goal) -> str:
+    """The playbook whose roles its agents may have beside the common ones; empty: none's."""
+    return goal.playbook or goal.roles_of
+
+
+def _written(goal: Goal, playbook: PlaybookFile | None) -> Plan | None:
+    """The ready plan of a playbook for the inputs that there are."""
+    if playbook is None:
+        return None
+    given = [each.name for each in goal.inputs]
+    return without_inputs(playbook.plan, [each for each in playbook.inputs if each not in given])
 
 
 def _refuse_small_cap(goal: Goal, briefing: Briefing) -> None:
@@ -284,16 +279,14 @@ def _refuse_bad_plan(goal: Goal, briefing: Briefing, unusable: Mapping[str, str]
         if not goal.use_models:
             raise BadGoal("without a model a run needs a ready plan: a playbook's or a plan file")
         return
-    names = tuple(pinned.name for pinned in briefing.inputs)
-    longest = goal.limits.subtask_timeout_seconds
     wrong = validity.problems(
         plan,
         briefing.roles,
-        names,
+        tuple(pinned.name for pinned in briefing.inputs),
         HARD_SUBTASK_LIMIT,
         goal.asked,
         unusable=unusable,
-        longest=longest,
+        longest=goal.limits.subtask_timeout_seconds,
     )
     if wrong:
         raise BadGoal("the plan is not valid: " + "; ".join(wrong))

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass, field, replace
 
 from orchestrator.calls.turn import OF_SERVERS, READS_ON
-from orchestrator.contracts import Omission, Outlet, Plan, RoleCard
+from orchestrator.contracts import Omission, Outlet, PinnedInput, Plan, RoleCard
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,54 @@ async def offered(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesHere
     )
 
 
+def without_inputs(plan: Plan | None, absent: Collection[str]) -> Plan | None:
+    """A playbook's plan without these inputs, which nobody has to give and nobody gave."""
+    if plan is None or not absent:
+        return plan
+    subtasks = tuple(
+        each.model_copy(
+            update={"inputs": tuple(name for name in each.inputs if name not in absent)}
+        )
+        for each in plan.subtasks
+    )
+    return plan.model_copy(update={"subtasks": subtasks})
+
+
+def absent(roles: Mapping[str, str]) -> tuple[Omission, ...]:
+    """Of a run that is planned: the roles that its planner is not offered."""
+    return tuple(Omission(what=f"role {name}", why=why) for name, why in roles.items())
+
+
+IdleLenses = Callable[[str], Awaitable[Mapping[str, str]]]
+"""Digest of a snapshot -> the lenses that could look at nothing of it, each with what it lacks;
+empty: no file is for it.
+"""
+
+
+async def none_idle(digest: str) -> Mapping[str, str]:
+    """Every lens has something to look at."""
+    del digest
+    return {}
+
+
+async def narrowed(
+    plan: Plan, roles: Iterable[RoleCard], inputs: Iterable[PinnedInput], idle_lenses: IdleLenses
+) -> tuple[Plan, tuple[Omission, ...]]:
+    """The plan without the subtasks of lenses that could look at nothing. Those with a reason are
+    said; where there is none, nobody misses them.
+    """
+    pinned = next((each for each in inputs if each.kind == "repository"), None)
+    idle = await idle_lenses(pinned.digest) if pinned else {}
+    whys = {
+        card.name: idle[card.tools[0]]
+        for card in roles
+        if card.tier == "none" and card.tools and card.tools[0] in idle
+    }
+    kept, omissions = servable(plan, whys)
+    assert kept is not None
+    return kept, tuple(each for each in omissions if each.why)
+
+
 def servable(
     plan: Plan | None, missing: Mapping[str, str]
 ) -> tuple[Plan | None, tuple[Omission, ...]]:
@@ -173,7 +221,10 @@ def servable(
     gone = {each.id for each in left_out}
     kept = tuple(
         each.model_copy(
-            update={"depends_on": tuple(edge for edge in each.depends_on if edge not in gone)}
+            update={
+                "depends_on": tuple(edge for edge in each.depends_on if edge not in gone),
+                "secondary": "" if each.secondary in missing else each.secondary,
+            }
         )
         for each in kept
     )

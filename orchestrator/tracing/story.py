@@ -26,6 +26,7 @@ from orchestrator.moves import (
     Cut,
     Examine,
     Move,
+    PassOver,
     Prepare,
     StartAgent,
     StartTeam,
@@ -100,6 +101,8 @@ def _started(before: State, move: Move) -> Iterator[Line]:
             yield Line("person", {"subtask": move.subtask_id, "asks": _why(move.question)})
         case AskRaise():
             yield Line("person", {"asks": f"for a higher cap: {_why(move.why)}"})
+        case PassOver():
+            yield Line("handover", {"subtask": move.subtask_id, "why": _why(move.why)})
         case Stop():
             yield Line("stop", {"reason": move.reason, "why": _why(move.why)})
         case Cut():
