@@ -61,7 +61,7 @@ def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()
     if path is None:
         handler = logging.StreamHandler(sys.stderr)
     else:
-        handler = _File(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1)
+        handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1)
     handler.setFormatter(_formatter(secrets))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     for name in CHATTY:
@@ -77,7 +77,7 @@ def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()
     )
 
 
-class _File(RotatingFileHandler):
+class _LogFile(RotatingFileHandler):
     """Private, and bounded by what is in it already: to know how long a line will be, the library
     would make every line twice.
     """
