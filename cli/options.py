@@ -35,7 +35,17 @@ Playbook = Annotated[
         "--playbook",
         metavar="NAME",
         help="A ready domain variant, see playbooks/.",
+        autocompletion=completion.playbooks,
         callback=_not_empty,
+    ),
+]
+RoleName = Annotated[
+    str,
+    typer.Option(
+        "--role",
+        metavar="NAME",
+        help="The role that is to do it.",
+        autocompletion=completion.roles,
     ),
 ]
 Inputs = Annotated[
@@ -56,6 +66,7 @@ LimitPairs = Annotated[
         "--limits",
         metavar="NAME=VALUE",
         help="What the run may spend, for example dollars=0.5 or deadline_seconds=300. Repeatable.",
+        autocompletion=completion.limits,
     ),
 ]
 RaisedLimits = Annotated[
@@ -64,6 +75,7 @@ RaisedLimits = Annotated[
         "--limits",
         metavar="NAME=VALUE",
         help="The new cap: dollars=5, model_calls=100 or tokens=9000000. Repeatable.",
+        autocompletion=completion.caps,
     ),
 ]
 GivenId = Annotated[
@@ -97,7 +109,7 @@ OutFile = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        help="Write the report there too, .md or .json.",
+        help="Write the report there too, .md, .json or .html.",
     ),
 ]
 
@@ -146,6 +158,7 @@ Approve = Annotated[
         metavar="WHEN",
         help="When the plan waits for your approval: auto (never), always, or a number:"
         " above that many dollars.",
+        autocompletion=completion.approvals,
     ),
 ]
 AskPeople = Annotated[
@@ -173,7 +186,7 @@ Yes = Annotated[
 ]
 
 
-REPORT_ENDINGS = ("", ".md", ".markdown", ".txt", ".json")
+REPORT_ENDINGS = ("", ".md", ".markdown", ".txt", ".json", ".html")
 """Of the files that a report is written to."""
 
 
@@ -183,8 +196,8 @@ def check_out(out: Path | None) -> Path | None:
     """
     if out is not None and out.suffix.lower() not in REPORT_ENDINGS:
         raise Exit(
-            f"--out {str(out)!r}: a report is written as Markdown or JSON; name a file that ends in"
-            " .md or .json"
+            f"--out {str(out)!r}: a report is written as Markdown, JSON or HTML; name a file that"
+            " ends in .md, .json or .html"
         )
     return check_file(out)
 

@@ -8,7 +8,7 @@ highest severity and confidence and names the others in `also`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
 
@@ -43,9 +43,7 @@ def sightings_of(finding: Finding, inputs: Collection[str] = ()) -> Sightings:
 
     `inputs` are the names of what an agent was given: its tools show a repository's files below it.
     """
-    given = finding.data.get("remarks")
-    items = given if isinstance(given, list) else []
-    remarks = tuple(remark for item in items if (remark := _remark(item)) is not None)
+    given, remarks = finding.data.get("remarks"), remarks_in(finding.data)
     if by_agent(finding):
         remarks = tuple(_of_agent(remark, finding, inputs) for remark in remarks)
     said = {**finding.data, "remarks": remarks}
@@ -54,7 +52,7 @@ def sightings_of(finding: Finding, inputs: Collection[str] = ()) -> Sightings:
     except ValidationError as error:
         wrong = {each["loc"][0] for each in error.errors()}
         found = Sightings.model_validate({key: said[key] for key in said if key not in wrong})
-    in_all = max(found.remarks_in_all, len(items))
+    in_all = max(found.remarks_in_all, len(given) if isinstance(given, list) else 0)
     return found.model_copy(update={"remarks_in_all": in_all})
 
 
@@ -88,6 +86,13 @@ def listed(finding: Finding) -> str:
     lines = [f"{each.file}:{each.line} {each.severity}: {each.message}" for each in found[:LISTED]]
     more = [f"and {len(found) - LISTED} more"] if found[LISTED:] else []
     return "\n".join([*lines, *more])
+
+
+def remarks_in(data: Mapping[str, JsonValue]) -> tuple[Remark, ...]:
+    """The remarks in the data of a review's answer; what is none is left out."""
+    given = data.get("remarks")
+    items = given if isinstance(given, list) else []
+    return tuple(remark for item in items if (remark := _remark(item)) is not None)
 
 
 def in_a_line(finding: Finding) -> str:

@@ -32,7 +32,8 @@ def section(report: Report, finding: Finding) -> str:
     heading = f"### {inline(finding.subtask_id)} · {inline(subtask.title)}"
     parts = [heading, facts(finding, subtask)]
     why = [inline(finding.why)] if finding.why else []
-    listed = [*why, *tries(finding), *_sources(finding)]
+    second = [f"second role: {inline(subtask.secondary)}"] if subtask.secondary else []
+    listed = [*why, *second, *tries(finding), *_sources(finding)]
     parts += ["\n".join(f"- {line}" for line in listed)] if listed else []
     text = _text(finding)
     if text and text in report.answer:

@@ -109,6 +109,7 @@ def test_a_plan_answer_becomes_a_plan_and_empty_stands_for_the_roles_own_tier() 
         "checks": [{"kind": "MAX_WORDS", "argument": "250"}],
         "timeout_seconds": 60,
         "max_output": 0,
+        "secondary": "",
     }
     other = {**subtask, "id": "t2", "tier": "Haiku", "depends_on": ["t1"], "checks": []}
     answer = PlanAnswer.model_validate(
