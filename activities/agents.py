@@ -31,11 +31,12 @@ from orchestrator.calls.review import REVIEW, Review, ReviewMaterial
 from orchestrator.calls.synthesize import SYNTHESIZE, SynthesisMaterial
 from orchestrator.calls.turn import TAKE_TURN, Turn, TurnMaterial
 from orchestrator.calls.verify import VERIFY, Verdicts, VerifyMaterial
-from orchestrator.calls.work import WORK, WorkMaterial, below, work_prompt
-from orchestrator.contracts import Call, Draft, Plan, Problem, Reply, Synthesis, Usage
+from orchestrator.calls.work import COMPOSED_ROLE, WORK, WorkMaterial, below, work_prompt
+from orchestrator.contracts import Call, Draft, Plan, Problem, Reply, Subtask, Synthesis, Usage
 from orchestrator.envelopes import mend
 from orchestrator.errors import BlobLost, CallRefused, RunStopping
 from orchestrator.plans import checks, revision, validity
+from orchestrator.text import visible
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,12 @@ class Agents:
     async def plan(self, call: Call, material: PlanMaterial) -> Reply[Plan]:
         """The planner's plan for this goal: always valid."""
         limit = material.subtask_limit
-        return await self._ask(
+        reply = await self._ask(
             call, material, PLAN, problem=lambda plan: _plan_problem(plan, material, limit)
         )
+        for subtask in reply.value.subtasks if reply.value else ():
+            activity.logger.info(routing_line(subtask))
+        return reply
 
     @activity.defn
     async def work(self, call: Call, material: WorkMaterial) -> Reply[Draft]:
@@ -92,7 +96,7 @@ class Agents:
             material,
             WORK,
             contents,
-            role=self.roles[call.role],
+            role=self._role(call, material),
             after=lambda draft: _checked(draft, material),
             shape=shape_of(material.form),
         )
@@ -102,7 +106,7 @@ class Agents:
         """One turn of an agent with tools: calls of tools, or its answer, which is checked here."""
         contents = await self._contents(call, material.work)
         first = await asyncio.to_thread(work_prompt, material.work, contents)
-        system = below(self.roles[call.role], self._told(call, TAKE_TURN.prompt))
+        system = below(self._role(call, material.work), self._told(call, TAKE_TURN.prompt))
         reply = await take(
             self._asking(), self.store, call, material, system, first, self.tools,
             self.unfit,
@@ -203,6 +207,10 @@ class Agents:
         whole = replace(wanted, value=lambda each: after(wanted.value(each)), problem=problem)
         return await self._asking().ask(call, material, whole, system, prompt)
 
+    def _role(self, call: Call, material: WorkMaterial) -> str:
+        """The system prompt of whoever works: of a composed role ours, as of all of its kind."""
+        return self._told(call, COMPOSED_ROLE) if material.composed else self.roles[call.role]
+
     def _told(self, call: Call, name: str) -> str:
         """The system prompt of this name. A run that began before a file of them was damaged gets
         RunStopping, or PossiblyBilled when another attempt had sent the call.
@@ -239,6 +247,13 @@ class Agents:
         return (await self.store.get(digest)).decode("utf-8")
 
 
+def routing_line(subtask: Subtask) -> str:
+    """Who was chosen for a subtask and why, for the worker's log."""
+    second = f", else {subtask.secondary}" if subtask.secondary else ""
+    why = f": {subtask.why}" if subtask.why else ""
+    return visible(f"planned {subtask.id}: {subtask.role}{second}{why}")
+
+
 def _checked(draft: Draft, material: WorkMaterial) -> Draft:
     if draft.status != "complete":
         return draft
@@ -250,8 +265,9 @@ def _plan_problem(plan: Plan, material: PlanMaterial, limit: int) -> Problem | N
     unread = validity.only_by_tools(material.inputs)
     longest = material.subtask_timeout_seconds
     wrong = validity.problems(
-        plan, material.roles, names, limit, material.asked, unread=unread, longest=longest
-    )
+        plan, material.roles, names, limit, material.asked, unread=unread, longest=longest,
+        untrusted=material.inputs,
+    )  # fmt: skip
     return Problem(kind="invalid", why="\n".join(wrong)) if wrong else None
 
 

@@ -58,7 +58,7 @@ class Catalogue:
         bad_playbooks += _idle(roles, bad, playbooks)
         for each in bad_playbooks:
             playbooks.pop(each.name, None)
-        bad += _unexplained(roles, playbooks)
+        bad += [*_unexplained(roles, playbooks), *_claimed_twice(roles)]
         lost = {(each.name, each.playbook) for each in bad}
         roles = [role for role in roles if (role.card.name, role.playbook) not in lost]
         usable, more = _consistent(roles, bad)
@@ -125,6 +125,28 @@ def _unexplained(roles: Iterable[Role], playbooks: Mapping[str, PlaybookFile]) -
             )
             found |= {name: Unusable(name, why, playbook) for name in names if name not in found}
     return [*found.values()]
+
+
+def _claimed_twice(roles: Iterable[Role]) -> Iterator[Unusable]:
+    """The roles within reach of each other that claim the same case: a planner could not tell which
+    of them is meant.
+    """
+    roles = [*roles]
+    for role in roles:
+        for other in roles:
+            near = role.playbook in ("", other.playbook) or not other.playbook
+            same = {_said(each) for each in role.card.cases} & {
+                _said(each) for each in other.card.cases
+            }
+            if other is not role and near and same:
+                name, case = other.card.name, min(same)
+                why = f"cases: role {name!r} claims {case!r}, too; give it to one of them"
+                yield Unusable(role.card.name, f"{role.card.name}.md: {why}", role.playbook)
+                break
+
+
+def _said(case: str) -> str:
+    return " ".join(case.casefold().split())
 
 
 def _idle(

@@ -1,9 +1,9 @@
 """A role or a playbook as a file: read, and refused with the file's name and the mistake.
 
-A role is Markdown with front matter (name, description, model, tools, tools_only_for_inputs, turns,
-title, effort, fallback, team, fixed_tier, result) and the system prompt as its body; of a role
-without a model people read the body, and a team has none. Nothing in a file is accepted in silence:
-what would have no effect is refused.
+A role is Markdown with front matter (name, description, cases, model, tools, tools_only_for_inputs,
+turns, title, effort, fallback, team, fixed_tier, result) and the system prompt as its body; of a
+role without a model people read the body, and a team has none. Nothing in a file is accepted in
+silence: what would have no effect is refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -31,6 +31,7 @@ from orchestrator.contracts import (
     RoleTier,
     Subtask,
 )
+from orchestrator.rules.graph import COMPOSED
 
 if TYPE_CHECKING:
     pass
@@ -40,7 +41,7 @@ MODELS = ("haiku", "sonnet", "opus", "inherit")
 ONLY_SHOWN = {"color"}
 """Fields of Claude Code's subagent files that say how its own screen shows an agent."""
 NEED_A_MODEL = (
-    "turns", "effort", "fallback", "team", "fixed_tier", "tools_only_for_inputs", "result"
+    "turns", "effort", "fallback", "team", "fixed_tier", "tools_only_for_inputs", "result", "cases"
 )  # fmt: skip
 NEED_TOOLS = ("turns", "tools_only_for_inputs")
 NOT_FOR_TEAMS = (*NEED_TOOLS, "effort", "fixed_tier", "result", "title")
@@ -52,6 +53,10 @@ FILE_BYTES = 1024 * 1024
 FENCE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
 
 
+Case = Annotated[str, Field(min_length=3, max_length=100, pattern=r"^[^\n;]+$")]
+"""A kind of work, in a few words."""
+
+
 class FrontMatter(BaseModel):
     """The head of a role file."""
 
@@ -59,6 +64,8 @@ class FrontMatter(BaseModel):
 
     name: str
     description: str
+    cases: list[Case] = Field(default=[], max_length=20)
+    """What it is there for: no other role of its playbook may say the same."""
     model: OwnModel = "inherit"
     tools: str | list[str] = ""
     title: str = ""
@@ -188,6 +195,11 @@ def read_role(path: Path, playbook: str = "") -> Role:
         front = FrontMatter.model_validate(fields)
     except (NotPlain, ValidationError) as error:
         raise CatalogueError(f"{path.name}: front matter: {_mistakes(error)}") from error
+    if front.name.startswith(COMPOSED):
+        raise CatalogueError(
+            f"{path.name}: front matter: name: {COMPOSED} begins the names of roles that planners"
+            " compose; give it another"
+        )
     tier: RoleTier = "sonnet" if front.model == "inherit" else front.model
     if not body and tier != "none" and not front.team:
         raise CatalogueError(f"{path.name}: there is no system prompt below the front matter")
@@ -200,6 +212,7 @@ def read_role(path: Path, playbook: str = "") -> Role:
     card = RoleCard(
         name=front.name,
         description=front.description,
+        cases=tuple(front.cases),
         tier=tier,
         tools=tools,
         effort=front.effort,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from temporalio import activity
 
 from activities.asking.heartbeat import beating
-from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, reader_of
+from activities.given import read_given
 from activities.repositories.wanted import Wanted
 from activities.seam import Pricing, Store
 from activities.serving import (
@@ -28,9 +28,9 @@ from activities.serving import (
     servable,
     serve,
     with_effects,
+    without_inputs,
 )
-from deployment.folders import NotRegular, TooLarge, read_handle
-from deployment.roots import Outside, Roots, open_file
+from deployment.roots import Roots
 from orchestrator.contracts import (
     HARD_SUBTASK_LIMIT,
     Briefing,
@@ -40,6 +40,7 @@ from orchestrator.contracts import (
     Omission,
     Outlet,
     PinnedInput,
+    Plan,
     RoleCard,
 )
 from orchestrator.errors import BadGoal, BlobLost, CapTooSmall
@@ -108,13 +109,13 @@ class Preparation:
                 raise BadGoal(f"depth {goal.depth}: the limit is {goal.limits.depth} levels")
             if goal.use_models:
                 self._models_usable(goal)
-            cards = self.catalogue.roles_for(goal.playbook)
+            cards = self.catalogue.roles_for(_whose(goal))
             ready = goal.plan or (playbook.plan if playbook else None)
             served = await offered(self._served(cards, goal), ready, self.offer)
             served = asking(served, self.asks)
-            unusable = self.catalogue.unusable_for(goal.playbook)
+            unusable = self.catalogue.unusable_for(_whose(goal))
             inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])
-            plan, not_run = servable(playbook.plan if playbook else None, served.missing)
+            plan, not_run = servable(_written(goal, playbook), served.missing)
             if plan and playbook and playbook.lenses and goal.plan is None:
                 plan, lacking = await narrowed(plan, served.roles, inputs, self.idle_lenses)
                 not_run += lacking
@@ -224,7 +225,7 @@ class Preparation:
             return await self._snapshot(given, taking)
         content, reader = given.value.encode(), ""
         if given.kind == "file":
-            content, reader = await asyncio.to_thread(_read, given, roots)
+            content, reader = await asyncio.to_thread(read_given, given, roots)
         if len(content) > INPUT_BYTES and not reader:
             raise BadGoal(f"input {given.name!r} is larger than {INPUT_BYTES} bytes")
         return PinnedInput(
@@ -244,26 +245,17 @@ class Preparation:
             raise BadGoal(f"input {given.name!r}: {error.message}") from None
 
 
-def _read(given: GoalInput, roots: Roots) -> tuple[bytes, str]:
-    """The bytes of a file, and the tool that reads them; empty: they are text."""
-    what = f"input {given.name!r}: {given.value!r:.300}"
-    try:
-        content = read_handle(open_file(Path(given.value), roots), DOCUMENT_BYTES)
-        reader = reader_of(content)
-    except Outside as error:
-        raise BadGoal(f"{what} {error}") from None
-    except NotRegular as error:
-        raise BadGoal(f"{what}: {error.strerror}; name a regular file") from None
-    except TooLarge:
-        raise BadGoal(f"input {given.name!r} is larger than {DOCUMENT_BYTES} bytes") from None
-    except NotReadable as error:
-        raise BadGoal(f"{what}: {error}") from None
-    except (FileNotFoundError, NotADirectoryError, ValueError, RuntimeError):
-        # ValueError: a NUL in it; RuntimeError: a link that leads to itself.
-        raise BadGoal(f"input {given.name!r}: no such path: {given.value!r:.300}") from None
-    except OSError as error:
-        raise BadGoal(f"{what}: cannot be read: {error.strerror}") from None
-    return content, reader
+def _whose(goal: Goal) -> str:
+    """The playbook whose roles its agents may have beside the common ones; empty: none's."""
+    return goal.playbook or goal.roles_of
+
+
+def _written(goal: Goal, playbook: PlaybookFile | None) -> Plan | None:
+    """The ready plan of a playbook for the inputs that there are."""
+    if playbook is None:
+        return None
+    given = [each.name for each in goal.inputs]
+    return without_inputs(playbook.plan, [each for each in playbook.inputs if each not in given])
 
 
 def _refuse_small_cap(goal: Goal, briefing: Briefing) -> None:

@@ -156,6 +156,19 @@ async def offered(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesHere
     )
 
 
+def without_inputs(plan: Plan | None, absent: Collection[str]) -> Plan | None:
+    """A playbook's plan without these inputs, which nobody has to give and nobody gave."""
+    if plan is None or not absent:
+        return plan
+    subtasks = tuple(
+        each.model_copy(
+            update={"inputs": tuple(name for name in each.inputs if name not in absent)}
+        )
+        for each in plan.subtasks
+    )
+    return plan.model_copy(update={"subtasks": subtasks})
+
+
 def absent(roles: Mapping[str, str]) -> tuple[Omission, ...]:
     """Of a run that is planned: the roles that its planner is not offered."""
     return tuple(Omission(what=f"role {name}", why=why) for name, why in roles.items())
@@ -208,7 +221,10 @@ def servable(
     gone = {each.id for each in left_out}
     kept = tuple(
         each.model_copy(
-            update={"depends_on": tuple(edge for edge in each.depends_on if edge not in gone)}
+            update={
+                "depends_on": tuple(edge for edge in each.depends_on if edge not in gone),
+                "secondary": "" if each.secondary in missing else each.secondary,
+            }
         )
         for each in kept
     )

@@ -1,47 +1,88 @@
-"""A finished run: its Report in files, as Markdown and as JSON."""
+"""A finished run: its Report in files, as Markdown, as JSON and as a page for a browser."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from cli.invocation import to_type
+from cli.reading import Look
 from cli.screen.report import as_markdown
 from cli.screen.streams import say
 from deployment.files import write_whole
 from orchestrator.contracts import Report
 from orchestrator.text import for_json
 
+if TYPE_CHECKING:
+    from orchestrator.views.html.steering import Live
+
 NAME_LETTERS = 200
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 
 
-def keep(report: Report, folder: Path) -> Path:
-    """Write the report as `RUN.md` and `RUN.json` into a private folder; the Markdown's path."""
+def place(run_id: str, folder: Path, ending: str) -> Path:
+    """Where a file of a run's report is kept; the folder is there afterwards, and private."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Whoever reaches the server names runs as he likes.
-    page = folder / f"{_UNFIT.sub('_', report.run_id)[:NAME_LETTERS].lstrip('.') or '_'}.md"
-    write(report, page)
-    write(report, page.with_suffix(".json"))
-    return page
+    name = _UNFIT.sub("_", run_id)[:NAME_LETTERS].lstrip(".") or "_"
+    return folder / f"{name}{ending}"
 
 
-def write(report: Report, path: Path) -> None:
-    """Write a report as one file, JSON if its name says so. It appears whole or not at all."""
-    as_json = path.suffix.lower() == ".json"
-    document = for_json(report.model_dump_json(indent=2)) + "\n"
-    text = document if as_json else as_markdown(report)
+def keep(report: Report, folder: Path, look: Look) -> tuple[Path, Path]:
+    """Write the report as `RUN.md`, `RUN.json` and `RUN.html` into a private folder; the paths of
+    the Markdown and of the page.
+    """
+    markdown, document, page = (
+        place(report.run_id, folder, ending) for ending in (".md", ".json", ".html")
+    )
+    for path in (markdown, document, page):
+        write(report, path, look)
+    return markdown, page
+
+
+def write(report: Report, path: Path, look: Look) -> None:
+    """Write a report as one file, in the form that its name says. It appears whole or not at all.
+    `look`: what the history of its run tells besides, for the page.
+    """
+    match path.suffix.lower():
+        case ".json":
+            text = for_json(report.model_dump_json(indent=2)) + "\n"
+        case ".html":
+            text = as_page(report, look)
+        case _:
+            text = as_markdown(report)
     write_whole(path, text.encode("utf-8", "backslashreplace"))
 
 
-def deliver(report: Report, folder: Path, out: Path | None) -> None:
-    """Write the files of a finished run and say where they are; a full disk costs no report."""
-    try:
-        say(f"Report: {keep(report, folder)}")
-    except OSError as error:
-        say(f"The report could not be kept in {folder}: {error.strerror}", "yellow")
+def as_page(report: Report, look: Look, *, over: bool = True, live: Live | None = None) -> str:
+    """The page of a run; `live`: what it has besides while it is served."""
+    # Few commands write one, and its reader of Markdown takes long to load.
+    from orchestrator.views.html.page import as_html
+    from orchestrator.views.html.pictured import Pictured
+
+    view = look.view
+    if view and not over:
+        # A report counts what is reserved as spent; while a run goes on, it is not.
+        spent = {"dollars": view.dollars_spent, "assumed": view.assumed}
+        report = report.model_copy(update={**spent, "model_calls": view.model_calls})
+    return as_html(Pictured(report, to_type, look.steps, view, over), live)
+
+
+def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
+    """Write the files of a finished run and say where they are, the page last; a full disk costs
+    nobody the report itself.
+    """
     if out:
         try:
-            write(report, out)
+            write(report, out, look)
             say(f"Report: {out}")
         except OSError as error:
-            say(f"The report could not be written to {out}: {error.strerror}", "yellow")
+            say(f"The report could not be written to {out}: {error.strerror}", "magenta")
+    try:
+        markdown, page = keep(report, folder, look)
+    except OSError as error:
+        say(f"The report could not be kept in {folder}: {error.strerror}", "magenta")
+        return
+    say(f"Report: {markdown}")
+    say(f"Page: {page.as_uri()}")

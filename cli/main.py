@@ -8,27 +8,42 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import typer
 from pydantic import ValidationError
 
 from cli.commands.care import clean, completion, doctor, export, replay
-from cli.commands.runs import fork, inbox, list, run, show, start, watch
+from cli.commands.runs import (
+    baseline,
+    demo,
+    fork,
+    inbox,
+    list,
+    logs,
+    report,
+    run,
+    show,
+    start,
+    trace,
+    watch,
+)
 from cli.commands.server import down, up
 from cli.commands.steering import cancel, edit, raising, reset, rows
 from cli.exits import Code, Exit, exit_of
-from cli.invocation import STARTER
-from cli.screen.streams import say
+from cli.invocation import PROGRAM, STARTER
+from cli.screen import looks
+from cli.screen.streams import put, say
 from deployment.embedded import EmbeddedError
-from deployment.settings import BadSettings, Settings
+from deployment.settings import NAME, BadSettings, Settings
 from deployment.storage.payloads import PayloadLost
 from deployment.temporal import Unreachable
 from intake.refusal import Refused
+from orchestrator import __version__
 from orchestrator.errors import BlobLost
 from orchestrator.mistakes import as_rest
 from orchestrator.text import for_terminal
 
-PROGRAM = "starter.py"
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """All but tabs and line ends."""
 DEBUG = "HOLDFAST_DEBUG"
@@ -36,13 +51,18 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
     "Runs": (
+        ("demo", demo.command),
         ("run", run.command),
         ("start", start.command),
         ("watch", watch.command),
         ("show", show.command),
+        ("trace", trace.command),
+        ("logs", logs.command),
+        ("report", report.command),
         ("list", list.command),
         ("fork", fork.command),
         ("inbox", inbox.command),
+        ("baseline", baseline.command),
     ),
     "Steering": (
         *((row.__name__, rows.command_of(row)) for row in rows.ROWS),
@@ -72,6 +92,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        put(f"{NAME} {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", "-V", is_eager=True, callback=_version, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
 for _panel, _commands in _PANELS.items():
     for _name, _command in _commands:
         app.command(_name, rich_help_panel=_panel)(_command)
@@ -79,11 +119,10 @@ for _panel, _commands in _PANELS.items():
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code. Nothing that goes wrong reaches the user as a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        # A screen that cannot show a letter shows its escape, instead of ending the program.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    looks.prepare(os.environ)
     given = sys.argv[1:] if arguments is None else [*arguments]
+    if not given or {"-h", "--help"} & {*given}:
+        looks.prepare_help()
     try:
         completion.prepare()
         check_texts(given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,10 @@ import typer
 
 from cli.commands.care import completion
 from cli.exits import Exit
+from cli.pipeline import FAILING, Pipeline
 from orchestrator.text import PLAIN_ID, for_terminal
+
+_WEB = re.compile(r"https?://[\w.:\-]+(/[\w.~%\-]+)*/?")
 
 GoalText = Annotated[str, typer.Argument(metavar="GOAL", help="What you want, in your own words.")]
 
@@ -35,7 +39,17 @@ Playbook = Annotated[
         "--playbook",
         metavar="NAME",
         help="A ready domain variant, see playbooks/.",
+        autocompletion=completion.playbooks,
         callback=_not_empty,
+    ),
+]
+RoleName = Annotated[
+    str,
+    typer.Option(
+        "--role",
+        metavar="NAME",
+        help="The role that is to do it.",
+        autocompletion=completion.roles,
     ),
 ]
 Inputs = Annotated[
@@ -56,6 +70,7 @@ LimitPairs = Annotated[
         "--limits",
         metavar="NAME=VALUE",
         help="What the run may spend, for example dollars=0.5 or deadline_seconds=300. Repeatable.",
+        autocompletion=completion.limits,
     ),
 ]
 RaisedLimits = Annotated[
@@ -64,6 +79,7 @@ RaisedLimits = Annotated[
         "--limits",
         metavar="NAME=VALUE",
         help="The new cap: dollars=5, model_calls=100 or tokens=9000000. Repeatable.",
+        autocompletion=completion.caps,
     ),
 ]
 GivenId = Annotated[
@@ -97,7 +113,7 @@ OutFile = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        help="Write the report there too, .md or .json.",
+        help="Write the report there too, .md, .json or .html.",
     ),
 ]
 
@@ -146,6 +162,7 @@ Approve = Annotated[
         metavar="WHEN",
         help="When the plan waits for your approval: auto (never), always, or a number:"
         " above that many dollars.",
+        autocompletion=completion.approvals,
     ),
 ]
 AskPeople = Annotated[
@@ -173,7 +190,50 @@ Yes = Annotated[
 ]
 
 
-REPORT_ENDINGS = ("", ".md", ".markdown", ".txt", ".json")
+FailOn = Annotated[
+    str,
+    typer.Option(
+        "--fail-on",
+        metavar="SEVERITY",
+        help="End with exit code 7 if a review's remarks are that severe: critical, or warning for"
+        " both.",
+    ),
+]
+SarifFile = Annotated[
+    Path | None,
+    typer.Option("--sarif", metavar="FILE", help="Write a review's remarks there, as SARIF 2.1.0."),
+]
+CommentFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--comment", metavar="FILE", help="Write a review there as a pull request's comment."
+    ),
+]
+Links = Annotated[
+    str,
+    typer.Option(
+        "--links",
+        metavar="URL",
+        help="Where the comment's places lead: the address of the files at the reviewed commit.",
+    ),
+]
+
+
+def pipeline_of(fail_on: str, sarif: Path | None, comment: Path | None, links: str) -> Pipeline:
+    """What a review leaves for a program; Exit for what cannot be meant."""
+    if fail_on and fail_on not in FAILING:
+        raise Exit(f"--fail-on {fail_on!r}: it takes {' or '.join(FAILING)}")
+    if links and not _WEB.fullmatch(links):
+        raise Exit(
+            f"--links {links!r}: an address is wanted, as https://HOST/OWNER/NAME/blob/COMMIT"
+        )
+    if links and comment is None:
+        raise Exit("--links is for the places of a comment; name its file with --comment")
+    sarif_file = check_file(sarif, "--sarif")
+    return Pipeline(fail_on, sarif_file, check_file(comment, "--comment"), links.rstrip("/"))
+
+
+REPORT_ENDINGS = ("", ".md", ".markdown", ".txt", ".json", ".html")
 """Of the files that a report is written to."""
 
 
@@ -183,23 +243,23 @@ def check_out(out: Path | None) -> Path | None:
     """
     if out is not None and out.suffix.lower() not in REPORT_ENDINGS:
         raise Exit(
-            f"--out {str(out)!r}: a report is written as Markdown or JSON; name a file that ends in"
-            " .md or .json"
+            f"--out {str(out)!r}: a report is written as Markdown, JSON or HTML; name a file that"
+            " ends in .md, .json or .html"
         )
     return check_file(out)
 
 
-def check_file(out: Path | None) -> Path | None:
+def check_file(out: Path | None, option: str = "--out") -> Path | None:
     """The file to write, absolute; Exit if its folder cannot take one."""
     if out is None:
         return None
     path = out.expanduser().absolute()
     if path.is_dir():
-        raise Exit(f"--out {str(out)!r} is a folder; name a file in it")
+        raise Exit(f"{option} {str(out)!r} is a folder; name a file in it")
     if path.exists() and not path.is_file():
-        raise Exit(f"--out {str(out)!r} is no regular file; name one, or a new one")
+        raise Exit(f"{option} {str(out)!r} is no regular file; name one, or a new one")
     if not path.parent.is_dir():
-        raise Exit(f"--out: there is no folder {str(path.parent)!r}; create it first")
+        raise Exit(f"{option}: there is no folder {str(path.parent)!r}; create it first")
     if not os.access(path.parent, os.W_OK):
-        raise Exit(f"--out: the folder {str(path.parent)!r} is not writable; choose another")
+        raise Exit(f"{option}: the folder {str(path.parent)!r} is not writable; choose another")
     return path

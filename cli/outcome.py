@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from temporalio.client import WorkflowExecutionStatus
 
 from cli.delivery import deliver
 from cli.exits import Code, code_of
+from cli.invocation import STARTER, to_type
+from cli.pipeline import Pipeline
 from cli.reading import Look
 from cli.screen import report as pages
 from cli.screen.streams import say
+from cli.starting import say_where
 from deployment.embedded import StateDir
 from intake.connection import Connection
 from orchestrator.contracts import Report
@@ -34,6 +37,8 @@ class Ended:
     code: Code
     report: Report | None = None
     reason: str = ""
+    look: Look = field(default_factory=Look)
+    """What its history tells besides."""
 
 
 def read(run_id: str, look: Look) -> Ended:
@@ -43,20 +48,20 @@ def read(run_id: str, look: Look) -> Ended:
         return Ended(Code.FAILED, reason=f"run {run_id} was {CLOSED[look.closed]} before it began")
     made = look.report or report(look.state)
     if look.report is not None or look.closed is WorkflowExecutionStatus.COMPLETED:
-        return Ended(code_of(made.status), made)
+        return Ended(code_of(made.status), made, look=look)
     if look.state.stop and look.state.stopped_by("refused", "small cap"):
         return Ended(Code.REFUSED, reason=look.state.stop.why)
     if look.state.stop and look.state.stopped_by("unprepared"):
         return Ended(Code.FAILED, reason=f"run {run_id} failed: {look.state.stop.why}")
     if look.closed is WorkflowExecutionStatus.CANCELED:
-        return Ended(Code.CANCELLED, made.model_copy(update={"status": "cancelled"}))
+        return Ended(Code.CANCELLED, made.model_copy(update={"status": "cancelled"}), look=look)
     # Who closed the run from outside left it no time to judge itself.
     why = f"The run was {CLOSED[look.closed]} from outside."
     judged = made.model_copy(update={"status": "failed", "notes": (*made.notes, why)})
-    return Ended(Code.FAILED, judged)
+    return Ended(Code.FAILED, judged, look=look)
 
 
-def tell(
+async def tell(
     connection: Connection,
     run_id: str,
     ended: Ended,
@@ -64,14 +69,19 @@ def tell(
     as_json: bool,
     out: Path | None,
     subtasks: bool,
+    pipeline: Pipeline = Pipeline(),  # noqa: B008
 ) -> Code:
-    """Report on stdout, where its files and the Web UI are on stderr; the exit code."""
+    """Report on stdout; on stderr where the Web UI is, how to come back to the run, its files and,
+    last, its page. The exit code of what came out.
+    """
+    code = ended.code
     if ended.report is None:
         say(ended.reason, "bold red")
     else:
         pages.show(ended.report, as_json=as_json, subtasks=subtasks)
-        deliver(ended.report, StateDir.of(connection.settings).reports, out)
-    link = connection.link(run_id)
-    if link:
-        say(f"Web UI: {link}")
-    return ended.code
+    await say_where(connection, run_id)
+    say(f"Come back with: {to_type('show', run_id)} (all runs: {STARTER} list)", "dim")
+    if ended.report is not None:
+        code = pipeline.pass_on(ended.report, code)
+        deliver(ended.report, StateDir.of(connection.settings).reports, out, ended.look)
+    return code

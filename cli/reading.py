@@ -31,6 +31,7 @@ from intake.connection import Connection
 from orchestrator.contracts import Report
 from orchestrator.recorded.history import Fold
 from orchestrator.recorded.payloads import Unreadable
+from orchestrator.recorded.steps import Step
 from orchestrator.rules.state import State
 from orchestrator.view import RunView
 from orchestrator.views.running import run_view, tiers_in_flight
@@ -64,6 +65,8 @@ class Look:
     """Why the run cannot go on by itself, and what frees it; also the first note. Empty: it can."""
     doing: Mapping[str, str] = field(default_factory=dict)
     """What agents are at, by subtask, as far as it was looked for."""
+    steps: tuple[Step, ...] = ()
+    """What the run did, and has under way."""
 
     @property
     def view(self) -> RunView | None:
@@ -124,7 +127,8 @@ class Reader:
         closed = None if running else description.status
         if self.fold is None:
             return Look(closed, notes=notes, stuck=stuck)
-        return Look(closed, self.fold.state, self.fold.report, notes, stuck, self.doing)
+        steps = tuple(self.fold.steps.by_id.values())
+        return Look(closed, self.fold.state, self.fold.report, notes, stuck, self.doing, steps)
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:

@@ -43,7 +43,7 @@ async def verdict(file: Path, store: DirectoryStore | None) -> Verdict:
     try:
         history = read(file)
         return Verdict(
-            problems=await replay(history, WORKFLOWS, await _needed(file, history, store))
+            problems=await replay(history, WORKFLOWS, await needed(file, history, store))
         )
     except BlobLost as lost:
         return Verdict(refused=f"{str(file)!r} cannot be replayed: {lost.message}", problems=())
@@ -90,7 +90,7 @@ def _wrong(history: WorkflowHistory) -> str:
     return ""
 
 
-async def _needed(
+async def needed(
     file: Path, history: WorkflowHistory, store: DirectoryStore | None
 ) -> DirectoryStore | None:
     """The store, if the history refers to one; Refused where it cannot be had."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterable
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from temporalio import activity, workflow
 from temporalio.runtime import (
     LogForwardingConfig,
     LoggingConfig,
+    PrometheusConfig,
     Runtime,
     TelemetryConfig,
     TelemetryFilter,
@@ -31,6 +33,7 @@ from temporalio.worker import (
 )
 
 from deployment.known_secrets import KnownSecrets
+from deployment.metrics import prometheus
 from deployment.workers.pollers import BEAT
 
 LOG_BYTES = 5_000_000
@@ -58,8 +61,7 @@ def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()
     if path is None:
         handler = logging.StreamHandler(sys.stderr)
     else:
-        path.touch(mode=0o600)
-        handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1)
+        handler = _File(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1)
     handler.setFormatter(_formatter(secrets))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     for name in CHATTY:
@@ -75,19 +77,47 @@ def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()
     )
 
 
-def runtime() -> Runtime:
+class _File(RotatingFileHandler):
+    """Private, and bounded by what is in it already: to know how long a line will be, the library
+    would make every line twice.
+    """
+
+    def _open(self) -> TextIOWrapper:
+        # Also the file that comes after a full one is its owner's alone.
+        Path(self.baseFilename).touch(mode=0o600)
+        return super()._open()
+
+    def shouldRollover(self, _record: logging.LogRecord) -> bool:
+        return self.stream is not None and self.stream.tell() >= self.maxBytes
+
+
+def runtime(metrics: PrometheusConfig | None = None) -> Runtime:
     """The SDK's native part, with its own messages in the same log; by default it prints them. It
-    tells the server that this worker lives.
+    tells the server that this worker lives. ValueError when nobody can listen for `metrics`.
     """
     return Runtime(
         telemetry=TelemetryConfig(
+            metrics=metrics,
             logging=LoggingConfig(
                 filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
                 forwarding=LogForwardingConfig(logger=logging.getLogger("temporalio.core")),
-            )
+            ),
         ),
         worker_heartbeat_interval=BEAT,
     )
+
+
+def measured(port: int) -> Runtime:
+    """The same, answering Prometheus at a port of this machine; 0: at none. A port that somebody
+    else has is no reason not to work.
+    """
+    if not port:
+        return runtime()
+    try:
+        return runtime(prometheus(port))
+    except ValueError as error:
+        logging.getLogger("worker").error("no metrics at 127.0.0.1:%d: %s", port, error)
+        return runtime()
 
 
 def _shared() -> list[Processor]:

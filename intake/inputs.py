@@ -86,6 +86,8 @@ def _check_file(name: str, path: Path) -> None:
         raise Refused(f"{what}: {error}") from error
     except OSError as error:
         raise Refused(f"{what}: {error.strerror}; give a smaller or another file") from error
+    if not reader and not content.strip():
+        raise Refused(f"{what}: there is nothing in it; give a file that says something")
     if len(content) > INPUT_BYTES and not reader:
         raise Refused(f"{what}: larger than {INPUT_BYTES >> 20} MiB; give a smaller one")
 

@@ -8,11 +8,11 @@ highest severity and confidence and names the others in `also`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
 
-from orchestrator.contracts import Finding, Remark, Severity, Sightings
+from orchestrator.contracts import Finding, Remark, Report, Severity, Sightings
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 ADJACENT = 1
@@ -43,9 +43,7 @@ def sightings_of(finding: Finding, inputs: Collection[str] = ()) -> Sightings:
 
     `inputs` are the names of what an agent was given: its tools show a repository's files below it.
     """
-    given = finding.data.get("remarks")
-    items = given if isinstance(given, list) else []
-    remarks = tuple(remark for item in items if (remark := _remark(item)) is not None)
+    given, remarks = finding.data.get("remarks"), remarks_in(finding.data)
     if by_agent(finding):
         remarks = tuple(_of_agent(remark, finding, inputs) for remark in remarks)
     said = {**finding.data, "remarks": remarks}
@@ -54,7 +52,7 @@ def sightings_of(finding: Finding, inputs: Collection[str] = ()) -> Sightings:
     except ValidationError as error:
         wrong = {each["loc"][0] for each in error.errors()}
         found = Sightings.model_validate({key: said[key] for key in said if key not in wrong})
-    in_all = max(found.remarks_in_all, len(items))
+    in_all = max(found.remarks_in_all, len(given) if isinstance(given, list) else 0)
     return found.model_copy(update={"remarks_in_all": in_all})
 
 
@@ -84,10 +82,22 @@ def _of_agent(remark: Remark, finding: Finding, inputs: Collection[str]) -> Rema
 
 def listed(finding: Finding) -> str:
     """The remarks of a lens, the first ones by rank, for whoever builds on them; empty: none."""
-    found = ranked(remarks_of(finding))
+    found = [each for each in ranked(remarks_of(finding)) if not each.hidden]
     lines = [f"{each.file}:{each.line} {each.severity}: {each.message}" for each in found[:LISTED]]
     more = [f"and {len(found) - LISTED} more"] if found[LISTED:] else []
     return "\n".join([*lines, *more])
+
+
+def remarks_in(data: Mapping[str, JsonValue]) -> tuple[Remark, ...]:
+    """The remarks in the data of a review's answer; what is none is left out."""
+    given = data.get("remarks")
+    items = given if isinstance(given, list) else []
+    return tuple(remark for item in items if (remark := _remark(item)) is not None)
+
+
+def remarks_told(report: Report) -> tuple[Remark, ...] | None:
+    """The remarks of a review's report, by rank; None: it is of no review."""
+    return remarks_in(report.data) if isinstance(report.data.get("remarks"), list) else None
 
 
 def in_a_line(finding: Finding) -> str:
@@ -142,11 +152,13 @@ def _same(one: Remark, other: Remark) -> bool:
 
 
 def _one(group: Sequence[Remark]) -> Remark:
-    best, *others = ranked(group)
+    # What is taken out for one lens or rule stays if another saw it, too.
+    seen = [each for each in group if not each.hidden] or group
+    best, *others = ranked(seen)
     names = (f"{each.lens}:{each.rule}" for each in others)
     own = f"{best.lens}:{best.rule}"
     also = tuple(dict.fromkeys(name for name in (*best.also, *names) if name != own))
-    confidence = max(each.confidence for each in group)
+    confidence = max(each.confidence for each in seen)
     return best.model_copy(update={"confidence": confidence, "also": also})
 
 
@@ -177,12 +189,16 @@ def _unsaid(remark: Remark) -> Remark:
 
 
 def ranked(remarks: Iterable[Remark]) -> list[Remark]:
-    """By severity, confidence, weight, file and line; what was refuted comes last."""
-    return sorted(
-        remarks,
-        key=lambda each: (
-            each.verdict == "refuted",
-            SEVERITIES.index(each.severity), -each.confidence, -each.weight,
-            each.file, each.line, each.column, each.rule,
-        ),
+    """Production code first, then by severity, confidence, weight, file and line; what was refuted
+    comes later, and last what is not listed.
+    """
+    return sorted(remarks, key=rank)
+
+
+def rank(remark: Remark) -> tuple[bool, bool, bool, int, int, int, str, int, int, str]:
+    """What remarks are sorted by."""
+    return (
+        bool(remark.hidden), remark.verdict == "refuted", remark.kind != "production",
+        SEVERITIES.index(remark.severity), -remark.confidence, -remark.weight,
+        remark.file, remark.line, remark.column, remark.rule,
     )  # fmt: skip

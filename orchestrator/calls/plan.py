@@ -11,6 +11,7 @@ from orchestrator.calls.work import WORK
 from orchestrator.contracts import (
     Check,
     CheckKind,
+    ComposedRole,
     Contract,
     PinnedInput,
     Plan,
@@ -34,16 +35,26 @@ class SubtaskAnswer(Answer):
     instruction: str
     inputs: list[str]
     role: str
+    secondary: str
     tier: Annotated[Literal["haiku", "sonnet", ""], AnyCase]
     depends_on: list[str]
     acceptance_criteria: str
     checks: list[CheckAnswer]
     timeout_seconds: int
     max_output: int
+    why: str
+
+
+class RoleAnswer(Answer):
+    name: str
+    description: str
+    tier: Annotated[Literal["haiku", "sonnet"], AnyCase]
+    tools: list[str]
 
 
 class PlanAnswer(Answer):
     subtasks: list[SubtaskAnswer]
+    roles: list[RoleAnswer]
     goal: str
     strategy: Annotated[Strategy, AnyCase]
     synthesis_instruction: str
@@ -65,6 +76,10 @@ class PlanMaterial(Contract):
     """Fingerprints of what the runs above have planned."""
 
 
+MOST_WHY = 300
+"""Letters of why a subtask is in the plan."""
+
+
 def to_subtask(item: SubtaskAnswer) -> Subtask:
     return Subtask(
         id=item.id,
@@ -72,12 +87,14 @@ def to_subtask(item: SubtaskAnswer) -> Subtask:
         instruction=item.instruction,
         inputs=tuple(item.inputs),
         role=item.role,
+        secondary=item.secondary,
         tier=item.tier or None,
         depends_on=tuple(item.depends_on),
         acceptance_criteria=item.acceptance_criteria,
         checks=tuple(Check(kind=check.kind, argument=check.argument) for check in item.checks),
         timeout_seconds=item.timeout_seconds,
         max_output=item.max_output,
+        why=" ".join(item.why.split())[:MOST_WHY],
     )
 
 
@@ -88,6 +105,7 @@ def to_plan(answer: PlanAnswer) -> Plan:
         strategy=answer.strategy,
         synthesis_instruction=answer.synthesis_instruction,
         subtasks=tuple(to_subtask(item) for item in answer.subtasks),
+        roles=tuple(ComposedRole.model_validate(item.model_dump()) for item in answer.roles),
     )
 
 
@@ -128,13 +146,14 @@ def menu(roles: Iterable[RoleCard]) -> str:
 
 
 def _besides(role: RoleCard) -> str:
-    """What it reads with, and the names of what it hands up, where that is data."""
+    """What it is for, what it reads with, and the names of what it hands up, where that is data."""
     named = role.result.get("properties")
     fields = ", ".join(named) if isinstance(named, dict) else ""
+    cases = f" Its cases: {'; '.join(role.cases)}." if role.cases else ""
     tools = f" Its tools: {', '.join(role.tools)}." if role.tools else ""
     data = f" Its finding is JSON: {fields}." if fields else ""
-    stop = "" if role.description.endswith(".") or not (tools or data) else "."
-    return f"{stop}{tools}{data}"
+    stop = "" if role.description.endswith(".") or not (cases or tools or data) else "."
+    return f"{stop}{cases}{tools}{data}"
 
 
 def _preview(pinned: PinnedInput) -> str:
@@ -146,6 +165,10 @@ def _preview(pinned: PinnedInput) -> str:
     return f"{head}; it begins:\n{envelope(f'input {pinned.name}', pinned.preview)}"
 
 
+LONGER = 2_000
+"""Whoever plans is told more of the rules than who works."""
+
+
 PLAN: ModelKind[PlanMaterial, PlanAnswer, Plan] = ModelKind(
     name="plan",
     reply=Reply[Plan],
@@ -154,5 +177,6 @@ PLAN: ModelKind[PlanMaterial, PlanAnswer, Plan] = ModelKind(
     value=lambda answer, _: to_plan(answer),
     prompt="planner",
     turn=plan_prompt,
+    longer=LONGER,
     words="what to do, by whom",
 )

@@ -154,5 +154,7 @@ class Goal(Contract):
     """The project's search attributes that the namespace has."""
     heard: bool = False
     """Whether the endpoint has answered this run's parent: then a name that is gone comes back."""
+    roles_of: str = ""
+    """The playbook whose roles the agents of a team may have, without its plan and guidance."""
     asked: tuple[str, ...] = ()
     """Fingerprints of what the runs above a team have planned: none is planned again."""

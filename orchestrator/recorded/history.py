@@ -24,6 +24,7 @@ from orchestrator.moves import StartAgent, StartTeam
 from orchestrator.recorded import landings
 from orchestrator.recorded.payloads import Payloads, Unreadable, activity_error, child_error
 from orchestrator.recorded.signals import SIGNALS, heard
+from orchestrator.recorded.steps import Steps
 from orchestrator.recorded.troubles import report_in
 from orchestrator.rules import next_moves, reducer
 from orchestrator.rules.parts import Flight
@@ -58,6 +59,8 @@ class Fold:
     """
     task_failure: str = ""
     """Why the last workflow task failed; empty: it did not."""
+    steps: Steps = field(default_factory=Steps)
+    """What it did so far, and has under way."""
     _state: State | None = None
     _inputs: list[HistoryEvent] = field(default_factory=list)
     """What came in since the last completed workflow task began."""
@@ -144,7 +147,8 @@ class Fold:
 
     def _apply(self, event: Event) -> None:
         assert self._state is not None
-        self._state = reducer.apply(self._state, event)
+        before, self._state = self._state, reducer.apply(self._state, event)
+        self.steps.take(before, event, self._state)
 
     def _go_on(self) -> None:
         assert self._state is not None
@@ -197,16 +201,8 @@ class Fold:
         result = await self._payloads.decoded(attributes.result.payloads, kind, event)
         return landings.returned(flight, result)
 
-    async def _activity_failed(self, event: HistoryEvent) -> Event | None:
-        return await self._activity_ended(event.activity_task_failed_event_attributes)
-
-    async def _activity_timed_out(self, event: HistoryEvent) -> Event | None:
-        return await self._activity_ended(event.activity_task_timed_out_event_attributes)
-
-    async def _activity_canceled(self, event: HistoryEvent) -> Event | None:
-        return await self._activity_ended(event.activity_task_canceled_event_attributes)
-
-    async def _activity_ended(self, attributes: Any) -> Event | None:
+    async def _activity_ended(self, event: HistoryEvent) -> Event | None:
+        attributes = getattr(event, str(event.WhichOneof("attributes")))
         flight = self._flight(attributes.scheduled_event_id)
         if flight is None:
             return None
@@ -283,9 +279,9 @@ _KNOWN: Mapping[int, _Handler] = {
 """What is read at once: it stands in a history where the workflow task that made it ended."""
 _INPUTS: Mapping[int, _Handler] = {
     EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: Fold._activity_completed,
-    EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: Fold._activity_failed,
-    EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: Fold._activity_timed_out,
-    EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED: Fold._activity_canceled,
+    EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: Fold._activity_ended,
+    EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: Fold._activity_ended,
+    EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED: Fold._activity_ended,
     EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED: Fold._child_completed,
     EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED: Fold._child_ended,
     EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED: Fold._child_ended,

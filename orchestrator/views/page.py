@@ -14,7 +14,7 @@ from orchestrator.views.amounts import calls, money, seconds
 
 ToType = Callable[[str, str], str]
 """(command, run id) -> what the reader types for it."""
-_STATUS = {
+STATUS = {
     "complete": "Complete",
     "complete_with_gaps": "Complete, with gaps",
     "budget_stopped": "Stopped at the budget; the answer covers what was finished",
@@ -45,7 +45,7 @@ def as_markdown(
         parts += ["## Subtasks", _table(report)]
     if not whole:
         parts += _listed("Tries", _tries(report))
-    parts += _listed("Inputs", _inputs(report))
+    parts += _listed("Inputs", inputs(report))
     parts += _listed("Changes of the plan", _revisions(report))
     parts += _listed("Orders of people", orders.lines(report.orders))
     parts += ["## Price and time", *_price_and_time(report)]
@@ -62,7 +62,7 @@ def as_markdown(
 def _summary(report: Report) -> str:
     complete = [each for each in report.findings if each.status == "complete"]
     nothing = report.status == "budget_stopped" and not complete
-    parts = [f"**{NOTHING_FINISHED if nothing else _STATUS[report.status]}**"]
+    parts = [f"**{NOTHING_FINISHED if nothing else STATUS[report.status]}**"]
     if report.confidence is not None:
         parts.append(f"confidence {report.confidence} of 100")
     parts.append(_how_many(report, len(complete)))
@@ -81,7 +81,7 @@ def _how_many(report: Report, complete: int) -> str:
     return f"none of {planned} subtask{'s' * (planned != 1)} was run" if planned else "no plan"
 
 
-def _inputs(report: Report) -> Iterator[str]:
+def inputs(report: Report) -> Iterator[str]:
     """What the run read: every input, a repository with its commit, base and what is not in it."""
     for each in report.inputs:
         parts = [f"**{inline(each.name)}**, {each.kind}"]

@@ -30,7 +30,7 @@ def test_each_role_can_be_planned_and_served(name: str) -> None:
     role = CATALOGUE.roles[name]
     card = role.card
     assert card.description.strip(), "the planner chooses by it"
-    assert role.prompt.strip()
+    assert role.prompt.strip() or card.team
     assert card.prompt_bytes >= len(role.prompt.encode())
     here = TOOLS if card.tier == "none" else shipped()
     unknown = [tool for tool in card.tools if tool not in here]
@@ -109,6 +109,33 @@ def why(home: Path, name: str = "code-reviewer", playbook: str = "") -> str:
     catalogue = Catalogue.load(home)
     assert name not in catalogue.roles
     return catalogue.unusable_for(playbook)[name]
+
+
+def test_two_roles_that_claim_the_same_case_are_both_unusable_and_each_names_the_other(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, role("cases: [a crash, a how-to question]\n"))
+    other = role("cases: [A  crash]\n").replace("code-reviewer", "mender")
+    write(tmp_path, other, "roles/two.md")
+    same = "claims 'a crash', too; give it to one of them"
+    assert why(tmp_path) == f"code-reviewer.md: cases: role 'mender' {same}"
+    assert why(tmp_path, "mender") == f"mender.md: cases: role 'code-reviewer' {same}"
+
+
+def test_the_names_of_composed_roles_are_kept_for_them(tmp_path: Path) -> None:
+    text = role().replace("code-reviewer", "made-reviewer")
+    found = why(write(tmp_path, text), "made-reviewer")
+    assert found == (
+        "one.md: front matter: name: made- begins the names of roles that planners compose; give it"
+        " another"
+    )
+
+
+def test_roles_of_two_playbooks_may_claim_the_same_case(tmp_path: Path) -> None:
+    for playbook in ("one", "two"):
+        text = role("cases: [a crash]\n").replace("code-reviewer", f"mender-{playbook}")
+        write(tmp_path, text, f"playbooks/{playbook}/roles/mender.md")
+    assert len(Catalogue.load(tmp_path).roles) == 2
 
 
 def test_a_subagent_file_of_claude_code_without_tools_works_as_it_is(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from rich.markdown import Markdown
 
 from cli import delivery
 from cli.invocation import STARTER, to_type
+from cli.reading import Look
 from cli.screen import report as pages
 from cli.screen.board import board
 from cli.screen.streams import Safe
@@ -306,11 +307,11 @@ def test_what_others_wrote_is_no_markup_outside_the_answer() -> None:
 
 
 def test_a_report_file_is_json_if_its_name_says_so_and_appears_whole(tmp_path: Path) -> None:
-    delivery.write(report(), tmp_path / "a.json")
-    delivery.write(report(), tmp_path / "a.md")
+    for name in ("a.json", "a.md", "a.html"):
+        delivery.write(report(), tmp_path / name, Look())
     assert Report.model_validate_json((tmp_path / "a.json").read_text()) == report()
     assert (tmp_path / "a.md").read_text() == pages.as_markdown(report())
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.md"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.json", "a.md"]
 
 
 def test_a_report_that_cannot_be_written_is_said_and_costs_nothing(
@@ -318,9 +319,19 @@ def test_a_report_that_cannot_be_written_is_said_and_costs_nothing(
 ) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
-    delivery.deliver(report(), blocked / "reports", blocked / "out.md")
+    delivery.deliver(report(), blocked / "reports", blocked / "out.md", Look())
     said = capsys.readouterr().err
     assert "could not be kept" in said and "could not be written" in said
+
+
+def test_the_last_line_of_a_finished_run_is_the_link_to_its_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    delivery.deliver(report(run_id="a run"), tmp_path, tmp_path / "out.md", Look())
+    page = tmp_path / "a_run.html"
+    assert capsys.readouterr().err.splitlines()[-1] == f"Page: {page.as_uri()}"
+    assert page.stat().st_mode & 0o777 == 0o600
+    assert "Engine" in page.read_text()
 
 
 def test_calls_that_brought_no_answer_are_told_with_their_price() -> None:

@@ -40,12 +40,14 @@ def subtask(id: str, *depends_on: str, role: str = "analyst", **fields: Any) -> 
         "instruction": f"Find out everything about part {id} of the goal",
         "inputs": [],
         "role": role,
+        "secondary": "",
         "tier": "",
         "depends_on": list(depends_on),
         "acceptance_criteria": "",
         "checks": [],
         "timeout_seconds": 0,
         "max_output": 0,
+        "why": f"Part {id} is asked for, and an {role} can judge it.",
         **fields,
     }
 
@@ -56,6 +58,7 @@ def plans(*subtasks: dict[str, Any]) -> dict[str, Any]:
         "goal": "the goal",
         "strategy": "merge",
         "synthesis_instruction": "Answer in a sentence.",
+        "roles": [],
     }
 
 

@@ -1,0 +1,121 @@
+"""`report`: a run as one page for a browser, from its history alone; a running one as it stands."""
+
+from __future__ import annotations
+
+import asyncio
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import WorkflowExecutionStatus
+
+from cli import outcome
+from cli.connection import with_connection
+from cli.delivery import as_page, place
+from cli.exits import Code, Exit
+from cli.options import Embedded, RunId, check_file
+from cli.reading import Look, Reader
+from cli.screen.streams import put, say_all
+from deployment.embedded import StateDir
+from deployment.files import write_whole
+from deployment.settings import Settings
+from deployment.storage import store_at
+from intake.connection import Connection
+from orchestrator.views.reporting import report
+
+CLOSED = {
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: WorkflowExecutionStatus.COMPLETED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED: WorkflowExecutionStatus.FAILED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED: WorkflowExecutionStatus.CANCELED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED: WorkflowExecutionStatus.TERMINATED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT: WorkflowExecutionStatus.TIMED_OUT,
+}
+"""How a run closed, by the last event of its history."""
+
+
+def command(
+    run_id: RunId = "",
+    history: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Of a history that `export` wrote, not a run."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="The page; without it, beside the reports."),
+    ] = None,
+    open_it: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    embedded: Embedded = False,
+) -> int:
+    """Write a run as one HTML page that needs nothing else, and print the link to it."""
+    if bool(run_id) == bool(history):
+        raise Exit("name the run, or a history with --from FILE")
+    path, settings = check_file(out), Settings()
+    if history is not None:
+        look, name = asyncio.run(recorded(history, settings))
+        return written(settings, name, look, path, open_it=open_it)
+    return with_connection(
+        settings, embedded, lambda connection: run(connection, run_id, path, open_it=open_it)
+    )
+
+
+async def run(connection: Connection, run_id: str, out: Path | None, *, open_it: bool) -> int:
+    """Read the run, and write its page."""
+    reader = Reader(connection, run_id)
+    look = await reader.look()
+    if not look.closed:
+        await reader.find_doing()
+        look = await reader.look()
+    if look.state is None:
+        say_all(look.notes, "magenta")
+        raise Exit(f"{run_id} has not begun: there is nothing to show", Code.UNREACHABLE)
+    return written(connection.settings, run_id, look, out, open_it=open_it)
+
+
+def written(
+    settings: Settings, run_id: str, look: Look, out: Path | None, *, open_it: bool
+) -> Code:
+    """Write the page and print its link."""
+    page = out or place(run_id, StateDir.of(settings).reports, ".html")
+    try:
+        write_whole(page, page_of(run_id, look).encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise Exit(f"{page} could not be written: {error.strerror}", Code.FAILED) from error
+    put(page.as_uri())
+    if open_it and not webbrowser.open(page.as_uri()):
+        raise Exit(f"no browser could be started; open {page} yourself", Code.FAILED)
+    return Code.COMPLETE
+
+
+def page_of(run_id: str, look: Look) -> str:
+    """The page of a run as it was looked at."""
+    assert look.state is not None
+    made = outcome.read(run_id, look).report if look.closed else None
+    return as_page(made or report(look.state), look, over=bool(look.closed))
+
+
+async def recorded(file: Path, settings: Settings) -> tuple[Look, str]:
+    """What a history that stands in a file tells, and the id of its run."""
+    # Reading one is what `replay` does: it loads the workflows, to know their names.
+    from cli.replayed import needed, read
+    from deployment.storage.payloads import external_storage
+    from deployment.temporal import data_converter
+    from orchestrator.recorded.history import Fold
+    from orchestrator.recorded.payloads import Unreadable
+
+    history = read(file)
+    store = store_at(settings.store_url) if settings.store_url else None
+    store = await needed(file, history, store)
+    converter = data_converter(external_storage(store) if store else None)
+    fold = Fold(history.workflow_id, converter)
+    try:
+        for event in history.events:
+            await fold.take(event)
+    except Unreadable as error:
+        raise Exit(f"{file} cannot be shown: {error}") from error
+    if fold.state is None:
+        raise Exit(f"{file}: the run has not taken a step in it")
+    closed = CLOSED.get(history.events[-1].event_type)
+    steps = tuple(fold.steps.by_id.values())
+    return Look(closed, fold.state, fold.report, steps=steps), history.workflow_id

@@ -1,0 +1,177 @@
+"""What each agent was told, what it answered, and why that was not accepted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from htpy import Element, Node, code, details, div, h4, p, pre, summary
+from pydantic import BaseModel
+
+from orchestrator.calls import KINDS
+from orchestrator.calls.kind import AnyKind, ModelKind
+from orchestrator.calls.work import WorkMaterial, work_prompt
+from orchestrator.contracts import Contract, Draft, PinnedInput, Plan, Problem, Report, Synthesis
+from orchestrator.envelopes import mend
+from orchestrator.events import AgentEnded, Answered, Examined, NotPrepared, TeamEnded, Unanswered
+from orchestrator.moves import Ask, Examine, StartAgent, StartTeam
+from orchestrator.recorded.steps import Step
+from orchestrator.views.amounts import at_most, hands, seconds
+from orchestrator.views.html import money
+from orchestrator.views.html.pictured import cut
+from orchestrator.views.html.prose import prose
+
+Anchors = Mapping[str, str]
+
+
+def exchange(step: Step, anchors: Anchors, title: Element = h4) -> Element:
+    """One step: a line of facts, what it was told, what it said."""
+    wrong = why_not(step)
+    return div(class_="try refused" if wrong else "try")[
+        title[_name(step)],
+        p(".soft.small")[" · ".join(filter(None, _facts(step)))],
+        p(".why")["Not accepted: ", wrong] if wrong else None,
+        _unfold("What it was told", _told(step)),
+        _unfold("What it answered", _said(step, anchors)),
+    ]
+
+
+def _name(step: Step) -> Node:
+    return [money.KINDS.get(step.kind, step.kind), " ", code[step.id]]
+
+
+def _facts(step: Step) -> tuple[str, ...]:
+    begun, ended = step.worked
+    took = seconds((ended - begun).total_seconds()) if ended else "under way"
+    model = _model(step)
+    paid = at_most(step.spent, step.assumed) if step.calls or step.assumed else ""
+    used = ""
+    if isinstance(step.landing, AgentEnded) and step.landing.report:
+        resume = step.landing.report.resume
+        used = hands(resume.turns, resume.tool_calls, resume.failed_calls)
+    return (step.tier, model, took, f"{step.tokens:,} tokens" if step.tokens else "", paid, used)
+
+
+def _model(step: Step) -> str:
+    match step.landing:
+        case Answered(reply=reply):
+            return reply.bill.model
+        case AgentEnded(report=report) if report:
+            return report.bill.model
+    return ""
+
+
+def why_not(step: Step) -> str:
+    """Why what came back was not what was asked for; empty: it was, or it is under way."""
+    match step.landing:
+        case Answered(reply=reply) if reply.problem:
+            return _problem(reply.problem)
+        case Answered(reply=reply):
+            return _not_good(reply.value)
+        case Unanswered(trouble=trouble):
+            return f"no answer: {trouble.why}"
+        case Examined(draft=draft):
+            return _not_good(draft)
+        case AgentEnded() as ended:
+            return _of_agent(ended)
+        case TeamEnded(report=report, why=why):
+            bad = report is None or report.status == "failed"
+            return (why or "its run failed") if bad else ""
+        case NotPrepared(why=why):
+            return why
+    return ""
+
+
+def _problem(problem: Problem) -> str:
+    return f"{problem.kind.replace('_', ' ')}: {problem.why}"
+
+
+def _not_good(value: object) -> str:
+    if not isinstance(value, Draft) or (value.status == "complete" and not value.verdicts):
+        return ""
+    return "; ".join(filter(None, (*value.verdicts, value.why))) or value.status
+
+
+def _of_agent(ended: AgentEnded) -> str:
+    if ended.report is None:
+        return ended.why
+    if ended.report.outcome in ("answered", "more", "asks"):
+        return _not_good(ended.report.draft)
+    return ended.report.why or ended.report.outcome
+
+
+# ---------------------------------------------------------------- what it was told
+
+
+def _told(step: Step) -> Node:
+    match step.move:
+        case Ask(call=call, material=material):
+            text = _turn(KINDS[call.kind], material)
+            inputs = material.inputs if isinstance(material, WorkMaterial) else ()
+            return _words(text, inputs)
+        case Examine(material=material):
+            return _words(f"Lens: {material.lens}\n\n{work_prompt(material, {})}", material.inputs)
+        case StartAgent(goal=goal):
+            return _words(work_prompt(goal.work, {}), goal.work.inputs)
+        case StartTeam(goal=goal):
+            return _words(goal.text, ())
+    return None
+
+
+def _words(text: str, inputs: tuple[PinnedInput, ...]) -> Node:
+    enclosed = ", ".join(f"{each.name} ({each.size:,} bytes)" for each in inputs if each.enclosed)
+    with_it = p(".soft.small")["With it went the inputs ", enclosed, "."] if enclosed else None
+    return [pre[cut(text)], with_it]
+
+
+def _turn(kind: Any, material: Contract) -> str:
+    """The user turn. What a worker adds to it from files stands in no history, and not here."""
+    if not isinstance(kind, ModelKind):
+        return ""
+    asked: AnyKind = kind
+    nothing: dict[str, tuple[Any, ...]] = {"work": ({},), "verify": ((),)}
+    prompt = asked.turn(material, *nothing.get(asked.name, ()))
+    return mend(prompt, getattr(material, "broken", None))
+
+
+# ---------------------------------------------------------------- what it answered
+
+
+def _said(step: Step, anchors: Anchors) -> Node:
+    match step.landing:
+        case Answered(reply=reply):
+            if reply.problem and not reply.value:
+                return pre[cut(reply.problem.answer)] if reply.problem.answer else None
+            return _value(reply.value, anchors)
+        case Examined(draft=draft):
+            return _value(draft, anchors)
+        case AgentEnded(report=report) if report:
+            last = pre[cut(report.resume.text)] if report.resume.text else None
+            return _value(report.draft, anchors) if report.draft else last
+        case TeamEnded(report=report) if report:
+            return _value(report, anchors)
+    return None
+
+
+def _value(value: object, anchors: Anchors) -> Node:
+    match value:
+        case Draft():
+            partial = value.escalation.partial if value.escalation else ""
+            text = value.content or partial
+            return [
+                p(".soft.small")[f"{value.status}, confidence {value.confidence} of 100"],
+                div(".said")[prose(cut(text), anchors)] if text else None,
+            ]
+        case Synthesis() | Report():
+            return div(".said")[prose(cut(value.answer), anchors)]
+        case Plan():
+            lines = [f"{each.id} {each.title} ({each.role})" for each in value.subtasks]
+            return pre[cut("\n".join(lines))]
+        case BaseModel():
+            return pre[cut(json.dumps(value.model_dump(mode="json"), indent=1, ensure_ascii=False))]
+    return None
+
+
+def _unfold(title: str, content: Node) -> Node:
+    return details[summary[title], content] if content else None

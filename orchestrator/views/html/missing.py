@@ -1,0 +1,61 @@
+"""What an answer lacks, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from htpy import Element, Node, h3, li, p, strong, ul
+
+from orchestrator.contracts import Gap
+from orchestrator.views.html.pictured import Pictured, command, cut, section, status_chip
+from orchestrator.views.html.prose import cited
+
+MOST_WORDS = 4_000
+"""Letters of one line."""
+
+
+def missing(run: Pictured) -> Node:
+    """The chapter: gaps, contradictions, what no finding supports, what was not run."""
+    report = run.report
+    gaps = [li[_gap(each, run)] for each in report.gaps]
+    parts = [
+        ul[gaps] if gaps else None,
+        _listed("Contradictions", report.conflicts, run),
+        _listed("Not supported by any finding", report.flags, run),
+        _listed("Not run", [f"{each.what}: {each.why}" for each in report.not_run], run),
+        _to_do(run),
+    ]
+    kept = [each for each in parts if each is not None]
+    kind = "broken" if report.status == "failed" and run.over else "warnings"
+    return section("missing", "What is missing", kept, kind=kind) if kept else None
+
+
+def notes(run: Pictured) -> Node:
+    """The chapter of what a reader must know of how the answer came about."""
+    items = [li[cited(cut(each, MOST_WORDS), run.anchors)] for each in run.report.notes]
+    return section("notes", "Notes", ul[items]) if items else None
+
+
+def _gap(gap: Gap, run: Pictured) -> Node:
+    where = [" (", run.link(gap.subtask_id), ")"] if gap.subtask_id else None
+    taken = [" Skipped because of it: ", run.links(gap.took_down), "."] if gap.took_down else None
+    said = cut(gap.why, MOST_WORDS)
+    return [strong[cut(gap.title, 300)], where, " ", status_chip(gap.status), " ", said, taken]
+
+
+def _listed(title: str, lines: Sequence[str], run: Pictured) -> Node:
+    items = [li[cited(cut(each, MOST_WORDS), run.anchors)] for each in lines]
+    return [h3[title], ul[items]] if items else None
+
+
+def _to_do(run: Pictured) -> Element | None:
+    report = run.report
+    if not run.over or report.status in ("complete", "declined"):
+        return None
+    if report.plan is None:
+        none = "There is no plan yet that a fork could take up"
+        return p[f"{none}: start the run anew, by another id."]
+    done = sum(each.status == "complete" for each in report.findings)
+    kept = f", and takes over {done} of {len(report.plan.subtasks)} unpaid" if done else ""
+    said = f"This does what is missing{kept}; the run's limits count anew:"
+    return command(said, run.to_type("fork", report.run_id))

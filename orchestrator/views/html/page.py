@@ -1,0 +1,198 @@
+"""The page as a whole: the answer first, then what is missing, then how it came about."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+
+from htpy import (
+    Element,
+    Node,
+    a,
+    body,
+    dd,
+    details,
+    div,
+    dl,
+    dt,
+    footer,
+    h1,
+    head,
+    header,
+    html,
+    li,
+    main,
+    meta,
+    nav,
+    p,
+    small,
+    span,
+    style,
+    summary,
+    ul,
+)
+from htpy import title as heading
+from markupsafe import Markup
+
+from orchestrator.text import visible
+from orchestrator.views import orders
+from orchestrator.views.amounts import at_most, calls, seconds
+from orchestrator.views.board import PHASES
+from orchestrator.views.html.agents import agents, supervisor
+from orchestrator.views.html.missing import missing, notes
+from orchestrator.views.html.money import prices
+from orchestrator.views.html.pictured import (
+    MARKS,
+    MOST_TITLE,
+    Pictured,
+    clock,
+    cut,
+    section,
+    short,
+)
+from orchestrator.views.html.plan import plan
+from orchestrator.views.html.prose import prose, prose_line
+from orchestrator.views.html.review import is_review, review
+from orchestrator.views.html.steering import Live, scripted, steering
+from orchestrator.views.html.style import STYLE
+from orchestrator.views.html.times import times
+from orchestrator.views.page import NOTHING_FINISHED, STATUS, inputs
+
+_UNSEEN = re.compile(r"[^ -~\n\t]")
+MARKED = {
+    "complete": "complete", "complete_with_gaps": "escalated", "budget_stopped": "escalated",
+    "deadline_partial": "escalated", "declined": "cancelled", "cancelled": "cancelled",
+    "failed": "failed",
+}  # fmt: skip
+"""As which status of a subtask that of a run looks."""
+CHAPTERS = {
+    "steering": "Steering", "answer": "Answer", "missing": "What is missing", "notes": "Notes",
+    "plan": "Plan", "times": "Time", "money": "Money", "findings": "Findings",
+    "supervisor": "Supervisor", "orders": "Orders", "inputs": "Inputs",
+}  # fmt: skip
+
+
+def as_html(run: Pictured, live: Live | None = None) -> str:
+    """The page of a run. Whatever others wrote stands in it as text: every character that is not
+    seen as its escape, and no markup but that of Markdown.
+    """
+    own = {"steering": steering(run, live)} if live else {}
+    chapters = {name: each for name, each in (*own.items(), *_chapters(run)) if each is not None}
+    content = [_top(run), _jump(chapters), main[chapters.values()], _foot(run)]
+    end = body(data_over=run.over and "yes")[content, scripted(live) if live else None]
+    page = html(lang="en")[_head(run, live), end]
+    return _UNSEEN.sub(lambda found: visible(found[0]), f"{page}\n")
+
+
+def policy(scripts: str = "") -> str:
+    """What the browser may do with the page: show it, in our style. It loads and sends nothing."""
+    digest = b64encode(sha256(STYLE.encode()).digest()).decode()
+    rules = ("default-src 'none'", f"style-src 'sha256-{digest}'", "base-uri 'none'")
+    return "; ".join((*rules, scripts or "form-action 'none'"))
+
+
+def _head(run: Pictured, live: Live | None) -> Element:
+    return head[
+        meta(charset="utf-8"),
+        # Of a page that is served its server says so, with more than can be said here.
+        None if live else meta(http_equiv="Content-Security-Policy", content=policy()),
+        meta(name="viewport", content="width=device-width, initial-scale=1"),
+        meta(name="color-scheme", content="light dark"),
+        None if live else meta(name="referrer", content="no-referrer"),
+        heading[short(f"{_title(run)} · {run.report.run_id}", MOST_TITLE)],
+        style[Markup(STYLE)],
+    ]
+
+
+def _title(run: Pictured) -> str:
+    return short(run.report.title or run.report.goal or run.report.run_id, MOST_TITLE)
+
+
+def _top(run: Pictured) -> Element:
+    report, title = run.report, _title(run)
+    goal = report.goal.strip()
+    more = goal and short(goal, MOST_TITLE) != goal
+    return header[
+        p(".eyebrow")["holdfast · run ", span(".mono")[short(report.run_id, 200)]],
+        h1[title],
+        p[_verdict(run)],
+        details[summary["The whole goal"], p[cut(goal)]] if more or goal != title else None,
+        dl(".facts")[(_fact(*each) for each in _facts(run))],
+    ]
+
+
+def _verdict(run: Pictured) -> Element:
+    report = run.report
+    if not run.over:
+        said = PHASES[run.view.phase] if run.view else ""
+        return span(".chip.s-running.verdict")[f"▸ under way: {said}"]
+    complete = any(each.status == "complete" for each in report.findings)
+    nothing = report.status == "budget_stopped" and not complete
+    said = NOTHING_FINISHED if nothing else STATUS[report.status]
+    status = MARKED[report.status]
+    return span(class_=f"chip s-{status} verdict")[MARKS[status], " ", said]
+
+
+def _fact(name: str, value: str, more: str = "") -> Element:
+    return div[dt[name], dd[value, small[more] if more else None]]
+
+
+def _facts(run: Pictured) -> Iterator[tuple[str, str, str]]:
+    report = run.report
+    if report.confidence is not None:
+        yield "Confidence", f"{report.confidence}", "of 100"
+    if run.anchors:
+        done = sum(each.status == "complete" for each in report.findings)
+        yield "Subtasks complete", f"{done} of {len(run.anchors)}", ""
+    asked = calls(report.model_calls) if report.model_calls else "no model was asked"
+    yield "Price", at_most(report.dollars, report.assumed), asked
+    waited = report.timings.waited
+    yield "Time", seconds(report.timings.makespan), f"{seconds(waited)} waiting" if waited else ""
+    if report.started:
+        yield "Began", f"{report.started:%Y-%m-%d}", f"{report.started:%H:%M} UTC"
+
+
+def _jump(chapters: Iterable[str]) -> Element:
+    links = [li[a(href=f"#{each}")[CHAPTERS[each]]] for each in chapters]
+    return nav(".jump", aria_label="Chapters")[ul[links]]
+
+
+def _chapters(run: Pictured) -> Iterator[tuple[str, Node]]:
+    """Each by its anchor; None where it has nothing to say."""
+    yield "answer", review(run) if is_review(run) else _answer(run)
+    yield "missing", missing(run)
+    yield "notes", notes(run)
+    yield "plan", plan(run)
+    yield "times", times(run)
+    yield "money", prices(run)
+    yield "findings", agents(run)
+    yield "supervisor", supervisor(run)
+    yield "orders", _items("orders", "Orders of people", orders.lines(run.report.orders))
+    yield "inputs", _items("inputs", "Inputs", inputs(run.report))
+
+
+def _items(anchor: str, title: str, lines: Iterable[str]) -> Node:
+    items = [li[prose_line(cut(each))] for each in lines]
+    return section(anchor, title, ul[items]) if items else None
+
+
+def _answer(run: Pictured) -> Element:
+    text = run.report.answer.strip()
+    if text:
+        return section("answer", "Answer", div(".said")[prose(text, run.anchors)])
+    why = "There is no answer yet." if not run.over else "There is no answer."
+    return section("answer", "Answer", p(".soft")[why])
+
+
+def _foot(run: Pictured) -> Element:
+    report = run.report
+    ends = (("began", report.started), ("ended", report.finished))
+    moments = [f"{word} {clock(at)}" for word, at in ends if at]
+    own = f"version {report.version}" if report.version else ""
+    return footer[
+        p[" · ".join(filter(None, (f"Run {report.run_id}", *moments, own)))],
+        p["Made from the run's recorded history alone. One finding with all it says: ",
+          span(".mono")[f"{run.to_type('show', report.run_id)} SUBTASK"]],
+    ]  # fmt: skip

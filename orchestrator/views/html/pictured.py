@@ -1,0 +1,134 @@
+"""What a page is made of, and the small pieces that all of its parts share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from htpy import Element, Node, a, code, p, span
+from htpy import div as block
+
+from orchestrator.contracts import Finding, Report, Subtask
+from orchestrator.recorded.steps import Step
+from orchestrator.rules import graph
+from orchestrator.view import Row, RunView
+
+MOST_LETTERS = 20_000
+"""Of one text that stands in the page beside others; the report's other files have all of it."""
+MOST_TITLE = 160
+MARKS = {
+    "complete": "✓", "failed": "✕", "escalated": "?", "skipped": "–", "cancelled": "⊘",
+    "running": "▸", "waiting": "·",
+}  # fmt: skip
+"""What says a status beside its colour."""
+
+
+@dataclass(frozen=True)
+class Pictured:
+    """A run as a reader has it."""
+
+    report: Report
+    to_type: Callable[[str, str], str]
+    """(command, run id) -> what the reader types for it."""
+    steps: tuple[Step, ...] = ()
+    """What it did, by its history; none where there is only a report."""
+    view: RunView | None = None
+    """Where it stands; None where there is only a report."""
+    over: bool = True
+
+    @cached_property
+    def subtasks(self) -> dict[str, Subtask]:
+        planned = self.report.plan.subtasks if self.report.plan else ()
+        return {each.id: each for each in planned}
+
+    @cached_property
+    def findings(self) -> dict[str, Finding]:
+        return {each.subtask_id: each for each in self.report.findings}
+
+    @cached_property
+    def rows(self) -> dict[str, Row]:
+        return {each.id: each for each in self.view.rows} if self.view else {}
+
+    @cached_property
+    def anchors(self) -> dict[str, str]:
+        """The place in the page of each subtask; ids are a model's, and could be anything."""
+        ids = dict.fromkeys((*self.subtasks, *self.findings))
+        return {each: f"subtask-{number}" for number, each in enumerate(ids, 1)}
+
+    @cached_property
+    def chain(self) -> tuple[str, ...]:
+        """The ids of the longest chain of dependent subtasks, as it was measured."""
+        own = [each for each in self.report.findings if not each.reused_from and each.seconds]
+        seconds = {each.subtask_id: each.seconds for each in own}
+        if not seconds:
+            return ()
+        chain = graph.longest_chain(tuple(self.subtasks.values()), seconds)
+        return tuple(each for each in chain if each in seconds)
+
+    def status(self, subtask_id: str) -> str:
+        """How a subtask stands: of its finding, else of its row; of what never ran `waiting`."""
+        if found := self.findings.get(subtask_id):
+            return found.status
+        row = self.rows.get(subtask_id)
+        return row.status if row else "waiting"
+
+    def steps_of(self, subtask_id: str) -> list[Step]:
+        return [each for each in self.steps if each.subtask_id == subtask_id]
+
+    def link(self, subtask_id: str) -> Node:
+        """A subtask's id, as a link to its place if it has one."""
+        anchor = self.anchors.get(subtask_id)
+        name = short(subtask_id, 60)
+        return a(".ref", href=f"#{anchor}")[name] if anchor else code[name]
+
+    def links(self, ids: Iterable[str]) -> list[Node]:
+        """Several, with a comma between."""
+        found: list[Node] = []
+        for each in ids:
+            found += [", ", self.link(each)] if found else [self.link(each)]
+        return found
+
+
+def short(text: str, most: int) -> str:
+    """The text on one line and no longer than this."""
+    line = " ".join(text[: most * 4].split())
+    return line if len(line) <= most and len(text) <= most * 4 else f"{line[: most - 1]}…"
+
+
+def cut(text: str, most: int = MOST_LETTERS) -> str:
+    """The beginning of a text, and how much more there is."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}\n… and {len(text) - most:,} more characters"
+
+
+def status_chip(status: str, said: str = "") -> Element:
+    """A status as a word with its mark; never by colour alone."""
+    kind = status if status in MARKS else "waiting"
+    return span(class_=f"chip s-{kind}")[MARKS[kind], " ", said or status]
+
+
+def section(anchor: str, title: str, *content: Node, kind: str = "") -> Element:
+    """A chapter of the page."""
+    from htpy import h2
+    from htpy import section as chapter
+
+    return chapter(class_=f"card {kind}".strip(), id=anchor, aria_labelledby=f"{anchor}-title")[
+        h2(id=f"{anchor}-title")[title], list(content)
+    ]
+
+
+def wide(label: str, *content: Node) -> Element:
+    """What may be wider than a telephone: it scrolls by itself, and by the keyboard too."""
+    return block(".wide", tabindex="0", role="region", aria_label=label)[list(content)]
+
+
+def command(said: Node, typed: str) -> Element:
+    """What to do, and what to type for it."""
+    return p(".do")[said, " ", code(".typed")[typed]]
+
+
+def clock(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,119 @@
+"""A code review as one reads it: its remarks by file, each with the lines that it is about. What is
+not wanted is taken away by boxes that need no script.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from htpy import Element, Node, br, code, details, div, h3, label, li, p, span, strong, summary, ul
+from htpy import input as box
+
+from orchestrator.contracts import Remark, Severity
+from orchestrator.remarks import SEVERITIES, remarks_in
+from orchestrator.text import counted
+from orchestrator.views.html.pictured import MARKS, Pictured, cut, section, short
+from orchestrator.views.html.prose import prose
+from orchestrator.views.html.style import LENSES
+
+SIGNS: dict[Severity, str] = {"critical": "✕", "warning": "!", "info": "i"}
+NAME_LETTERS = 300
+
+
+def is_review(run: Pictured) -> bool:
+    """Whether the answer is a list of remarks."""
+    data = run.report.data
+    return "by_severity" in data and isinstance(data.get("remarks"), list)
+
+
+def review(run: Pictured) -> Element:
+    """The chapter of the answer."""
+    remarks = remarks_in(run.report.data)
+    lenses = list(dict.fromkeys(each.lens for each in remarks if each.lens))[:LENSES]
+    files: dict[str, list[Remark]] = {}
+    for each in remarks:
+        files.setdefault(each.file, []).append(each)
+    return section(
+        "answer",
+        "Review",
+        _headline(remarks, len(files)),
+        div(".review")[
+            _boxes(remarks, lenses) if remarks else None,
+            div(".files")[(_file(name, found, lenses, run) for name, found in files.items())],
+        ],
+        details[
+            summary["The same as text, with what was looked at and what was not"],
+            div(".said")[prose(run.report.answer, run.anchors)],
+        ],
+    )
+
+
+def _headline(remarks: Sequence[Remark], files: int) -> Element:
+    standing = [each for each in remarks if each.verdict != "refuted"]
+    if not standing:
+        return p[strong["No remarks that stand."]]
+    counts = Counter(each.severity for each in standing)
+    chips = [
+        [" ", span(class_=f"chip s-{kind}")[f"{SIGNS[kind]} {counts[kind]} {kind}"]]
+        for kind in SEVERITIES
+        if counts[kind]
+    ]
+    return p[strong[f"{counted(len(standing), 'remark')} in {counted(files, 'file')}"], chips]
+
+
+def _boxes(remarks: Sequence[Remark], lenses: Sequence[str]) -> list[Node]:
+    """What is shown: before all that it filters, on the same level, as the style needs it."""
+    severities = Counter(each.severity for each in remarks)
+    found: list[Node] = [span(".choice")["Severity"]]
+    for kind in SEVERITIES:
+        found += _box(f"k-{kind}", f"{kind} ({severities[kind]})")
+    by_lens = Counter(each.lens for each in remarks)
+    if len(lenses) > 1:
+        found += [br, span(".choice")["Lens"]]
+        for number, lens in enumerate(lenses):
+            found += _box(f"l-{number}", f"{short(lens, 40)} ({by_lens[lens]})")
+    return found
+
+
+def _box(id: str, said: str) -> list[Node]:
+    return [box(".filter", type="checkbox", id=id, checked=True), label(for_=id)[said]]
+
+
+def _file(name: str, remarks: Iterable[Remark], lenses: Sequence[str], run: Pictured) -> Element:
+    listed = list(remarks)
+    kinds = {each.severity for each in listed}
+    bits = sum(1 << place for place, kind in enumerate(SEVERITIES) if kind in kinds)
+    return div(class_=f"file only-{bits}")[
+        h3[short(name, NAME_LETTERS) or "The repository"],
+        ul[(_remark(each, lenses, run) for each in listed)],
+    ]
+
+
+def _remark(remark: Remark, lenses: Sequence[str], run: Pictured) -> Element:
+    place = f"l-{lenses.index(remark.lens)}" if remark.lens in lenses else ""
+    refuted = " refuted" if remark.verdict == "refuted" else ""
+    return li(class_=f"remark {remark.severity} {place}{refuted}".strip())[
+        span(class_=f"chip s-{remark.severity}")[f"{SIGNS[remark.severity]} {remark.severity}"],
+        strong[f" line {remark.line}"] if remark.line else None,
+        p[cut(remark.message, 4_000)],
+        _lines(remark),
+        p[strong["Suggestion: "], cut(remark.suggestion, 4_000)] if remark.suggestion else None,
+        p[strong[f"{MARKS['complete'] if not refuted else MARKS['failed']} {remark.verdict}: "],
+          cut(remark.why, 4_000)] if remark.verdict else None,
+        p(".soft.small")[_rule(remark, run)],
+    ]  # fmt: skip
+
+
+def _rule(remark: Remark, run: Pictured) -> Node:
+    parts: list[Node] = [code[remark.rule or remark.lens], f" · {remark.confidence} % sure"]
+    if remark.lens:
+        parts += [" · lens ", run.link(remark.lens)]
+    if remark.also:
+        parts.append(f" · also {', '.join(remark.also)}")
+    return parts
+
+
+def _lines(_remark: Remark) -> Node:
+    """The code around it, where the remark brought it along."""
+    return None

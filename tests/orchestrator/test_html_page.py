@@ -1,0 +1,174 @@
+"""The page of a run: what stands in it, in which order, and that what others wrote stays text."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+
+import html5lib
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.views.html.layout import HEIGHT, WIDTH, layout
+from orchestrator.views.html.page import CHAPTERS, as_html, policy
+from orchestrator.views.html.pictured import Pictured
+from orchestrator.views.html.prose import cited, prose
+from orchestrator.views.html.style import STYLE
+from paged import HARM, HISTORIES, WORD, recorded, reviewed, shown, subtasks
+
+pytestmark = pytest.mark.anyio
+TAG = re.compile(r"<[a-z][^>]*>", re.IGNORECASE)
+LIVE = re.compile(r"""(?i)<(script|img|iframe|object|embed|base|form)\b|\son\w+\s*=\s*["']""")
+HREF = re.compile(r'href="([^"]*)"')
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def valid(page: str) -> str:
+    """The page, if it is HTML to the letter; ParseError where it is not."""
+    html5lib.HTMLParser(strict=True).parse(page)
+    return page
+
+
+@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
+async def test_every_recorded_run_has_a_valid_page_with_all_its_steps(path: Path) -> None:
+    run = await recorded(path)
+    page = valid(as_html(run))
+    asked = [each for each in run.steps if each.kind not in ("prepare", "reach")]
+    assert asked
+    for step in asked:
+        assert step.id in page, f"{step.id} is not on the page"
+    for finding in run.report.findings:
+        assert f'id="{run.anchors[finding.subtask_id]}"' in page
+
+
+@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
+async def test_the_steps_of_a_run_cost_together_what_the_run_cost(path: Path) -> None:
+    run = await recorded(path)
+    assert run.view is not None and run.report.dollars is not None
+    assert sum((each.spent or Decimal(0) for each in run.steps), Decimal(0)) == run.report.dollars
+    assert sum(each.calls for each in run.steps) == run.report.model_calls
+
+
+async def test_what_was_not_accepted_is_shown_with_what_was_told_and_why() -> None:
+    (path,) = (each for each in HISTORIES if each.stem == "a-run-with-every-repair")
+    page = as_html(await recorded(path))
+    assert "Not accepted: malformed: " in page
+    assert "Not accepted: no data" in page
+    assert "why the previous try was not accepted" in page
+    assert "haiku → sonnet → opus" in page
+
+
+def test_the_answer_stands_before_everything_that_led_to_it() -> None:
+    page = valid(as_html(shown()))
+    places = [page.index(f'id="{each}"') for each in ("answer", "missing", "plan", "money")]
+    assert places == sorted(places)
+    for anchor in re.findall(r'href="#([^"]+)"', page):
+        assert f'id="{anchor}"' in page, f"#{anchor} leads nowhere"
+
+
+def test_the_page_says_why_each_subtask_and_its_role_were_chosen() -> None:
+    page = as_html(shown(3))
+    for number in (1, 2, 3):
+        assert page.count(f"Part {number} is asked for.") == 2, "in the plan, and by itself"
+
+
+def test_a_citation_leads_to_its_finding_and_what_is_none_does_not() -> None:
+    answer = as_html(shown()).partition('id="answer"')[2].partition("</section>")[0]
+    assert '[<a class="cite" href="#subtask-1">t1</a>]' in answer
+    assert 'href="#subtask-3">T3</a>]' in answer
+    assert "[t99]" in answer
+
+
+@pytest.mark.parametrize("make", [shown, reviewed], ids=["a run", "a review"])
+def test_what_others_wrote_is_text_wherever_it_stands(make: object) -> None:
+    run = shown(6, HARM) if make is shown else reviewed(HARM)
+    page = valid(as_html(run))
+    body = page.replace(STYLE, "")
+    assert not LIVE.search(" ".join(TAG.findall(body)))
+    assert not UNSEEN.search(page)
+    assert page.count("</style>") == 1 and page.count("<title>") == 1 + len(run.subtasks)
+    for address in HREF.findall(body):
+        assert re.match(r"#|https?://|mailto:", address), address
+
+
+@given(st.text(max_size=300))
+def test_no_text_makes_a_page_that_is_no_html_or_that_runs(text: str) -> None:
+    answer = str(prose(text, {"t1": "subtask-1"}))
+    html5lib.HTMLParser(strict=True).parseFragment(re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", answer))
+    assert not LIVE.search(" ".join(TAG.findall(answer)))
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc",
+     "//evil.example/x", "\tjavascript:alert(1)", "java\nscript:x", "&#106;avascript:alert(1)"],
+)  # fmt: skip
+def test_a_link_leads_to_the_web_or_nowhere(address: str) -> None:
+    assert "href" not in prose(f"[a]({address}) <{address}>", {})
+
+
+def test_the_id_of_a_finding_is_nobodys_link() -> None:
+    said = prose("See [t1] and [t1][t1].\n\n[t1]: https://evil.example/\n", {"t1": "subtask-1"})
+    assert "evil.example/&" not in said and 'href="https://evil' not in said
+    assert said.count('href="#subtask-1"') == 4
+
+
+def test_a_link_of_an_answer_may_lead_to_the_web() -> None:
+    assert 'href="https://example.org/"' in prose("[a](https://example.org/)", {})
+    assert 'href="mailto:a@example.org"' in prose("<a@example.org>", {})
+
+
+def test_a_word_of_a_million_letters_costs_little() -> None:
+    page = as_html(shown(2, WORD, answer=WORD))
+    assert len(page) < 3_000_000
+
+
+def test_the_policy_allows_our_style_and_nothing_else() -> None:
+    assert STYLE.isascii(), "what is escaped for the page would not be the style that was hashed"
+    assert policy() in as_html(shown()).replace("&#39;", "'")
+    rules = dict(each.split(" ", 1) for each in policy().split("; "))
+    assert rules["default-src"] == "'none'" and "unsafe" not in policy()
+    assert "<script" not in as_html(shown()) and " style=" not in as_html(shown())
+
+
+def test_each_chapter_that_is_there_can_be_jumped_to() -> None:
+    page = as_html(shown())
+    there = set(re.findall(r'<section class="card[^"]*" id="(\w+)"', page))
+    assert {"answer", "missing", "plan", "money", "findings"} <= there <= set(CHAPTERS)
+    jumps = page.partition("<nav")[2].partition("</nav>")[0]
+    assert set(re.findall(r'href="#(\w+)"', jumps)) == there
+
+
+def test_a_run_that_goes_on_says_so_and_offers_no_fork() -> None:
+    run = shown()
+    page = valid(as_html(Pictured(run.report, run.to_type, over=False)))
+    assert "under way" in page and "fork" not in page
+
+
+def test_of_time_only_what_was_measured_is_said() -> None:
+    page = as_html(shown())
+    assert "1 min 05 s</strong> from start to end" in page
+    assert "was not measured" in page
+    assert "faster" not in page and "speed" not in page
+
+
+@pytest.mark.parametrize("count", [1, 6, 30, 200])
+def test_no_two_boxes_of_a_plan_touch_and_every_arrow_goes_right(count: int) -> None:
+    placed = layout(subtasks(count))
+    assert len(placed.boxes) == count
+    corners = list(placed.boxes.values())
+    for number, (x, y) in enumerate(corners):
+        assert 0 <= x <= placed.width - WIDTH and 0 <= y <= placed.height - HEIGHT
+        for left, top in corners[:number]:
+            assert abs(left - x) >= WIDTH or abs(top - y) >= HEIGHT
+    for points in placed.arrows.values():
+        assert all(one[0] <= other[0] for one, other in pairwise(points))
+
+
+def test_a_line_of_ours_cites_too() -> None:
+    assert cited("needs [t1], <b>", {"t1": "subtask-1"}) == (
+        'needs [<a class="cite" href="#subtask-1">t1</a>], &lt;b&gt;'
+    )
