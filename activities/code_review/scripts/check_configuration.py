@@ -30,7 +30,7 @@ class TooDeep(Exception):
     """It is nested too deeply to be read."""
 
 
-class Printed(TypedDict):
+class Checked(TypedDict):
     """What is printed."""
 
     items: list[dict[str, Any]]
@@ -40,14 +40,14 @@ class Printed(TypedDict):
 
 def main() -> None:
     """Print `{"items": […], "errors": […], "beyond": […]}`, as the script beside it does."""
-    printed = Printed(items=[], errors=[], beyond=[])
+    printed = Checked(items=[], errors=[], beyond=[])
     for path in sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\0"):
         if path:
             look_at(path, printed)
     json.dump(printed, sys.stdout)
 
 
-def look_at(path: str, printed: Printed) -> None:
+def look_at(path: str, printed: Checked) -> None:
     """Add what is wrong in one file."""
     with open(path, encoding="utf-8", errors="replace") as file:
         text = file.read()
