@@ -32,10 +32,11 @@ from orchestrator.calls.synthesize import SYNTHESIZE, SynthesisMaterial
 from orchestrator.calls.turn import TAKE_TURN, Turn, TurnMaterial
 from orchestrator.calls.verify import VERIFY, Verdicts, VerifyMaterial
 from orchestrator.calls.work import WORK, WorkMaterial, below, work_prompt
-from orchestrator.contracts import Call, Draft, Plan, Problem, Reply, Synthesis, Usage
+from orchestrator.contracts import Call, Draft, Plan, Problem, Reply, Subtask, Synthesis, Usage
 from orchestrator.envelopes import mend
 from orchestrator.errors import BlobLost, CallRefused, RunStopping
 from orchestrator.plans import checks, revision, validity
+from orchestrator.text import visible
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,12 @@ class Agents:
     async def plan(self, call: Call, material: PlanMaterial) -> Reply[Plan]:
         """The planner's plan for this goal: always valid."""
         limit = material.subtask_limit
-        return await self._ask(
+        reply = await self._ask(
             call, material, PLAN, problem=lambda plan: _plan_problem(plan, material, limit)
         )
+        for subtask in reply.value.subtasks if reply.value else ():
+            activity.logger.info(routing_line(subtask))
+        return reply
 
     @activity.defn
     async def work(self, call: Call, material: WorkMaterial) -> Reply[Draft]:
@@ -237,6 +241,12 @@ class Agents:
 
     async def _text(self, digest: str) -> str:
         return (await self.store.get(digest)).decode("utf-8")
+
+
+def routing_line(subtask: Subtask) -> str:
+    """Who was chosen for a subtask, for the worker's log."""
+    second = f", else {subtask.secondary}" if subtask.secondary else ""
+    return visible(f"planned {subtask.id}: {subtask.role}{second}")
 
 
 def _checked(draft: Draft, material: WorkMaterial) -> Draft:

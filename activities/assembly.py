@@ -44,7 +44,7 @@ def _confidence(material: SynthesisMaterial) -> int | None:
     complete = [each for each in material.findings if each.status == "complete"]
     if not any(each.model for each in complete):
         return None
-    total = sum(each.confidence for each in complete)
+    total = sum(each.confidence or 0 for each in complete)
     return total // max(len(material.subtasks), len(material.findings))
 
 

@@ -5,10 +5,11 @@ used stops nobody who does not need it; why it cannot is kept, for whoever asks 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from activities.catalogue_files import PlaybookFile, Role, name_of, read_playbook, read_role
+from activities.catalogue_files import REVIEW, PlaybookFile, Role, name_of, read_playbook, read_role
+from activities.catalogue_results import REMARKED
 from activities.catalogue_tools import CatalogueError
 from deployment.settings import HOME
 from orchestrator.calls.turn import READS_ON
@@ -57,7 +58,7 @@ class Catalogue:
         bad_playbooks += _idle(roles, bad, playbooks)
         for each in bad_playbooks:
             playbooks.pop(each.name, None)
-        bad += _unexplained(roles, playbooks)
+        bad += [*_unexplained(roles, playbooks), *_claimed_twice(roles)]
         lost = {(each.name, each.playbook) for each in bad}
         roles = [role for role in roles if (role.card.name, role.playbook) not in lost]
         usable, more = _consistent(roles, bad)
@@ -85,21 +86,30 @@ class Catalogue:
 
 
 def _effective(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
-    """The role; CatalogueError when its title would stand in no plan, or when as a lens it would
-    make that of its playbook invalid.
+    """The role, in a review with the form of remarks; CatalogueError when its title would stand in
+    no plan, or when its subtask would make that of its playbook invalid.
     """
     if role.title and (playbook is None or playbook.lenses is None):
         raise CatalogueError(
             f"{path.name}: front matter: title: no effect without a playbook's lenses; remove it"
         )
-    lens = role.card.tier == "none" and playbook is not None and playbook.lenses is not None
-    if lens and len(role.told.split()) < FEWEST_INSTRUCTION_WORDS:
-        where = "the text below the front matter" if role.prompt else "front matter: description"
+    if playbook is None or playbook.lenses is None:
+        return role
+    if len(role.told.split()) < FEWEST_INSTRUCTION_WORDS:
+        told = role.told == role.prompt
+        where = "the text below the front matter" if told else "front matter: description"
         raise CatalogueError(
             f"{path.name}: {where}: {role.told!r:.80} is not concrete; say in"
-            f" {FEWEST_INSTRUCTION_WORDS} words or more what the lens looks for"
+            f" {FEWEST_INSTRUCTION_WORDS} words or more what it looks for"
         )
-    return role
+    if role.card.tier == "none" or playbook.template != REVIEW:
+        return role
+    if role.card.team or role.card.result:
+        what = "team" if role.card.team else "result"
+        raise CatalogueError(
+            f"{path.name}: front matter: {what}: an agent of a review hands up remarks; remove it"
+        )
+    return replace(role, card=role.card.model_copy(update={"result": REMARKED}))
 
 
 def _unexplained(roles: Iterable[Role], playbooks: Mapping[str, PlaybookFile]) -> list[Unusable]:
@@ -115,6 +125,28 @@ def _unexplained(roles: Iterable[Role], playbooks: Mapping[str, PlaybookFile]) -
             )
             found |= {name: Unusable(name, why, playbook) for name in names if name not in found}
     return [*found.values()]
+
+
+def _claimed_twice(roles: Iterable[Role]) -> Iterator[Unusable]:
+    """The roles within reach of each other that claim the same case: a planner could not tell which
+    of them is meant.
+    """
+    roles = [*roles]
+    for role in roles:
+        for other in roles:
+            near = role.playbook in ("", other.playbook) or not other.playbook
+            same = {_said(each) for each in role.card.cases} & {
+                _said(each) for each in other.card.cases
+            }
+            if other is not role and near and same:
+                name, case = other.card.name, min(same)
+                why = f"cases: role {name!r} claims {case!r}, too; give it to one of them"
+                yield Unusable(role.card.name, f"{role.card.name}.md: {why}", role.playbook)
+                break
+
+
+def _said(case: str) -> str:
+    return " ".join(case.casefold().split())
 
 
 def _idle(
@@ -162,7 +194,8 @@ def _planned(
         for each in unusable
         if each.playbook == playbook.name
     ]
-    return playbook.model_copy(update={"plan": playbook.lenses.plan([*lenses, *lost])})
+    agents = [role for role in own if role.card.tier != "none"]
+    return playbook.model_copy(update={"plan": playbook.lenses.plan([*lenses, *lost], agents)})
 
 
 def _consistent(roles: list[Role], bad: list[Unusable]) -> tuple[dict[str, Role], list[Unusable]]:

@@ -1,9 +1,9 @@
 """A role or a playbook as a file: read, and refused with the file's name and the mistake.
 
-A role is Markdown with front matter (name, description, model, tools, tools_only_for_inputs, turns,
-title, effort, fallback, team, fixed_tier, result) and the system prompt as its body; of a role
-without a model people read the body, and a team has none. Nothing in a file is accepted in silence:
-what would have no effect is refused.
+A role is Markdown with front matter (name, description, cases, model, tools, tools_only_for_inputs,
+turns, title, effort, fallback, team, fixed_tier, result) and the system prompt as its body; of a
+role without a model people read the body, and a team has none. Nothing in a file is accepted in
+silence: what would have no effect is refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -40,15 +40,20 @@ MODELS = ("haiku", "sonnet", "opus", "inherit")
 ONLY_SHOWN = {"color"}
 """Fields of Claude Code's subagent files that say how its own screen shows an agent."""
 NEED_A_MODEL = (
-    "turns", "effort", "fallback", "team", "fixed_tier", "tools_only_for_inputs", "result"
+    "turns", "effort", "fallback", "team", "fixed_tier", "tools_only_for_inputs", "result", "cases"
 )  # fmt: skip
 NEED_TOOLS = ("turns", "tools_only_for_inputs")
-ONLY_OF_LENSES = ("title",)
-NOT_FOR_TEAMS = (*NEED_TOOLS, "effort", "fixed_tier", "result", *ONLY_OF_LENSES)
+NOT_FOR_TEAMS = (*NEED_TOOLS, "effort", "fixed_tier", "result", "title")
 """The agents of a team have roles of their own."""
+REVIEW = "review"
+"""The template that writes the answer of a review: what its roles hand up are remarks."""
 FILE_BYTES = 1024 * 1024
 """The largest role or playbook file."""
 FENCE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
+
+
+Case = Annotated[str, Field(min_length=3, max_length=100, pattern=r"^[^\n;]+$")]
+"""A kind of work, in a few words."""
 
 
 class FrontMatter(BaseModel):
@@ -58,6 +63,8 @@ class FrontMatter(BaseModel):
 
     name: str
     description: str
+    cases: list[Case] = Field(default=[], max_length=20)
+    """What it is there for: no other role of its playbook may say the same."""
     model: OwnModel = "inherit"
     tools: str | list[str] = ""
     title: str = ""
@@ -81,19 +88,26 @@ class PlaybookInput(BaseModel):
     kind: InputKind
     required: bool = False
     description: str = ""
+    one_of: tuple[str, ...] = ()
+    """All that a text may be; empty: anything."""
 
 
 class LensPlan(BaseModel):
-    """A ready plan in which each lens among the playbook's own roles is a subtask."""
+    """A ready plan in which each of the playbook's own roles is a subtask: first the lenses, then,
+    told what these found, the agents.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     goal: str
     inputs: tuple[str, ...]
 
-    def plan(self, roles: Iterable[Role]) -> Plan:
+    def plan(self, lenses: Iterable[Role], agents: Iterable[Role]) -> Plan:
         """What each looks for, its role file says."""
-        return Plan(goal=self.goal, subtasks=tuple(map(self._subtask, roles)))
+        first = [self._subtask(each) for each in lenses]
+        names = tuple(each.id for each in first)
+        then = [self._subtask(each).model_copy(update={"depends_on": names}) for each in agents]
+        return Plan(goal=self.goal, subtasks=(*first, *then))
 
     def _subtask(self, role: Role) -> Subtask:
         name = role.card.name
@@ -151,12 +165,13 @@ class Role:
     playbook: str = ""
     """Empty: usable by every goal."""
     title: str = ""
-    """Of the subtask that a lens is in the plan of its playbook; empty: the name."""
+    """Of the subtask that it is in a plan of lenses; empty: the name."""
 
     @property
     def told(self) -> str:
-        """The instruction of that subtask: what the lens looks for."""
-        return self.prompt or self.card.description
+        """The instruction of that subtask: what it looks for. An agent has its prompt besides."""
+        lens = self.card.tier == "none"
+        return (self.prompt if lens else "") or self.card.description
 
 
 def name_of(path: Path) -> str:
@@ -191,6 +206,7 @@ def read_role(path: Path, playbook: str = "") -> Role:
     card = RoleCard(
         name=front.name,
         description=front.description,
+        cases=tuple(front.cases),
         tier=tier,
         tools=tools,
         effort=front.effort,
@@ -215,9 +231,6 @@ def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:
         none, who = [name for name in NOT_FOR_TEAMS if name in fields], "for a role that is a team"
     elif not none and fields.get("model") != "none" and not fields.get("tools"):
         none, who = [name for name in NEED_TOOLS if name in fields], "for a role without tools"
-    if not none and fields.get("model", "inherit") in MODELS:
-        # Of a role whose model is misspelt, that is what is wrong.
-        none, who = [name for name in ONLY_OF_LENSES if name in fields], "for a role with a model"
     if none:
         raise CatalogueError(
             f"{path.name}: front matter: {', '.join(none)}: no effect {who}; remove it"
@@ -260,9 +273,9 @@ def read_playbook(path: Path) -> PlaybookFile:
     if playbook.plan and playbook.lenses:
         wrong.append("lenses: no effect beside a plan that is written out; remove one")
     given = {"min_confidence", "verify"} & playbook.model_fields_set
-    if given and playbook.template != "review":
+    if given and playbook.template != REVIEW:
         named = ", ".join(sorted(given))
-        wrong.append(f"{named}: no effect but with `template: review`; remove it")
+        wrong.append(f"{named}: no effect but with `template: {REVIEW}`; remove it")
     if wrong:
         raise CatalogueError(f"{where}: {'; '.join(wrong)}")
     return playbook

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import JsonValue
 
 from activities.catalogue_tools import CatalogueError
-from orchestrator.contracts import Sightings
+from orchestrator.contracts import Severity, Sightings
 
 BYTES = 8_000
 """Of a schema as JSON: each call of its role carries it."""
@@ -39,6 +39,50 @@ KEYWORDS: Mapping[str, set[str]] = {
 """What a schema of each type may say besides."""
 REMARKS = tuple(Sightings.model_fields)
 """What lenses report: whoever looks for remarks looks for these names."""
+
+REMARKED: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["remarks"],
+    "properties": {
+        "remarks": {
+            "type": "array",
+            "description": "One for each defect; empty when there is none.",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["severity", "file", "line", "message", "suggestion", "confidence"],
+                "properties": {
+                    "severity": {
+                        "enum": [*get_args(Severity)],
+                        "type": "string",
+                        "description": "critical: wrong results, loss or a hole in production;"
+                        " warning: a defect; info: worth knowing.",
+                    },
+                    "file": {
+                        "type": "string",
+                        "description": "Its path below the top of the repository.",
+                    },
+                    "line": {"type": "integer", "description": "1-based; 0: the whole file."},
+                    "message": {
+                        "type": "string",
+                        "description": "What is wrong and why it matters, in a sentence or two,"
+                        " with what proves it.",
+                    },
+                    "suggestion": {"type": "string", "description": "What to do, in a sentence."},
+                    "confidence": {
+                        "type": "integer",
+                        "description": "0 to 100, that a maintainer who knows this code agrees;"
+                        " below 80 it is not shown.",
+                    },
+                },
+            },
+        }
+    },
+}
+"""What an agent of a review hands up: remarks, with the fields of `Remark` that a model may fill.
+It never says which lens it is, nor that its own remark was verified.
+"""
 
 
 class _Bad(ValueError):

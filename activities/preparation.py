@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from temporalio import activity
 
 from activities.asking.heartbeat import beating
-from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, reader_of
+from activities.given import read_given
+from activities.repositories.wanted import Wanted
 from activities.seam import Pricing, Store
 from activities.serving import (
     Offer,
@@ -23,9 +24,9 @@ from activities.serving import (
     servable,
     serve,
     with_effects,
+    without_inputs,
 )
-from deployment.folders import NotRegular, TooLarge, read_handle
-from deployment.roots import Outside, Roots, open_file
+from deployment.roots import Roots
 from orchestrator.contracts import (
     HARD_SUBTASK_LIMIT,
     Briefing,
@@ -35,11 +36,12 @@ from orchestrator.contracts import (
     Omission,
     Outlet,
     PinnedInput,
+    Plan,
     RoleCard,
 )
 from orchestrator.errors import BadGoal, BlobLost, CapTooSmall
+from orchestrator.mistakes import none_of
 from orchestrator.money import keeping
-from orchestrator.money.leaving import BASE
 from orchestrator.plans import validity
 
 if TYPE_CHECKING:
@@ -51,8 +53,8 @@ PREVIEW_BYTES = 2_000
 """500 tokens of four bytes: what the planner sees of each input."""
 INPUT_BYTES = 4 * 1024 * 1024
 
-TakeSnapshot = Callable[[str, Path, Roots, str, Store], Awaitable[PinnedInput]]
-"""(name of the input, repository, what may be read, base revision or "", store) -> its snapshot."""
+TakeSnapshot = Callable[[str, Path, Roots, Wanted, Store], Awaitable[PinnedInput]]
+"""(name of the input, repository, what may be read, how much is wanted, store) -> its snapshot."""
 TakeFolder = Callable[[GoalInput, Roots, Store], Awaitable[PinnedInput]]
 """(the input, what may be read, store) -> the snapshot of a plain folder."""
 
@@ -102,12 +104,12 @@ class Preparation:
                 raise BadGoal(f"depth {goal.depth}: the limit is {goal.limits.depth} levels")
             if goal.use_models:
                 self._models_usable(goal)
-            cards = self.catalogue.roles_for(goal.playbook)
+            cards = self.catalogue.roles_for(_whose(goal))
             ready = goal.plan or (playbook.plan if playbook else None)
             served = await offered(self._served(cards, goal), ready, self.offer)
             served = asking(served, self.asks)
-            unusable = self.catalogue.unusable_for(goal.playbook)
-            plan, not_run = servable(playbook.plan if playbook else None, served.missing)
+            unusable = self.catalogue.unusable_for(_whose(goal))
+            plan, not_run = servable(_written(goal, playbook), served.missing)
             if goal.use_models and goal.plan is None and plan is None:
                 # Of a run that is planned: the planner is not offered them.
                 absent = {**unusable, **served.unset}
@@ -204,6 +206,8 @@ class Preparation:
                 raise BadGoal(f"playbook {goal.playbook!r} needs the input {name!r}")
             if given is not None and given.kind != spec.kind:
                 raise BadGoal(f"input {name!r} must be a {spec.kind}, not a {given.kind}")
+            if given is not None and (wrong := none_of(spec.one_of, given.value)):
+                raise BadGoal(f"input {name!r}: {wrong}")
         return goal.inputs
 
     async def _pin(self, goal: Goal, given: GoalInput) -> PinnedInput:
@@ -211,13 +215,14 @@ class Preparation:
         if given.kind == "folder":
             return await self._snapshot(given, self.take_folder(given, roots, self.store))
         if given.kind == "repository":
-            base = next((each.value for each in goal.inputs if each.name == BASE), "")
+            playbook = self.catalogue.playbooks.get(goal.playbook)
+            wanted = Wanted.of(goal.inputs, playbook.inputs if playbook else ())
             folder = Path(given.value)
-            taking = self.take_snapshot(given.name, folder, roots, base, self.store)
+            taking = self.take_snapshot(given.name, folder, roots, wanted, self.store)
             return await self._snapshot(given, taking)
         content, reader = given.value.encode(), ""
         if given.kind == "file":
-            content, reader = await asyncio.to_thread(_read, given, roots)
+            content, reader = await asyncio.to_thread(read_given, given, roots)
         if len(content) > INPUT_BYTES and not reader:
             raise BadGoal(f"input {given.name!r} is larger than {INPUT_BYTES} bytes")
         return PinnedInput(
@@ -237,26 +242,17 @@ class Preparation:
             raise BadGoal(f"input {given.name!r}: {error.message}") from None
 
 
-def _read(given: GoalInput, roots: Roots) -> tuple[bytes, str]:
-    """The bytes of a file, and the tool that reads them; empty: they are text."""
-    what = f"input {given.name!r}: {given.value!r:.300}"
-    try:
-        content = read_handle(open_file(Path(given.value), roots), DOCUMENT_BYTES)
-        reader = reader_of(content)
-    except Outside as error:
-        raise BadGoal(f"{what} {error}") from None
-    except NotRegular as error:
-        raise BadGoal(f"{what}: {error.strerror}; name a regular file") from None
-    except TooLarge:
-        raise BadGoal(f"input {given.name!r} is larger than {DOCUMENT_BYTES} bytes") from None
-    except NotReadable as error:
-        raise BadGoal(f"{what}: {error}") from None
-    except (FileNotFoundError, NotADirectoryError, ValueError, RuntimeError):
-        # ValueError: a NUL in it; RuntimeError: a link that leads to itself.
-        raise BadGoal(f"input {given.name!r}: no such path: {given.value!r:.300}") from None
-    except OSError as error:
-        raise BadGoal(f"{what}: cannot be read: {error.strerror}") from None
-    return content, reader
+def _whose(goal: Goal) -> str:
+    """The playbook whose roles its agents may have beside the common ones; empty: none's."""
+    return goal.playbook or goal.roles_of
+
+
+def _written(goal: Goal, playbook: PlaybookFile | None) -> Plan | None:
+    """The ready plan of a playbook for the inputs that there are."""
+    if playbook is None:
+        return None
+    given = [each.name for each in goal.inputs]
+    return without_inputs(playbook.plan, [each for each in playbook.inputs if each not in given])
 
 
 def _refuse_small_cap(goal: Goal, briefing: Briefing) -> None:

@@ -156,19 +156,40 @@ async def offered(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesHere
     )
 
 
+def without_inputs(plan: Plan | None, absent: Collection[str]) -> Plan | None:
+    """A playbook's plan without these inputs, which nobody has to give and nobody gave."""
+    if plan is None or not absent:
+        return plan
+    subtasks = tuple(
+        each.model_copy(
+            update={"inputs": tuple(name for name in each.inputs if name not in absent)}
+        )
+        for each in plan.subtasks
+    )
+    return plan.model_copy(update={"subtasks": subtasks})
+
+
 def servable(
     plan: Plan | None, missing: Mapping[str, str]
 ) -> tuple[Plan | None, tuple[Omission, ...]]:
-    """The part of a playbook's plan that can be served here; the rest is said, not planned."""
+    """The part of a playbook's plan that can be served here; the rest is said, not planned, a line
+    for each reason.
+    """
     if plan is None:
         return None, ()
     left_out = [each for each in plan.subtasks if each.role in missing]
     kept = tuple(each for each in plan.subtasks if each.role not in missing)
-    omissions = tuple(Omission(what=each.title, why=missing[each.role]) for each in left_out)
+    titles: dict[str, list[str]] = {}
+    for each in left_out:
+        titles.setdefault(missing[each.role], []).append(each.title)
+    omissions = tuple(Omission(what=", ".join(what), why=why) for why, what in titles.items())
     gone = {each.id for each in left_out}
     kept = tuple(
         each.model_copy(
-            update={"depends_on": tuple(edge for edge in each.depends_on if edge not in gone)}
+            update={
+                "depends_on": tuple(edge for edge in each.depends_on if edge not in gone),
+                "secondary": "" if each.secondary in missing else each.secondary,
+            }
         )
         for each in kept
     )

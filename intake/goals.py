@@ -64,7 +64,8 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     inputs = tuple(input_of(each, playbook) for each in wish.inputs)
     check_inputs(inputs, playbook)
     plan = _checked(given, wish, catalogue, inputs, limits) if given else None
-    await check_repositories(inputs, settings, embedded=embedded)
+    declared = playbook.inputs if playbook else {}
+    await check_repositories(inputs, declared, settings, embedded=embedded)
     ready = plan or (playbook.plan if playbook else None)
     unread = {name: reader for name, reader in map(unread_of, inputs) if reader is not None}
     problem = validity.unread_problem(ready, catalogue.roles_for(wish.playbook), unread)

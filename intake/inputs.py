@@ -11,6 +11,7 @@ from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, reade
 from deployment.folders import read_regular
 from intake.refusal import Refused
 from orchestrator.contracts import GoalInput, InputKind
+from orchestrator.mistakes import none_of
 
 LITERAL = "text:"
 MOST_LITERAL_BYTES = 200 * 1024
@@ -35,6 +36,8 @@ def input_of(pair: str, playbook: PlaybookFile | None) -> GoalInput:
         raise Refused(f"--input {name}: {wrong}; it has: {known}")
     if declared and declared.kind == "text":
         text = value.removeprefix(LITERAL)
+        if wrong := none_of(declared.one_of, text):
+            raise Refused(f"--input {name}: {wrong}")
         return GoalInput(name=name, kind="text", value=check_size(f"--input {name}", text))
     if value.startswith(LITERAL) and declared is None:
         text = value.removeprefix(LITERAL)
@@ -83,6 +86,8 @@ def _check_file(name: str, path: Path) -> None:
         raise Refused(f"{what}: {error}") from error
     except OSError as error:
         raise Refused(f"{what}: {error.strerror}; give a smaller or another file") from error
+    if not reader and not content.strip():
+        raise Refused(f"{what}: there is nothing in it; give a file that says something")
     if len(content) > INPUT_BYTES and not reader:
         raise Refused(f"{what}: larger than {INPUT_BYTES >> 20} MiB; give a smaller one")
 

@@ -140,7 +140,7 @@ async def title_before(goal: Goal, roots: Roots) -> str:
     playbook = Catalogue.load().playbooks.get(goal.playbook)
     title = goal.text
     if playbook is not None:
-        inputs = await about(goal.inputs, roots)
+        inputs = await about(goal.inputs, playbook.inputs, roots)
         title = title_of(goal.text, playbook.words, playbook.title, inputs)
     return " ".join(title.split())
 

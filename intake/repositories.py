@@ -2,58 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from pathlib import Path
 
 from activities.code_review.redact import redact
-from activities.repositories import git
+from activities.repositories import git, main_line
 from activities.repositories.git import GitFailed
+from activities.repositories.main_line import Start, shown
+from activities.repositories.wanted import Wanted
 from deployment.embedded import registered
 from deployment.roots import Roots, roots_at
 from deployment.settings import Settings
 from intake.refusal import Refused
 from orchestrator.contracts import GoalInput, PinnedInput
 from orchestrator.errors import BadGoal
-from orchestrator.text import for_terminal
-
-REVISION = "base"
-"""The text input that names a revision of the goal's repository."""
+from orchestrator.money.leaving import BASE
 
 
-async def about(inputs: tuple[GoalInput, ...], roots: Roots) -> tuple[PinnedInput, ...]:
+async def about(
+    inputs: tuple[GoalInput, ...], declared: Container[str], roots: Roots
+) -> tuple[PinnedInput, ...]:
     """The files and repositories of a Goal as far as their names and commits go, for its title."""
     found = []
+    wanted = Wanted.of(inputs, declared)
     for each in inputs:
         if each.kind == "text":
             continue
-        commit = await _commit(Path(each.value), roots) if each.kind == "repository" else ""
-        base = next((one.value for one in inputs if one.name == REVISION), "") if commit else ""
-        shown = redact(for_terminal(base))
+        commit, start = "", Start()
+        if each.kind == "repository":
+            commit, start = await _compared(Path(each.value), roots, wanted)
         found.append(
             PinnedInput(
                 name=each.name, kind=each.kind, size=0, path=redact(each.value), commit=commit,
-                base=shown, base_name=shown,
+                base=start.commit, base_name=shown(start.name),
             )
         )  # fmt: skip
     return tuple(found)
 
 
-async def _commit(path: Path, roots: Roots) -> str:
-    """What is checked out there; empty where that cannot be told."""
+async def _compared(path: Path, roots: Roots, wanted: Wanted) -> tuple[str, Start]:
+    """What is checked out there, and what it is compared with, as far as that can be told without a
+    look at the working tree.
+    """
     try:
         async with git.opened(path, roots) as repository:
-            return await repository.head()
+            head = await repository.head()
+            return head, await main_line.start(repository, wanted, head, None)
     except (BadGoal, GitFailed, OSError):
-        return ""
+        return "", Start()
 
 
 async def check_repositories(
-    inputs: tuple[GoalInput, ...], settings: Settings, *, embedded: bool
+    inputs: tuple[GoalInput, ...],
+    declared: Container[str],
+    settings: Settings,
+    *,
+    embedded: bool,
 ) -> None:
     """Return if every repository is one, has the revision asked for, and leads to nothing that its
     worker may not read; else Refused.
     """
+    try:
+        Wanted.of(inputs, declared)
+    except BadGoal as error:
+        raise Refused(f"--input: {error.message}") from error
     roots = roots_of(inputs, settings, embedded=embedded)
-    revisions = [each for each in inputs if each.name == REVISION and each.kind == "text"]
+    revisions = [each for each in inputs if each.name == BASE and each.kind == "text"]
     for each in inputs:
         if each.kind != "repository":
             continue

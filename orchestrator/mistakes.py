@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import ValidationError
 
 
@@ -18,3 +20,12 @@ def mistakes(error: ValidationError, whole: str = "") -> tuple[str, ...]:
 def as_rest(message: str) -> str:
     """A message of pydantic's as the rest of a sentence."""
     return message[:1].lower() + message[1:]
+
+
+def none_of(choices: Sequence[str], value: str) -> str:
+    """Why a value is none of those that there are, as the rest of a sentence; empty: it is one, or
+    there is no choice.
+    """
+    if not choices or value in choices:
+        return ""
+    return f"{value[:80]!r} is none of {', '.join(choices)}; give one of these"

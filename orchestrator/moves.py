@@ -145,6 +145,14 @@ class AskRaise:
 
 
 @dataclass(frozen=True)
+class PassOver:
+    """Give a subtask that has not begun to its second role."""
+
+    subtask_id: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Stop:
     """No more work starts; what exists is synthesized."""
 
@@ -179,4 +187,4 @@ Flying = Prepare | Ask | Examine | StartTeam | StartAgent
 """What is in flight until it returns."""
 
 
-Move = Flying | AskPerson | AskRaise | Stop | Cut | Hold | TellAbove
+Move = Flying | AskPerson | AskRaise | PassOver | Stop | Cut | Hold | TellAbove

@@ -8,7 +8,7 @@ highest severity and confidence and names the others in `also`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
 
@@ -17,6 +17,8 @@ from orchestrator.contracts import Finding, Remark, Severity, Sightings
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 ADJACENT = 1
 """Lines."""
+LISTED = 60
+"""Remarks of one lens that an agent is told."""
 CREDENTIAL_LENS = "secrets"
 CREDENTIAL = "credential"
 SUBJECTS = {
@@ -24,6 +26,9 @@ SUBJECTS = {
     "B105": "credential", "B106": "credential", "B107": "credential",
     # An exception that disappears: ruff by the bare except, bandit by the empty handler.
     "E722": "swallowed exception", "B110": "swallowed exception", "B112": "swallowed exception",
+    # Characters that turn the reading direction around, and a jump out of a `finally`.
+    "B613": "hidden direction", "PLE2502": "hidden direction",
+    "B012": "jump out of finally", "SIM107": "jump out of finally",
 }  # fmt: skip
 
 
@@ -32,11 +37,15 @@ def of_a_lens(finding: Finding) -> bool:
     return isinstance(finding.data.get("remarks"), list)
 
 
-def sightings_of(finding: Finding) -> Sightings:
-    """What a lens handed on. It may be of another version, or of no lens: what is no remark is left
-    out and counted, and a field that is not what it was takes its default.
+def sightings_of(finding: Finding, inputs: Collection[str] = ()) -> Sightings:
+    """What a lens or an agent handed on. It may be of another version, or of neither: what is no
+    remark is left out and counted, and a field that is not what it was takes its default.
+
+    `inputs` are the names of what an agent was given: its tools show a repository's files below it.
     """
     given, remarks = finding.data.get("remarks"), remarks_in(finding.data)
+    if by_agent(finding):
+        remarks = tuple(_of_agent(remark, finding, inputs) for remark in remarks)
     said = {**finding.data, "remarks": remarks}
     try:
         found = Sightings.model_validate(said)
@@ -47,9 +56,36 @@ def sightings_of(finding: Finding) -> Sightings:
     return found.model_copy(update={"remarks_in_all": in_all})
 
 
-def remarks_of(finding: Finding) -> tuple[Remark, ...]:
-    """The remarks that a lens handed on; what is none is left out."""
-    return sightings_of(finding).remarks
+def remarks_of(finding: Finding, inputs: Collection[str] = ()) -> tuple[Remark, ...]:
+    """The remarks that a lens or an agent handed on; what is none is left out."""
+    return sightings_of(finding, inputs).remarks
+
+
+def by_agent(finding: Finding) -> bool:
+    """Whether a model found it, which nobody takes at its word."""
+    return bool(finding.model)
+
+
+def _of_agent(remark: Remark, finding: Finding, inputs: Collection[str]) -> Remark:
+    """What a model says of a place and of a defect; the rest of a remark is not for it to say."""
+    first, _, rest = remark.file.removeprefix("./").partition("/")
+    return Remark(
+        severity=remark.severity,
+        file=rest if first in inputs and rest else remark.file.removeprefix("./"),
+        line=remark.line,
+        message=remark.message,
+        suggestion=remark.suggestion,
+        confidence=remark.confidence,
+        lens=finding.subtask_id,
+    )
+
+
+def listed(finding: Finding) -> str:
+    """The remarks of a lens, the first ones by rank, for whoever builds on them; empty: none."""
+    found = ranked(remarks_of(finding))
+    lines = [f"{each.file}:{each.line} {each.severity}: {each.message}" for each in found[:LISTED]]
+    more = [f"and {len(found) - LISTED} more"] if found[LISTED:] else []
+    return "\n".join([*lines, *more])
 
 
 def remarks_in(data: Mapping[str, JsonValue]) -> tuple[Remark, ...]:
@@ -119,6 +155,22 @@ def _one(group: Sequence[Remark]) -> Remark:
     return best.model_copy(update={"confidence": confidence, "also": also})
 
 
+def stands(remark: Remark) -> bool:
+    """Whether it counts: no model has refuted it."""
+    return remark.verdict != "refuted"
+
+
+def told_once(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:
+    """The remarks by what they say, in the order of the first of each: a defect that stands in many
+    places is told once, with its places.
+    """
+    groups: dict[tuple[str, ...], list[Remark]] = {}
+    for each in remarks:
+        said = (each.severity, each.lens, each.rule, each.message, each.verdict, each.why)
+        groups.setdefault(said, []).append(each)
+    return [tuple(group) for group in groups.values()]
+
+
 def verdicts_added(remarks: Iterable[Remark], verified: Iterable[Remark]) -> list[Remark]:
     """The same remarks, with what was said of those that were verified."""
     said = {_unsaid(each): each for each in verified}
@@ -130,11 +182,12 @@ def _unsaid(remark: Remark) -> Remark:
 
 
 def ranked(remarks: Iterable[Remark]) -> list[Remark]:
-    """By severity, confidence, file and line; what was refuted comes last."""
+    """By severity, confidence, weight, file and line; what was refuted comes last."""
     return sorted(
         remarks,
         key=lambda each: (
             each.verdict == "refuted",
-            SEVERITIES.index(each.severity), -each.confidence, each.file, each.line, each.rule
+            SEVERITIES.index(each.severity), -each.confidence, -each.weight,
+            each.file, each.line, each.column, each.rule,
         ),
     )  # fmt: skip

@@ -31,6 +31,6 @@ def held(pinned: PinnedInput) -> str:
     parts = [f"{name} at {commit}" if commit else f"{name}, nothing committed yet"]
     if commit and pinned.changed:
         parts.append(f"with {pinned.changed} file{'s' * (pinned.changed != 1)} not committed")
-    if pinned.base:
+    if pinned.base and pinned.base != pinned.commit:
         parts.append(f"against {pinned.base_name or pinned.base[:COMMIT_LETTERS]}")
     return ", ".join(parts)

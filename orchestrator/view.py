@@ -135,6 +135,8 @@ class Preview(Contract):
     """Where tools send words of agents besides: each with the roles and subtasks that may."""
     endpoint: str = ""
     """Where to: the address of the worker's endpoint."""
+    taken: tuple[str, ...] = ()
+    """How much of each repository is read, and why, where that was chosen."""
     without: tuple[str, ...] = ()
     """What this deployment cannot give the run, and why; the rest goes on without."""
     plan: Plan | None = None

@@ -6,11 +6,9 @@ import json
 import re
 from typing import Any
 
-from simulator.planning import parts
+from simulator.planning import MARK, planned
 from simulator.script import CALLS, Flaw, Rule, Script
 
-MARK = "(scripted)"
-LIMIT = re.compile(r"At most (\d+) subtasks")
 FINDING = re.compile(r'<material source="(?:finding of )?subtask ([\w.-]+)')
 REMARK = re.compile(r'<material source="remark (\d+)">')
 GOAL = re.compile(r"<goal>\n(.*?)\n</goal>", re.DOTALL)
@@ -55,7 +53,7 @@ def answer(
         return said or f"{MARK} {_excerpt(prompt)}"
     filled: dict[str, Any] = _fill(schema, schema.get("$defs", {}), "answer")
     call = call_of(schema)
-    special = _special(call, prompt, script)
+    special = _special(call, prompt, script, rule)
     for name, value in special.items():
         if type(filled.get(name)) is type(value):
             filled[name] = value
@@ -67,11 +65,12 @@ def answer(
     return filled
 
 
-def _special(call: str, prompt: str, script: Script) -> dict[str, Any]:
+def _special(call: str, prompt: str, script: Script, rule: Rule | None) -> dict[str, Any]:
     """What the request itself decides of an answer; the rest is filled in by its schema."""
     match call:
         case "plan":
-            return _plan(prompt, script)
+            goal = _first(GOAL, prompt)
+            return planned(prompt, _excerpt(goal), script, rule.plan if rule else ())
         case "work":
             return _work(prompt)
         case "review":
@@ -86,43 +85,6 @@ def _special(call: str, prompt: str, script: Script) -> dict[str, Any]:
         case "verify":
             return _verdicts(prompt)
     return {}
-
-
-def _plan(prompt: str, script: Script) -> dict[str, Any]:
-    goal = _first(GOAL, prompt)
-    limit = LIMIT.search(prompt)
-    count = min(script.subtasks, int(limit.group(1)) if limit else script.subtasks)
-    return {
-        "goal": f"{MARK} {_excerpt(goal)}",
-        "strategy": "merge",
-        "synthesis_instruction": f"{MARK} Combine the findings of all subtasks into one answer.",
-        "subtasks": [
-            {
-                "id": f"t{number}",
-                "title": f"{MARK} part {number}",
-                "instruction": f"{MARK} Work out part {number} of {count} of this goal and state "
-                f"the result in at most 200 words: {_excerpt(goal)}",
-                "inputs": inputs,
-                "role": role,
-                "tier": "",
-                "depends_on": _edges(number, count, script),
-                "acceptance_criteria": "",
-                "why": "(scripted) The goal asks for it, and this role can read what it needs.",
-                "checks": [],
-                "timeout_seconds": 0,
-                "max_output": 0,
-            }
-            for number, (role, inputs) in enumerate(parts(prompt, count), 1)
-        ],
-    }
-
-
-def _edges(number: int, count: int, script: Script) -> list[str]:
-    if script.plan == "chain" and number > 1:
-        return [f"t{number - 1}"]
-    if script.plan == "fan_in" and number == count:
-        return [f"t{each}" for each in range(1, count)]
-    return []
 
 
 def _work(prompt: str) -> dict[str, Any]:

@@ -73,6 +73,21 @@ class ToolCall(BaseModel):
     input: dict[str, Any] = {}
 
 
+class Part(BaseModel):
+    """One subtask of a plan that is written out; what it leaves out is scripted as usual."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str = ""
+    role: str
+    secondary: str = ""
+    title: str = ""
+    instruction: str = ""
+    inputs: tuple[str, ...] | None = None
+    """None: those that the role can read."""
+    depends_on: tuple[str, ...] = ()
+
+
 class Rule(BaseModel):
     """When all its conditions hold, do what it says."""
 
@@ -103,6 +118,8 @@ class Rule(BaseModel):
     answer: Flaw | None = None
     result: str = ""
     """Text of the answer's main field, marked as scripted all the same."""
+    plan: tuple[Part, ...] = ()
+    """What a planner answers, subtask by subtask."""
     latency: Seconds | None = None
     tools: tuple[ToolCall, ...] = ()
     """What a request with tools is answered with: these calls, in one turn, `result` before them.

@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from simulator import conversation, wire
-from simulator.answers import MARK
+from simulator.planning import MARK
 from simulator.prefix import Block, digest_before
 from simulator.script import Rule, ToolCall
 

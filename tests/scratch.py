@@ -49,7 +49,11 @@ ASKS_BACK = """
 SCRIPT = "rules:" + "".join(
     ASKS_BACK.format(goal=goal) for goal in ("How did the year go?", "How did May go?")
 )
-"""The endpoint's: everything succeeds at once, but two agents ask back."""
+EXAMPLES = sorted(HOME.glob("playbooks/*/examples/script.yaml"))
+SCRIPT += "".join(each.read_text("utf-8").partition("rules:\n")[2] for each in EXAMPLES)
+"""The endpoint's: everything succeeds at once, but two agents ask back, and the examples of
+playbooks get the answers that come with them.
+"""
 OWN = {
     "one.md": "# Harbour\n\nThe harbour handled 1,200 ships in 2024; the quay was renewed.\n",
     "two.md": "# Harbour\n\nThe harbour handled 1,050 ships in 2024; the quay was not renewed.\n",

@@ -1,66 +1,129 @@
-"""The answer of a review, for a person: the counts, then what matters most, by file; the long tail
-as counts. Everything that the repository may have written is escaped.
+"""The answer of a review, for a person: the counts, what to do first, what matters most with its
+code, and the long tail as counts. Everything that the repository may have written is escaped.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+from activities.code_review.by_agents import not_confirmed, read_by
+from activities.code_review.outcome import Outcome
+from activities.code_review.scope_words import looked
 from orchestrator.contracts import Remark
-from orchestrator.text import code_span, for_markdown
+from orchestrator.remarks import told_once
+from orchestrator.text import code_span, for_markdown, sentence
+from orchestrator.text import counted as many
+from orchestrator.views import remarks as shown
 
 MOST_SHOWN = 30
 """Remarks shown one by one."""
 MOST_PER_FILE = 6
 MOST_NAMES = 8
 """Files named in a line of counts."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Of a review. `remarks` are ranked and above the least confidence."""
-
-    remarks: tuple[Remark, ...]
-    below: int = 0
-    min_confidence: int = 0
-    to_verify: int = 0
-    """How many a model was to verify."""
-    suppressed: int = 0
-    cut: int = 0
-    unread: int = 0
-    unread_why: dict[str, int] = field(default_factory=dict)
-    not_parsed: tuple[str, ...] = ()
-    files: int = 0
-    """Text files in scope."""
-    base: str = ""
-    notes: tuple[str, ...] = ()
-    looked: tuple[tuple[str, int], ...] = ()
-    """The lenses that looked at something, each with how many files."""
-    idle: tuple[tuple[str, str], ...] = ()
-    """The lenses that had nothing to look at, each with the reason."""
-    missing: tuple[str, ...] = ()
-    """Titles of lenses that failed or were not run; why, the report's gaps say."""
+WORST = 3
+"""Places of a lens that is told in sum."""
+Group = tuple[Remark, ...]
 
 
 def write(outcome: Outcome) -> str:
     """The answer as Markdown."""
     parts = [
         _headline(outcome),
-        _scope(outcome),
+        _one_thing(outcome),
+        looked(outcome),
+        read_by(outcome.agents),
         _verified(outcome),
-        *_by_file(outcome),
+        *_one_by_one(outcome),
+        *_in_sum(outcome),
         _refuted(outcome),
+        _list("Said by an agent, and not confirmed", not_confirmed(outcome.unconfirmed)),
         _rest(outcome),
         _missing(outcome),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _standing(outcome: Outcome) -> list[Remark]:
-    """What no model has refuted."""
-    return [remark for remark in outcome.remarks if remark.verdict != "refuted"]
+def _headline(outcome: Outcome) -> str:
+    standing = outcome.standing
+    if not standing and not outcome.looked:
+        return "**Nothing was looked at**, so nothing is known."
+    if not standing and not outcome.checked:
+        return "**No remarks, and nobody looked for defects in the code**: nothing is known of it."
+    if not standing:
+        return f"**No remarks** at a confidence of {outcome.min_confidence} or more."
+    counts = Counter(remark.severity for remark in standing)
+    kinds = [
+        f"{counts['critical']} critical",
+        many(counts["warning"], "warning"),
+        f"{counts['info']} info",
+    ]
+    files = len({remark.file for remark in standing})
+    listed = ", ".join(kind for kind in kinds if not kind.startswith("0 "))
+    return f"**{many(len(standing), 'remark')} in {many(files, 'file')}**: {listed}."
+
+
+def _one_thing(outcome: Outcome) -> str:
+    """The remark to act on first, and why it is that one; nothing where one is all there is, or
+    none is urgent.
+    """
+    groups = told_once(outcome.standing)
+    if len(groups) < 2 or groups[0][0].severity == "info":
+        return ""
+    first, *others = groups[0]
+    alike = sum(each.severity == first.severity for each in outcome.standing)
+    of_all = f"the surest of {alike:,} that are {first.severity}" if alike > 1 else first.severity
+    parts = [
+        f"**If you do one thing**, look at {shown.place(first)} ({of_all}): {shown.said(first)}"
+    ]
+    if first.matters:
+        parts.append(sentence(shown.prose(first.matters)))
+    if others:
+        parts.append(f"It stands in {many(len(others), 'more place')}.")
+    return " ".join(parts)
+
+
+def _one_by_one(outcome: Outcome) -> Iterable[str]:
+    """The first remarks by rank, each defect once, and counts of what is not shown."""
+    of_file: Counter[str] = Counter()
+    told: list[Group] = []
+    left: Counter[str] = Counter()
+    for group in told_once(outcome.standing):
+        file = group[0].file
+        if len(told) < MOST_SHOWN and of_file[file] < MOST_PER_FILE:
+            of_file[file] += 1
+            told.append(group)
+        else:
+            left.update(each.file for each in group)
+    yield from map(shown.block, told)
+    if left:
+        yield f"And {left.total():,} more remarks: {_names(left.most_common())}."
+
+
+def _names(files: list[tuple[str, int]]) -> str:
+    named = [
+        f"{code_span(file) if file else 'the repository'} {n}" for file, n in files[:MOST_NAMES]
+    ]
+    rest = len(files) - len(named)
+    return ", ".join(named) + (f" and {many(rest, 'more file')}" if rest else "")
+
+
+def _in_sum(outcome: Outcome) -> Iterable[str]:
+    """A paragraph for each lens whose sightings are no defects by themselves, with the worst."""
+    by_lens: dict[str, list[Remark]] = {}
+    for remark in outcome.summed:
+        by_lens.setdefault(remark.lens, []).append(remark)
+    if by_lens:
+        yield "### In sum"
+    for lens, remarks in sorted(by_lens.items()):
+        worst = [f"{shown.place(each)} ({_bare(each.message)})" for each in remarks[:WORST]]
+        count = many(len(remarks), "place") + ", the worst" * (len(remarks) > WORST)
+        yield f"**{for_markdown(lens)}**, {count}: {'; '.join(worst)}."
+
+
+def _bare(text: str) -> str:
+    """What others wrote, within a sentence of ours."""
+    return shown.prose(text).rstrip(".")
 
 
 def _verified(outcome: Outcome) -> str:
@@ -86,95 +149,12 @@ def _refuted(outcome: Outcome) -> str:
     refuted = [remark for remark in outcome.remarks if remark.verdict == "refuted"]
     lines = []
     for remark in refuted:
-        place = (
-            f"{code_span(remark.file)} line {remark.line}"
-            if remark.line
-            else (code_span(remark.file) if remark.file else "the repository")
-        )
         text = for_markdown(remark.message.strip().rstrip("."))
         why = for_markdown(remark.why.strip().rstrip("."))
-        lines.append(f"{place}: {text} ({code_span(remark.rule or remark.lens)}). {why}.")
+        lines.append(
+            f"{shown.place(remark)}: {text} ({code_span(remark.rule or remark.lens)}). {why}."
+        )
     return _list("Refuted by a model", lines)
-
-
-def _headline(outcome: Outcome) -> str:
-    standing = _standing(outcome)
-    if not standing:
-        return f"**No remarks** at a confidence of {outcome.min_confidence} or more."
-    counts = Counter(remark.severity for remark in standing)
-    kinds = [
-        many(counts["critical"], "critical", "critical"),
-        many(counts["warning"], "warning"),
-        many(counts["info"], "info", "info"),
-    ]
-    files = len({remark.file for remark in standing})
-    total = many(len(standing), "remark")
-    listed = ", ".join(kind for kind in kinds if not kind.startswith("0 "))
-    return f"**{total} in {many(files, 'file')}**: {listed}."
-
-
-def _scope(outcome: Outcome) -> str:
-    """Which lens looked at how much, and which had nothing to look at: never more than was so."""
-    what = f"what differs from {outcome.base[:12]}" if outcome.base else "the tree"
-    parts = [f"In {what}: {many(outcome.files, 'file')} of text."]
-    by_count: dict[int, list[str]] = {}
-    for lens, count in outcome.looked:
-        by_count.setdefault(count, []).append(lens)
-    seen = [
-        f"{names(lenses)} looked at {many(count, 'file')}"
-        for count, lenses in sorted(by_count.items(), reverse=True)
-    ]
-    if seen:
-        parts.append(f"{'; '.join(seen)}.")
-    by_reason: dict[str, list[str]] = {}
-    for lens, why in outcome.idle:
-        by_reason.setdefault(why, []).append(lens)
-    parts += [
-        f"**Nothing to look at** for {names(lenses)}: {for_markdown(why)}."
-        for why, lenses in by_reason.items()
-    ]
-    return " ".join(parts)
-
-
-def _by_file(outcome: Outcome) -> Iterable[str]:
-    """The first remarks by rank, under their files, and counts of what is not shown."""
-    shown: dict[str, list[Remark]] = {}
-    left: Counter[str] = Counter()
-    count = 0
-    for remark in _standing(outcome):
-        here = shown.get(remark.file, [])
-        if count < MOST_SHOWN and len(here) < MOST_PER_FILE:
-            shown.setdefault(remark.file, []).append(remark)
-            count += 1
-        else:
-            left[remark.file] += 1
-    for file, remarks in shown.items():
-        lines = [f"### {code_span(file) if file else 'The repository'}", ""]
-        lines += [_line(remark) for remark in remarks]
-        if more := left.pop(file, 0):
-            lines.append(f"- and {more} more in this file")
-        yield "\n".join(lines)
-    if left:
-        yield f"And {left.total()} more in other files: {_names(left.most_common())}."
-
-
-def _names(counted: list[tuple[str, int]]) -> str:
-    named = [f"{code_span(file)} {n}" for file, n in counted[:MOST_NAMES]]
-    rest = len(counted) - len(named)
-    return ", ".join(named) + (f" and {many(rest, 'more file')}" if rest else "")
-
-
-def _line(remark: Remark) -> str:
-    place = f" line {remark.line}" if remark.line else ""
-    rules = ", ".join(code_span(name) for name in (remark.rule, *remark.also) if name)
-    text = for_markdown(remark.message.strip().rstrip("."))
-    line = f"- **{remark.severity}**{place}: {text} ({rules}, {remark.confidence} %)"
-    advice = for_markdown(remark.suggestion.strip().rstrip("."))
-    line = f"{line}. {advice}." if advice else line
-    if not remark.verdict:
-        return line
-    why = for_markdown(remark.why.strip().rstrip("."))
-    return f"{line.rstrip('.')}. {remark.verdict.capitalize()} by a model: {why}."
 
 
 def _rest(outcome: Outcome) -> str:
@@ -213,14 +193,3 @@ def _list(title: str, lines: list[str]) -> str:
     if not lines:
         return ""
     return "\n".join([f"### {title}", "", *(f"- {line}" for line in lines)])
-
-
-def names(lenses: list[str]) -> str:
-    """`bugs, security and history`, as Markdown."""
-    shown = [for_markdown(each) for each in lenses]
-    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
-
-
-def many(count: int, noun: str, plural: str = "") -> str:
-    """The count with its noun."""
-    return f"{count} {noun if count == 1 else plural or noun + 's'}"

@@ -9,19 +9,25 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from activities.code_review.answer import many
+from activities.code_review.languages import language_of
 from activities.code_review.lens import Analyser, Parsed, Sighting
 from activities.code_review.redact import Redactor
 from activities.code_review.sharing import fair_share
+from activities.code_review.surroundings import CodeAround
 from activities.repositories.manifest import Manifest, SnapshotFile
-from orchestrator.contracts import Draft, Remark, Sightings, Unread
+from orchestrator.contracts import Draft, LanguageShare, Remark, Sightings, Unread
 from orchestrator.remarks import SEVERITIES, ranked
+from orchestrator.text import counted
 
 MOST_REMARKS = 2_000
 """One lens hands back at most this many, the most severe first, each file with its share."""
 MOST_NAMES = 200
 """At most this many files that were not read or not parsed are named one by one."""
 MESSAGE_LETTERS = 400
+MOST_EXCERPTS = 100
+"""Remarks of one lens that bring the code at their place, the most severe first, of each file its
+share: an answer shows fewer.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,14 +40,17 @@ class Findings:
     """That the analyser looks at."""
     parsed: Parsed
     redactor: Redactor
+    code: CodeAround
+    languages: tuple[LanguageShare, ...] = ()
+    """Of the files in scope."""
 
     def draft(self) -> Draft:
         """What the lens found, as data and in a few lines."""
         parsed, manifest = self.parsed, self.manifest
         by_path = {file.path: file for file in self.files}
-        counted = [each for each in parsed.sightings if _in_scope(each, by_path)]
-        shown = ranked(self._remark(each) for each in counted if not each.suppressed)
-        suppressed = sum(each.suppressed for each in counted)
+        in_scope = [each for each in parsed.sightings if _in_scope(each, by_path)]
+        shown = ranked(self._remark(each) for each in in_scope if not each.suppressed)
+        suppressed = sum(each.suppressed for each in in_scope)
         # Of what the script counted and did not hand on, nobody knows whether it is in scope.
         beyond = {} if manifest.base else self._beyond()
         counts: Counter[str] = Counter(remark.severity for remark in shown)
@@ -51,9 +60,9 @@ class Findings:
         read = (parsed.read or 0) - len(parsed.not_parsed)
         return Draft(
             content=self._content(counts, len(kept), suppressed),
-            confidence=100 * read // tried if tried else 100,
+            confidence=100 * read // tried if tried else None,
             data=Sightings(
-                remarks=tuple(self._told(remark) for remark in kept),
+                remarks=self._all_told(kept),
                 remarks_in_all=counts.total(),
                 files_read=read,
                 files_in_scope=len(manifest.files),
@@ -65,7 +74,9 @@ class Findings:
                 unread_why=manifest.unread_why,
                 unread_files=tuple(self._unread_files()),
                 base=manifest.base,
+                scope=manifest.scope,
                 notes=self._notes(),
+                languages=self.languages,
             ).model_dump(mode="json"),
         )
 
@@ -86,12 +97,26 @@ class Findings:
             severity=grade.severity,
             file=sighting.file,
             line=sighting.line,
+            column=sighting.column,
             message=sighting.message,
             suggestion=sighting.suggestion,
             rule=sighting.rule,
             confidence=grade.confidence,
             lens=self.analyser.name,
+            summed=self.analyser.summed,
+            weight=sighting.weight,
         )
+
+    def _all_told(self, kept: Sequence[Remark]) -> tuple[Remark, ...]:
+        """The remarks as they leave this process; the first of each file with the code there."""
+        shown = fair_share(
+            [each for each in range(len(kept)) if not kept[each].summed],
+            MOST_EXCERPTS,
+            lambda place: kept[place].file,
+        )
+        places = self.code.at([kept[each] for each in shown])
+        placed = dict(zip(shown, places, strict=True))
+        return tuple(self._told(placed.get(place, each)) for place, each in enumerate(kept))
 
     def _told(self, remark: Remark) -> Remark:
         """The remark as it leaves this process."""
@@ -113,11 +138,13 @@ class Findings:
 
     def _unread(self) -> int:
         """Files that this tool would have looked at, had they been read."""
-        examines = self.analyser.examines
-        if examines is None:
+        reads = self.analyser.languages
+        if reads is None:
             return 0
         endings = self.manifest.unread_endings
-        return sum(count for ending, count in endings.items() if examines(f"file{ending}"))
+        return sum(
+            count for ending, count in endings.items() if language_of(f"file{ending}") in reads
+        )
 
     def _why_nothing(self) -> str:
         """Completes the sentence "nothing to look at: …"."""
@@ -132,16 +159,16 @@ class Findings:
         if not parsed.read:
             return f"Nothing to look at: {self._why_nothing()}."
         kinds = ", ".join(f"{counts[kind]} {kind}" for kind in SEVERITIES if counts[kind])
-        read = many(parsed.read - len(parsed.not_parsed), "file")
+        read = counted(parsed.read - len(parsed.not_parsed), "file")
         lines = [f"{read} looked at: {kinds or 'no remarks'}."]
         if counts.total() > kept:
             lines.append(
                 f"Of {counts.total()} remarks {kept} are handed on, of each file its share."
             )
         if suppressed:
-            lines.append(f"{many(suppressed, 'remark')} suppressed in the code.")
+            lines.append(f"{counted(suppressed, 'remark')} suppressed in the code.")
         if parsed.not_parsed:
-            lines.append(f"{many(len(parsed.not_parsed), 'file')} could not be parsed.")
+            lines.append(f"{counted(len(parsed.not_parsed), 'file')} could not be parsed.")
         lines += _sentences((*parsed.notes, *self._notes()))
         return "\n".join(f"- {line}" for line in lines)
 

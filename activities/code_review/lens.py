@@ -20,7 +20,6 @@ PYTHON = (sys.executable, "-I", "-X", "utf8")
 """Isolated: no variables, no user packages, and neither the working directory nor a script's folder
 to import from.
 """
-PYTHON_FILE = re.compile(r"\.pyi?\Z")
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,12 @@ class Sighting:
     message: str
     grade: str
     suggestion: str = ""
+    column: int = 0
+    """1-based, in characters; 0: not known."""
     last_line: int = 0
     """The end of what it is about, when that is more than one line."""
+    weight: int = 0
+    """How much of it there is, where the tool measures that."""
     suppressed: bool = False
     anywhere: bool = False
     """Whether it counts in a file in scope even on a line that was not touched."""
@@ -89,8 +92,8 @@ class Analyser:
     looks_for: str
     """Completes the sentence "nothing to look at: no …"."""
     grades: Mapping[str, Grade]
-    examines: Callable[[str], bool] | None = None
-    """Whether a file, by its path, is one for this tool; None: every file is."""
+    languages: tuple[str, ...] | None = None
+    """Those whose files are for this tool, by their names in `languages.yaml`; None: every file."""
     command: Callable[[Sequence[str], bool], CommandLine] | None = None
     """The command over absolute paths; the flag says whether suppressions are honoured."""
     parse: Callable[[bytes], Parsed] | None = None
@@ -100,6 +103,8 @@ class Analyser:
     """Files that hold it are looked at a second time without honouring suppressions, to count what
     is suppressed. None: the tool reports suppressed sightings itself.
     """
+    summed: bool = False
+    """Whether what it sees is told in a paragraph, and not remark by remark."""
 
     def grade(self, key: str) -> Grade:
         """The row for a key, or for the longest beginning of it that the table has."""
@@ -107,11 +112,6 @@ class Analyser:
             if key[:length] in self.grades:
                 return self.grades[key[:length]]
         return UNKNOWN
-
-
-def is_python(path: str) -> bool:
-    """Whether a file is Python by its name."""
-    return PYTHON_FILE.search(path) is not None
 
 
 def script(name: str, files: Sequence[str], *first: str) -> CommandLine:

@@ -15,8 +15,10 @@ import anyio.to_thread
 import activities.code_review.analysers
 from activities.code_review.examination import Examination
 from activities.code_review.findings import Findings
+from activities.code_review.languages import language, shares
 from activities.code_review.lens import Analyser, Parsed
 from activities.code_review.redact import Redactor
+from activities.code_review.surroundings import CodeAround
 from activities.repositories.manifest import SnapshotFile
 from activities.repositories.scratch import Snapshot, Snapshots
 from activities.seam import Lens
@@ -41,6 +43,12 @@ def analysers() -> dict[str, Analyser]:
         if isinstance(analyser, Analyser):
             found[analyser.name] = analyser
     return found
+
+
+@cache
+def readers() -> dict[str, tuple[str, ...]]:
+    """The lenses that are for certain languages, each with theirs."""
+    return {name: each.languages for name, each in analysers().items() if each.languages}
 
 
 def lenses_of(snapshots: Snapshots) -> dict[str, Lens]:
@@ -74,8 +82,16 @@ class Scans:
             parsed = await self.of(snapshot, deadline)
         except LensFailed:
             return Redactor(whole=False)
-        known = partial(Redactor, parsed.withheld, whole=parsed.whole, unread=parsed.not_parsed)
-        return await anyio.to_thread.run_sync(known)
+        return await anyio.to_thread.run_sync(_redactor, parsed)
+
+
+def _redactor(parsed: Parsed) -> Redactor:
+    lines: dict[str, set[int]] = {}
+    for each in parsed.sightings:
+        lines.setdefault(each.file, set()).add(each.line)
+    # Of what was counted and not named nobody knows the lines.
+    unread = (*parsed.not_parsed, *(file for file, _, _ in parsed.beyond))
+    return Redactor(parsed.withheld, whole=parsed.whole, unread=unread, lines=lines)
 
 
 def _of_no_use(scan: asyncio.Task[Parsed]) -> bool:
@@ -102,7 +118,9 @@ async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial
         parsed = await _examined(analyser, snapshot, deadline)
     redactor = await SCANS.redactor(snapshot, deadline)
     files = _files(analyser, snapshot)
-    findings = Findings(analyser, snapshot.manifest, files, parsed, redactor)
+    code = CodeAround(snapshot, redactor)
+    languages = shares(snapshot.manifest, readers())
+    findings = Findings(analyser, snapshot.manifest, files, parsed, redactor, code, languages)
     return await anyio.to_thread.run_sync(findings.draft)
 
 
@@ -114,9 +132,9 @@ async def _examined(analyser: Analyser, snapshot: Snapshot, deadline: float) -> 
 
 
 def _files(analyser: Analyser, snapshot: Snapshot) -> list[SnapshotFile]:
-    examines = analyser.examines
+    reads = analyser.languages
     files = snapshot.manifest.files
-    return [file for file in files if examines is None or examines(file.path)]
+    return [file for file in files if reads is None or language(file) in reads]
 
 
 def _relative(parsed: Parsed, root: str) -> Parsed:

@@ -65,6 +65,7 @@ def _sighting(item: dict[str, Any], file: str, rule: str, text: str) -> Sighting
     return Sighting(
         file=file,
         line=int(item["line"]),
+        column=int(item["column"]),
         rule=rule,
         message=text,
         grade=rule,

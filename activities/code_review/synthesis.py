@@ -10,23 +10,32 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from activities.code_review.answer import Outcome, write
+from activities.code_review.advice import advised
+from activities.code_review.answer import WORST, write
+from activities.code_review.by_agents import agents_of, parted
+from activities.code_review.outcome import Outcome
 from orchestrator.calls.synthesize import SynthesisMaterial
-from orchestrator.contracts import Finding, Remark, Subtask, Synthesis, Unread
-from orchestrator.remarks import SEVERITIES, merged_remarks, ranked, sightings_of, verdicts_added
+from orchestrator.contracts import Finding, LanguageShare, Remark, Subtask, Synthesis, Unread
+from orchestrator.remarks import (
+    SEVERITIES,
+    by_agent,
+    merged_remarks,
+    ranked,
+    sightings_of,
+    verdicts_added,
+)
 
 
 def review(material: SynthesisMaterial) -> Synthesis:
     """The review as ranked remarks (in `data`) and as a short answer."""
-    tally = _Tally()
-    for finding in material.findings:
-        if finding.status == "complete":
-            tally.add(finding)
-    merged = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
+    tally = _tally(material)
+    agents = agents_of(material.findings)
+    everything = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
+    merged, unconfirmed = parted(everything, agents)
     shown = [each for each in merged if each.confidence >= material.min_confidence]
-    gaps = tuple(_gaps(material.subtasks, material.findings))
     outcome = Outcome(
-        remarks=tuple(shown),
+        remarks=tuple(advised(each) for each in shown if not each.summed),
+        summed=tuple(each for each in shown if each.summed),
         to_verify=material.to_verify,
         below=len(merged) - len(shown),
         min_confidence=material.min_confidence,
@@ -37,20 +46,34 @@ def review(material: SynthesisMaterial) -> Synthesis:
         not_parsed=tuple(sorted(tally.not_parsed)),
         files=tally.files,
         base=tally.base,
+        scope=tally.scope,
+        languages=tally.languages,
         notes=tuple(tally.notes),
         looked=tuple(tally.looked),
         idle=tuple(tally.idle),
+        agents=agents,
+        unconfirmed=unconfirmed,
         missing=(*_missing(material), *(each.what for each in material.not_run)),
     )
     return Synthesis(
         answer=write(outcome),
-        data={**_data(outcome), "unread": [each.model_dump() for each in tally.unread_files]},
+        data=_data(outcome) | tally.of_files(),
         # Each remark has its own. Of the whole nobody can say how likely it is to be right: that
         # every file was read says nothing of what no lens looks for.
         confidence=None,
-        gaps=gaps,
+        gaps=tuple(_gaps(material.subtasks, material.findings)),
         by_template=True,
     )
+
+
+def _tally(material: SynthesisMaterial) -> _Tally:
+    """What the lenses and agents that came to an end handed back."""
+    tally = _Tally()
+    inputs = {each.id: each.inputs for each in material.subtasks}
+    for finding in material.findings:
+        if finding.status == "complete":
+            tally.add(finding, inputs.get(finding.subtask_id, ()))
+    return tally
 
 
 @dataclass
@@ -70,13 +93,24 @@ class _Tally:
     unread_files: tuple[Unread, ...] = ()
     not_parsed: set[str] = field(default_factory=set)
     base: str = ""
+    scope: str = ""
     notes: dict[str, None] = field(default_factory=dict)
+    languages: tuple[LanguageShare, ...] = ()
 
-    def add(self, finding: Finding) -> None:
-        """Add what one lens found; what is no remark is left out and counted as cut."""
-        found = sightings_of(finding)
+    def of_files(self) -> dict[str, JsonValue]:
+        """What the report's data says of files beside their remarks."""
+        return {
+            "languages": [each.model_dump(mode="json") for each in self.languages],
+            "unread": [each.model_dump() for each in self.unread_files],
+        }
+
+    def add(self, finding: Finding, inputs: Sequence[str]) -> None:
+        """Add what one lens or agent found; what is no remark is left out and counted as cut."""
+        found = sightings_of(finding, inputs)
         self.remarks += found.remarks
         self.cut += found.remarks_in_all - len(found.remarks)
+        if by_agent(finding):
+            return
         self.suppressed += found.suppressed
         self.files = max(self.files, found.files_read, found.files_in_scope)
         if found.nothing_to_look_at:
@@ -85,7 +119,8 @@ class _Tally:
             self.looked.append((finding.subtask_id, found.files_read))
         self.not_parsed.update(found.not_parsed)
         self.notes.update(dict.fromkeys(found.notes))
-        self.base = self.base or found.base
+        self.base, self.scope = self.base or found.base, self.scope or found.scope
+        self.languages = self.languages or found.languages
         if found.unread > self.unread:
             self.unread, self.unread_why = found.unread, found.unread_why
             self.unread_files = found.unread_files
@@ -107,11 +142,12 @@ def _gaps(subtasks: Sequence[Subtask], findings: Sequence[Finding]) -> Iterable[
 
 
 def _data(outcome: Outcome) -> dict[str, JsonValue]:
-    counts = Counter(remark.severity for remark in outcome.remarks if remark.verdict != "refuted")
+    counts = Counter(remark.severity for remark in outcome.standing)
     said = Counter(remark.verdict for remark in outcome.remarks if remark.verdict)
     verdicts: dict[str, JsonValue] = {str(name): n for name, n in said.items()}
     return {
         "remarks": [remark.model_dump(mode="json") for remark in outcome.remarks],
+        "summed": _summed(outcome),
         "by_severity": {severity: counts[severity] for severity in SEVERITIES},
         **(
             {"by_verdict": {str(name): n for name, n in verdicts.items()}}
@@ -122,10 +158,27 @@ def _data(outcome: Outcome) -> dict[str, JsonValue]:
         "min_confidence": outcome.min_confidence,
         "suppressed": outcome.suppressed,
         "cut": outcome.cut,
+        "unconfirmed": [each.model_dump(mode="json") for each in outcome.unconfirmed],
         "unread_in_all": outcome.unread,
         "not_parsed": list(outcome.not_parsed),
         "files_read": outcome.files,
         "looked_at": {lens: count for lens, count in outcome.looked},
         "nothing_to_look_at": {lens: why for lens, why in outcome.idle},
+        "unread_languages": [each.name for each in outcome.unread_code],
         "base": outcome.base,
+        "scope": outcome.scope,
+    }
+
+
+def _summed(outcome: Outcome) -> dict[str, JsonValue]:
+    """By lens, how much is told in sum, and the worst of it."""
+    by_lens: dict[str, list[Remark]] = {}
+    for remark in outcome.summed:
+        by_lens.setdefault(remark.lens, []).append(remark)
+    return {
+        lens: {
+            "remarks": len(remarks),
+            "worst": [each.model_dump(mode="json") for each in remarks[:WORST]],
+        }
+        for lens, remarks in by_lens.items()
     }

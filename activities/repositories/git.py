@@ -62,7 +62,7 @@ class Git:
         self.layout = layout
         self.notes = (*layout.notes, *view.notes)
         """What of the repository was not read."""
-        self._view = view
+        self.view = view
         self._folder = folder
         self._program = program
 
@@ -86,17 +86,34 @@ class Git:
         """The id of the commit that is checked out; empty when there is none yet. GitFailed when
         there is one and it cannot be read.
         """
-        if not self._view.head:
+        if not self.view.head:
             raise GitFailed("its HEAD names no branch and no commit")
-        if not self._view.commit:
+        if not self.view.commit:
             return ""
         try:
-            output = await self._run("rev-parse", "--verify", f"{self._view.commit}^{{commit}}")
+            output = await self._run("rev-parse", "--verify", f"{self.view.commit}^{{commit}}")
         except GitStopped:
             raise
         except GitFailed:
-            raise GitFailed(f"its commit {self._view.commit[:12]} is not there") from None
+            raise GitFailed(f"its commit {self.view.commit[:12]} is not there") from None
         return output.decode().strip()
+
+    async def merge_base(self, one: str, other: str) -> str:
+        """The best common ancestor of two commits; empty: they have none, or one is not there."""
+        try:
+            return (await self._run("merge-base", one, other)).decode().strip()
+        except GitStopped:
+            raise
+        except GitFailed:
+            return ""
+
+    async def blob(self, name: str) -> bytes:
+        """The content of a small file of a commit's tree, by its id. GitFailed when there is none,
+        or it is larger than what is read of a file.
+        """
+        if name not in await self._present([name]):
+            raise GitFailed(f"the file {name[:12]} is not there, or too large")
+        return await self._run("cat-file", "blob", name)
 
     async def index(self) -> dict[bytes, TreeEntry]:
         """What the index tracks, by raw path."""
@@ -219,7 +236,7 @@ class Git:
         self, *arguments: str, stdin: bytes = b"", seconds: float = SECONDS, tree: bool = False,
         literal: bool = True, output_limit: int = OUTPUT_LIMIT,
     ) -> Finished:  # fmt: skip
-        environment = self._environment()
+        environment = git_view.environment(self._folder, self.view.stores, FILE_LIMIT)
         if literal:
             environment["GIT_LITERAL_PATHSPECS"] = "1"
         if tree:
@@ -241,27 +258,6 @@ class Git:
             raise GitFailed(f"git {arguments[0]}: {for_terminal(said[-1])[:300]}")
         return finished
 
-    def _environment(self) -> dict[str, str]:
-        return {
-            "PATH": os.defpath,
-            "HOME": str(self._folder),
-            "LC_ALL": "C",
-            "GIT_DIR": str(self._folder / "git"),
-            "GIT_INDEX_FILE": str(self._folder / "git" / "index"),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(map(_quoted, self._view.stores)),
-            "GIT_CONFIG_GLOBAL": "/dev/null",
-            "GIT_CONFIG_NOSYSTEM": "1",
-            # What is larger is not read, so no lines of it are compared or counted either.
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": "core.bigFileThreshold",
-            "GIT_CONFIG_VALUE_0": str(FILE_LIMIT),
-            "GIT_NO_LAZY_FETCH": "1",
-            "GIT_NO_REPLACE_OBJECTS": "1",
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_ATTR_NOSYSTEM": "1",
-        }
-
 
 @asynccontextmanager
 async def opened(repository: Path, roots: Roots) -> AsyncIterator[Git]:
@@ -276,12 +272,6 @@ async def opened(repository: Path, roots: Roots) -> AsyncIterator[Git]:
         layout = await anyio.to_thread.run_sync(git_layout.locate, repository, roots, kept)
         view = await anyio.to_thread.run_sync(git_view.prepare, layout, folder)
         yield Git(layout, view, folder, os.path.abspath(program))
-
-
-def _quoted(path: Path) -> str:
-    """Quoted, because a colon separates and a leading quote begins a quoted path."""
-    text = str(path).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
 
 
 def _write_files(paths: Sequence[Path], contents: Sequence[bytes]) -> None:

@@ -19,6 +19,10 @@ BULK_FILES = 1_000
 CHANGES_LIMIT, CHANGES_LETTERS = 100_000, 4_000_000
 """Changes of files in all commits together, and characters of their names."""
 AUTHOR_LETTERS = 200
+_FIRST_LINE = re.compile(
+    rb"#![ \t]*(?:[\w./-]{0,200}/)?"
+    rb"(?:env[ \t]+(?:-S[ \t]+)?(?:[\w./-]{0,200}/)?)?([A-Za-z][\w.+-]{0,30})(?=\s|\Z)"
+)
 _EXTENSION = re.compile(r"\.[a-z0-9+]{1,12}\Z")
 
 
@@ -30,6 +34,8 @@ class SnapshotFile(Contract):
     lines: int
     touched: tuple[tuple[int, int], ...] | None = None
     """First and last line of each range in scope; None: the whole file."""
+    program: str = ""
+    """What its first line says runs it, without folders; empty: it says nothing."""
 
 
 class Change(Contract):
@@ -62,6 +68,8 @@ class Manifest(Contract):
     """By the end of the name, as `.py`; empty for what has none or a long one."""
     head: str = ""
     base: str = ""
+    scope: str = ""
+    """How much was taken and why, in words; empty: nobody had a choice."""
     commits: tuple[Commit, ...] = ()
     """Newest first."""
     commits_cut: bool = False
@@ -111,7 +119,18 @@ def _commit(entry: LogEntry) -> Commit:
 def file_of(path: bytes, content: bytes, touched: Touched | None) -> SnapshotFile:
     lines = content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
     ranges = None if touched is None else touched[path]
-    return SnapshotFile(path=path.decode(), size=len(content), lines=lines, touched=ranges)
+    return SnapshotFile(
+        path=path.decode(),
+        size=len(content),
+        lines=lines,
+        touched=ranges,
+        program=_program(content),
+    )
+
+
+def _program(content: bytes) -> str:
+    found = _FIRST_LINE.match(content)
+    return found[1].decode() if found else ""
 
 
 def shown(path: bytes) -> str:

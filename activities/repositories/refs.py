@@ -19,6 +19,7 @@ ENTRIES = 400_000
 REF_FOLDERS = 30
 """Of one name."""
 LINK_DEPTH = 5
+BRANCHES, ORIGIN = "refs/heads/", "refs/remotes/origin/"
 WALK_SECONDS = 20.0
 
 _REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]+\Z")
@@ -36,6 +37,14 @@ def head(layout: Layout) -> str:
 def checked_out(head: str, refs: dict[str, str]) -> str:
     """The hash that HEAD stands for; empty: its branch has no commit yet."""
     return refs.get(head.removeprefix("ref: "), "") if head.startswith("ref: ") else head
+
+
+def main_of_origin(layout: Layout) -> str:
+    """The name of the branch that `origin/HEAD` stands for; empty where it stands for none."""
+    text = "" if layout.refs is None else small(layout.refs, "remotes", "origin", "HEAD") or ""
+    target = text.strip().removeprefix("ref:").strip()
+    name = target.removeprefix(ORIGIN)
+    return name if name != target and _is_ref(target) else ""
 
 
 def refs(layout: Layout) -> dict[str, str]:

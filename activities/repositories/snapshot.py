@@ -15,8 +15,10 @@ from pathlib import Path
 import anyio.to_thread
 
 from activities.code_review.redact import redact
-from activities.repositories import git
+from activities.repositories import git, main_line
 from activities.repositories.git import Git, GitFailed
+from activities.repositories.main_line import Start
+from activities.repositories.main_line import shown as shown_name
 from activities.repositories.manifest import (
     COMMIT_LIMIT,
     Manifest,
@@ -28,12 +30,12 @@ from activities.repositories.manifest import (
     shown,
 )
 from activities.repositories.output import LogEntry, TreeEntry
+from activities.repositories.wanted import Wanted
 from activities.repositories.working_tree import Collected, Comparison, Specials, collect
 from activities.seam import Store
 from deployment.roots import Roots
 from orchestrator.contracts import PinnedInput, Unread
 from orchestrator.errors import BadGoal
-from orchestrator.text import for_terminal
 
 SPECIALS_SECONDS = 20.0
 """How long the walk for FIFOs, sockets and devices may take."""
@@ -41,13 +43,15 @@ READ_BY_GIT = (b".gitignore", b".gitattributes")
 """What git itself reads of a working tree; it waits where one of them is a FIFO."""
 
 
-async def take(name: str, repository: Path, roots: Roots, base: str, store: Store) -> PinnedInput:
-    """Pin a repository below the roots: its files, and those in scope against `base` (a revision;
-    empty: the whole tree), into the store. BadGoal for what is not a repository or a revision.
+async def take(
+    name: str, repository: Path, roots: Roots, wanted: Wanted, store: Store
+) -> PinnedInput:
+    """Pin a repository below the roots: the files that are wanted of it, into the store. BadGoal
+    for what is not a repository or a revision.
     """
     async with git.opened(repository, roots) as view:
         try:
-            manifest, archive, changed = await _read(view, base)
+            manifest, archive, start, changed = await _read(view, wanted)
         except GitFailed as error:
             raise BadGoal(f"{str(repository)!r} cannot be read: {error}") from error
     stored = manifest.model_copy(update={"archive": await store.put(archive)})
@@ -61,28 +65,31 @@ async def take(name: str, repository: Path, roots: Roots, base: str, store: Stor
         path=redact(str(repository)),
         commit=stored.head,
         base=stored.base,
-        base_name=redact(for_terminal(base)),
+        base_name=shown_name(start.name),
+        scope=stored.scope,
         changed=changed,
     )
 
 
-async def _read(view: Git, base: str) -> tuple[Manifest, bytes, int | None]:
-    """The manifest, the archive, and how many files are not as the commit has them."""
+async def _read(view: Git, wanted: Wanted) -> tuple[Manifest, bytes, Start, int | None]:
+    """The manifest, the archive, what was compared with, and how many files are uncommitted."""
     notes = [*view.notes]
     head = await _head(view, notes)
-    base_commit = await view.commit(base) if base else ""
     index = await view.index()
     specials = await _specials(view, notes)
     untracked = await _untracked(view, specials, notes)
     if untracked is not None:
         specials = await _not_ignored(view, specials)
     new = [*(untracked or ()), *specials]
-    collected, touched = await _scope(view, index, new, base_commit)
+    changed = await _changed(view, head, index, untracked)
+    start = await main_line.start(view, wanted, head, changed)
+    collected, touched = await _scope(view, index, new, start.commit)
     log, cut = await _commits(view, head, notes)
     manifest, archive = await anyio.to_thread.run_sync(
-        _written, collected, touched, log, cut, head, base_commit, notes
+        _written, collected, touched, log, cut, head, start.commit, notes
     )
-    return manifest, archive, await _changed(view, head, index, untracked)
+    scope = start.told(len(manifest.files), changed)
+    return manifest.model_copy(update={"scope": scope}), archive, start, changed
 
 
 def _written(

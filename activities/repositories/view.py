@@ -4,9 +4,11 @@ of the refs and the index and links to the objects. Bounded in disk and time.
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,6 +54,12 @@ class View:
     commit: str
     """The hash that HEAD stands for; empty: its branch has no commit yet."""
     notes: tuple[str, ...]
+    refs: Mapping[str, str] = field(default_factory=dict)
+    """Every branch and tag by its full name."""
+    main: str = ""
+    """The branch that the remote `origin` calls its main one; empty: it says none."""
+    shallow: bool = False
+    """Whether its history is cut off."""
 
 
 def prepare(layout: Layout, folder: Path) -> View:
@@ -83,7 +91,38 @@ def prepare(layout: Layout, folder: Path) -> View:
     for number, objects in enumerate(layout.objects):
         stores.append(folder / f"objects-{number}")
         links.make(objects, stores[-1])
-    return View(tuple(stores), head, git_refs.checked_out(head, refs), links.told())
+    return View(
+        tuple(stores), head, git_refs.checked_out(head, refs), links.told(), refs,
+        git_refs.main_of_origin(layout), bool(boundary),
+    )  # fmt: skip
+
+
+def environment(folder: Path, stores: Sequence[Path], largest: int) -> dict[str, str]:
+    """What git is run with, and nothing else; no lines of files above `largest` bytes count."""
+    return {
+        "PATH": os.defpath,
+        "HOME": str(folder),
+        "LC_ALL": "C",
+        "GIT_DIR": str(folder / "git"),
+        "GIT_INDEX_FILE": str(folder / "git" / "index"),
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(map(_quoted, stores)),
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "core.bigFileThreshold",
+        "GIT_CONFIG_VALUE_0": str(largest),
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ATTR_NOSYSTEM": "1",
+    }
+
+
+def _quoted(path: Path) -> str:
+    """Quoted, because a colon separates and a leading quote begins a quoted path."""
+    text = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
 
 
 def _copy_index(layout: Layout, git: Path) -> None:

@@ -61,6 +61,7 @@ def totals(plan: Preview, cap: Money) -> list[str]:
                 lines.append(f"{row.id} waits for your approval of each call of {asks}")
         if own := bounded(row):
             lines.append(f"{row.id} has its own bounds: {own}")
+    lines += [f"Taken of {one_line(each)}" for each in plan.taken]
     lines += [f"Goes without {one_line(each)}" for each in plan.without]
     if plan.asks:
         lines.append("In no row: a subtask tried again, a changed plan, a revised answer.")

@@ -68,6 +68,8 @@ class ModelKind(Kind[Value], Generic[Material, Asked, Value]):
     """What the answer means. ValueError: it is malformed, for this reason."""
     turn: Callable[..., str]
     """The user turn, made of the material and of what the worker adds to it."""
+    longer: int = 0
+    """Bytes that its system prompt and schema may have beyond what those of every kind may."""
     beyond: Callable[[Material], int] = lambda _: 0
     """The bytes that the worker adds to the material, at most; below 0: that it leaves out."""
 

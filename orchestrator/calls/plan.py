@@ -34,6 +34,7 @@ class SubtaskAnswer(Answer):
     instruction: str
     inputs: list[str]
     role: str
+    secondary: str
     tier: Annotated[Literal["haiku", "sonnet", ""], AnyCase]
     depends_on: list[str]
     acceptance_criteria: str
@@ -77,6 +78,7 @@ def to_subtask(item: SubtaskAnswer) -> Subtask:
         instruction=item.instruction,
         inputs=tuple(item.inputs),
         role=item.role,
+        secondary=item.secondary,
         tier=item.tier or None,
         depends_on=tuple(item.depends_on),
         acceptance_criteria=item.acceptance_criteria,
@@ -134,13 +136,14 @@ def menu(roles: Iterable[RoleCard]) -> str:
 
 
 def _besides(role: RoleCard) -> str:
-    """What it reads with, and the names of what it hands up, where that is data."""
+    """What it is for, what it reads with, and the names of what it hands up, where that is data."""
     named = role.result.get("properties")
     fields = ", ".join(named) if isinstance(named, dict) else ""
+    cases = f" Its cases: {'; '.join(role.cases)}." if role.cases else ""
     tools = f" Its tools: {', '.join(role.tools)}." if role.tools else ""
     data = f" Its finding is JSON: {fields}." if fields else ""
-    stop = "" if role.description.endswith(".") or not (tools or data) else "."
-    return f"{stop}{tools}{data}"
+    stop = "" if role.description.endswith(".") or not (cases or tools or data) else "."
+    return f"{stop}{cases}{tools}{data}"
 
 
 def _preview(pinned: PinnedInput) -> str:
@@ -152,6 +155,10 @@ def _preview(pinned: PinnedInput) -> str:
     return f"{head}; it begins:\n{envelope(f'input {pinned.name}', pinned.preview)}"
 
 
+LONGER = 2_000
+"""Whoever plans is told more of the rules than who works."""
+
+
 PLAN: ModelKind[PlanMaterial, PlanAnswer, Plan] = ModelKind(
     name="plan",
     reply=Reply[Plan],
@@ -160,5 +167,6 @@ PLAN: ModelKind[PlanMaterial, PlanAnswer, Plan] = ModelKind(
     value=lambda answer, _: to_plan(answer),
     prompt="planner",
     turn=plan_prompt,
+    longer=LONGER,
     words="what to do, by whom",
 )

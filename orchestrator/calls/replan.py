@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Annotated, Literal
 
 from orchestrator.calls.kind import Answer, AnyCase, ModelKind
-from orchestrator.calls.plan import SubtaskAnswer, bounds, menu, to_subtask
+from orchestrator.calls.plan import LONGER, SubtaskAnswer, bounds, menu, to_subtask
 from orchestrator.contracts import (
     Contract,
     FindingStatus,
@@ -153,6 +153,7 @@ REPLAN: ModelKind[ReplanMaterial, ReplanAnswer, Patch] = ModelKind(
     value=lambda answer, _: to_patch(answer),
     prompt="replanner",
     turn=replan_prompt,
+    longer=LONGER,
     beyond=_unshown,
     words="what else to do",
 )

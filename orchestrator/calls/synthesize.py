@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.calls.findings import as_data, passed_on
+from orchestrator.calls.findings import as_data, passed_on, sureness
 from orchestrator.calls.kind import Answer, ModelKind, percent
 from orchestrator.contracts import (
     Contract,
@@ -76,7 +76,7 @@ def synthesis_prompt(material: SynthesisMaterial) -> str:
     for finding in material.findings:
         label = f"subtask {finding.subtask_id} ({titles.get(finding.subtask_id, '')})"
         if finding.status == "complete":
-            label += f", confidence {finding.confidence}{as_data(finding)}"
+            label += f"{sureness(finding)}{as_data(finding)}"
             parts.append(envelope(label, finding.digest or finding.content))
         else:
             text = f"{finding.why}\n{passed_on(finding)}".strip()

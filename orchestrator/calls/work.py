@@ -7,7 +7,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field, JsonValue
 
-from orchestrator.calls.findings import as_data, passed_on
+from orchestrator.calls.findings import as_data, passed_on, sureness
 from orchestrator.calls.kind import Answer, AnyCase, ModelKind, percent
 from orchestrator.contracts import (
     LONGEST_CALL_SECONDS,
@@ -138,7 +138,7 @@ def _unread(pinned: PinnedInput) -> str:
 
 def _dependency_label(finding: Finding) -> str:
     certainty = "" if finding.status == "complete" else ", uncertain: only a partial finding"
-    about = f"finding of subtask {finding.subtask_id}, confidence {finding.confidence}"
+    about = f"finding of subtask {finding.subtask_id}{sureness(finding)}"
     return f"{about}{as_data(finding)}{certainty}"
 
 

@@ -17,6 +17,8 @@ class RoleCard(Contract):
 
     name: str
     description: str
+    cases: tuple[str, ...] = ()
+    """What it is there for, each in a few words that no other role of its playbook has."""
     tier: RoleTier = "sonnet"
     tools: tuple[str, ...] = ()
     effects: tuple[str, ...] = ()

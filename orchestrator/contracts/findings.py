@@ -21,6 +21,16 @@ from orchestrator.contracts.base import (
 from orchestrator.contracts.calls import Usage
 
 
+class Excerpt(Contract):
+    """The lines of code around a place, without secrets and cut to a bound."""
+
+    first: int
+    """The number of the first line."""
+    lines: tuple[str, ...]
+    letter: int = 0
+    """Where in the line of the remark the place begins, 1-based; 0: the line as a whole."""
+
+
 class Remark(Contract):
     """One defect that a lens reports."""
 
@@ -28,8 +38,13 @@ class Remark(Contract):
     file: str
     line: int = 0
     """1-based; 0: the file as a whole."""
+    column: int = 0
+    """1-based, in characters; 0: not known."""
     message: str
+    matters: str = ""
+    """Why it matters, in a sentence; empty: nobody has written that of its rule."""
     suggestion: str = ""
+    """What to do."""
     rule: str = ""
     confidence: Percent
     lens: str = ""
@@ -39,6 +54,12 @@ class Remark(Contract):
     """Of a model that looked at the code around it; empty: none did."""
     why: str = ""
     """Of the verdict."""
+    summed: bool = False
+    """Whether it is told in a paragraph with others of its lens, as what is only complex is."""
+    weight: int = 0
+    """Of two that are as severe and as sure, the heavier is worse; 0: nothing was measured."""
+    excerpt: Excerpt | None = None
+    """The code at its place; None: it is about no line, or nothing of it may be shown."""
 
 
 class Unread(Contract):
@@ -46,6 +67,19 @@ class Unread(Contract):
 
     path: str
     why: str
+
+
+class LanguageShare(Contract):
+    """One language of the files in scope, and who looks for what is wrong in it."""
+
+    name: str
+    kind: Literal["code", "prose", "data", "other"] = "code"
+    """What could hold defects is code; of `other` files nothing tells what they are."""
+    files: int
+    percent: Percent
+    """Of all text files in scope."""
+    lenses: tuple[str, ...] = ()
+    """The lenses for this language; none: only those look at it that read every file."""
 
 
 class Sightings(Contract):
@@ -70,7 +104,11 @@ class Sightings(Contract):
     unread_files: tuple[Unread, ...] = ()
     base: str = ""
     """The commit that the files are compared with; empty: the whole tree is in scope."""
+    scope: str = ""
+    """How much of the repository was taken and why, in words; empty: nobody had a choice."""
     notes: tuple[str, ...] = ()
+    languages: tuple[LanguageShare, ...] = ()
+    """The most common first; the same for each lens of a review."""
 
 
 class Escalation(Contract):
@@ -87,7 +125,8 @@ class Draft(Contract):
     status: Literal["complete", "failed", "escalated"] = "complete"
     content: str = ""
     data: dict[str, JsonValue] = Field(default_factory=dict)
-    confidence: Percent = 100
+    confidence: Percent | None = 100
+    """None: nothing could be looked at, so nobody can say."""
     sources: tuple[str, ...] = ()
     why: str = ""
     escalation: Escalation | None = None
@@ -133,7 +172,8 @@ class Finding(Contract):
     digest: str = ""
     """The content in fewer words, for the synthesis; empty: it was short enough."""
     data: dict[str, JsonValue] = Field(default_factory=dict)
-    confidence: Percent = 0
+    confidence: Percent | None = 0
+    """None: nothing could be looked at, so nobody can say."""
     sources: tuple[str, ...] = ()
     why: str = ""
     """Why there is no complete finding; empty when there is one."""

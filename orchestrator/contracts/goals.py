@@ -86,7 +86,9 @@ class PinnedInput(Contract):
     base: str = ""
     """Of a repository: the commit that it is compared with; empty: none, the whole tree counts."""
     base_name: str = ""
-    """The base as the caller named it."""
+    """The base as the caller named it, or the main line that it was found on."""
+    scope: str = ""
+    """Of a repository: how much of it is taken and why, in words; empty: nobody had a choice."""
     changed: int | None = None
     """Of a repository: files that are not as the commit has them; None: that is not known."""
     reader: str = ""
@@ -152,5 +154,7 @@ class Goal(Contract):
     """The project's search attributes that the namespace has."""
     heard: bool = False
     """Whether the endpoint has answered this run's parent: then a name that is gone comes back."""
+    roles_of: str = ""
+    """The playbook whose roles the agents of a team may have, without its plan and guidance."""
     asked: tuple[str, ...] = ()
     """Fingerprints of what the runs above a team have planned: none is planned again."""

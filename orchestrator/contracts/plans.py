@@ -20,6 +20,10 @@ class Subtask(Contract):
     instruction: str
     inputs: tuple[str, ...] = ()
     role: str
+    secondary: str = ""
+    """The role that has it instead, where its own is passed over, gives it back as out of scope, or
+    has tried in vain. Empty: the fallback of its own role.
+    """
     tier: Tier | None = None
     """None: the tier of the role."""
     depends_on: tuple[str, ...] = ()

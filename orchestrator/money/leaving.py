@@ -9,18 +9,23 @@ from orchestrator.rules.state import State
 
 BASE = "base"
 """The input that names the revision which a repository is compared with."""
+SCOPE = "scope"
+"""The input of a playbook that says how much of a repository is taken."""
+CHANGED, ALL = "changed", "all"
+"""Its values: what differs from the main line, which is taken where nothing is said; all of it."""
 
 
 def leaves(state: State) -> tuple[str, ...]:
     """What is sent: the goal, named inputs, and the findings, of tools and of earlier runs too."""
     asking = [each for each in state.work.values() if each.tier != "none" and not each.finding]
     named = {name: None for progress in asking for name in progress.subtask.inputs}
+    inputs = [_sent(each) for each in state.brief.inputs if each.name in named]
+    first = ("the goal", "the findings")
     if verifying.wanted(state):
         code = verifying.repository(state)
         assert code is not None, "remarks of a repository are verified"
-        return (f"the code around remarks on {code.name}",)
-    inputs = [each for each in state.brief.inputs if each.name in named]
-    return ("the goal", "the findings", *map(_sent, inputs))
+        first = (*(("the findings",) if asking else ()), f"the code around remarks on {code.name}")
+    return (*first, *inputs)
 
 
 def _sent(pinned: PinnedInput) -> str:
@@ -48,14 +53,19 @@ def reached(state: State) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def taken(state: State) -> tuple[str, ...]:
+    """How much of each repository is read, where that was chosen."""
+    return tuple(f"{each.name}: {each.scope}" for each in state.brief.inputs if each.scope)
+
+
 def unused(state: State) -> tuple[Omission, ...]:
     """The inputs that no subtask of the plan is given."""
     if state.plan is None:
         return ()
     used = {name for each in state.work.values() for name in each.subtask.inputs}
     if any(each.kind == "repository" for each in state.brief.inputs):
-        # With it the repository is compared when it is pinned.
-        used.add(BASE)
+        # By these the repository is taken when it is pinned.
+        used |= {BASE, SCOPE}
     return tuple(
         Omission(what=f"input {each.name}", why="no subtask of the plan uses it")
         for each in state.brief.inputs

@@ -16,7 +16,7 @@ from orchestrator.calls.verify import VERIFY
 from orchestrator.calls.work import most_written
 from orchestrator.contracts import ModelCard, Subtask, Usage
 from orchestrator.money import conversations
-from orchestrator.money.leaving import leaves, reached, unused
+from orchestrator.money.leaving import leaves, reached, taken, unused
 from orchestrator.money.pricing import price, worst
 from orchestrator.money.ranges import FREE, PLACES, Money, Range, range_of, total_of
 from orchestrator.rules import agents, graph, teams
@@ -52,6 +52,7 @@ def predict(state: State) -> Preview:
         leaves=leaves(state) if any(row.asks for row in rows) else (),
         endpoint=state.brief.endpoint,
         reached=reached(state),
+        taken=taken(state),
         without=(
             *(f"{each.what}: {each.why}" for each in (*state.brief.not_run, *unused(state))),
             *approvals.unasked(state),

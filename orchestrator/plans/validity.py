@@ -54,7 +54,7 @@ def problems(
         where = f"subtasks[{place}] {subtask.id!r}"
         if ids[subtask.id] != place:
             found.append(f"{where}: this id is used twice")
-        wrong = (*_role_problems(subtask, known, unusable), *_problems_of(subtask, inputs, ids))
+        wrong = (*_who_problems(subtask, known, unusable), *_problems_of(subtask, inputs, ids))
         wrong = (*wrong, *_out_of_range(subtask, longest))
         found += [f"{where}: {problem}" for problem in wrong]
         # To select the best of several attempts, the same instruction may stand more than once.
@@ -93,21 +93,27 @@ def unread_problem(plan: Plan | None, roles: Sequence[RoleCard], unread: Mapping
                 return f"input {name!r} is {_what(reader)}, and no role reads one; give one {tools}"
         return ""
     for subtask in plan.subtasks:
-        role = known.get(subtask.role)
-        for name in subtask.inputs if role else ():
-            if name in unread and role and not _reads(role, unread[name]):
-                reader = unread[name] or "list_files and read_file"
-                return (
-                    f"{subtask.id}: input {name!r} is {_what(unread[name])}, and role"
-                    f" {role.name!r} has no tool that reads it; give it to one that has {reader}"
-                )
+        for role in filter(None, map(known.get, (subtask.role, subtask.secondary))):
+            for name in subtask.inputs:
+                if name in unread and not _reads(role, unread[name]):
+                    return _cannot_read(subtask, role, name, unread[name])
     return ""
+
+
+def _cannot_read(subtask: Subtask, role: RoleCard, name: str, reader: str) -> str:
+    tool = reader or "list_files and read_file"
+    return (
+        f"{subtask.id}: input {name!r} is {_what(reader)}, and role {role.name!r} has no tool that"
+        f" reads it; give it to one that has {tool}"
+    )
 
 
 def _reads(role: RoleCard, reader: str) -> bool:
     """Whether a role can look into what this tool reads; without a name: into a folder, as a lens
-    does by itself.
+    does by itself. Of a team an agent of its own does.
     """
+    if role.team:
+        return True
     if reader:
         return reader in role.tools
     return bool(role.tools) or role.tier == "none"
@@ -146,6 +152,29 @@ def _role_problems(
         kind, idle = f"is always of the tier {role.tier}", ["tier"]
     named = ", ".join(name for name in idle if getattr(subtask, name))
     return [f"{named}: no effect, because role {role.name!r} {kind}"] if kind and named else []
+
+
+def _who_problems(
+    subtask: Subtask, roles: Mapping[str, RoleCard], unusable: Mapping[str, str]
+) -> list[str]:
+    """What is wrong with its role, and with the one that stands in and does the same work."""
+    wrong = _role_problems(subtask, roles, unusable)
+    return wrong + (_second_problems(subtask, roles, unusable) if subtask.secondary else [])
+
+
+def _second_problems(
+    subtask: Subtask, roles: Mapping[str, RoleCard], unusable: Mapping[str, str]
+) -> list[str]:
+    name = subtask.secondary
+    first, card = roles.get(subtask.role), roles.get(name)
+    if name == subtask.role:
+        return [f"secondary: {name!r} is its role already; name another one, or none"]
+    if first is not None and first.tier == "none":
+        return [f"secondary: no effect, because role {subtask.role!r} has no model"]
+    if card is not None and card.tier == "none":
+        return [f"secondary: role {name!r} has no model, and cannot stand in for one that has"]
+    instead = subtask.model_copy(update={"role": name, "tier": None})
+    return [f"secondary: {wrong}" for wrong in _role_problems(instead, roles, unusable)]
 
 
 def _problems_of(subtask: Subtask, inputs: Collection[str], ids: Collection[str]) -> list[str]:

@@ -33,6 +33,7 @@ from orchestrator.rules.calling.work_calls import work_call
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.phases import held_back
 from orchestrator.rules.reducer import apply
+from orchestrator.rules.routing import passing
 from orchestrator.rules.state import State
 
 LOOKED_AT = 30
@@ -167,6 +168,9 @@ def _first(state: State, now: datetime) -> Move | None:
             continue
         if progress.stage == "person":
             return AskPerson(progress.subtask.id, progress.why)
+        elsewhere = passing.passed_over(state, progress)
+        if elsewhere is not None:
+            return elsewhere
         if _cannot_finish(state, progress, now):
             late = True
             continue

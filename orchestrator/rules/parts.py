@@ -112,6 +112,17 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Went:
+    """One call of a role's that came back, or one segment of its agent."""
+
+    lost: float = 0.0
+    """Seconds that brought nothing: in the queue, or all of them where no answer came."""
+    worked: float = 0.0
+    failed: bool = False
+    """Whether it brought no answer."""
+
+
+@dataclass(frozen=True)
 class Flight:
     """One activity in flight."""
 

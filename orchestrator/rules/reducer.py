@@ -42,6 +42,7 @@ from orchestrator.rules.edits import landed
 from orchestrator.rules.people import approvals
 from orchestrator.rules.phases import advance
 from orchestrator.rules.returning import PREPARE, abandoned, answered, examined, unanswered
+from orchestrator.rules.routing import lately
 from orchestrator.rules.starting import started
 from orchestrator.rules.state import State
 
@@ -54,6 +55,7 @@ def apply(state: State, event: Event) -> State:
     now = state.now
     if _is_late(state, event):
         return state
+    state = lately.noted(state, event)
     match event:
         case Prepared():
             state = _prepared(landed(state, PREPARE), event)

@@ -59,7 +59,7 @@ def _verdict(state: State, draft: Draft | None, problem: Problem | None) -> tupl
         return "failed_checks", "; ".join(draft.verdicts)
     said = state.goal.limits.min_confidence
     least = policies.MIN_CONFIDENCE if said is None else said
-    if draft.confidence < least:
+    if draft.confidence is not None and draft.confidence < least:
         return "confidence_too_low", f"confidence {draft.confidence} is below {least}"
     return "accepted", ""
 
@@ -83,10 +83,10 @@ def try_again(state: State, subtask_id: str, verdict: str, why: str, now: dateti
 def give_up(state: State, subtask_id: str, why: str, now: datetime) -> State:
     """After its last try a subtask goes to the role's fallback for one more, then it has failed."""
     progress = state.work[subtask_id]
-    fallback = None if progress.relieved or state.stop else _fallback(state, progress)
+    fallback = None if progress.relieved or state.stop else second(state, progress)
     if fallback is None:
         return settle(state, subtask_id, "failed", why, now)
-    state = _hand_over(state, subtask_id, fallback, why)
+    state = hand_over(state, subtask_id, fallback, why)
     # What the tries before have climbed to is kept: a weaker model would not do better.
     tier = state.work[subtask_id].tier
     if not fallback.fixed_tier and STRENGTH.index(tier) < STRENGTH.index(progress.tier):
@@ -94,15 +94,18 @@ def give_up(state: State, subtask_id: str, why: str, now: datetime) -> State:
     return update(state, subtask_id, lambda each: replace(each, relieved=True, tier=tier))
 
 
-def _fallback(state: State, progress: Progress) -> RoleCard | None:
-    """The role that a subtask is handed to; None: there is none, or it has had it, or a run above
-    has asked it the same.
+def second(state: State, progress: Progress) -> RoleCard | None:
+    """The role that a subtask is handed to: the plan's second, else the fallback of the role that
+    has it. None: there is none, or it has had it, or a run above has asked it the same.
     """
-    name = state.brief.role(progress.subtask.role).fallback
+    subtask = progress.subtask
+    had = (*progress.former, subtask.role)
+    named = (subtask.secondary, state.brief.role(subtask.role).fallback)
+    name = next((each for each in named if each and each not in had), "")
     card = next((each for each in state.brief.roles if each.name == name), None)
-    if card is None or card.tier == "none" or name in progress.former:
+    if card is None or card.tier == "none":
         return None
-    handed = progress.subtask.model_copy(update={"role": name})
+    handed = subtask.model_copy(update={"role": name})
     return None if graph.fingerprint(handed) in state.goal.asked else card
 
 
@@ -114,9 +117,9 @@ def _escalated(state: State, subtask_id: str, reason: str, why: str, now: dateti
     progress = state.work[subtask_id]
     state = update(state, subtask_id, lambda each: tried(each, "escalated", why))
     spent = len(progress.tries) + 1 >= state.goal.limits.tries_per_subtask
-    fallback = _fallback(state, progress) if reason == "out_of_scope" else None
+    fallback = second(state, progress) if reason == "out_of_scope" else None
     if fallback is not None and not (spent and progress.relieved):
-        state = _hand_over(state, subtask_id, fallback, why)
+        state = hand_over(state, subtask_id, fallback, why)
         return update(
             state, subtask_id, lambda each: replace(each, relieved=spent or each.relieved)
         )
@@ -139,7 +142,9 @@ def too_long(state: State, subtask_id: str, why: str, now: datetime, said: str =
     return _escalated(state, subtask_id, "timeout", f"timeout: {message}", now)
 
 
-def _hand_over(state: State, subtask_id: str, role: RoleCard, why: str) -> State:
+def hand_over(state: State, subtask_id: str, role: RoleCard, why: str) -> State:
+    """Another role has the subtask from here on, from its tier on, and is told why."""
+
     def handed(progress: Progress) -> Progress:
         subtask = progress.subtask.model_copy(update={"role": role.name})
         tier = role.tier if role.fixed_tier else progress.subtask.tier or role.tier

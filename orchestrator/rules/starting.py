@@ -15,6 +15,7 @@ from orchestrator.moves import (
     Flying,
     Hold,
     Move,
+    PassOver,
     Prepare,
     StartAgent,
     StartTeam,
@@ -26,6 +27,7 @@ from orchestrator.rules.answering import finishing
 from orchestrator.rules.calling.schedule import options_of
 from orchestrator.rules.edits import update
 from orchestrator.rules.parts import Flight, Progress
+from orchestrator.rules.routing import passing
 from orchestrator.rules.state import State
 
 
@@ -45,6 +47,8 @@ def started(state: State, move: Move, now: datetime) -> State:
             return update(state, move.subtask_id, lambda each: replace(each, asked=now))
         case AskRaise():
             return replace(state, short=move.why, short_since=now)
+        case PassOver():
+            return passing.handed(state, move)
         case Stop():
             return replace(state, stop=state.stop or move)
         case Cut():

@@ -19,7 +19,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.money.ledger import Ledger
 from orchestrator.moves import Ask, Stop, StopReason
-from orchestrator.rules.parts import Finishing, Flight, Outage, Replanning
+from orchestrator.rules.parts import Finishing, Flight, Outage, Replanning, Went
 from orchestrator.rules.work import Work
 from orchestrator.view import Phase, Preview
 
@@ -80,6 +80,8 @@ class State:
     """What each team in flight last said of its waiting, by the id of its flight."""
     told_above: Standstill | None = None
     """What this team last said to the run above it."""
+    lately: Mapping[str, tuple[Went, ...]] = field(default_factory=dict)
+    """How the last calls of each role went."""
     heard: bool = False
     """Whether a model has ever answered this run."""
     cuts: int = 0

@@ -65,6 +65,7 @@ def start(state: State, progress: Progress) -> StartTeam | None:
         pinned=tuple(each for each in state.brief.inputs if each.name in subtask.inputs),
         search_attributes=state.goal.search_attributes,
         heard=state.heard,
+        roles_of=state.goal.playbook or state.goal.roles_of,
         asked=_asked(state),
     )
     brief = state.brief.model_copy(update={"playbook": None, "inputs": goal.pinned})

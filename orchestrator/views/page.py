@@ -94,7 +94,9 @@ def inputs(report: Report) -> Iterator[str]:
             parts.append(_uncommitted(each.changed))
         else:
             parts.append("nothing committed yet")
-        if each.base:
+        if each.scope:
+            parts.append(f"taken: {inline(each.scope)}")
+        elif each.base:
             named = each.base_name not in ("", each.base)
             name = f"{code_span(each.base_name)}, " if named else ""
             parts.append(f"compared with {name}{code_span(each.base)}")

@@ -30,7 +30,7 @@ def test_each_role_can_be_planned_and_served(name: str) -> None:
     role = CATALOGUE.roles[name]
     card = role.card
     assert card.description.strip(), "the planner chooses by it"
-    assert role.prompt.strip()
+    assert role.prompt.strip() or card.team
     assert card.prompt_bytes >= len(role.prompt.encode())
     here = TOOLS if card.tier == "none" else shipped()
     unknown = [tool for tool in card.tools if tool not in here]
@@ -52,7 +52,7 @@ def test_what_calls_of_a_shipped_role_have_in_common_is_too_short_for_any_cache(
     rules = system_prompts()["work_rules"]
     asked = [role for role in CATALOGUE.roles.values() if role.card.tier != "none"]
     longest = max(len(below(role.prompt, rules).encode()) / 4 for role in asked)
-    assert longest < 410 < LEAST_CACHED
+    assert longest < 440 < LEAST_CACHED
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE.playbooks))
@@ -109,6 +109,24 @@ def why(home: Path, name: str = "code-reviewer", playbook: str = "") -> str:
     catalogue = Catalogue.load(home)
     assert name not in catalogue.roles
     return catalogue.unusable_for(playbook)[name]
+
+
+def test_two_roles_that_claim_the_same_case_are_both_unusable_and_each_names_the_other(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, role("cases: [a crash, a how-to question]\n"))
+    other = role("cases: [A  crash]\n").replace("code-reviewer", "mender")
+    write(tmp_path, other, "roles/two.md")
+    same = "claims 'a crash', too; give it to one of them"
+    assert why(tmp_path) == f"code-reviewer.md: cases: role 'mender' {same}"
+    assert why(tmp_path, "mender") == f"mender.md: cases: role 'code-reviewer' {same}"
+
+
+def test_roles_of_two_playbooks_may_claim_the_same_case(tmp_path: Path) -> None:
+    for playbook in ("one", "two"):
+        text = role("cases: [a crash]\n").replace("code-reviewer", f"mender-{playbook}")
+        write(tmp_path, text, f"playbooks/{playbook}/roles/mender.md")
+    assert len(Catalogue.load(tmp_path).roles) == 2
 
 
 def test_a_subagent_file_of_claude_code_without_tools_works_as_it_is(tmp_path: Path) -> None:
@@ -362,13 +380,15 @@ LENS = (
 def test_each_lens_of_a_playbook_is_a_subtask_of_its_plan(tmp_path: Path) -> None:
     write(tmp_path, LENSES, "playbooks/other/playbook.yaml")
     write(tmp_path, f"{LENS}Looks for bugs in code.\n", "playbooks/other/roles/bugs.md")
-    write(tmp_path, role(), "playbooks/other/roles/agent.md")
+    said = role().replace("Reviews code", "Reads code for mistakes of logic")
+    write(tmp_path, said, "playbooks/other/roles/agent.md")
     write(tmp_path, "---\nname: common\ndescription: d\nmodel: none\ntools: [x]\n---\n")
     plan = Catalogue.load(tmp_path).playbooks["other"].plan
     assert plan is not None and plan.goal == "Look"
-    (subtask,) = plan.subtasks
+    subtask, agent = plan.subtasks
     assert (subtask.id, subtask.role, subtask.inputs) == ("bugs", "bugs", ("repo",))
     assert (subtask.title, subtask.instruction) == ("Find bugs", "Looks for bugs in code.")
+    assert agent.depends_on == ("bugs",), "agents are told what the lenses found"
 
 
 def test_a_lens_that_cannot_be_used_is_planned_so_that_a_run_is_refused_and_not_poorer(

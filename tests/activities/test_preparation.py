@@ -17,6 +17,7 @@ from activities.catalogue import Catalogue
 from activities.code_review.lenses import analysers
 from activities.preparation import INPUT_BYTES, PREVIEW_BYTES, Preparation
 from activities.repositories import plain
+from activities.repositories.wanted import Wanted
 from activities.seam import Store
 from activities.toolset.shelf import shipped
 from cli.commands.care import doctor
@@ -57,9 +58,11 @@ class Cards:
 
 
 async def take_snapshot(
-    name: str, path: Path, _roots: Roots, base: str, _store: Store
+    name: str, path: Path, _roots: Roots, wanted: Wanted, _store: Store
 ) -> PinnedInput:
-    return PinnedInput(name=name, kind="repository", size=1, preview=f"{path.name} {base}")
+    return PinnedInput(
+        name=name, kind="repository", size=1, preview=f"{path.name} {wanted.base} {wanted.scope}"
+    )
 
 
 async def capabilities() -> Capabilities:
@@ -148,7 +151,8 @@ async def test_a_run_without_a_model_gets_no_models_and_only_the_roles_it_can_se
     briefing = await prepare(replace(preparation, has_endpoint=False), review)
     assert briefing.models == ()
     assert {each.name for each in briefing.roles} == set(REVIEW_TOOLS)
-    assert briefing.not_run == ()
+    (agents,) = briefing.not_run
+    assert "Read for mistakes of logic" in agents.what and "needs a model" in agents.why
 
 
 async def test_a_lens_whose_tool_is_missing_is_said_and_not_planned(
@@ -163,8 +167,9 @@ async def test_a_lens_whose_tool_is_missing_is_said_and_not_planned(
     briefing = await prepare(replace(preparation, lenses=("bugs", "history")), review)
     assert briefing.playbook is not None and briefing.playbook.plan is not None
     assert [each.role for each in briefing.playbook.plan.subtasks] == ["bugs", "history"]
-    assert len(briefing.not_run) == len(REVIEW_TOOLS) - 2
-    assert all("which this worker does not have" in each.why for each in briefing.not_run)
+    lenses = [each for each in briefing.not_run if "needs a model" not in each.why]
+    assert len(lenses) == len(REVIEW_TOOLS) - 2
+    assert all("which this worker does not have" in each.why for each in lenses)
 
 
 async def test_a_lens_that_no_role_uses_is_said_of_a_review_and_by_doctor(
@@ -177,9 +182,9 @@ async def test_a_lens_that_no_role_uses_is_said_of_a_review_and_by_doctor(
     review = goal(
         playbook="code-review", use_models=False, inputs=given(allowed, "repository", "repo")
     )
-    assert (await prepare(preparation, review)).not_run == ()
+    before = (await prepare(preparation, review)).not_run
     briefing = await prepare(replace(preparation, catalogue=catalogue), review)
-    assert briefing.not_run == (Omission(what="lens secrets", why="no role uses it"),)
+    assert briefing.not_run == (*before, Omission(what="lens secrets", why="no role uses it"))
     (check,) = doctor.idle(catalogue)
     assert (check.mark, check.name) == ("note", "analyser secrets")
     assert doctor.idle(Catalogue.load()) == []
@@ -193,7 +198,7 @@ async def test_a_repository_is_pinned_with_the_revision_it_differs_from(
     briefing = await prepare(
         preparation, goal(playbook="code-review", use_models=False, inputs=inputs)
     )
-    assert briefing.inputs[0].preview == "repo v1"
+    assert briefing.inputs[0].preview == "repo v1 changed"
 
 
 async def test_an_unpriced_model_is_accepted_when_the_caller_says_so(
@@ -237,7 +242,19 @@ async def test_an_input_that_the_playbook_does_not_declare_is_refused_and_not_re
     inputs = (*given(allowed, "repository", "repo"), *given(allowed / "id_rsa", name="steal"))
     asked = goal(playbook="code-review", use_models=False, inputs=inputs)
     said = await refusal(preparation, asked)
-    assert said == "playbook 'code-review' has no input 'steal'; it has: base, repo"
+    assert said == "playbook 'code-review' has no input 'steal'; it has: base, repo, scope"
+
+
+async def test_a_scope_that_is_none_is_refused_in_one_line(
+    preparation: Preparation, allowed: Path
+) -> None:
+    repo = given(allowed, "repository", "repo")
+    asked = goal(playbook="code-review", inputs=repo + given("some", "text", "scope"))
+    said = await refusal(preparation, asked)
+    assert said == "input 'scope': 'some' is none of changed, all; give one of these"
+    both = repo + given("all", "text", "scope") + given("v1", "text", "base")
+    said = await refusal(preparation, goal(playbook="code-review", inputs=both))
+    assert said.startswith("scope=all takes the whole tree and base='v1'")
 
 
 async def test_an_input_of_another_kind_is_refused(preparation: Preparation) -> None:

@@ -166,7 +166,43 @@ def test_each_lens_is_said_to_have_looked_at_what_it_read() -> None:
 def test_a_review_of_nothing_claims_nothing() -> None:
     empty = {"files_read": 0, "files_in_scope": 0, "nothing_to_look_at": "no text files"}
     answer = review(lens("secrets", **empty)).answer
+    assert answer.startswith("**Nothing was looked at**, so nothing is known.")
     assert "In the tree: 0 files of text. **Nothing to look at** for secrets" in answer
+
+
+def language(name: str, files: int, percent: int, *lenses: str, kind: str = "code") -> Any:
+    return {"name": name, "files": files, "percent": percent, "lenses": list(lenses), "kind": kind}
+
+
+def test_who_looked_in_which_languages_is_said_and_where_nobody_did() -> None:
+    files = [
+        language("Go", 50, 50), language("Python", 30, 30, "bugs", "security"),
+        language("Markdown", 15, 15, kind="prose"), language("Shell", 4, 4, "shell"),
+        language("Ruby", 1, 0),
+    ]  # fmt: skip
+    synthesis = review(
+        lens("bugs", languages=files), lens("security"), lens("secrets"),
+        Finding(subtask_id="shell", status="failed", why="shellcheck crashed"),
+    )  # fmt: skip
+    assert "bugs and security looked for defects in Python (30 files)." in synthesis.answer
+    assert "secrets looked at 7 files." in synthesis.answer
+    assert (
+        "**Nobody looked for defects** in Go (50 files, 50 %), Shell (4 files, 4 %) and"
+        " Ruby (1 file, under 1 %)." in synthesis.answer
+    )
+    assert "Markdown" not in synthesis.answer
+    assert synthesis.answer.startswith("**No remarks** at a confidence of 80")
+    assert synthesis.data["unread_languages"] == ["Go", "Shell", "Ruby"]
+
+
+def test_without_a_lens_for_any_of_its_languages_a_review_says_that_nothing_is_known() -> None:
+    files = [language("Go", 7, 100)]
+    idle = {"files_read": 0, "nothing_to_look_at": "no Python files"}
+    synthesis = review(lens("bugs", **idle), lens("secrets", languages=files))
+    assert synthesis.answer.startswith(
+        "**No remarks, and nobody looked for defects in the code**: nothing is known of it."
+    )
+    assert synthesis.confidence is None
 
 
 def test_a_review_against_a_base_names_it() -> None:
@@ -176,16 +212,74 @@ def test_a_review_against_a_base_names_it() -> None:
 
 def test_a_long_review_has_a_short_answer_and_all_the_data() -> None:
     given = [
-        remark(file=f"{file:02}.py", line=3 * line + 1, rule="R")
+        remark(file=f"{file:02}.py", line=3 * line + 1, rule="R", message=f"{file} {line}")
         for file in range(60)
         for line in range(20)
     ]
     synthesis = review(lens("bugs", *given))
     assert len(remarks_of(synthesis)) == 1_200
-    assert synthesis.answer.count("- **warning**") == MOST_SHOWN
-    assert f"and {20 - MOST_PER_FILE} more in this file" in synthesis.answer
-    assert "And 1100 more in other files: `05.py` 20," in synthesis.answer
+    assert synthesis.answer.count("### warning") == MOST_SHOWN
+    assert synthesis.answer.count("### warning · `00.py:") == MOST_PER_FILE
+    assert "And 1,170 more remarks: `05.py` 20," in synthesis.answer
     assert len(synthesis.answer) < 5_000
+
+
+def test_a_defect_that_stands_in_many_places_is_told_once_with_its_places() -> None:
+    given = [remark(file=f"{n:02}.py", line=n, column=4, rule="R") for n in range(1, 13)]
+    synthesis = review(lens("bugs", *given))
+    assert synthesis.answer.count("### warning") == 1
+    assert "- The same at `02.py:2:4`, `03.py:3:4`," in synthesis.answer
+    assert "`09.py:9:4` and 3 more places." in synthesis.answer
+    assert "**12 remarks in 12 files**" in synthesis.answer
+    assert len(remarks_of(synthesis)) == 12, "the data have each place"
+
+
+def test_the_answer_begins_with_the_one_thing_to_do_and_why() -> None:
+    shell = remark(
+        file="b.py", line=3, column=5, rule="B602", message="A shell", severity="critical"
+    )
+    weak = remark(line=9, rule="B324", message="MD5", severity="critical", confidence=80)
+    answer = review(lens("security", shell, weak, remark(line=20, message="Else"))).answer
+    assert answer.index("**If you do one thing**") < answer.index("In the tree")
+    assert (
+        "**If you do one thing**, look at `b.py:3:5` (the surest of 2 that are critical): A shell."
+        " The shell interprets the text" in answer
+    )
+    for given in ([shell], [remark(severity="info"), remark(severity="info", line=5)]):
+        assert "If you do one thing" not in review(lens("security", *given)).answer
+
+
+def test_each_remark_says_why_it_matters_and_what_to_do_where_somebody_wrote_that() -> None:
+    known = remark(rule="B602", message="A shell")
+    told = remark(rule="B324", line=5, suggestion="Use another")
+    synthesis = review(lens("security", known, told, remark(rule="B999", line=9)))
+    by_rule = {each.rule: each for each in remarks_of(synthesis)}
+    assert by_rule["B602"].suggestion.startswith("Pass a list")
+    assert by_rule["B324"].suggestion == "Use another", "the tool knows the line"
+    assert (by_rule["B999"].matters, by_rule["B999"].suggestion) == ("", "")
+    assert synthesis.answer.count("- Why it matters: ") == 2
+
+
+def test_two_names_of_one_defect_in_one_line_are_one_remark() -> None:
+    for one, other in (("PLE2502", "B613"), ("B012", "SIM107")):
+        found = [remark(lens="bugs", rule=one), remark(lens="security", rule=other)]
+        assert len(merged_remarks(found)) == 1
+
+
+def test_what_is_only_complex_is_a_paragraph_with_the_three_worst_places() -> None:
+    tangled = [
+        remark(file=f"{n}.py", line=n, rule="complex-function", weight=n, summed=True,
+               message=f"Of {n}", severity="warning" if n > 2 else "info")
+        for n in range(1, 6)
+    ]  # fmt: skip
+    synthesis = review(lens("complexity", *tangled), lens("bugs", remark()))
+    assert [each.lens for each in remarks_of(synthesis)] == ["bugs"]
+    assert "**1 remark in 1 file**: 1 warning." in synthesis.answer
+    worst = "`5.py:5` (Of 5); `4.py:4` (Of 4); `3.py:3` (Of 3)."
+    assert f"**complexity**, 5 places, the worst: {worst}" in synthesis.answer
+    summed = synthesis.data["summed"]
+    assert isinstance(summed, dict) and isinstance(summed["complexity"], dict)
+    assert summed["complexity"]["remarks"] == 5
 
 
 def test_what_is_no_remark_is_counted_and_does_no_harm() -> None:

@@ -34,6 +34,7 @@ REVIEW = Catalogue(
                 "inputs": {
                     "repo": {"kind": "repository", "required": True},
                     "base": {"kind": "text", "description": "a revision"},
+                    "scope": {"kind": "text", "one_of": ["changed", "all"]},
                 },
                 "plan": plans(subtask("bugs", role="lens", inputs=["repo"]) | {"tier": None}),
             }
@@ -75,6 +76,8 @@ def test_a_playbook_needs_no_words_and_no_model_and_declares_its_inputs(reposito
         ((), ["'repo' is missing", "--input repo=PATH"]),
         (("repo=code", "base=v9"), ["--input repo", "'v9'"]),
         (("repo=code", "bse=HEAD"), ["--input bse", "base, repo"]),
+        (("repo=code", "scope=some"), ["--input scope: 'some' is none of changed, all"]),
+        (("repo=code", "scope=all", "base=HEAD"), ["scope=all", "base='HEAD'", "give one"]),
         (("repo=code/a.py",), ["--input repo", "a repository is needed"]),
         (("repo=.",), ["--input repo", "not a Git repository"]),
         (("repo=text:x",), ["--input repo", "'text:x'"]),

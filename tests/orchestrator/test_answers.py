@@ -110,6 +110,7 @@ def test_a_plan_answer_becomes_a_plan_and_empty_stands_for_the_roles_own_tier() 
         "timeout_seconds": 60,
         "max_output": 0,
         "why": f"The goal asks  for it. {'x' * 400}",
+        "secondary": "",
     }
     other = {**subtask, "id": "t2", "tier": "Haiku", "depends_on": ["t1"], "checks": []}
     answer = PlanAnswer.model_validate(

@@ -86,7 +86,7 @@ COPIED: Mapping[tuple[type[BaseModel], str], type] = {
 } | {
     (FrontMatter, name): RoleCard
     for name in ("name", "description", "effort", "fallback", "team", "fixed_tier", "turns",
-                 "tools_only_for_inputs")
+                 "cases", "tools_only_for_inputs")
 } | {
     (PlaybookFile, name): contracts.PlaybookCard
     for name in ("name", "description", "guidance", "template", "min_confidence", "verify")

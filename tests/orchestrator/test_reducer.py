@@ -81,7 +81,10 @@ def plans(draw: st.DrawFn, largest: int = 12, roles: tuple[RoleCard, ...] = EVER
         tier: Tier | None = draw(st.sampled_from(ASSIGNED)) if role.tier != "none" else None
         each = subtask(f"t{place}", *edges, role=role.name, tier=tier)
         criteria = draw(st.sampled_from(("", "", "It is plausible")))
-        subtasks.append(each.model_copy(update={"acceptance_criteria": criteria}))
+        seconds = ("", "") if role.tier == "none" else ("", "analyst", "expert")
+        second = draw(st.sampled_from(seconds))
+        update = {"acceptance_criteria": criteria, "secondary": second}
+        subtasks.append(each.model_copy(update=update))
     return Plan(
         goal="Compare",
         strategy=draw(st.sampled_from(("merge", "select"))),

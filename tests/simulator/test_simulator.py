@@ -288,7 +288,7 @@ def test_a_scripted_plan_gives_each_input_to_a_role_that_can_read_it() -> None:
             [("researcher", " finds"), ("analyst", " weighs"), ("sorter", " sorts")],
         ),
         (planning.INPUT, "plan", [("report", "file", "")]),
-        (answers.LIMIT, "plan", ["6"]),
+        (planning.LIMIT, "plan", ["6"]),
         (answers.GOAL, "plan", ["Compare two years"]),
         (answers.INSTRUCTION, "work", ["Find out everything about part t4"]),
         (answers.FINDING, "work", ["t1", "t2"]),

@@ -76,14 +76,14 @@ ANALYSER = Addition(
 from functools import partial
 
 from activities.code_review import ruff
-from activities.code_review.lens import Analyser, Grade, is_python
+from activities.code_review.lens import Analyser, Grade
 
 GRADES = {"FIX002": Grade("info", 85)}
 ANALYSER = Analyser(
     name="promises",
     looks_for="Python files",
     grades=GRADES,
-    examines=is_python,
+    languages=("Python",),
     command=ruff.command(GRADES),
     parse=partial(ruff.parse, syntax=False),
     marker=ruff.MARKER,

@@ -11,6 +11,7 @@ from pathlib import Path
 from activities.code_review.lenses import lenses_of
 from activities.repositories.scratch import Snapshot, Snapshots
 from activities.repositories.snapshot import take
+from activities.repositories.wanted import Wanted
 from deployment.roots import Root
 from deployment.storage import DirectoryStore
 from orchestrator.calls.work import WorkMaterial
@@ -83,10 +84,10 @@ class Bench:
     def snapshots(self) -> Snapshots:
         return Snapshots(self.store, self.folder / "scratch")
 
-    async def pin(self, repository: Repository, base: str = "") -> PinnedInput:
+    async def pin(self, repository: Repository, base: str = "", *, scope: str = "") -> PinnedInput:
         """The repository as `prepare` pins it."""
         roots = (Root.of(repository.path),)
-        return await take("repo", repository.path, roots, base, self.store)
+        return await take("repo", repository.path, roots, Wanted(base, scope), self.store)
 
     async def snapshot(self, repository: Repository, base: str = "") -> Snapshot:
         """A snapshot, on disk."""

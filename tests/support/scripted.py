@@ -40,6 +40,7 @@ def subtask(id: str, *depends_on: str, role: str = "analyst", **fields: Any) -> 
         "instruction": f"Find out everything about part {id} of the goal",
         "inputs": [],
         "role": role,
+        "secondary": "",
         "tier": "",
         "depends_on": list(depends_on),
         "acceptance_criteria": "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from activities.code_review import ruff
-from activities.code_review.lens import Analyser, Grade, is_python
+from activities.code_review.lens import Analyser, Grade
 
 GRADES = {
     "invalid-syntax": Grade("critical", 95),
@@ -98,7 +98,7 @@ ANALYSER = Analyser(
     name="bugs",
     looks_for="Python files",
     grades=GRADES,
-    examines=is_python,
+    languages=("Python",),
     command=ruff.command(GRADES),
     parse=partial(ruff.parse, syntax=True),
     marker=ruff.MARKER,

@@ -48,13 +48,18 @@ def parse(stdout: bytes) -> Parsed:
                 f" {item['complexity']} over {item['length']} lines of code"
             ),
             grade=_grade(int(item["complexity"]), int(item["length"])),
-            suggestion="Split it along its decisions",
+            suggestion=_advice(int(item["complexity"])),
+            weight=int(item["complexity"]),
             suppressed=bool(item["suppressed"]),
         )
         for item in printed["functions"]
     )
     more = beyond(printed)
     return Parsed(sightings, tuple(printed["not_parsed"]), int(printed["read"]), beyond=more)
+
+
+def _advice(complexity: int) -> str:
+    return "Split it along its decisions" if complexity >= COMPLEX else "Split off parts of it"
 
 
 def _grade(complexity: int, length: int) -> str:
@@ -73,4 +78,5 @@ ANALYSER = Analyser(
     grades=GRADES,
     command=command,
     parse=parse,
+    summed=True,
 )

@@ -9,9 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from activities.code_review.answer import many
 from activities.code_review.lens import Analyser, Grade, Parsed, Sighting
 from activities.repositories.manifest import Manifest
+from orchestrator.text import counted
 
 FREQUENT = 10
 """Commits that touch a file, from which on it counts as changed often."""
@@ -78,6 +78,7 @@ def _hot_spots(work: Mapping[str, _Work], commits: int) -> tuple[Sighting, ...]:
             ),
             grade="hot spot, among the first three" if rank < 3 else "hot spot",
             suggestion="Split off what changes most often; review and test here first",
+            weight=work[path].commits * work[path].lines,
         )
         for rank, path in enumerate(hot[:MOST])
     )
@@ -120,7 +121,7 @@ def _bus_factor(manifest: Manifest, work: Mapping[str, _Work]) -> tuple[Sighting
 
 
 def _notes(manifest: Manifest, team: Counter[str]) -> tuple[str, ...]:
-    return (f"{many(len(manifest.commits), 'commit')} by {many(len(team), 'author')}",)
+    return (f"{counted(len(manifest.commits), 'commit')} by {counted(len(team), 'author')}",)
 
 
 ANALYSER = Analyser(
@@ -128,4 +129,5 @@ ANALYSER = Analyser(
     looks_for="commits",
     grades=GRADES,
     survey=survey,
+    summed=True,
 )

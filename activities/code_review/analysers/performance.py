@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from activities.code_review import ruff
-from activities.code_review.lens import Analyser, Grade, is_python
+from activities.code_review.lens import Analyser, Grade
 
 GRADES = {
     # Blocking calls inside async functions: everything else on the event loop waits.
@@ -44,7 +44,7 @@ ANALYSER = Analyser(
     name="performance",
     looks_for="Python files",
     grades=GRADES,
-    examines=is_python,
+    languages=("Python",),
     command=ruff.command(GRADES),
     parse=partial(ruff.parse, syntax=False),
     marker=ruff.MARKER,

@@ -63,6 +63,7 @@ def parse(stdout: bytes) -> Parsed:
         Sighting(
             file=str(item["file"]),
             line=int(item["line"]),
+            column=int(item["column"]),
             rule=str(item["kind"]).lower().replace(" ", "-"),
             message=f"{item['kind']} in the code (value marked {item['hash']})",
             grade=str(item["kind"]),

@@ -15,7 +15,6 @@ from activities.code_review.lens import (
     Sighting,
     beyond,
     decoded,
-    is_python,
     sifted,
 )
 
@@ -83,6 +82,7 @@ def _sighting(item: dict[str, str | int]) -> Sighting:
     return Sighting(
         file=str(item["file"]),
         line=int(item["line"]),
+        column=int(item["column"]),
         last_line=int(item["last_line"]),
         rule=rule,
         message="Possible hard-coded password" if rule in PASSWORDS else str(item["message"]),
@@ -94,7 +94,7 @@ ANALYSER = Analyser(
     name="security",
     looks_for="Python files",
     grades=GRADES,
-    examines=is_python,
+    languages=("Python",),
     command=command,
     parse=parse,
     marker=re.compile(rb"(?i)nosec"),

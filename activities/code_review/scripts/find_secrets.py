@@ -101,7 +101,10 @@ def look_at(path: str, salt: bytes, printed: Printed, values: dict[str, None]) -
         digest = hashlib.blake2b(value.encode(), key=salt, digest_size=4).hexdigest()
         snippet = get_code_snippet(lines, number)
         allowed = is_line_allowlisted(filename=path, line=lines[number - 1], context=snippet)
-        entry = {"file": path, "line": number, "kind": kind, "hash": digest, "allowed": allowed}
+        entry = {
+            "file": path, "line": number, "column": lines[number - 1].find(value) + 1, "kind": kind,
+            "hash": digest, "allowed": allowed,
+        }  # fmt: skip
         printed["secrets"].append(entry)
     printed["beyond"] += [
         (path, kind, count - OF_A_KIND) for kind, count in seen.items() if count > OF_A_KIND

@@ -17,8 +17,12 @@ import lizard
 
 # The comments by which lizard leaves out a function or the rest of a file.
 SUPPRESSION = re.compile(r"lizard forgive|GENERATED CODE")
-
-
+# What a class or a function of Python begins with.
+HEAD = re.compile(r"\s*(?:async\s+def|def|class)\s+(\w+)")
+LONGEST_LINE = 500
+"""Characters of a line in which a name is looked for."""
+LOOKED_BACK = 10_000
+"""Lines before a function in which its class is looked for."""
 OF_A_FILE = 200
 """Functions of one file that are named."""
 LETTERS = 100
@@ -65,7 +69,7 @@ def main() -> None:
                 or function["length"] >= int(least_length)
             ]
             worth.sort(key=lambda function: -function["complexity"])
-            printed["functions"] += worth[:OF_A_FILE]
+            printed["functions"] += named(path, worth[:OF_A_FILE])
             if len(worth) > OF_A_FILE:
                 printed["beyond"].append((path, "", len(worth) - OF_A_FILE))
     json.dump(printed, sys.stdout)
@@ -115,6 +119,55 @@ def functions_of(path: str, code: str) -> list[Function] | None:
         }
         for function in found.function_list
     ]
+
+
+def named(path: str, functions: list[Function]) -> list[Function]:
+    """The functions with their whole names, which are looked for in the file."""
+    if not functions:
+        return []
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = file.read().split("\n")
+    return [
+        {**each, "name": whole_name(path, each["name"], lines, each["line"])[:LETTERS]}
+        for each in functions
+    ]
+
+
+def whole_name(path: str, name: str, lines: list[str], number: int) -> str:
+    """The name as it stands in the code: with its classes in Python, and with the letters that
+    lizard takes for no part of it.
+    """
+    if not 0 < number <= len(lines):
+        return name
+    line = lines[number - 1][:LONGEST_LINE]
+    if path.endswith((".py", ".pyi")):
+        return ".".join([*reversed(classes_around(lines, number)), name])
+    if re.fullmatch(r"[\w$]+", name):
+        found = re.search(rf"[\w$]*{re.escape(name)}(?![\w$])", line)
+        return found[0] if found else name
+    return name
+
+
+def classes_around(lines: list[str], number: int) -> list[str]:
+    """The classes and functions of Python around a line, the innermost first, by indentation."""
+    found = []
+    indent = indent_of(lines[number - 1])
+    for line in reversed(lines[max(number - 1 - LOOKED_BACK, 0) : number - 1]):
+        if indent == 0:
+            break
+        if line.strip() and indent_of(line) < indent:
+            head = HEAD.match(line[:LONGEST_LINE])
+            if head or not line.lstrip().startswith(("#", ")", "]", "}")):
+                indent = indent_of(line)
+            if head:
+                found.append(head[1])
+    return found
+
+
+def indent_of(line: str) -> int:
+    """How far a line is indented, in columns."""
+    wide = line[:LONGEST_LINE].expandtabs(8)
+    return len(wide) - len(wide.lstrip())
 
 
 if __name__ == "__main__":

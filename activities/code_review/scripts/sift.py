@@ -49,6 +49,7 @@ def lines(stream: IO[bytes]) -> Iterator[Item]:
             "file": item["filename"],
             "rule": item["code"] or "invalid-syntax",
             "line": item["location"]["row"],
+            "column": item["location"]["column"],
             "message": cut(item["message"]),
             "suggestion": cut(fix.get("message") or ""),
         }
@@ -67,10 +68,24 @@ def document(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
             "file": item["filename"],
             "rule": item["test_id"],
             "line": line,
+            "column": column_of(item),
             "last_line": max([line, *(item["line_range"] or ())]),
             "scale": f"{item['issue_severity']}/{item['issue_confidence']}",
             "message": cut(item["issue_text"]),
         }
+
+
+def column_of(item: Item) -> int:
+    """Where an item of bandit begins, 1-based, in characters; 0: on another line. Bandit counts
+    bytes from 0 and quotes the line behind its number.
+    """
+    line = item["line_number"]
+    quoted = str(item["code"]).split("\n")
+    text = next((each for each in quoted if each.startswith(f"{line} ")), None)
+    if text is None or line != min([line, *(item["line_range"] or ())]):
+        return 0
+    before = text[len(f"{line} ") :].encode("utf-8", "surrogatepass")[: item["col_offset"]]
+    return len(before.decode("utf-8", "replace")) + 1
 
 
 def cut(text: object) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from orchestrator import policies
 from orchestrator.calls.verify import Place, Verdicts, VerifyMaterial
 from orchestrator.contracts import PinnedInput, Problem, Remark
-from orchestrator.remarks import is_credential, merged_remarks, ranked, remarks_of
+from orchestrator.remarks import by_agent, is_credential, merged_remarks, ranked, remarks_of
 from orchestrator.rules.state import State
 
 
@@ -26,10 +26,21 @@ def chosen(state: State) -> State:
     playbook = state.brief.playbook
     if playbook is None or not wanted(state):
         return state
-    found = [each for finding in state.findings for each in remarks_of(finding)]
+    found = [each for each in _found(state) if not each.summed]
     shown = [each for each in merged_remarks(found) if each.confidence >= shown_from(state)]
-    first = tuple(ranked(shown)[: playbook.verify])
-    return replace(state, finishing=replace(state.finishing, to_verify=first))
+    # What only a model says stands by the verdict alone, so it comes first.
+    agents = {each.subtask_id for each in state.findings if by_agent(each)}
+    first = sorted(ranked(shown), key=lambda each: each.lens not in agents)[: playbook.verify]
+    return replace(state, finishing=replace(state.finishing, to_verify=tuple(first)))
+
+
+def _found(state: State) -> list[Remark]:
+    return [
+        remark
+        for progress in state.work.values()
+        if progress.finding is not None
+        for remark in remarks_of(progress.finding, progress.subtask.inputs)
+    ]
 
 
 def shown_from(state: State) -> int:
@@ -53,8 +64,7 @@ def material(state: State, place: int, broken: Problem | None) -> VerifyMaterial
     """What the call for the batch at a place works from."""
     remarks = _batch(state, place)
     files = tuple(each.file for each in remarks)
-    seen = (each for finding in state.findings for each in remarks_of(finding))
-    places = {(each.file, each.line): None for each in seen if is_credential(each)}
+    places = {(each.file, each.line): None for each in _found(state) if is_credential(each)}
     pinned = repository(state)
     assert pinned is not None, "remarks are chosen of a repository only"
     return VerifyMaterial(

@@ -166,7 +166,7 @@ def input_tokens(kind: AnyKind, material: Contract) -> int:
     waits = {"__all__": {"waited"}}
     unsaid = {"findings": waits, "dependencies": waits}
     size = len(material.model_dump_json(exclude_defaults=True, exclude=unsaid).encode())
-    size += kind.beyond(material)
+    size += kind.longer + kind.beyond(material)
     return _tokens(size)
 
 

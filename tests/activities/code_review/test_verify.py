@@ -13,6 +13,7 @@ from conftest import Runs
 from orchestrator.contracts import Goal, GoalInput, Limits, Report
 from orchestrator.errors import CallRefused
 from repositories import Repository
+from reviewing import PROMPTS, ReviewingModel
 from scripted import ScriptedModel
 
 SECRET = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -58,7 +59,7 @@ async def review(
 async def test_a_model_adds_a_verdict_to_each_remark_and_no_remark_is_lost(runs: Runs) -> None:
     plain = await review(runs, None)
     count = len(plain.data["remarks"])  # type: ignore[arg-type]
-    model = ScriptedModel({"verify": [verdicts(*["confirmed"] * (count - 1), "refuted")]})
+    model = ReviewingModel({"verify": [verdicts(*["confirmed"] * (count - 1), "refuted")]})
     report = await review(runs, model)
 
     def bare(data: dict[str, Any]) -> list[dict[str, Any]]:
@@ -70,16 +71,16 @@ async def test_a_model_adds_a_verdict_to_each_remark_and_no_remark_is_lost(runs:
     assert report.data["by_verdict"] == {"confirmed": count - 1, "refuted": 1}
     assert "### Refuted by a model" in report.answer
     assert f"Line {count} shows it" in report.answer
-    assert model.heard == ["verify"] and report.model_calls == 1
-    (asked,) = model.requests
+    assert sorted(model.heard) == sorted([*PROMPTS, "verify"])
+    asked = model.requests[-1]
     assert "shell=True" in asked.prompt, "the code around a remark is its material"
     assert SECRET not in asked.prompt and SECRET not in asked.system
 
 
 async def test_without_an_answer_or_the_money_the_remarks_stand_as_they_were(runs: Runs) -> None:
     plain = await review(runs, None)
-    refusing = await review(runs, ScriptedModel({"verify": [CallRefused("not today")]}))
-    poor = await review(runs, ScriptedModel({}), Limits.model_validate({"dollars": "0.001"}))
+    refusing = await review(runs, ReviewingModel({"verify": [CallRefused("not today")]}))
+    poor = await review(runs, ReviewingModel({}), Limits.model_validate({"model_calls": 3}))
     for report in (refusing, poor):
         assert report.status == "complete_with_gaps"
         assert report.data["remarks"] == plain.data["remarks"]

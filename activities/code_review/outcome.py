@@ -1,0 +1,69 @@
+"""What a review came to: the remarks, what is told in sum, and all that was counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from orchestrator.contracts import LanguageShare, Remark
+from orchestrator.remarks import stands
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of a review. `remarks` are ranked and above the least confidence."""
+
+    remarks: tuple[Remark, ...]
+    summed: tuple[Remark, ...] = ()
+    """What is no defect by itself, ranked and above the least confidence: told in a paragraph."""
+    below: int = 0
+    min_confidence: int = 0
+    to_verify: int = 0
+    """How many a model was to verify."""
+    suppressed: int = 0
+    cut: int = 0
+    unread: int = 0
+    unread_why: dict[str, int] = field(default_factory=dict)
+    not_parsed: tuple[str, ...] = ()
+    files: int = 0
+    """Text files in scope."""
+    base: str = ""
+    scope: str = ""
+    """How much was taken and why, in words; empty: nobody had a choice."""
+    languages: tuple[LanguageShare, ...] = ()
+    """Of the files in scope, the most common first."""
+    notes: tuple[str, ...] = ()
+    looked: tuple[tuple[str, int], ...] = ()
+    """The lenses that looked at something, each with how many files."""
+    idle: tuple[tuple[str, str], ...] = ()
+    """The lenses that had nothing to look at, each with the reason."""
+    agents: dict[str, int] = field(default_factory=dict)
+    """The agents that read the code, each with how many calls of tools it made."""
+    unconfirmed: tuple[Remark, ...] = ()
+    """What only an agent says."""
+    missing: tuple[str, ...] = ()
+    """Titles of lenses that failed or were not run; why, the report's gaps say."""
+
+    @property
+    def standing(self) -> list[Remark]:
+        """What nobody has refuted."""
+        return [remark for remark in self.remarks if stands(remark)]
+
+    def readers(self, language: LanguageShare) -> tuple[str, ...]:
+        """The lenses for a language that really looked."""
+        there = {lens for lens, _ in self.looked}
+        return tuple(lens for lens in language.lenses if lens in there)
+
+    @property
+    def unread_code(self) -> tuple[LanguageShare, ...]:
+        """The languages of code in which nobody looked for defects."""
+        return tuple(
+            each for each in self.languages if each.kind == "code" and not self.readers(each)
+        )
+
+    @property
+    def checked(self) -> bool:
+        """Whether anybody looked for defects in code: where there is any, a search for secrets
+        alone says nothing of them.
+        """
+        code = [each for each in self.languages if each.kind == "code"]
+        return bool(self.looked) and (not code or len(self.unread_code) < len(code))

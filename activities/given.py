@@ -1,0 +1,35 @@
+"""Reading the file that a goal names, once, when its run is prepared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, reader_of
+from deployment.folders import NotRegular, TooLarge, read_handle
+from deployment.roots import Outside, Roots, open_file
+from orchestrator.contracts import GoalInput
+from orchestrator.errors import BadGoal
+
+
+def read_given(given: GoalInput, roots: Roots) -> tuple[bytes, str]:
+    """The bytes of a file, and the tool that reads them; empty: they are text. BadGoal: why not."""
+    what = f"input {given.name!r}: {given.value!r:.300}"
+    try:
+        content = read_handle(open_file(Path(given.value), roots), DOCUMENT_BYTES)
+        reader = reader_of(content)
+    except Outside as error:
+        raise BadGoal(f"{what} {error}") from None
+    except NotRegular as error:
+        raise BadGoal(f"{what}: {error.strerror}; name a regular file") from None
+    except TooLarge:
+        raise BadGoal(f"input {given.name!r} is larger than {DOCUMENT_BYTES} bytes") from None
+    except NotReadable as error:
+        raise BadGoal(f"{what}: {error}") from None
+    except (FileNotFoundError, NotADirectoryError, ValueError, RuntimeError):
+        # ValueError: a NUL in it; RuntimeError: a link that leads to itself.
+        raise BadGoal(f"input {given.name!r}: no such path: {given.value!r:.300}") from None
+    except OSError as error:
+        raise BadGoal(f"{what}: cannot be read: {error.strerror}") from None
+    if not reader and not content.strip():
+        raise BadGoal(f"{what}: there is nothing in it; give a file that says something")
+    return content, reader

@@ -1,0 +1,151 @@
+"""What a repository is compared with: a revision, or the commit where its branch left the main
+line, which is found in the repository's own refs, never by asking a server.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from activities.code_review.redact import redact
+from activities.process import ProgramStopped, run
+from activities.repositories.git import Git, GitFailed
+from activities.repositories.refs import BRANCHES, ORIGIN
+from activities.repositories.wanted import Wanted
+from orchestrator.money.leaving import ALL, CHANGED, SCOPE
+from orchestrator.text import counted, for_terminal
+
+USUAL = ("main", "master")
+NAME_LETTERS = 80
+"""Of a revision or branch, in a sentence."""
+CONFIG_SECONDS = 5.0
+_OWN_CONFIG = ("HOME", "XDG_CONFIG_HOME")
+
+
+@dataclass(frozen=True)
+class Start:
+    """What is compared with; without a `commit` the whole tree is taken, and `why` says why."""
+
+    commit: str = ""
+    name: str = ""
+    uncommitted: bool = False
+    """Whether it is the commit that is checked out."""
+    why: str = ""
+
+    def told(self, files: int, changed: int | None) -> str:
+        """What is taken and why, in words: `files` are in scope, `changed` are not as the commit
+        has them. Empty where nobody had a choice.
+        """
+        if not self.commit:
+            return f"the whole tree, {self.why}" if self.why else ""
+        name = shown(self.name)
+        short = self.commit[:10]
+        of = f"{name} ({short})" if name and not self.commit.startswith(name) else short
+        count = counted(files, "file")
+        if self.uncommitted:
+            return f"what is not committed on {of}, {count}"
+        rest = {None: "", 0: ", nothing is uncommitted"}.get(
+            changed, ", uncommitted changes included"
+        )
+        return f"what differs from {of}, {count}{rest}"
+
+
+def shown(name: str) -> str:
+    """A revision or branch as anybody may see it."""
+    return redact(for_terminal(name))[:NAME_LETTERS]
+
+
+async def start(view: Git, wanted: Wanted, head: str, changed: int | None) -> Start:
+    """What a run compares with; `head` is checked out, and `changed` files are not as it has them
+    (None: that is not known). BadGoal for a base that does not exist.
+    """
+    if wanted.base:
+        return Start(await view.commit(wanted.base), wanted.base)
+    if wanted.scope != CHANGED:
+        return Start(why=f"as {SCOPE}={ALL} asks" if wanted.scope == ALL else "")
+    if not head:
+        return Start(why="because there is no commit to compare with")
+    name = await main_line(view)
+    if not name:
+        return Start(
+            why="because no main line was found: origin names none, and there is no branch"
+            f" {' or '.join(USUAL)}"
+        )
+    try:
+        point = await _left_at(view, head, name)
+    except GitFailed as error:
+        return Start(why=f"because where it left {shown(name)} could not be found: {error}")
+    return _from_point(view, name, point, head, changed)
+
+
+def _from_point(view: Git, name: str, point: str, head: str, changed: int | None) -> Start:
+    main = shown(name)
+    if not point:
+        cut = view.view.shallow
+        return Start(
+            why=f"because the clone is shallow: it does not reach the point where it left {main}"
+            if cut
+            else f"because it has no commit in common with {main}"
+        )
+    if point != head:
+        return Start(point, name)
+    if changed:
+        return Start(head, name, uncommitted=True)
+    if changed is None:
+        return Start(why="because it is not known what of it is not committed")
+    return Start(why=f"because {main} has all of it and nothing is uncommitted")
+
+
+async def main_line(view: Git) -> str:
+    """The name of the main branch: what origin calls so, else `main` or `master`, else what this
+    user's Git calls a first branch, else the only branch there is. Empty: none.
+    """
+    for name in (view.view.main, *USUAL):
+        if name and _refs_of(view, name):
+            return name
+    name = await _first_branch()
+    if name and _refs_of(view, name):
+        return name
+    branches = [ref for ref in view.view.refs if ref.startswith(BRANCHES)]
+    return branches[0].removeprefix(BRANCHES) if len(branches) == 1 else ""
+
+
+def _refs_of(view: Git, name: str) -> list[str]:
+    """The main line here and at origin, as far as there is one; on it, origin's counts."""
+    here, there = BRANCHES + name, ORIGIN + name
+    found = [ref for ref in (here, there) if ref in view.view.refs]
+    if view.view.head == f"ref: {here}" and there in found:
+        return [there]
+    return found
+
+
+async def _left_at(view: Git, head: str, name: str) -> str:
+    """The commit where what is checked out left the main line; of two, the nearer one."""
+    nearest = ""
+    for ref in _refs_of(view, name):
+        point = await view.merge_base(head, view.view.refs[ref])
+        if not nearest or (point and await view.merge_base(nearest, point) == nearest):
+            nearest = point
+    return nearest
+
+
+async def _first_branch() -> str:
+    """What the user's own configuration of Git says that a first branch is called."""
+    program = shutil.which("git")
+    if program is None:
+        return ""
+    own = {name: os.environ[name] for name in _OWN_CONFIG if name in os.environ}
+    try:
+        with tempfile.TemporaryDirectory(prefix="git-") as folder:
+            finished = await run(
+                [os.path.abspath(program), "config", "--global", "--get", "init.defaultBranch"],
+                folder=Path(folder),
+                environment={"PATH": os.defpath, "LC_ALL": "C", **own},
+                seconds=CONFIG_SECONDS,
+            )
+    except (ProgramStopped, OSError):
+        return ""
+    return finished.stdout.decode("utf-8", "replace").strip()[:NAME_LETTERS]

@@ -1,0 +1,36 @@
+"""How much of a repository a run wants."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from typing import Self
+
+from orchestrator.contracts import GoalInput
+from orchestrator.errors import BadGoal
+from orchestrator.money.leaving import ALL, BASE, CHANGED, SCOPE
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What differs from `base`, if there is one; else what `scope` says, `changed` or `all`, where
+    an empty one is a run without such a choice, which takes the whole tree.
+    """
+
+    base: str = ""
+    scope: str = ""
+
+    @classmethod
+    def of(cls, inputs: Iterable[GoalInput], declared: Container[str]) -> Self:
+        """What the inputs of a goal say, where its playbook has `declared` ones. BadGoal for two
+        that exclude each other.
+        """
+        given = {each.name: each.value for each in inputs if each.kind == "text"}
+        base = given.get(BASE, "")
+        scope = given.get(SCOPE, CHANGED) if SCOPE in declared else ""
+        if base and scope == ALL:
+            raise BadGoal(
+                f"{SCOPE}={ALL} takes the whole tree and {BASE}={base[:80]!r} what differs from it;"
+                " give one of them"
+            )
+        return cls(base, scope)

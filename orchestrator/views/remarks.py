@@ -1,0 +1,141 @@
+"""A remark of a review for a person: its place, the code there with the place marked, why it
+matters and what to do. Pure, and everything that the repository may have written is escaped.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+from orchestrator.contracts import Remark
+from orchestrator.text import code_span, counted, for_markdown, sentence, visible
+
+MOST_PLACES = 8
+"""Places of a defect that stands in many that are named."""
+WIDTH = 66
+"""Letters of a line of code that are shown: with its number it fits a terminal of 80 columns."""
+BEFORE = 30
+"""Of them, how many stand before the place in a line that is cut."""
+CUT = "…"
+TAB = 4
+_CODE = re.compile(r"(?<!`)`([^`\n]{1,200})`(?!`)")
+
+
+def place_of(remark: Remark) -> str:
+    """`path:line:column`, which terminals and editors open; as far as it is known."""
+    where = (remark.line, remark.column) if remark.line else ()
+    return ":".join([remark.file, *(str(each) for each in where if each)])
+
+
+def place(remark: Remark) -> str:
+    """The same as Markdown; a remark without a file is about the repository."""
+    return code_span(place_of(remark)) if remark.file else "the repository"
+
+
+def block(group: Sequence[Remark]) -> str:
+    """A defect with its places: heading, what it is, the code, why it matters, what to do."""
+    first = group[0]
+    parts = [f"### {first.severity} · {place(first)}", f"{said(first)} {_rules(first)}"]
+    code = code_of(first)
+    return "\n\n".join([*parts, *([code] if code else []), *_listed(group)])
+
+
+def said(remark: Remark) -> str:
+    """The message as a sentence, whatever it ends with."""
+    return sentence(prose(remark.message))
+
+
+def prose(text: str) -> str:
+    """What others wrote as Markdown on one line, with what they put in backticks as code."""
+    parts = _CODE.split(" ".join(text.split()))
+    escaped = (code_span(part) if odd % 2 else for_markdown(part) for odd, part in enumerate(parts))
+    return "".join(escaped)
+
+
+def _rules(remark: Remark) -> str:
+    names = (remark.rule or remark.lens, *remark.also)
+    listed = ", ".join(code_span(name) for name in names if name)
+    return f"({listed}, {remark.confidence} %)" if listed else f"({remark.confidence} %)"
+
+
+def _listed(group: Sequence[Remark]) -> Iterator[str]:
+    first = group[0]
+    lines = []
+    if first.matters:
+        lines.append(f"Why it matters: {sentence(prose(first.matters))}")
+    if first.suggestion.strip():
+        lines.append(f"What to do: {sentence(prose(first.suggestion))}")
+    if first.verdict:
+        why = sentence(prose(first.why))
+        lines.append(f"{first.verdict.capitalize()} by a model: {why}")
+    if len(group) > 1:
+        lines.append(f"The same at {places(group[1:])}.")
+    if lines:
+        yield "\n".join(f"- {line}" for line in lines)
+
+
+def places(group: Sequence[Remark]) -> str:
+    """The first places of a defect, and how many more there are."""
+    named = ", ".join(place(each) for each in group[:MOST_PLACES])
+    more = len(group) - MOST_PLACES
+    return f"{named} and {counted(more, 'more place')}" if more > 0 else named
+
+
+# ---------------------------------------------------------------- the code
+
+
+def code_of(remark: Remark) -> str:
+    """The lines at a remark's place as a block of Markdown, with that place marked; nothing where
+    none of them may be shown.
+    """
+    excerpt = remark.excerpt
+    if excerpt is None or not 0 <= remark.line - excerpt.first < len(excerpt.lines):
+        return ""
+    wide = [_wide(line) for line in excerpt.lines]
+    indent = min((len(line) - len(line.lstrip()) for line in wide if line.strip()), default=0)
+    digits = len(str(excerpt.first + len(wide) - 1))
+    rows = []
+    for number, line in enumerate(excerpt.lines, excerpt.first):
+        marked = number == remark.line
+        text, letter = _fitted(line, excerpt.letter if marked else 0, indent)
+        rows.append(f"{'>' if marked else ' '} {number:>{digits}} | {text}".rstrip())
+        if letter:
+            rows.append(f"  {' ' * digits} | {_blank(text[: letter - 1])}^")
+    runs = re.findall("`+", "".join(rows))
+    fence = "`" * max(3, *(len(run) + 1 for run in runs), 3)
+    return "\n".join([fence, *rows, fence])
+
+
+def _wide(line: str) -> str:
+    """A line as it is shown, with spaces for its tabs."""
+    return visible(line.expandtabs(TAB))
+
+
+def _fitted(line: str, letter: int, indent: int) -> tuple[str, int]:
+    """The line without the indentation that all share, cut to the width around a letter of it, and
+    where that letter is now.
+    """
+    text = _wide(line)[indent:]
+    at = len(_wide(line[: letter - 1])) - indent + 1 if letter else 0
+    if at + BEFORE > WIDTH and len(text) > WIDTH:
+        start = min(at - BEFORE, len(text) - WIDTH)
+        text, at = CUT + text[start + 1 :], at - start
+    room = WIDTH
+    for place, each in enumerate(text):
+        room -= _cells(each)
+        if room < 0:
+            text = text[: place - 1] + CUT
+            break
+    return text, at if 0 < at <= len(text) else 0
+
+
+def _blank(text: str) -> str:
+    """As much room as the text takes."""
+    return "".join(" " * _cells(letter) for letter in text)
+
+
+def _cells(letter: str) -> int:
+    if unicodedata.category(letter) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

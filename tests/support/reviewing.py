@@ -1,0 +1,36 @@
+"""A model for the code review: it answers as the agents of the playbook, and as their verifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from activities.catalogue import Catalogue
+from activities.seam import ModelRequest
+from scripted import ScriptedModel, works
+
+PROMPTS = {
+    name: role.prompt
+    for name, role in Catalogue.load().roles.items()
+    if role.playbook == "code-review" and role.card.tier != "none"
+}
+"""Of the agents, by name."""
+
+
+def finds(*remarks: dict[str, Any]) -> dict[str, Any]:
+    """What an agent hands up."""
+    common = {"severity": "critical", "line": 1, "suggestion": "Mend it.", "confidence": 95}
+    return works({"remarks": [{**common, **each} for each in remarks]})
+
+
+class ReviewingModel(ScriptedModel):
+    """Answers by the agent's name; those that nobody wrote a line for find nothing."""
+
+    def __post_init__(self) -> None:
+        self.lines = {**{name: [finds()] for name in PROMPTS}, **self.lines}
+        super().__post_init__()
+
+    def _what(self, request: ModelRequest) -> str:
+        return next(
+            (name for name, prompt in PROMPTS.items() if request.system.startswith(prompt)),
+            super()._what(request),
+        )
