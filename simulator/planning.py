@@ -72,6 +72,7 @@ BLANK: dict[str, Any] = {
     "checks": [],
     "timeout_seconds": 0,
     "max_output": 0,
+    "why": "(scripted) The goal asks for it, and this role can read what it needs.",
 }
 """What a scripted subtask does not set."""
 
