@@ -123,7 +123,7 @@ class _Parts:
             offer=self.offering.to,
             asks=self.asks,
             outlets=self._outlets,
-            take_snapshot=snapshot.take,
+            take_snapshot=partial(snapshot.take, baselines=self.state.baselines),
             take_folder=plain.take,
             allowed_roots=allowed_roots(self.settings, embedded=embedded),
             capabilities=self.endpoint.capabilities,

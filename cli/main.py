@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from cli.commands.care import clean, completion, doctor, export, replay
 from cli.commands.runs import (
+    baseline,
     demo,
     fork,
     inbox,
@@ -60,6 +61,7 @@ _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
         ("list", list.command),
         ("fork", fork.command),
         ("inbox", inbox.command),
+        ("baseline", baseline.command),
     ),
     "Steering": (
         *((row.__name__, rows.command_of(row)) for row in rows.ROWS),
