@@ -12,7 +12,7 @@ from cli.exits import Code, Exit
 from cli.screen.streams import say
 from deployment.files import write_whole
 from orchestrator.contracts import Report
-from orchestrator.remarks import SEVERITIES, remarks_told, stands
+from orchestrator.remarks import SEVERITIES, in_the_way, remarks_told
 from orchestrator.text import counted
 from orchestrator.views.comment import as_comment
 from orchestrator.views.sarif import as_sarif
@@ -51,7 +51,7 @@ class Pipeline:
             )
         self._write(report)
         failing = SEVERITIES[: SEVERITIES.index(self.fail_on) + 1] if self.fail_on else ()
-        stopped = [each for each in told if stands(each) and each.severity in failing]
+        stopped = [each for each in told if in_the_way(each) and each.severity in failing]
         if not stopped or code not in (Code.COMPLETE, Code.PARTIAL):
             return code
         count = counted(len(stopped), "remark")

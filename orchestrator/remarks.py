@@ -167,6 +167,11 @@ def stands(remark: Remark) -> bool:
     return remark.verdict != "refuted"
 
 
+def in_the_way(remark: Remark) -> bool:
+    """Whether it may hold up a change: it stands, is listed, and is of production code."""
+    return stands(remark) and not remark.hidden and remark.kind == "production"
+
+
 def told_once(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:
     """The remarks by what they say, in the order of the first of each: a defect that stands in many
     places is told once, with its places.

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from orchestrator.contracts import Remark, Report
-from orchestrator.remarks import SEVERITIES, remarks_told, stands, told_once
+from orchestrator.remarks import SEVERITIES, in_the_way, remarks_told, told_once
 from orchestrator.text import code_span, counted, for_markdown, inline, sentence, visible
 from orchestrator.views import remarks as shown
 from orchestrator.views.sarif import encoded
@@ -31,7 +31,7 @@ def as_comment(report: Report, links: str = "") -> str:
     """The comment. `links` is the address of the files at the reviewed commit, without a slash at
     its end; without one, places are told and link nowhere.
     """
-    standing = [each for each in remarks_told(report) or () if stands(each)]
+    standing = [each for each in remarks_told(report) or () if in_the_way(each)]
     groups = told_once(standing)
     head = "\n\n".join([MARK, _headline(standing), *_warnings(report)])
     tail = _tail(report)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from orchestrator.contracts import Remark, Report
-from orchestrator.remarks import remarks_told, stands
+from orchestrator.remarks import in_the_way, remarks_told
 from orchestrator.text import sentence, visible
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 def as_sarif(report: Report) -> str:
     """The document; only what stands is in it. A report that is of no review has no results."""
-    standing = [each for each in remarks_told(report) or () if stands(each) and each.file]
+    standing = [each for each in remarks_told(report) or () if in_the_way(each) and each.file]
     rules = _rules(standing)
     places = {rule["id"]: place for place, rule in enumerate(rules)}
     results = [*_fitting(_results(standing, places))]
@@ -136,6 +136,8 @@ def _location(remark: Remark) -> Json:
 
 def _fingerprint(remark: Remark) -> str:
     """Of what is wrong, and of the line of code; not of its number, which moves."""
+    if remark.fingerprint:
+        return remark.fingerprint
     code = ""
     if excerpt := remark.excerpt:
         code = " ".join(excerpt.lines[remark.line - excerpt.first].split())

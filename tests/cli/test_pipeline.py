@@ -37,6 +37,8 @@ REFUTED = {"severity": "critical", "verdict": "refuted", "why": "no"}
         ("warning", [WARNING], Code.COMPLETE, Code.REMARKS),
         ("warning", [CRITICAL], Code.PARTIAL, Code.REMARKS),
         ("warning", [REFUTED, {"severity": "info"}], Code.COMPLETE, Code.COMPLETE),
+        ("warning", [{**CRITICAL, "kind": "tests"}], Code.COMPLETE, Code.COMPLETE),
+        ("warning", [{**CRITICAL, "hidden": "known"}], Code.COMPLETE, Code.COMPLETE),
         ("critical", [CRITICAL], Code.FAILED, Code.FAILED),
         ("critical", [CRITICAL], Code.CANCELLED, Code.CANCELLED),
         ("critical", [], Code.PARTIAL, Code.PARTIAL),
