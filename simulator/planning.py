@@ -68,7 +68,6 @@ BLANK: dict[str, Any] = {
     "tier": "",
     "depends_on": [],
     "acceptance_criteria": "",
-    "why": f"{MARK} The goal asks for it, and this role can read what it needs.",
     "checks": [],
     "timeout_seconds": 0,
     "max_output": 0,
