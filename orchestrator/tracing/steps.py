@@ -39,6 +39,8 @@ class Step(Contract):
     """The role that did it."""
     task: str = ""
     """A hash of role and instruction: the same for equal work, in whatever run."""
+    because: str = ""
+    """Of a subtask: why it is in the plan, and that role has it, as the planner said."""
     call: str = ""
     """Of a call of a model, its kind."""
     tool: str = ""

@@ -52,6 +52,7 @@ def of_subtasks(
             name=progress.subtask.id,
             run=state.run_id,
             agent=progress.subtask.role,
+            because=progress.subtask.why,
             started=started,
             ended=ended,
             seconds=(ended - started).total_seconds() if started and ended else 0.0,

@@ -149,7 +149,7 @@ async def test_a_cancelled_and_a_failed_run_tell_who_ended_them_and_why(runs: Ru
     trace = await whole(runs)
     assert step(trace, handle.id).status == "cancelled"
     assert step(trace, "/order-1").name == "cancel"
-    plan = ready(subtask("t1"))
+    plan = ready(subtask("t1", why="It needs an analyst."))
     limits = {"tries_per_subtask": 1, "replans": 0}
     lacks = works("", status="failed", why="no data")
     unfit = ScriptedModel({"t1": [lacks]})
@@ -157,6 +157,7 @@ async def test_a_cancelled_and_a_failed_run_tell_who_ended_them_and_why(runs: Ru
     assert report.status == "failed"
     failed = await whole(runs)
     assert step(failed, report.run_id).status == "error"
+    assert step(failed, ":t1").because == "It needs an analyst."
     assert (step(failed, ":t1").verdict, step(failed, ":t1").status) == ("failed", "error")
 
 
