@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cli.invocation import to_type
 from cli.reading import Look
@@ -12,6 +13,9 @@ from cli.screen.streams import say
 from deployment.files import write_whole
 from orchestrator.contracts import Report
 from orchestrator.text import for_json
+
+if TYPE_CHECKING:
+    from orchestrator.views.html.steering import Live
 
 NAME_LETTERS = 200
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
@@ -51,13 +55,18 @@ def write(report: Report, path: Path, look: Look) -> None:
     write_whole(path, text.encode("utf-8", "backslashreplace"))
 
 
-def as_page(report: Report, look: Look, *, over: bool = True) -> str:
-    """The page of a run."""
+def as_page(report: Report, look: Look, *, over: bool = True, live: Live | None = None) -> str:
+    """The page of a run; `live`: what it has besides while it is served."""
     # Few commands write one, and its reader of Markdown takes long to load.
     from orchestrator.views.html.page import as_html
     from orchestrator.views.html.pictured import Pictured
 
-    return as_html(Pictured(report, to_type, look.steps, look.view, over))
+    view = look.view
+    if view and not over:
+        # A report counts what is reserved as spent; while a run goes on, it is not.
+        spent = {"dollars": view.dollars_spent, "assumed": view.assumed}
+        report = report.model_copy(update={**spent, "model_calls": view.model_calls})
+    return as_html(Pictured(report, to_type, look.steps, view, over), live)
 
 
 def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
@@ -69,11 +78,11 @@ def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
             write(report, out, look)
             say(f"Report: {out}")
         except OSError as error:
-            say(f"The report could not be written to {out}: {error.strerror}", "yellow")
+            say(f"The report could not be written to {out}: {error.strerror}", "magenta")
     try:
         markdown, page = keep(report, folder, look)
     except OSError as error:
-        say(f"The report could not be kept in {folder}: {error.strerror}", "yellow")
+        say(f"The report could not be kept in {folder}: {error.strerror}", "magenta")
         return
     say(f"Report: {markdown}")
     say(f"Page: {page.as_uri()}")

@@ -32,6 +32,7 @@ from cli.commands.server import down, up
 from cli.commands.steering import cancel, edit, raising, reset, rows
 from cli.exits import Code, Exit, exit_of
 from cli.invocation import PROGRAM, STARTER
+from cli.screen import looks
 from cli.screen.streams import put, say
 from deployment.embedded import EmbeddedError
 from deployment.settings import NAME, BadSettings, Settings
@@ -118,11 +119,10 @@ for _panel, _commands in _PANELS.items():
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code. Nothing that goes wrong reaches the user as a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        # A screen that cannot show a letter shows its escape, instead of ending the program.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    looks.prepare(os.environ)
     given = sys.argv[1:] if arguments is None else [*arguments]
+    if not given or {"-h", "--help"} & {*given}:
+        looks.prepare_help()
     try:
         completion.prepare()
         check_texts(given)

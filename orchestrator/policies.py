@@ -74,7 +74,7 @@ a longer prompt is counted by its endpoint before it leaves.
 """
 PROMPT_OVERHEAD_TOKENS = 4_500
 """Instructions, schema, envelopes and tool preamble around the material of a call, at a token a
-byte; the planner's, the longest, have 3,700.
+byte; the planner's, the longest, have 4,200.
 """
 EXPECTED_OVERHEAD_TOKENS = 750
 """What these usually are."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
 
-from orchestrator.contracts import Finding, Remark, Severity, Sightings
+from orchestrator.contracts import Finding, Remark, Report, Severity, Sightings
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 ADJACENT = 1
@@ -93,6 +93,11 @@ def remarks_in(data: Mapping[str, JsonValue]) -> tuple[Remark, ...]:
     given = data.get("remarks")
     items = given if isinstance(given, list) else []
     return tuple(remark for item in items if (remark := _remark(item)) is not None)
+
+
+def remarks_told(report: Report) -> tuple[Remark, ...] | None:
+    """The remarks of a review's report, by rank; None: it is of no review."""
+    return remarks_in(report.data) if isinstance(report.data.get("remarks"), list) else None
 
 
 def in_a_line(finding: Finding) -> str:

@@ -40,6 +40,8 @@ class Row(Contract):
     """The turn and the tool that such an agent is at, and what it cost so far. While it works,
     readers alone know it, from its own history: the run's would grow by it with each turn.
     """
+    why: str = ""
+    """What it is in the plan for, and why its role does it, as the planner says it."""
     planned_role: str = ""
     """The plan's own role, where a fallback has taken the subtask over; else empty."""
 
@@ -92,6 +94,8 @@ class PreviewRow(Contract):
     timeout_seconds: int = 0
     """Of one call, where the plan sets it."""
     seconds: float = 0.0
+    why: str = ""
+    """As in the plan."""
     paid: bool = False
     """Whether the three prices are what was paid already."""
     reused: bool = False
@@ -135,6 +139,8 @@ class Preview(Contract):
     """How much of each repository is read, and why, where that was chosen."""
     without: tuple[str, ...] = ()
     """What this deployment cannot give the run, and why; the rest goes on without."""
+    composed: tuple[str, ...] = ()
+    """The roles that the plan composes, a line each."""
     plan: Plan | None = None
     """All that is asked: instructions, criteria, checks and inputs of each subtask."""
 

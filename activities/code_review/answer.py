@@ -49,7 +49,7 @@ def write(outcome: Outcome) -> str:
 
 def _headline(outcome: Outcome) -> str:
     standing = outcome.standing
-    if not standing and not outcome.looked:
+    if not standing and not (outcome.looked or outcome.agents):
         return "**Nothing was looked at**, so nothing is known."
     if not standing and not outcome.checked:
         return "**No remarks, and nobody looked for defects in the code**: nothing is known of it."

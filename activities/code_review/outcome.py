@@ -70,5 +70,7 @@ class Outcome:
         """Whether anybody looked for defects in code: where there is any, a search for secrets
         alone says nothing of them.
         """
+        if self.agents:
+            return True
         code = [each for each in self.languages if each.kind == "code"]
         return bool(self.looked) and (not code or len(self.unread_code) < len(code))

@@ -38,13 +38,27 @@ from orchestrator.remarks import (
 def review(material: SynthesisMaterial) -> Synthesis:
     """The review as ranked remarks (in `data`) and as a short answer."""
     tally = _tally(material)
+    outcome = _outcome(material, tally)
+    return Synthesis(
+        answer=write(outcome),
+        data=_data(outcome) | tally.of_files(),
+        # Each remark has its own. Of the whole nobody can say how likely it is to be right: that
+        # every file was read says nothing of what no lens looks for.
+        confidence=None,
+        gaps=tuple(_gaps(material.subtasks, material.findings)),
+        by_template=True,
+    )
+
+
+def _outcome(material: SynthesisMaterial, tally: _Tally) -> Outcome:
+    """What the review came to."""
     agents = agents_of(material.findings)
     everything = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
     merged, unconfirmed = parted(everything, agents)
     merged = taken_out.of_agents(merged, agents, tally.narrowing)
     above = [each for each in merged if each.confidence >= material.min_confidence]
     shown = taken_out.listed(above)
-    outcome = replace(
+    return replace(
         tally.outcome(),
         remarks=tuple(advised(each) for each in shown if not each.summed),
         summed=tuple(each for each in shown if each.summed),
@@ -56,15 +70,6 @@ def review(material: SynthesisMaterial) -> Synthesis:
         agents=agents,
         unconfirmed=unconfirmed,
         missing=(*_missing(material), *(each.what for each in material.not_run)),
-    )
-    return Synthesis(
-        answer=write(outcome),
-        data=_data(outcome) | tally.of_files(),
-        # Each remark has its own. Of the whole nobody can say how likely it is to be right: that
-        # every file was read says nothing of what no lens looks for.
-        confidence=None,
-        gaps=tuple(_gaps(material.subtasks, material.findings)),
-        by_template=True,
     )
 
 

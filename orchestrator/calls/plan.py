@@ -11,6 +11,7 @@ from orchestrator.calls.work import WORK
 from orchestrator.contracts import (
     Check,
     CheckKind,
+    ComposedRole,
     Contract,
     PinnedInput,
     Plan,
@@ -41,10 +42,19 @@ class SubtaskAnswer(Answer):
     checks: list[CheckAnswer]
     timeout_seconds: int
     max_output: int
+    why: str
+
+
+class RoleAnswer(Answer):
+    name: str
+    description: str
+    tier: Annotated[Literal["haiku", "sonnet"], AnyCase]
+    tools: list[str]
 
 
 class PlanAnswer(Answer):
     subtasks: list[SubtaskAnswer]
+    roles: list[RoleAnswer]
     goal: str
     strategy: Annotated[Strategy, AnyCase]
     synthesis_instruction: str
@@ -66,6 +76,10 @@ class PlanMaterial(Contract):
     """Fingerprints of what the runs above have planned."""
 
 
+MOST_WHY = 300
+"""Letters of why a subtask is in the plan."""
+
+
 def to_subtask(item: SubtaskAnswer) -> Subtask:
     return Subtask(
         id=item.id,
@@ -80,6 +94,7 @@ def to_subtask(item: SubtaskAnswer) -> Subtask:
         checks=tuple(Check(kind=check.kind, argument=check.argument) for check in item.checks),
         timeout_seconds=item.timeout_seconds,
         max_output=item.max_output,
+        why=" ".join(item.why.split())[:MOST_WHY],
     )
 
 
@@ -90,6 +105,7 @@ def to_plan(answer: PlanAnswer) -> Plan:
         strategy=answer.strategy,
         synthesis_instruction=answer.synthesis_instruction,
         subtasks=tuple(to_subtask(item) for item in answer.subtasks),
+        roles=tuple(ComposedRole.model_validate(item.model_dump()) for item in answer.roles),
     )
 
 

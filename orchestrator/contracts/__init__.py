@@ -59,7 +59,7 @@ from orchestrator.contracts.findings import (
 from orchestrator.contracts.goals import Approval, Fork, Goal, GoalInput, Limits, PinnedInput
 from orchestrator.contracts.models import Capabilities, ModelCard, PriceStep
 from orchestrator.contracts.orders import Given, Lost, Order, Standstill, Undone
-from orchestrator.contracts.plans import Check, Plan, Subtask
+from orchestrator.contracts.plans import Check, ComposedRole, Plan, Subtask
 from orchestrator.contracts.report import Report
 
 __all__ = [
@@ -74,6 +74,7 @@ __all__ = [
     "Capabilities",
     "Check",
     "CheckKind",
+    "ComposedRole",
     "Contract",
     "Draft",
     "Effort",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from orchestrator.contracts.base import CheckKind, Contract, Strategy, Tier
 
 
@@ -33,6 +35,18 @@ class Subtask(Contract):
     """How long one call of its model or one tool may take; 0: as long as the run's limits say."""
     max_output: int = 0
     """Tokens of one answer of its model, thoughts included; 0: as many as any answer may have."""
+    why: str = ""
+    """What it is in the plan for, and why its role does it: a sentence that people read."""
+
+
+class ComposedRole(Contract):
+    """A role that is made for one plan, of tools and tiers that the run has anyway."""
+
+    name: str
+    description: str
+    """What kind of work it does, in a sentence."""
+    tier: Literal["haiku", "sonnet"] = "haiku"
+    tools: tuple[str, ...] = ()
 
 
 class Plan(Contract):
@@ -42,3 +56,5 @@ class Plan(Contract):
     strategy: Strategy = "merge"
     synthesis_instruction: str = ""
     subtasks: tuple[Subtask, ...]
+    roles: tuple[ComposedRole, ...] = ()
+    """Made for this plan, beside those of the deployment."""

@@ -19,6 +19,7 @@ from orchestrator.money import conversations
 from orchestrator.money.leaving import leaves, reached, taken, unused
 from orchestrator.money.pricing import price, worst
 from orchestrator.money.ranges import FREE, PLACES, Money, Range, range_of, total_of
+from orchestrator.plans import composing
 from orchestrator.rules import agents, graph, teams
 from orchestrator.rules.answering import context, verifying
 from orchestrator.rules.answering.finishing import READINGS, Reading
@@ -57,6 +58,7 @@ def predict(state: State) -> Preview:
             *(f"{each.what}: {each.why}" for each in (*state.brief.not_run, *unused(state))),
             *approvals.unasked(state),
         ),
+        composed=tuple(map(composing.told, state.plan.roles)) if state.plan else (),
         plan=state.plan,
     )
 
@@ -90,6 +92,7 @@ def _work(state: State) -> Iterator[PreviewRow]:
             role=subtask.role,
             tier=progress.tier,
             depends_on=subtask.depends_on,
+            why=subtask.why,
             reused=progress.finding is not None,
             max_output=subtask.max_output,
             timeout_seconds=gathering.timeout_of(state, subtask) if subtask.timeout_seconds else 0,

@@ -31,7 +31,7 @@ MARKS = {
 }
 CELL = 80
 CALL = 200
-"""Letters of a call that a person is to approve."""
+"""Letters of a call that a person is to approve, and of why a subtask is in the plan."""
 PAD = "\N{NO-BREAK SPACE}" * 3
 ANSWER_CHARACTERS = 8_000
 """Of the answer, on the board; Temporal refuses details of more than 20,000 bytes."""
@@ -109,6 +109,8 @@ def _proposal(view: RunView, plan: Preview) -> list[str]:
     lines += ["", f"Never above \\${view.dollars_cap:.2f}, tries and changes of the plan included."]
     path = _chain(plan.critical_path)
     lines += ["", f"About {plan.makespan:.0f} s of work; the longest chain: {for_markdown(path)}."]
+    if plan.composed:
+        lines += ["", *(f"- {for_markdown(each[:400])}" for each in plan.composed)]
     if plan.taken:
         lines += ["", *(f"- taken of {for_markdown(each[:300])}" for each in plan.taken)]
     if plan.without:
@@ -148,6 +150,7 @@ def _proposed(row: PreviewRow) -> str:
         asks = for_markdown(", ".join(row.approval))
         team += f", a person approves each call of {asks}" if asks else ""
     name = f"**{row.id}** {for_markdown(row.title[:CELL])}" if row.of_plan else row.title
+    name += f": {for_markdown(row.why[:CALL])}" if row.why else ""
     own = f", {bounded(row)}" if bounded(row) else ""
     role = f"{for_markdown(row.role)}{tier}{team}{own}"
     return _cells("", name, role, ", ".join(row.depends_on), *prices)
@@ -204,7 +207,8 @@ def _line(row: Row, priced: bool) -> str:
         f"{for_markdown(row.who)}{tier}{tried}",
         f"{row.seconds:.1f}" if settled else "",
         *([paid] if priced else []),
-        for_markdown(row.note[:CELL]),
+        # Until there is more to say of it: what it is for.
+        for_markdown(row.note[:CELL] or ("" if settled else row.why[:CALL])),
     )
 
 

@@ -111,6 +111,7 @@ def _row(progress: Progress, state: State) -> Row:
         tool_calls=progress.tool_calls,
         failed_calls=progress.failed_calls,
         doing=_stands(progress, state),
+        why=subtask.why,
         planned_role=progress.former[0] if progress.former else "",
     )
 

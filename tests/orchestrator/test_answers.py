@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from orchestrator.calls import MODEL_KINDS
-from orchestrator.calls.plan import PlanAnswer, SubtaskAnswer, to_plan
+from orchestrator.calls.plan import MOST_WHY, PlanAnswer, SubtaskAnswer, to_plan
 from orchestrator.calls.synthesize import SynthesisAnswer, to_synthesis
 from orchestrator.calls.work import WorkAnswer, to_draft
 
@@ -110,6 +110,7 @@ def test_a_plan_answer_becomes_a_plan_and_empty_stands_for_the_roles_own_tier() 
         "timeout_seconds": 60,
         "max_output": 0,
         "secondary": "",
+        "why": f"The goal asks  for it. {'x' * 400}",
     }
     other = {**subtask, "id": "t2", "tier": "Haiku", "depends_on": ["t1"], "checks": []}
     answer = PlanAnswer.model_validate(
@@ -118,6 +119,7 @@ def test_a_plan_answer_becomes_a_plan_and_empty_stands_for_the_roles_own_tier() 
             "goal": "g",
             "strategy": "MERGE",
             "synthesis_instruction": "",
+            "roles": [],
         }
     )
     first, second = to_plan(answer).subtasks
@@ -125,6 +127,7 @@ def test_a_plan_answer_becomes_a_plan_and_empty_stands_for_the_roles_own_tier() 
     assert first.checks[0].kind == "max_words"
     assert second.depends_on == ("t1",)
     assert (first.timeout_seconds, first.max_output) == (60, 0)
+    assert first.why.startswith("The goal asks for it. x") and len(first.why) == MOST_WHY
 
 
 def test_a_planner_cannot_even_say_opus() -> None:

@@ -43,6 +43,13 @@ def test_every_line_of_the_table_has_as_many_cells_as_its_head() -> None:
         assert len({each.replace("\\|", "").count("|") for each in table}) == 1
 
 
+def test_the_board_says_why_a_subtask_is_there_until_it_has_more_to_say() -> None:
+    why = "Prices differ, and an analyst can compare them."
+    assert why in board(view(row(why=why, status="running", note="")))
+    assert why not in board(view(row(why=why, status="running", note="asked again")))
+    assert why not in board(view(row(why=why, note="")))
+
+
 def test_an_unknown_price_is_never_zero_on_the_board() -> None:
     shown = board(view(row(dollars=None), dollars_spent=None, model_calls=1))
     assert shown.count("unpriced") == 2 and "0.0000" not in shown

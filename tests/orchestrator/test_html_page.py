@@ -69,6 +69,12 @@ def test_the_answer_stands_before_everything_that_led_to_it() -> None:
         assert f'id="{anchor}"' in page, f"#{anchor} leads nowhere"
 
 
+def test_the_page_says_why_each_subtask_and_its_role_were_chosen() -> None:
+    page = as_html(shown(3))
+    for number in (1, 2, 3):
+        assert page.count(f"Part {number} is asked for.") == 2, "in the plan, and by itself"
+
+
 def test_a_citation_leads_to_its_finding_and_what_is_none_does_not() -> None:
     answer = as_html(shown()).partition('id="answer"')[2].partition("</section>")[0]
     assert '[<a class="cite" href="#subtask-1">t1</a>]' in answer

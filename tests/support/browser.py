@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import contextlib
 import itertools
 import json
 import re
@@ -67,12 +69,14 @@ class Tab:
         await self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
 
     async def until(self, condition: str) -> None:
-        """Wait until something is so."""
-        waited = (
-            "new Promise(done => { const look = () =>"
-            f" ({condition}) ? done(true) : setTimeout(look, 20); look() }})"
-        )
-        await self.call("Runtime.evaluate", expression=waited, awaitPromise=True)
+        """Wait until something is so, on whatever page the tab has come to."""
+        async with asyncio.timeout(60):
+            while True:
+                # While a page goes and another comes, there is nobody to ask.
+                with contextlib.suppress(AssertionError):
+                    if await self.value(f"Boolean({condition})"):
+                        return
+                await asyncio.sleep(0.05)
 
     async def value(self, expression: str) -> Any:
         """What an expression is in the page."""

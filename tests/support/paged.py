@@ -51,6 +51,7 @@ def subtasks(count: int, harm: str = "") -> tuple[Subtask, ...]:
             depends_on=(f"t{n - third}",) if n > third else (),
             acceptance_criteria=harm,
             checks=(Check(kind="contains", argument=harm),),
+            why=f"Part {n} is asked for. {harm}",
             inputs=(harm,) if harm else (),
         )
         for n in range(1, count + 1)

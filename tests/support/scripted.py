@@ -47,6 +47,7 @@ def subtask(id: str, *depends_on: str, role: str = "analyst", **fields: Any) -> 
         "checks": [],
         "timeout_seconds": 0,
         "max_output": 0,
+        "why": f"Part {id} is asked for, and an {role} can judge it.",
         **fields,
     }
 
@@ -57,6 +58,7 @@ def plans(*subtasks: dict[str, Any]) -> dict[str, Any]:
         "goal": "the goal",
         "strategy": "merge",
         "synthesis_instruction": "Answer in a sentence.",
+        "roles": [],
     }
 
 

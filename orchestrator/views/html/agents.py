@@ -40,6 +40,7 @@ def _subtask(run: Pictured, id: str) -> Element:
     return article(".subtask", id=run.anchors[id])[
         h3[code[short(id, 60)], short(subtask.title, 160), status_chip(status)],
         p(".soft.small")[_facts(run, subtask, found)],
+        _chosen(subtask),
         _why(run, id, found),
         _text(run, found),
         _sources(found),
@@ -106,6 +107,11 @@ def _history(run: Pictured, subtask: Subtask, found: Finding | None) -> Node:
         else None,
         [exchange(each, run.anchors) for each in steps],
     ]
+
+
+def _chosen(subtask: Subtask) -> Node:
+    """Why it was planned, and for whom."""
+    return p[strong["Why: "], cut(subtask.why, 1_000)] if subtask.why else None
 
 
 def _asked(subtask: Subtask) -> Iterator[Element]:

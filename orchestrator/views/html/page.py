@@ -39,6 +39,7 @@ from markupsafe import Markup
 from orchestrator.text import visible
 from orchestrator.views import orders
 from orchestrator.views.amounts import at_most, calls, seconds
+from orchestrator.views.board import PHASES
 from orchestrator.views.html.agents import agents, supervisor
 from orchestrator.views.html.missing import missing, notes
 from orchestrator.views.html.money import prices
@@ -54,6 +55,7 @@ from orchestrator.views.html.pictured import (
 from orchestrator.views.html.plan import plan
 from orchestrator.views.html.prose import prose, prose_line
 from orchestrator.views.html.review import is_review, review
+from orchestrator.views.html.steering import Live, scripted, steering
 from orchestrator.views.html.style import STYLE
 from orchestrator.views.html.times import times
 from orchestrator.views.page import NOTHING_FINISHED, STATUS, inputs
@@ -66,19 +68,21 @@ MARKED = {
 }  # fmt: skip
 """As which status of a subtask that of a run looks."""
 CHAPTERS = {
-    "answer": "Answer", "missing": "What is missing", "notes": "Notes", "plan": "Plan",
-    "times": "Time", "money": "Money", "findings": "Findings", "supervisor": "Supervisor",
-    "orders": "Orders", "inputs": "Inputs",
+    "steering": "Steering", "answer": "Answer", "missing": "What is missing", "notes": "Notes",
+    "plan": "Plan", "times": "Time", "money": "Money", "findings": "Findings",
+    "supervisor": "Supervisor", "orders": "Orders", "inputs": "Inputs",
 }  # fmt: skip
 
 
-def as_html(run: Pictured) -> str:
+def as_html(run: Pictured, live: Live | None = None) -> str:
     """The page of a run. Whatever others wrote stands in it as text: every character that is not
     seen as its escape, and no markup but that of Markdown.
     """
-    chapters = {name: each for name, each in _chapters(run) if each is not None}
+    own = {"steering": steering(run, live)} if live else {}
+    chapters = {name: each for name, each in (*own.items(), *_chapters(run)) if each is not None}
     content = [_top(run), _jump(chapters), main[chapters.values()], _foot(run)]
-    page = html(lang="en")[_head(run), body[content]]
+    end = body(data_over=run.over and "yes")[content, scripted(live) if live else None]
+    page = html(lang="en")[_head(run, live), end]
     return _UNSEEN.sub(lambda found: visible(found[0]), f"{page}\n")
 
 
@@ -89,13 +93,14 @@ def policy(scripts: str = "") -> str:
     return "; ".join((*rules, scripts or "form-action 'none'"))
 
 
-def _head(run: Pictured) -> Element:
+def _head(run: Pictured, live: Live | None) -> Element:
     return head[
         meta(charset="utf-8"),
-        meta(http_equiv="Content-Security-Policy", content=policy()),
+        # Of a page that is served its server says so, with more than can be said here.
+        None if live else meta(http_equiv="Content-Security-Policy", content=policy()),
         meta(name="viewport", content="width=device-width, initial-scale=1"),
         meta(name="color-scheme", content="light dark"),
-        meta(name="referrer", content="no-referrer"),
+        None if live else meta(name="referrer", content="no-referrer"),
         heading[short(f"{_title(run)} · {run.report.run_id}", MOST_TITLE)],
         style[Markup(STYLE)],
     ]
@@ -121,7 +126,7 @@ def _top(run: Pictured) -> Element:
 def _verdict(run: Pictured) -> Element:
     report = run.report
     if not run.over:
-        said = str(run.view.phase) if run.view else ""
+        said = PHASES[run.view.phase] if run.view else ""
         return span(".chip.s-running.verdict")[f"▸ under way: {said}"]
     complete = any(each.status == "complete" for each in report.findings)
     nothing = report.status == "budget_stopped" and not complete

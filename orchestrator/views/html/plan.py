@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import htpy
-from htpy import Element, Node, caption, code, li, p, table, tbody, td, th, thead, tr, ul
+from htpy import Element, Node, caption, code, li, p, small, table, tbody, td, th, thead, tr, ul
 
 from orchestrator.contracts import Finding, Revision, Subtask
 from orchestrator.view import Row
@@ -153,7 +153,7 @@ def _row(run: Pictured, subtask: Subtask) -> Element:
         spent = at_most(found.dollars, found.assumed)
     return tr[
         td[run.link(subtask.id)],
-        td[short(subtask.title, 90)],
+        td[short(subtask.title, 90), _why(subtask)],
         td[short(_role(run, subtask), 40)],
         td[run.links(subtask.depends_on) or "–"],
         td[status_chip("complete", "taken over")
@@ -163,6 +163,10 @@ def _row(run: Pictured, subtask: Subtask) -> Element:
         td(".n")[seconds(took) if took else ""],
         td(".n")[spent],
     ]  # fmt: skip
+
+
+def _why(subtask: Subtask) -> Node:
+    return small(".soft.reason")[short(subtask.why, 300)] if subtask.why else None
 
 
 def _tries(found: Finding | None) -> str:

@@ -88,8 +88,10 @@ summary { cursor: pointer; padding: .42rem .8rem; font-size: .92rem; color: var(
 details[open] > summary { border-bottom: 1px solid var(--line) }
 details > :not(summary) { margin-left: .9rem; margin-right: .9rem }
 .try { border-left: 3px solid var(--idle); padding-left: .9rem; margin-block: .9rem }
-.try.refused { border-color: var(--warn) } .try h3, .try h4 { margin: 0 0 .3rem; font-size: .95rem }
-.why { color: var(--warn) } ul.plain { list-style: none; padding-left: 0 }
+.try.refused { border-color: var(--warn) }
+.try h3, .try h4 { margin: 0 0 .3rem; font-size: .95rem }
+.why { color: var(--warn) } .reason { display: block }
+ul.plain { list-style: none; padding-left: 0 }
 """
 _DRAWN = """
 svg { display: block } svg text { font-family: inherit; fill: var(--ink) }
@@ -130,6 +132,11 @@ svg .track { fill: var(--fill) } .key { display: inline-block; vertical-align: -
 .choice { font-size: .92rem; color: var(--soft); margin-right: .6rem }
 pre.lines { padding: .5rem 0; white-space: normal } pre.lines span { display: block;
   padding: 0 .9rem; white-space: pre-wrap } pre.lines .here { background: var(--warn-wash) }
+form.order { display: inline-flex; flex-wrap: wrap; gap: .5rem; align-items: center;
+  margin: .3rem 1rem .3rem 0 } button, form input, select { font: inherit; font-size: .92rem;
+  border: 1px solid var(--line); border-radius: .5rem; padding: .25rem .7rem; max-width: 100%;
+  background: var(--card); color: var(--ink) } button { background: var(--wash); cursor: pointer;
+  font-weight: 600; color: var(--accent) } form label { font-size: .88rem; color: var(--soft) }
 footer { color: var(--soft); font-size: .85rem; padding-bottom: 3rem }
 @media (max-width: 40rem) { .card { padding: 1rem 1.05rem; border-radius: .7rem }
   main, header, footer, nav.jump { padding-left: .8rem; padding-right: .8rem }

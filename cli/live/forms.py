@@ -1,0 +1,50 @@
+"""What a person sent by a form of the live page, as an Order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+
+from cli.exits import Exit
+from orchestrator.contracts import Limits, Order
+from orchestrator.view import RunView
+
+BARE = ("pause", "resume")
+OF_SUBTASK = ("answer", "retry", "skip")
+OF_CALL = ("approve", "decline")
+
+
+def order_of(command: str, given: Mapping[str, str], view: RunView) -> Order:
+    """The order; Exit for what is none. Whether it makes sense now, the run itself says."""
+    text, subtask = given.get("text", "").strip(), given.get("subtask", "")
+    if command in BARE:
+        return Order()
+    if command in OF_CALL:
+        return Order(call=_number(given.get("call", "0")), text=text)
+    if command == "reject":
+        return Order(text=text)
+    if command in OF_SUBTASK:
+        if command == "answer" and not text:
+            raise Exit("the answer is empty; write one")
+        return Order(subtask_id=subtask, text=text)
+    if command == "raise_cap":
+        dollars = _dollars(given.get("dollars", ""))
+        caps = Limits(dollars=dollars, model_calls=view.model_calls_cap, tokens=view.tokens_cap)
+        return Order(limits=caps)
+    raise Exit(f"{command!r:.40} is no order of this page")
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise Exit(f"{text!r:.40} is no number of a call")
+    return int(text)
+
+
+def _dollars(text: str) -> Decimal:
+    try:
+        dollars = Decimal(text.strip().removeprefix("$"))
+    except InvalidOperation:
+        dollars = Decimal("NaN")
+    if not dollars.is_finite() or dollars <= 0 or dollars > 1_000_000:
+        raise Exit(f"{text!r:.40} is no amount of dollars; write one such as 2.50")
+    return dollars

@@ -1,0 +1,161 @@
+"""The server of the live page: one run, one page, on a free port of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from cli import orders, outcome
+from cli.delivery import as_page
+from cli.exits import Exit
+from cli.live.forms import order_of
+from cli.live.guard import COOKIE, Guard
+from cli.reading import Look, Reader
+from intake.connection import Connection
+from orchestrator.text import one_line
+from orchestrator.views.reporting import report
+
+BODY_BYTES = 64 * 1024
+"""Of one order."""
+FRESH_SECONDS = 0.5
+"""How long what was read last is still shown: many tabs ask the server no more often than one."""
+LAST_SECONDS = 3.0
+"""How long a page that is open is given to fetch the run's end."""
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+@dataclass
+class LivePage:
+    """What the server knows."""
+
+    connection: Connection
+    run_id: str
+    guard: Guard
+    said: str = ""
+    """What came of the last order."""
+    asked: float = 0.0
+    """When the page was last asked for."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once a page has shown how the run ended."""
+    _look: Look | None = None
+    _looked: float = 0.0
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        self._reader = Reader(self.connection, self.run_id)
+
+    async def look(self) -> Look:
+        """The run as it stands, as of a moment ago."""
+        async with self._turn:
+            now = asyncio.get_running_loop().time()
+            if self._look is None or now - self._looked > FRESH_SECONDS:
+                await self._reader.find_doing()
+                self._look, self._looked = await self._reader.look(), now
+            return self._look
+
+    async def show(self, request: web.Request) -> web.Response:
+        """The page."""
+        self._check(request)
+        self.asked = asyncio.get_running_loop().time()
+        look, nonce = await self.look(), secrets.token_urlsafe(16)
+        text, policy = self._page(look, nonce)
+        response = web.Response(text=text, content_type="text/html", headers=HEADERS)
+        response.headers["Content-Security-Policy"] = f"{policy}; frame-ancestors 'none'"
+        response.set_cookie(
+            COOKIE, self.guard.cookie, path=f"/{self.guard.key}/", httponly=True, samesite="Strict"
+        )
+        if look.closed:
+            self.ended.set()
+        return response
+
+    async def take(self, request: web.Request) -> web.Response:
+        """An order; then the page again, with what came of it."""
+        self._check(request)
+        # Before the body is read: nothing of a stranger's is.
+        cookie = request.cookies.get(COOKIE, "")
+        if why := self.guard.foreign(request.headers, cookie, self.guard.token):
+            raise web.HTTPForbidden(text=why)
+        given = {
+            name: value for name, value in (await request.post()).items() if isinstance(value, str)
+        }
+        if why := self.guard.foreign(request.headers, cookie, given.get("token", "")):
+            raise web.HTTPForbidden(text=why)
+        try:
+            view = (await self.look()).view
+            if view is None:
+                raise Exit("the run has not begun")
+            command = given.get("command", "")
+            order = order_of(command, given, view)
+            self.said = await orders.tell(self.connection, self.run_id, command, order)
+        except Exit as error:
+            self.said = one_line(str(error))
+        self._look = None
+        raise web.HTTPSeeOther(f"/{self.guard.key}/", headers=HEADERS)
+
+    def _check(self, request: web.Request) -> None:
+        if why := self.guard.strange(request.headers, request.match_info["key"]):
+            raise web.HTTPNotFound(text=why)
+
+    def _page(self, look: Look, nonce: str) -> tuple[str, str]:
+        """The page, and what the browser may do with it."""
+        # Only who serves a page loads what draws it.
+        from orchestrator.views.html.page import policy
+        from orchestrator.views.html.steering import Live
+
+        scripts = f"script-src 'nonce-{nonce}'; connect-src 'self'; form-action 'self'"
+        live = Live(token=self.guard.token, nonce=nonce, said=self.said, notes=look.notes)
+        if look.state is None:
+            raise web.HTTPServiceUnavailable(
+                text="The run has not begun; load this page again in a moment.",
+                headers={**HEADERS, "Refresh": "1"},
+            )
+        made = outcome.read(self.run_id, look).report if look.closed else None
+        page = as_page(made or report(look.state), look, over=bool(look.closed), live=live)
+        return page, policy(scripts)
+
+
+@asynccontextmanager
+async def live(connection: Connection, run_id: str) -> AsyncIterator[str]:
+    """Serve the page of a run for as long as the block lasts; its address."""
+    app = web.Application(client_max_size=BODY_BYTES)
+    runner = web.AppRunner(app, access_log=None, handle_signals=False)
+    held = list[LivePage]()
+
+    async def show(request: web.Request) -> web.StreamResponse:
+        return await held[0].show(request)
+
+    async def take(request: web.Request) -> web.StreamResponse:
+        return await held[0].take(request)
+
+    app.add_routes([web.get("/{key}/", show), web.post("/{key}/order", take)])
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    try:
+        await site.start()
+        page = LivePage(connection, run_id, Guard(runner.addresses[0][1]))
+        held.append(page)
+        yield page.guard.address
+        await _until_seen(page)
+    finally:
+        await runner.cleanup()
+
+
+async def _until_seen(page: LivePage) -> None:
+    """Let a page that is open show the end of its run."""
+    if page.asked and asyncio.get_running_loop().time() - page.asked < LAST_SECONDS:
+        try:
+            await asyncio.wait_for(page.ended.wait(), LAST_SECONDS)
+        except TimeoutError:
+            return

@@ -1,0 +1,154 @@
+"""What the live page has besides: what the run waits for, forms for what a person may tell it, and
+the small script that brings it up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from htpy import Element, Node, button, form, h3, label, option, p, script, select
+from htpy import input as box
+from markupsafe import Markup
+
+from orchestrator.view import Question
+from orchestrator.views.amounts import money
+from orchestrator.views.html.pictured import Pictured, cut, section, short
+
+SETTLED = ("complete", "failed", "escalated", "skipped", "cancelled")
+AGAIN = ("failed", "escalated", "skipped", "cancelled")
+SCRIPT = """
+const typed = () => [...document.querySelectorAll('form input:not([type=hidden])')]
+  .some(each => each.value && each.value !== each.defaultValue);
+const place = each => { const home = each.closest('[id]');
+  return home.id + ' ' + [...home.querySelectorAll('details')].indexOf(each) };
+let seen = '';
+const update = async () => {
+  try {
+    const answer = await fetch(location.pathname, {cache: 'no-store'});
+    const text = await answer.text();
+    const page = new DOMParser().parseFromString(text, 'text/html');
+    const whole = page.body.innerHTML.replace(/nonce="[^"]*"/g, '');
+    if (answer.ok && whole !== seen && !typed()) {
+      const opened = new Set([...document.querySelectorAll('details[open]')].map(place));
+      const focused = document.activeElement && document.activeElement.id;
+      for (const part of ['header', 'nav.jump', 'main'])
+        document.querySelector(part).replaceWith(page.querySelector(part));
+      for (const each of document.querySelectorAll('details'))
+        if (opened.has(place(each))) each.open = true;
+      if (focused) document.getElementById(focused)?.focus();
+      seen = whole;
+    }
+    if (page.body.dataset.over) return;
+    document.getElementById('lost').hidden = answer.ok;
+  } catch { document.getElementById('lost').hidden = false }
+  setTimeout(update, 1000);
+};
+setTimeout(update, 1000);
+"""
+
+
+@dataclass(frozen=True)
+class Live:
+    """What only a page that is served has."""
+
+    token: str
+    nonce: str
+    said: str = ""
+    """What came of the last order."""
+    notes: tuple[str, ...] = ()
+    """Why the run does not go on as fast as it could."""
+
+
+def steering(run: Pictured, live: Live) -> Node:
+    """The chapter; of a run that is over only what came of the last order."""
+    said = p(".do", role="status")[cut(live.said, 1_000)] if live.said else None
+    if run.over or run.view is None:
+        return section("steering", "Steering", said) if said else None
+    return section(
+        "steering",
+        "Steering",
+        said,
+        [p(".why")[cut(each, 1_000)] for each in live.notes],
+        [_question(each, live) for each in run.view.waiting],
+        _always(run, live),
+    )
+
+
+def scripted(live: Live) -> Node:
+    """The script, and what is said when nobody serves the page any more."""
+    return [
+        p("#lost.do", hidden=True)[
+            "Nobody serves this page any more; it shows what it showed last."
+        ],
+        script(nonce=live.nonce)[Markup(SCRIPT)],
+    ]
+
+
+def _question(question: Question, live: Live) -> Node:
+    about = f"{question.subtask_id}: " if question.subtask_id else ""
+    said = p[f"{about}{cut(question.text, 4_000)}"] if question.text else None
+    match question.kind:
+        case "plan":
+            title, forms = "The plan waits for your approval", [
+                _form(live, "approve", "Approve"), _form(live, "reject", "Reject", "Why"),
+            ]  # fmt: skip
+        case "call":
+            title = f"Call {question.call} of a tool waits for your approval"
+            number = ("call", str(question.call))
+            forms = [
+                _form(live, "approve", "Approve", of=number),
+                _form(live, "decline", "Decline", "Why", of=number),
+            ]
+        case "subtask":
+            title = "A subtask asks you"
+            own = ("subtask", question.subtask_id)
+            forms = [_form(live, "answer", "Answer", "Answer", of=own)]
+        case "budget":
+            title, forms = "The run waits for more money", []
+        case "paused":
+            title, forms = "The run is paused", [_form(live, "resume", "Resume")]
+    return [h3[title], said, forms]
+
+
+def _always(run: Pictured, live: Live) -> Iterator[Node]:
+    """What can be told to a run at any time."""
+    assert run.view is not None
+    open_ones = [row.id for row in run.view.rows if row.status not in SETTLED]
+    lost = [row.id for row in run.view.rows if row.status in AGAIN]
+    yield h3["At any time"]
+    if not any(each.kind == "paused" for each in run.view.waiting):
+        yield _form(live, "pause", "Pause")
+    if lost:
+        yield _form(live, "retry", "Retry", "In other words", choices=lost)
+    if open_ones:
+        yield _form(live, "skip", "Skip", "Why", choices=open_ones)
+    yield _form(live, "raise_cap", f"Raise the cap of {money(run.view.dollars_cap)}", "Dollars")
+
+
+def _form(
+    live: Live,
+    command: str,
+    said: str,
+    text: str = "",
+    *,
+    of: tuple[str, str] | None = None,
+    choices: list[str] | None = None,
+) -> Element:
+    """One order: a button, with what is to be chosen and typed. `of`: what it is about."""
+    given = {"token": live.token, "command": command, **dict([of] if of else [])}
+    own = f"{command}-{of[1]}" if of else command
+    name = "dollars" if command == "raise_cap" else "text"
+    chosen = select(name="subtask", aria_label=f"{said}: subtask", id=f"of-{own}")[
+        (option(value=each)[short(each, 60)] for each in choices or ())
+    ]
+    typed = [
+        label(for_=f"in-{own}")[text],
+        box(id=f"in-{own}", name=name, type="text", autocomplete="off"),
+    ]
+    return form(".order", method="post", action="order")[
+        (box(type="hidden", name=key, value=value) for key, value in given.items()),
+        chosen if choices else None,
+        typed if text else None,
+        button(type="submit")[said],
+    ]

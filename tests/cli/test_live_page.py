@@ -1,0 +1,211 @@
+"""The live page: what it shows, and what it takes from whoever has its address and nobody else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from browser import CHROMIUM, WITHOUT, tab
+from cli.exits import Exit
+from cli.live.forms import order_of
+from cli.live.guard import COOKIE, Guard
+from cli.live.server import live
+from conftest import Runs, seen
+from drawn import view
+from intake.connection import Connection
+from orchestrator.contracts import Goal
+from scripted import ScriptedModel, plans, subtask, synthesizes, works
+
+pytestmark = pytest.mark.anyio
+TOKEN = re.compile(r'name="token" value="([^"]+)"')
+NONCE = re.compile(r"'nonce-([^']+)'")
+
+
+@dataclass
+class Visitor:
+    """A browser that has the page open."""
+
+    session: aiohttp.ClientSession
+    address: str
+    token: str = ""
+
+    @property
+    def origin(self) -> str:
+        return "/".join(self.address.split("/")[:3])
+
+    async def page(self) -> str:
+        async with self.session.get(self.address) as answer:
+            assert answer.status == 200
+            text = await answer.text()
+        self.token = (TOKEN.findall(text) or [self.token])[0]
+        return text
+
+    async def order(self, headers: Mapping[str, str], **given: str) -> tuple[int, str]:
+        async with self.session.post(f"{self.address}order", data=given, headers=headers) as answer:
+            return answer.status, await answer.text()
+
+
+@asynccontextmanager
+async def visiting(connection: Connection, run_id: str) -> AsyncIterator[Visitor]:
+    jar = aiohttp.CookieJar(unsafe=True)
+    async with (
+        live(connection, run_id) as address,
+        aiohttp.ClientSession(cookie_jar=jar) as session,
+    ):
+        yield Visitor(session, address)
+
+
+def approved() -> ScriptedModel:
+    return ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"))],
+            "t1": [works("found")],
+            "synthesize": [synthesizes("So it is [t1].")],
+        }
+    )
+
+
+def goal() -> Goal:
+    given = {"text": "Compare engines", "use_models": True, "approval": {"when": "always"}}
+    return Goal.model_validate(given)
+
+
+async def test_a_plan_is_approved_from_the_page_and_its_answer_appears_there(
+    runs: Runs, connection: Connection
+) -> None:
+    async with runs.worker(approved()):
+        handle = await runs.start(goal(), skipping=False)
+        await seen(handle, lambda each: each.phase == "approval")
+        async with visiting(connection, handle.id) as visitor:
+            page = await visitor.page()
+            assert "The plan waits for your approval" in page and "There is no answer yet" in page
+            own = {"Origin": visitor.origin}
+            status, page = await visitor.order(own, command="approve", token=visitor.token)
+            assert status == 200 and "approved" in page
+            await handle.result()
+            while "under way" in page:
+                page = await visitor.page()
+            assert 'href="#subtask-1">t1</a>' in page and "waits for your approval" not in page
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason=WITHOUT)
+async def test_a_browser_approves_by_a_click_and_is_brought_up_to_date_by_itself(
+    runs: Runs, connection: Connection, tmp_path: Path
+) -> None:
+    async with runs.worker(approved()):
+        handle = await runs.start(goal(), skipping=False)
+        await seen(handle, lambda each: each.phase == "approval")
+        async with live(connection, handle.id) as address, tab(tmp_path / "profile") as browser:
+            await browser.open(address)
+            await browser.value("document.querySelector('[value=approve] ~ button').click()")
+            await browser.until("document.querySelector('[role=status]')")
+            assert "approved" in await browser.value("document.body.innerText")
+            await handle.result()
+            await browser.until("document.querySelector('#answer .cite')")
+            assert browser.refused == [] and browser.dialogs == []
+
+
+async def test_what_a_run_has_reserved_is_not_said_to_be_spent(
+    runs: Runs, connection: Connection
+) -> None:
+    async with runs.worker(approved()):
+        handle = await runs.start(goal(), skipping=False)
+        await seen(handle, lambda each: each.phase == "approval")
+        async with visiting(connection, handle.id) as visitor:
+            page = await visitor.page()
+            assert "≤" not in page.partition("</header>")[0]
+
+
+async def test_nobody_else_gives_an_order_or_sees_the_page(
+    runs: Runs, connection: Connection
+) -> None:
+    async with runs.worker(approved()):
+        handle = await runs.start(goal(), skipping=False)
+        await seen(handle, lambda each: each.phase == "approval")
+        async with visiting(connection, handle.id) as visitor:
+            await visitor.page()
+            own, given = {"Origin": visitor.origin}, {"command": "approve"}
+            for headers in (
+                {}, {"Origin": "null"}, {"Origin": "http://evil.example"},
+                {"Origin": visitor.origin.replace("127.0.0.1", "localhost")},
+                {**own, "Sec-Fetch-Site": "cross-site"}, {**own, "Sec-Fetch-Site": "same-site"},
+            ):  # fmt: skip
+                status, said = await visitor.order(headers, **given, token=visitor.token)
+                assert (status, said) == (403, "orders come from the page itself")
+            for token in ("", "guessed", visitor.token[:-1]):
+                assert (await visitor.order(own, **given, token=token))[0] == 403
+            rebound = {**own, "Host": "evil.example"}
+            assert (await visitor.order(rebound, **given, token=visitor.token))[0] == 404
+            async with aiohttp.ClientSession() as stranger:
+                alone = Visitor(stranger, visitor.address)
+                assert (await alone.order(own, **given, token=visitor.token))[0] == 403
+                for address in (f"{visitor.origin}/", f"{visitor.origin}/guessed/"):
+                    async with stranger.get(address) as answer:
+                        assert answer.status == 404
+                async with stranger.get(
+                    visitor.address, headers={"Host": "evil.example"}
+                ) as answer:
+                    assert answer.status == 404 and "Compare" not in await answer.text()
+                async with stranger.get(f"{visitor.address}order?command=approve") as answer:
+                    assert answer.status == 405
+            assert "The plan waits for your approval" in await visitor.page()
+
+
+async def test_the_page_runs_its_own_script_alone_and_stands_in_no_frame(
+    runs: Runs, connection: Connection
+) -> None:
+    async with runs.worker(approved()):
+        handle = await runs.start(goal(), skipping=False)
+        await seen(handle, lambda each: each.phase == "approval")
+        async with visiting(connection, handle.id) as visitor:
+            nonces = set()
+            for _ in range(2):
+                async with visitor.session.get(visitor.address) as answer:
+                    policy = answer.headers["Content-Security-Policy"]
+                    page = await answer.text()
+                    cookie = answer.headers["Set-Cookie"]
+                (nonce,) = NONCE.findall(policy)
+                nonces.add(nonce)
+                assert page.count("<script") == page.count(f'<script nonce="{nonce}">') == 1
+                assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
+                assert cookie.startswith(f"{COOKIE}=")
+                assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
+            assert len(nonces) == 2
+
+
+def test_no_two_servers_have_a_secret_in_common() -> None:
+    one, other = Guard(1), Guard(1)
+    secrets = [one.key, one.token, one.cookie, other.key, other.token, other.cookie]
+    assert len(set(secrets)) == 6 and min(map(len, secrets)) >= 32
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "said"),
+    [
+        ("eject", {}, "is no order of this page"),
+        ("edit", {}, "is no order of this page"),
+        ("approve", {"call": "-1"}, "is no number of a call"),
+        ("approve", {"call": "١"}, "is no number of a call"),
+        ("answer", {"subtask": "t1", "text": " "}, "the answer is empty"),
+        ("raise_cap", {"dollars": "much"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "NaN"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "1e999"}, "is no amount of dollars"),
+    ],
+)
+def test_what_is_no_order_is_refused_in_words(
+    command: str, given: dict[str, str], said: str
+) -> None:
+    with pytest.raises(Exit, match=said):
+        order_of(command, given, view())
+
+
+def test_a_raised_cap_leaves_the_other_caps_as_they_are() -> None:
+    limits = order_of("raise_cap", {"dollars": "$5"}, view(tokens_cap=7)).limits
+    assert limits is not None
+    assert (str(limits.dollars), limits.model_calls, limits.tokens) == ("5.000000", 60, 7)
