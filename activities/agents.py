@@ -31,7 +31,7 @@ from orchestrator.calls.review import REVIEW, Review, ReviewMaterial
 from orchestrator.calls.synthesize import SYNTHESIZE, SynthesisMaterial
 from orchestrator.calls.turn import TAKE_TURN, Turn, TurnMaterial
 from orchestrator.calls.verify import VERIFY, Verdicts, VerifyMaterial
-from orchestrator.calls.work import WORK, WorkMaterial, below, work_prompt
+from orchestrator.calls.work import COMPOSED_ROLE, WORK, WorkMaterial, below, work_prompt
 from orchestrator.contracts import Call, Draft, Plan, Problem, Reply, Subtask, Synthesis, Usage
 from orchestrator.envelopes import mend
 from orchestrator.errors import BlobLost, CallRefused, RunStopping
@@ -96,7 +96,7 @@ class Agents:
             material,
             WORK,
             contents,
-            role=self.roles[call.role],
+            role=self._role(call, material),
             after=lambda draft: _checked(draft, material),
             shape=shape_of(material.form),
         )
@@ -106,7 +106,7 @@ class Agents:
         """One turn of an agent with tools: calls of tools, or its answer, which is checked here."""
         contents = await self._contents(call, material.work)
         first = await asyncio.to_thread(work_prompt, material.work, contents)
-        system = below(self.roles[call.role], self._told(call, TAKE_TURN.prompt))
+        system = below(self._role(call, material.work), self._told(call, TAKE_TURN.prompt))
         reply = await take(
             self._asking(), self.store, call, material, system, first, self.tools,
             self.unfit,
@@ -207,6 +207,10 @@ class Agents:
         whole = replace(wanted, value=lambda each: after(wanted.value(each)), problem=problem)
         return await self._asking().ask(call, material, whole, system, prompt)
 
+    def _role(self, call: Call, material: WorkMaterial) -> str:
+        """The system prompt of whoever works: of a composed role ours, as of all of its kind."""
+        return self._told(call, COMPOSED_ROLE) if material.composed else self.roles[call.role]
+
     def _told(self, call: Call, name: str) -> str:
         """The system prompt of this name. A run that began before a file of them was damaged gets
         RunStopping, or PossiblyBilled when another attempt had sent the call.
@@ -244,9 +248,10 @@ class Agents:
 
 
 def routing_line(subtask: Subtask) -> str:
-    """Who was chosen for a subtask, for the worker's log."""
+    """Who was chosen for a subtask and why, for the worker's log."""
     second = f", else {subtask.secondary}" if subtask.secondary else ""
-    return visible(f"planned {subtask.id}: {subtask.role}{second}")
+    why = f": {subtask.why}" if subtask.why else ""
+    return visible(f"planned {subtask.id}: {subtask.role}{second}{why}")
 
 
 def _checked(draft: Draft, material: WorkMaterial) -> Draft:
@@ -260,8 +265,9 @@ def _plan_problem(plan: Plan, material: PlanMaterial, limit: int) -> Problem | N
     unread = validity.only_by_tools(material.inputs)
     longest = material.subtask_timeout_seconds
     wrong = validity.problems(
-        plan, material.roles, names, limit, material.asked, unread=unread, longest=longest
-    )
+        plan, material.roles, names, limit, material.asked, unread=unread, longest=longest,
+        untrusted=material.inputs,
+    )  # fmt: skip
     return Problem(kind="invalid", why="\n".join(wrong)) if wrong else None
 
 

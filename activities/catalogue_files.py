@@ -31,6 +31,7 @@ from orchestrator.contracts import (
     RoleTier,
     Subtask,
 )
+from orchestrator.rules.graph import COMPOSED
 
 if TYPE_CHECKING:
     pass
@@ -194,6 +195,11 @@ def read_role(path: Path, playbook: str = "") -> Role:
         front = FrontMatter.model_validate(fields)
     except (NotPlain, ValidationError) as error:
         raise CatalogueError(f"{path.name}: front matter: {_mistakes(error)}") from error
+    if front.name.startswith(COMPOSED):
+        raise CatalogueError(
+            f"{path.name}: front matter: name: {COMPOSED} begins the names of roles that planners"
+            " compose; give it another"
+        )
     tier: RoleTier = "sonnet" if front.model == "inherit" else front.model
     if not body and tier != "none" and not front.team:
         raise CatalogueError(f"{path.name}: there is no system prompt below the front matter")

@@ -16,9 +16,13 @@ from activities.given import read_given
 from activities.repositories.wanted import Wanted
 from activities.seam import Pricing, Store
 from activities.serving import (
+    IdleLenses,
     Offer,
     RolesHere,
+    absent,
     asking,
+    narrowed,
+    none_idle,
     nothing_offered,
     offered,
     servable,
@@ -73,6 +77,7 @@ class Preparation:
     effects: tuple[str, ...] = field(default=(), kw_only=True)
     """Tools that change something outside."""
     offer: Offer = field(default=nothing_offered, kw_only=True)
+    idle_lenses: IdleLenses = field(default=none_idle, kw_only=True)
     asks: Callable[[str], bool] = field(default=lambda _: False, kw_only=True)
     """Whether a person must approve each call of a tool."""
     outlets: Callable[[], tuple[Outlet, ...]] = field(default=tuple, kw_only=True)
@@ -109,15 +114,14 @@ class Preparation:
             served = await offered(self._served(cards, goal), ready, self.offer)
             served = asking(served, self.asks)
             unusable = self.catalogue.unusable_for(_whose(goal))
-            plan, not_run = servable(_written(goal, playbook), served.missing)
-            if goal.use_models and goal.plan is None and plan is None:
-                # Of a run that is planned: the planner is not offered them.
-                absent = {**unusable, **served.unset}
-                not_run = tuple(
-                    Omission(what=f"role {name}", why=why) for name, why in absent.items()
-                )
-            not_run += (*served.omissions(goal.plan or plan), *self._idle(goal, playbook))
             inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])
+            plan, not_run = servable(_written(goal, playbook), served.missing)
+            if plan and playbook and playbook.lenses and goal.plan is None:
+                plan, lacking = await narrowed(plan, served.roles, inputs, self.idle_lenses)
+                not_run += lacking
+            if goal.use_models and goal.plan is None and plan is None:
+                not_run = absent({**unusable, **served.unset})
+            not_run += (*served.omissions(goal.plan or plan), *self._idle(goal, playbook))
             briefing = Briefing(
                 roles=served.roles,
                 playbook=playbook.card(plan) if playbook else None,
@@ -189,9 +193,8 @@ class Preparation:
 
     def _inputs(self, goal: Goal, playbook: PlaybookFile | None) -> tuple[GoalInput, ...]:
         names = [each.name for each in goal.inputs]
-        for name in names:
-            if names.count(name) > 1:
-                raise BadGoal(f"input {name!r} is given twice")
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise BadGoal(f"input {twice[0]!r} is given twice")
         declared = playbook.inputs if playbook else {}
         for name in names if playbook else ():
             # A run may come to the server without our starter: what nobody needs is not read.
@@ -204,7 +207,7 @@ class Preparation:
             given = next((each for each in goal.inputs if each.name == name), None)
             if given is None and spec.required:
                 raise BadGoal(f"playbook {goal.playbook!r} needs the input {name!r}")
-            if given is not None and given.kind != spec.kind:
+            if given and given.kind != spec.kind:
                 raise BadGoal(f"input {name!r} must be a {spec.kind}, not a {given.kind}")
             if given is not None and (wrong := none_of(spec.one_of, given.value)):
                 raise BadGoal(f"input {name!r}: {wrong}")
@@ -276,16 +279,14 @@ def _refuse_bad_plan(goal: Goal, briefing: Briefing, unusable: Mapping[str, str]
         if not goal.use_models:
             raise BadGoal("without a model a run needs a ready plan: a playbook's or a plan file")
         return
-    names = tuple(pinned.name for pinned in briefing.inputs)
-    longest = goal.limits.subtask_timeout_seconds
     wrong = validity.problems(
         plan,
         briefing.roles,
-        names,
+        tuple(pinned.name for pinned in briefing.inputs),
         HARD_SUBTASK_LIMIT,
         goal.asked,
         unusable=unusable,
-        longest=longest,
+        longest=goal.limits.subtask_timeout_seconds,
     )
     if wrong:
         raise BadGoal("the plan is not valid: " + "; ".join(wrong))

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass, field, replace
 
 from orchestrator.calls.turn import OF_SERVERS, READS_ON
-from orchestrator.contracts import Omission, Outlet, Plan, RoleCard
+from orchestrator.contracts import Omission, Outlet, PinnedInput, Plan, RoleCard
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,41 @@ def without_inputs(plan: Plan | None, absent: Collection[str]) -> Plan | None:
         for each in plan.subtasks
     )
     return plan.model_copy(update={"subtasks": subtasks})
+
+
+def absent(roles: Mapping[str, str]) -> tuple[Omission, ...]:
+    """Of a run that is planned: the roles that its planner is not offered."""
+    return tuple(Omission(what=f"role {name}", why=why) for name, why in roles.items())
+
+
+IdleLenses = Callable[[str], Awaitable[Mapping[str, str]]]
+"""Digest of a snapshot -> the lenses that could look at nothing of it, each with what it lacks;
+empty: no file is for it.
+"""
+
+
+async def none_idle(digest: str) -> Mapping[str, str]:
+    """Every lens has something to look at."""
+    del digest
+    return {}
+
+
+async def narrowed(
+    plan: Plan, roles: Iterable[RoleCard], inputs: Iterable[PinnedInput], idle_lenses: IdleLenses
+) -> tuple[Plan, tuple[Omission, ...]]:
+    """The plan without the subtasks of lenses that could look at nothing. Those with a reason are
+    said; where there is none, nobody misses them.
+    """
+    pinned = next((each for each in inputs if each.kind == "repository"), None)
+    idle = await idle_lenses(pinned.digest) if pinned else {}
+    whys = {
+        card.name: idle[card.tools[0]]
+        for card in roles
+        if card.tier == "none" and card.tools and card.tools[0] in idle
+    }
+    kept, omissions = servable(plan, whys)
+    assert kept is not None
+    return kept, tuple(each for each in omissions if each.why)
 
 
 def servable(

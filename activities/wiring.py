@@ -20,7 +20,7 @@ from activities.asking.prices import Prices
 from activities.assembly import TEMPLATES
 from activities.catalogue import Catalogue
 from activities.catalogue_tools import CatalogueError
-from activities.code_review.lenses import lenses_of
+from activities.code_review.lenses import idle_of, lenses_of
 from activities.examine import Lenses
 from activities.model_endpoint import ModelEndpoint, model_endpoint, web_of_endpoint
 from activities.preparation import Preparation
@@ -121,9 +121,10 @@ class _Parts:
             lacking=self._lacking(),
             effects=tuple(name for name, tool in self.tools.items() if tool.effects),
             offer=self.offering.to,
+            idle_lenses=partial(idle_of, self.store),
             asks=self.asks,
             outlets=self._outlets,
-            take_snapshot=snapshot.take,
+            take_snapshot=partial(snapshot.take, baselines=self.state.baselines),
             take_folder=plain.take,
             allowed_roots=allowed_roots(self.settings, embedded=embedded),
             capabilities=self.endpoint.capabilities,

@@ -16,6 +16,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from cli.exits import Code, Exit
 from cli.invocation import STARTER
+from cli.screen.patience import patience
 from cli.screen.streams import say
 from deployment import own_server
 from deployment.embedded import (
@@ -34,8 +35,6 @@ from intake.connection import Connection
 
 CONNECT_SECONDS = 3.0
 """Short of the 5 s within which an unreachable server is reported, start-up of Python included."""
-SILENT_SECONDS = 3.0
-"""After this a wait for the embedded server is worth a line; a start takes about one."""
 EMBEDDED_SECONDS = 30.0
 """For our own server: it answered just now, and a busy machine is no reason to give up."""
 HEAL_SECONDS = 2.0
@@ -76,14 +75,17 @@ async def connected(settings: Settings, *, embedded: bool) -> AsyncIterator[Conn
 
 @asynccontextmanager
 async def _own(settings: Settings, target: Target) -> AsyncIterator[Connection]:
-    yield Connection(settings, target, await connect(target, CONNECT_SECONDS))
+    with patience(f"Connecting to the Temporal server at {target.address}"):
+        client = await connect(target, CONNECT_SECONDS)
+    yield Connection(settings, target, client)
 
 
 @asynccontextmanager
 async def _embedded(settings: Settings) -> AsyncIterator[Connection]:
     with lease(settings):
         endpoint = await _up(settings)
-        client = await connect(endpoint.target, EMBEDDED_SECONDS)
+        with patience("Connecting to the embedded server"):
+            client = await connect(endpoint.target, EMBEDDED_SECONDS)
         connection = Connection(settings, endpoint.target, client)
         healing = asyncio.create_task(heal(connection))
         try:
@@ -110,13 +112,10 @@ async def heal(connection: Connection) -> None:
 async def _up(settings: Settings) -> Endpoint:
     """The embedded server, started where it was not; what takes long is said."""
     before = _known(settings)
-    starting = asyncio.ensure_future(asyncio.to_thread(ensure_up, settings))
-    await asyncio.wait({starting}, timeout=SILENT_SECONDS)
-    if not starting.done():
-        say("Waiting for the embedded server: it starts, or another command stops it …", "dim")
-    endpoint = await starting
+    with patience("Waiting for the embedded server: it starts, or another command stops it"):
+        endpoint = await asyncio.to_thread(ensure_up, settings)
     if before and before.worker_environment and not endpoint.worker_environment:
-        say(LOST_ENDPOINT, "yellow")
+        say(LOST_ENDPOINT, "magenta")
     return endpoint
 
 
@@ -152,7 +151,7 @@ def configured_target(settings: Settings) -> Target:
 
 def tell(line: str, *, warning: bool = False) -> None:
     """What intake says to whoever waits for a run to start."""
-    say(line, "yellow" if warning else "dim")
+    say(line, "magenta" if warning else "dim")
 
 
 def told_by_server(error: RPCError, address: str) -> Exit:

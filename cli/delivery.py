@@ -78,11 +78,11 @@ def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
             write(report, out, look)
             say(f"Report: {out}")
         except OSError as error:
-            say(f"The report could not be written to {out}: {error.strerror}", "yellow")
+            say(f"The report could not be written to {out}: {error.strerror}", "magenta")
     try:
         markdown, page = keep(report, folder, look)
     except OSError as error:
-        say(f"The report could not be kept in {folder}: {error.strerror}", "yellow")
+        say(f"The report could not be kept in {folder}: {error.strerror}", "magenta")
         return
     say(f"Report: {markdown}")
     say(f"Page: {page.as_uri()}")

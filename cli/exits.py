@@ -21,6 +21,7 @@ class Code(IntEnum):
     DECLINED = 4
     UNREACHABLE = 5
     CANCELLED = 6
+    REMARKS = 7
     LEFT = 130
 
 

@@ -79,7 +79,7 @@ class Lines:
 @contextmanager
 def display() -> Iterator[Display]:
     """A live board in a terminal, which stays in its last state; plain lines elsewhere."""
-    if not ERR.is_terminal:
+    if not ERR.is_terminal or ERR.is_dumb_terminal:
         yield Lines()
         return
     live_board = LiveBoard()

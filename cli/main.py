@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from cli.commands.care import clean, completion, doctor, export, replay
 from cli.commands.runs import (
+    baseline,
     demo,
     fork,
     inbox,
@@ -31,6 +32,7 @@ from cli.commands.server import down, up
 from cli.commands.steering import cancel, edit, raising, reset, rows
 from cli.exits import Code, Exit, exit_of
 from cli.invocation import PROGRAM, STARTER
+from cli.screen import looks
 from cli.screen.streams import put, say
 from deployment.embedded import EmbeddedError
 from deployment.settings import NAME, BadSettings, Settings
@@ -60,6 +62,7 @@ _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
         ("list", list.command),
         ("fork", fork.command),
         ("inbox", inbox.command),
+        ("baseline", baseline.command),
     ),
     "Steering": (
         *((row.__name__, rows.command_of(row)) for row in rows.ROWS),
@@ -116,11 +119,10 @@ for _panel, _commands in _PANELS.items():
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code. Nothing that goes wrong reaches the user as a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        # A screen that cannot show a letter shows its escape, instead of ending the program.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    looks.prepare(os.environ)
     given = sys.argv[1:] if arguments is None else [*arguments]
+    if not given or {"-h", "--help"} & {*given}:
+        looks.prepare_help()
     try:
         completion.prepare()
         check_texts(given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,10 @@ import typer
 
 from cli.commands.care import completion
 from cli.exits import Exit
+from cli.pipeline import FAILING, Pipeline
 from orchestrator.text import PLAIN_ID, for_terminal
+
+_WEB = re.compile(r"https?://[\w.:\-]+(/[\w.~%\-]+)*/?")
 
 GoalText = Annotated[str, typer.Argument(metavar="GOAL", help="What you want, in your own words.")]
 
@@ -186,6 +190,49 @@ Yes = Annotated[
 ]
 
 
+FailOn = Annotated[
+    str,
+    typer.Option(
+        "--fail-on",
+        metavar="SEVERITY",
+        help="End with exit code 7 if a review's remarks are that severe: critical, or warning for"
+        " both.",
+    ),
+]
+SarifFile = Annotated[
+    Path | None,
+    typer.Option("--sarif", metavar="FILE", help="Write a review's remarks there, as SARIF 2.1.0."),
+]
+CommentFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--comment", metavar="FILE", help="Write a review there as a pull request's comment."
+    ),
+]
+Links = Annotated[
+    str,
+    typer.Option(
+        "--links",
+        metavar="URL",
+        help="Where the comment's places lead: the address of the files at the reviewed commit.",
+    ),
+]
+
+
+def pipeline_of(fail_on: str, sarif: Path | None, comment: Path | None, links: str) -> Pipeline:
+    """What a review leaves for a program; Exit for what cannot be meant."""
+    if fail_on and fail_on not in FAILING:
+        raise Exit(f"--fail-on {fail_on!r}: it takes {' or '.join(FAILING)}")
+    if links and not _WEB.fullmatch(links):
+        raise Exit(
+            f"--links {links!r}: an address is wanted, as https://HOST/OWNER/NAME/blob/COMMIT"
+        )
+    if links and comment is None:
+        raise Exit("--links is for the places of a comment; name its file with --comment")
+    sarif_file = check_file(sarif, "--sarif")
+    return Pipeline(fail_on, sarif_file, check_file(comment, "--comment"), links.rstrip("/"))
+
+
 REPORT_ENDINGS = ("", ".md", ".markdown", ".txt", ".json", ".html")
 """Of the files that a report is written to."""
 
@@ -202,17 +249,17 @@ def check_out(out: Path | None) -> Path | None:
     return check_file(out)
 
 
-def check_file(out: Path | None) -> Path | None:
+def check_file(out: Path | None, option: str = "--out") -> Path | None:
     """The file to write, absolute; Exit if its folder cannot take one."""
     if out is None:
         return None
     path = out.expanduser().absolute()
     if path.is_dir():
-        raise Exit(f"--out {str(out)!r} is a folder; name a file in it")
+        raise Exit(f"{option} {str(out)!r} is a folder; name a file in it")
     if path.exists() and not path.is_file():
-        raise Exit(f"--out {str(out)!r} is no regular file; name one, or a new one")
+        raise Exit(f"{option} {str(out)!r} is no regular file; name one, or a new one")
     if not path.parent.is_dir():
-        raise Exit(f"--out: there is no folder {str(path.parent)!r}; create it first")
+        raise Exit(f"{option}: there is no folder {str(path.parent)!r}; create it first")
     if not os.access(path.parent, os.W_OK):
-        raise Exit(f"--out: the folder {str(path.parent)!r} is not writable; choose another")
+        raise Exit(f"{option}: the folder {str(path.parent)!r} is not writable; choose another")
     return path

@@ -27,7 +27,7 @@ ANSWER_SECONDS = 60.0
 
 async def run(connection: Connection, run_id: str, update: str, order: Order) -> int:
     """Tell the run and say what came of it. Exit with the reason if it was refused."""
-    say(f"{run_id}: {await tell(connection, run_id, update, order)}", "green")
+    say(f"{run_id}: {await tell(connection, run_id, update, order)}", "bold")
     return Code.COMPLETE
 
 

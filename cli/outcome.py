@@ -10,6 +10,7 @@ from temporalio.client import WorkflowExecutionStatus
 from cli.delivery import deliver
 from cli.exits import Code, code_of
 from cli.invocation import STARTER, to_type
+from cli.pipeline import Pipeline
 from cli.reading import Look
 from cli.screen import report as pages
 from cli.screen.streams import say
@@ -68,10 +69,12 @@ async def tell(
     as_json: bool,
     out: Path | None,
     subtasks: bool,
+    pipeline: Pipeline = Pipeline(),  # noqa: B008
 ) -> Code:
     """Report on stdout; on stderr where the Web UI is, how to come back to the run, its files and,
     last, its page. The exit code of what came out.
     """
+    code = ended.code
     if ended.report is None:
         say(ended.reason, "bold red")
     else:
@@ -79,5 +82,6 @@ async def tell(
     await say_where(connection, run_id)
     say(f"Come back with: {to_type('show', run_id)} (all runs: {STARTER} list)", "dim")
     if ended.report is not None:
+        code = pipeline.pass_on(ended.report, code)
         deliver(ended.report, StateDir.of(connection.settings).reports, out, ended.look)
-    return ended.code
+    return code

@@ -69,6 +69,8 @@ class KnownSecrets:
 
     def blot_all(self, value: Any, depth: int = 0) -> Any:
         """A document of JSON with every text in it blotted, names of fields included."""
+        if not depth and not self._quoted and self._are_in_none_of(value):
+            return value
         if isinstance(value, str):
             return self.blot(value)
         if depth > DEEPEST:
@@ -78,6 +80,13 @@ class KnownSecrets:
         if isinstance(value, list | tuple):
             return type(value)(self.blot_all(each, depth + 1) for each in value)
         return value
+
+    def _are_in_none_of(self, value: Any) -> bool:
+        """Whether one look at all texts together shows that nothing stands in any: most documents
+        are lines of a log, and to look at each of their texts is most of what such a line costs.
+        """
+        texts: list[str] = []
+        return _gather(value, texts) and not (self and self._holds_any(" ".join(texts)))
 
     def _unquoted(self, match: re.Match[str]) -> str:
         return f"{match[1]}{REDACTED}{match[1]}" if match[2] in self._quoted else match[0]
@@ -119,6 +128,20 @@ class KnownSecrets:
             if length:
                 yield start, start + length - 1
             start += max(length, 1)
+
+
+def _gather(value: Any, texts: list[str], depth: int = 0) -> bool:
+    """Gather the texts of a document; False: it is nested too deeply, or its names are no texts."""
+    if isinstance(value, str):
+        texts.append(value)
+    elif isinstance(value, dict):
+        if not all(isinstance(name, str) for name in value):
+            return False
+        texts.extend(value)
+        return depth < DEEPEST and all(_gather(each, texts, depth + 1) for each in value.values())
+    elif isinstance(value, list | tuple):
+        return depth < DEEPEST and all(_gather(each, texts, depth + 1) for each in value)
+    return True
 
 
 def _forms(value: str) -> Iterator[str]:

@@ -14,13 +14,14 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
-from temporalio.client import Client, WorkflowExecution
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
 from deployment.files import write_whole
@@ -33,7 +34,7 @@ VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """The conventions' own switch."""
 DISABLED = "OTEL_SDK_DISABLED"
-LOOK_SECONDS = 2.0
+LOOK_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 60.0
 """Between two tries to reach a backend."""
 LAG = timedelta(seconds=10)
@@ -92,24 +93,27 @@ async def send_closed(
     """Send the runs that have closed and whose spans were not sent. False: the backend or the
     server did not answer.
     """
-    since = sent.since
+    waiting, last = _Waiting(sent, put, send), sent.since
     runs = 'WorkflowType = "SupervisorWorkflow" AND ExecutionStatus != "Running"'
-    query = f'{runs} AND CloseTime >= "{(since - LAG).isoformat()}"'
+    query = f'{runs} AND CloseTime >= "{(sent.since - LAG).isoformat()}"'
     try:
         async for run in client.list_workflows(query):
-            closed = run.close_time or since
-            if run.parent_id is None and run.run_id not in sent.runs:
-                if not await _send_one(client, run, send, known):
-                    return False
-                sent.runs[run.run_id] = closed
-                put()
-            sent.since = max(sent.since, closed)
+            closed = run.close_time or sent.since
+            last = max(last, closed)
+            if run.parent_id is not None or run.run_id in sent.runs:
+                continue
+            waiting.runs[run.run_id] = closed
+            waiting.spans += await _spans_of(client, run, known)
+            if len(waiting.spans) >= BATCH and not await waiting.leave():
+                return False
     except RPCError as error:
         log.info("closed runs could not be read: %s", error)
-        sent.since = since
         return False
+    if not await waiting.leave():
+        return False
+    sent.since = last
     # What the list cannot show any more need not be known.
-    old = [each for each, closed in sent.runs.items() if closed < sent.since - 2 * LAG]
+    old = [each for each, closed in sent.runs.items() if closed < last - 2 * LAG]
     for each in old:
         del sent.runs[each]
     if old:
@@ -117,22 +121,45 @@ async def send_closed(
     return True
 
 
-async def _send_one(
-    client: Client, run: WorkflowExecution, send: Send, known: KnownSecrets
-) -> bool:
-    latest = await client.get_workflow_handle(run.id).describe()
-    if latest.run_id != run.run_id and latest.raw_info.first_run_id == run.raw_info.first_run_id:
-        # It was reset: the execution that goes on has the steps of this one.
+@dataclass
+class _Waiting:
+    """Spans that are to leave together: a request for each run would cost more than its spans."""
+
+    sent: SentRuns
+    put: Callable[[], None]
+    send: Send
+    spans: list[OtelSpan] = field(default_factory=list)
+    runs: dict[str, datetime] = field(default_factory=dict)
+
+    async def leave(self) -> bool:
+        """Send them, and note their runs. False: the backend did not take them."""
+        for start in range(0, len(self.spans), BATCH):
+            if not await asyncio.to_thread(self.send, self.spans[start : start + BATCH]):
+                log.warning("%d spans were not taken; they are tried again", len(self.spans))
+                return False
+        if self.runs:
+            self.sent.runs |= self.runs
+            self.put()
+        self.spans, self.runs = [], {}
         return True
+
+
+async def _spans_of(client: Client, run: WorkflowExecution, known: KnownSecrets) -> list[OtelSpan]:
+    """None of an execution that was reset: the one that goes on has its steps."""
+    if await _was_reset(client, run):
+        return []
     content = os.environ.get(CONTENT, "").strip().lower() == "true"
     found = await traced(client, run.id, execution=run.run_id, content=content)
     told = spans(found.steps, found.first_run, content=content)
-    clean = [_blotted(each, known) for each in told]
-    for start in range(0, len(clean), BATCH):
-        if not await asyncio.to_thread(send, clean[start : start + BATCH]):
-            log.warning("the spans of %s were not taken; they are tried again", run.id)
-            return False
-    return True
+    return [_blotted(each, known) for each in told]
+
+
+async def _was_reset(client: Client, run: WorkflowExecution) -> bool:
+    """Whether another execution goes on in its place, which has the steps of this one."""
+    if run.status is not WorkflowExecutionStatus.TERMINATED:
+        return False
+    told = await client.get_workflow_handle(run.id, run_id=run.run_id).describe()
+    return bool(told.raw_description.workflow_extended_info.reset_run_id)
 
 
 def _blotted(span: OtelSpan, known: KnownSecrets) -> OtelSpan:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterable
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
@@ -60,8 +61,7 @@ def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()
     if path is None:
         handler = logging.StreamHandler(sys.stderr)
     else:
-        path.touch(mode=0o600)
-        handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1)
+        handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1)
     handler.setFormatter(_formatter(secrets))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     for name in CHATTY:
@@ -75,6 +75,20 @@ def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+class _LogFile(RotatingFileHandler):
+    """Private, and bounded by what is in it already: to know how long a line will be, the library
+    would make every line twice.
+    """
+
+    def _open(self) -> TextIOWrapper:
+        # Also the file that comes after a full one is its owner's alone.
+        Path(self.baseFilename).touch(mode=0o600)
+        return super()._open()
+
+    def shouldRollover(self, _record: logging.LogRecord) -> bool:
+        return self.stream is not None and self.stream.tell() >= self.maxBytes
 
 
 def runtime(metrics: PrometheusConfig | None = None) -> Runtime:

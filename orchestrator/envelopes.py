@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from orchestrator.contracts import Problem
 
-Tag = Literal["material", "instruction", "acceptance_criteria", "goal", "question"]
+Tag = Literal["material", "role", "instruction", "acceptance_criteria", "goal", "question"]
 """The marks that give a prompt its structure; no text that stands in one can write any of them."""
 TAGS: tuple[Tag, ...] = get_args(Tag)
 WINDOW = 80

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
 
-from orchestrator.contracts import Finding, Remark, Severity, Sightings
+from orchestrator.contracts import Finding, Remark, Report, Severity, Sightings
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 ADJACENT = 1
@@ -82,7 +82,7 @@ def _of_agent(remark: Remark, finding: Finding, inputs: Collection[str]) -> Rema
 
 def listed(finding: Finding) -> str:
     """The remarks of a lens, the first ones by rank, for whoever builds on them; empty: none."""
-    found = ranked(remarks_of(finding))
+    found = [each for each in ranked(remarks_of(finding)) if not each.hidden]
     lines = [f"{each.file}:{each.line} {each.severity}: {each.message}" for each in found[:LISTED]]
     more = [f"and {len(found) - LISTED} more"] if found[LISTED:] else []
     return "\n".join([*lines, *more])
@@ -93,6 +93,11 @@ def remarks_in(data: Mapping[str, JsonValue]) -> tuple[Remark, ...]:
     given = data.get("remarks")
     items = given if isinstance(given, list) else []
     return tuple(remark for item in items if (remark := _remark(item)) is not None)
+
+
+def remarks_told(report: Report) -> tuple[Remark, ...] | None:
+    """The remarks of a review's report, by rank; None: it is of no review."""
+    return remarks_in(report.data) if isinstance(report.data.get("remarks"), list) else None
 
 
 def in_a_line(finding: Finding) -> str:
@@ -147,17 +152,24 @@ def _same(one: Remark, other: Remark) -> bool:
 
 
 def _one(group: Sequence[Remark]) -> Remark:
-    best, *others = ranked(group)
+    # What is taken out for one lens or rule stays if another saw it, too.
+    seen = [each for each in group if not each.hidden] or group
+    best, *others = ranked(seen)
     names = (f"{each.lens}:{each.rule}" for each in others)
     own = f"{best.lens}:{best.rule}"
     also = tuple(dict.fromkeys(name for name in (*best.also, *names) if name != own))
-    confidence = max(each.confidence for each in group)
+    confidence = max(each.confidence for each in seen)
     return best.model_copy(update={"confidence": confidence, "also": also})
 
 
 def stands(remark: Remark) -> bool:
     """Whether it counts: no model has refuted it."""
     return remark.verdict != "refuted"
+
+
+def in_the_way(remark: Remark) -> bool:
+    """Whether it may hold up a change: it stands, is listed, and is of production code."""
+    return stands(remark) and not remark.hidden and remark.kind == "production"
 
 
 def told_once(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:
@@ -182,12 +194,16 @@ def _unsaid(remark: Remark) -> Remark:
 
 
 def ranked(remarks: Iterable[Remark]) -> list[Remark]:
-    """By severity, confidence, weight, file and line; what was refuted comes last."""
-    return sorted(
-        remarks,
-        key=lambda each: (
-            each.verdict == "refuted",
-            SEVERITIES.index(each.severity), -each.confidence, -each.weight,
-            each.file, each.line, each.column, each.rule,
-        ),
+    """Production code first, then by severity, confidence, weight, file and line; what was refuted
+    comes later, and last what is not listed.
+    """
+    return sorted(remarks, key=rank)
+
+
+def rank(remark: Remark) -> tuple[bool, bool, bool, int, int, int, str, int, int, str]:
+    """What remarks are sorted by."""
+    return (
+        bool(remark.hidden), remark.verdict == "refuted", remark.kind != "production",
+        SEVERITIES.index(remark.severity), -remark.confidence, -remark.weight,
+        remark.file, remark.line, remark.column, remark.rule,
     )  # fmt: skip

@@ -139,6 +139,8 @@ class Preview(Contract):
     """How much of each repository is read, and why, where that was chosen."""
     without: tuple[str, ...] = ()
     """What this deployment cannot give the run, and why; the rest goes on without."""
+    composed: tuple[str, ...] = ()
+    """The roles that the plan composes, a line each."""
     plan: Plan | None = None
     """All that is asked: instructions, criteria, checks and inputs of each subtask."""
 

@@ -70,7 +70,7 @@ def _special(call: str, prompt: str, script: Script, rule: Rule | None) -> dict[
     match call:
         case "plan":
             goal = _first(GOAL, prompt)
-            return planned(prompt, _excerpt(goal), script, rule.plan if rule else ())
+            return planned(prompt, _excerpt(goal), script, rule)
         case "work":
             return _work(prompt)
         case "review":

@@ -5,11 +5,10 @@ for a role that can read it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.script import Part, Script
+from simulator.script import Part, Rule, Script
 
 MARK = "(scripted)"
 LIMIT = re.compile(r"At most (\d+) subtasks")
@@ -36,13 +35,16 @@ class MenuRole:
         return bool(self.tools) or kind not in ("repository", "folder")
 
 
-def planned(prompt: str, goal: str, script: Script, written: Sequence[Part]) -> dict[str, Any]:
+def planned(prompt: str, goal: str, script: Script, rule: Rule | None) -> dict[str, Any]:
     """A planner's answer."""
+    written = rule.plan if rule else ()
+    roles = [{"tier": "haiku", "tools": [], **each} for each in rule.roles] if rule else []
     limit = LIMIT.search(prompt)
     count = min(script.subtasks, int(limit.group(1)) if limit else script.subtasks)
     return {
         "goal": f"{MARK} {goal}",
         "strategy": "merge",
+        "roles": roles,
         "synthesis_instruction": f"{MARK} Combine the findings of all subtasks into one answer.",
         "subtasks": [_written(part, number, prompt) for number, part in enumerate(written, 1)]
         or [
@@ -86,6 +88,7 @@ def _written(part: Part, number: int, prompt: str) -> dict[str, Any]:
         "inputs": [*inputs],
         "role": part.role,
         "secondary": part.secondary,
+        "why": f"{MARK} {part.why}" if part.why else BLANK["why"],
         "depends_on": [*part.depends_on],
     }
 

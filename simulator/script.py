@@ -81,6 +81,7 @@ class Part(BaseModel):
     id: str = ""
     role: str
     secondary: str = ""
+    why: str = ""
     title: str = ""
     instruction: str = ""
     inputs: tuple[str, ...] | None = None
@@ -120,6 +121,8 @@ class Rule(BaseModel):
     """Text of the answer's main field, marked as scripted all the same."""
     plan: tuple[Part, ...] = ()
     """What a planner answers, subtask by subtask."""
+    roles: tuple[dict[str, Any], ...] = ()
+    """The roles that it composes for them."""
     latency: Seconds | None = None
     tools: tuple[ToolCall, ...] = ()
     """What a request with tools is answered with: these calls, in one turn, `result` before them.

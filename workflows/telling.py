@@ -8,12 +8,15 @@ from temporalio import workflow
 
 from orchestrator.tracing.story import Line
 
+_INFO = 20
+"""As `logging` has it, which workflows do not import."""
+
 
 def tell(lines: Iterator[Line]) -> None:
-    """Log these lines. On replay, when the logger would drop them, they are not even made. What
-    cannot be told stops no run.
+    """Log these lines. On replay, and where nobody keeps them, they are not even made. What cannot
+    be told stops no run.
     """
-    if workflow.unsafe.is_replaying():
+    if workflow.unsafe.is_replaying() or not workflow.logger.isEnabledFor(_INFO):
         return
     try:
         for line in lines:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from activities.code_review.by_agents import not_confirmed, read_by
 from activities.code_review.outcome import Outcome
+from activities.code_review.scope import elsewhere
 from activities.code_review.scope_words import looked
 from orchestrator.contracts import Remark
 from orchestrator.remarks import told_once
@@ -36,6 +37,8 @@ def write(outcome: Outcome) -> str:
         _verified(outcome),
         *_one_by_one(outcome),
         *_in_sum(outcome),
+        elsewhere.told([*outcome.remarks, *outcome.summed]),
+        outcome.taken_out,
         _refuted(outcome),
         _list("Said by an agent, and not confirmed", not_confirmed(outcome.unconfirmed)),
         _rest(outcome),
@@ -46,12 +49,15 @@ def write(outcome: Outcome) -> str:
 
 def _headline(outcome: Outcome) -> str:
     standing = outcome.standing
-    if not standing and not outcome.looked:
+    if not standing and not (outcome.looked or outcome.agents):
         return "**Nothing was looked at**, so nothing is known."
     if not standing and not outcome.checked:
         return "**No remarks, and nobody looked for defects in the code**: nothing is known of it."
     if not standing:
-        return f"**No remarks** at a confidence of {outcome.min_confidence} or more."
+        where = " in production code" if outcome.remarks else ""
+        out = sum(outcome.hidden.values())
+        more = f" {many(out, 'remark')} taken out of this review, see below." if out else ""
+        return f"**No remarks**{where} at a confidence of {outcome.min_confidence} or more.{more}"
     counts = Counter(remark.severity for remark in standing)
     kinds = [
         f"{counts['critical']} critical",
@@ -111,7 +117,7 @@ def _names(files: list[tuple[str, int]]) -> str:
 def _in_sum(outcome: Outcome) -> Iterable[str]:
     """A paragraph for each lens whose sightings are no defects by themselves, with the worst."""
     by_lens: dict[str, list[Remark]] = {}
-    for remark in outcome.summed:
+    for remark in elsewhere.in_production(outcome.summed):
         by_lens.setdefault(remark.lens, []).append(remark)
     if by_lens:
         yield "### In sum"

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from activities.code_review.languages import language_of
 from activities.code_review.lens import Analyser, Parsed, Sighting
 from activities.code_review.redact import Redactor
+from activities.code_review.scope import baseline
+from activities.code_review.scope.elsewhere import tempered
+from activities.code_review.scope.narrowing import Narrower
 from activities.code_review.sharing import fair_share
 from activities.code_review.surroundings import CodeAround
 from activities.repositories.manifest import Manifest, SnapshotFile
 from orchestrator.contracts import Draft, LanguageShare, Remark, Sightings, Unread
-from orchestrator.remarks import SEVERITIES, ranked
+from orchestrator.remarks import SEVERITIES, is_credential, rank, ranked
 from orchestrator.text import counted
 
 MOST_REMARKS = 2_000
@@ -24,6 +27,8 @@ MOST_REMARKS = 2_000
 MOST_NAMES = 200
 """At most this many files that were not read or not parsed are named one by one."""
 MESSAGE_LETTERS = 400
+MOST_FINGERPRINTS = MOST_REMARKS
+"""Remarks that can be known: each line is searched for secrets before it is hashed."""
 MOST_EXCERPTS = 100
 """Remarks of one lens that bring the code at their place, the most severe first, of each file its
 share: an answer shows fewer.
@@ -49,7 +54,7 @@ class Findings:
         parsed, manifest = self.parsed, self.manifest
         by_path = {file.path: file for file in self.files}
         in_scope = [each for each in parsed.sightings if _in_scope(each, by_path)]
-        shown = ranked(self._remark(each) for each in in_scope if not each.suppressed)
+        shown = self._shown(by_path)
         suppressed = sum(each.suppressed for each in in_scope)
         # Of what the script counted and did not hand on, nobody knows whether it is in scope.
         beyond = {} if manifest.base else self._beyond()
@@ -75,6 +80,7 @@ class Findings:
                 unread_files=tuple(self._unread_files()),
                 base=manifest.base,
                 scope=manifest.scope,
+                narrowing=manifest.narrowing,
                 notes=self._notes(),
                 languages=self.languages,
             ).model_dump(mode="json"),
@@ -91,9 +97,34 @@ class Findings:
         for each in self.manifest.unread[:MOST_NAMES]:
             yield Unread(path=self.redactor.path(each.path), why=each.why)
 
-    def _remark(self, sighting: Sighting) -> Remark:
+    def _shown(self, files: Mapping[str, SnapshotFile]) -> list[Remark]:
+        """The remarks in scope by rank, those last that are not to be listed."""
+        sightings = self.parsed.sightings
+        code = baseline.places(self.code.snapshot.root, sightings)
+        narrower = Narrower(self.manifest.narrowing, self.manifest.known)
+        wanted = [
+            (index, self._remark(each, files.get(each.file)))
+            for index, each in enumerate(sightings)
+            if not each.suppressed and _in_scope(each, files)
+        ]
+        wanted.sort(key=lambda item: rank(item[1]))
+        marked = []
+        for number, (index, remark) in enumerate(wanted):
+            if number < MOST_FINGERPRINTS:
+                remark = self._recognised(remark, *code[index])
+            hidden = narrower.hidden(remark)
+            marked.append(remark.model_copy(update={"hidden": hidden}) if hidden else remark)
+        return ranked(marked)
+
+    def _recognised(self, remark: Remark, line: str, occurrence: int) -> Remark:
+        # Of the line of a credential nothing is told, be it a hash.
+        told = "" if is_credential(remark) else self.redactor.message(line, len(line), remark.file)
+        mark = baseline.fingerprint(self.analyser.name, remark, told, occurrence)
+        return remark.model_copy(update={"fingerprint": mark})
+
+    def _remark(self, sighting: Sighting, file: SnapshotFile | None) -> Remark:
         grade = self.analyser.grade(sighting.grade)
-        return Remark(
+        remark = Remark(
             severity=grade.severity,
             file=sighting.file,
             line=sighting.line,
@@ -103,9 +134,11 @@ class Findings:
             rule=sighting.rule,
             confidence=grade.confidence,
             lens=self.analyser.name,
+            kind=file.kind if file else "production",
             summed=self.analyser.summed,
             weight=sighting.weight,
         )
+        return tempered(remark)
 
     def _all_told(self, kept: Sequence[Remark]) -> tuple[Remark, ...]:
         """The remarks as they leave this process; the first of each file with the code there."""

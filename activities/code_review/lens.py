@@ -7,12 +7,14 @@ from __future__ import annotations
 import json
 import re
 import sys
+import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from activities.repositories.manifest import Manifest
+from activities.code_review.languages import language, language_of
+from activities.repositories.manifest import Manifest, SnapshotFile
 from orchestrator.contracts import Severity
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
@@ -31,6 +33,7 @@ class Grade:
 
 
 Beyond = tuple[str, str, int]
+SYNTAX = "invalid-syntax"
 UNKNOWN = Grade("warning", 50)
 """What a newer tool says and no table knows is counted, and not shown by default."""
 
@@ -94,17 +97,37 @@ class Analyser:
     grades: Mapping[str, Grade]
     languages: tuple[str, ...] | None = None
     """Those whose files are for this tool, by their names in `languages.yaml`; None: every file."""
+    by_ending: bool = False
+    """Whether the tool itself goes by a file's name, and takes no script without an ending."""
     command: Callable[[Sequence[str], bool], CommandLine] | None = None
     """The command over absolute paths; the flag says whether suppressions are honoured."""
     parse: Callable[[bytes], Parsed] | None = None
     """Reads stdout; ValueError when it is not what the tool prints."""
     survey: Callable[[Manifest], Parsed] | None = None
+    program: str = ""
+    """What it runs of this environment's programs; empty: Python alone."""
+    package: str = ""
+    """What holds that program, to name to whoever lacks it."""
     marker: re.Pattern[bytes] | None = None
     """Files that hold it are looked at a second time without honouring suppressions, to count what
     is suppressed. None: the tool reports suppressed sightings itself.
     """
     summed: bool = False
     """Whether what it sees is told in a paragraph, and not remark by remark."""
+
+    @property
+    def lacking(self) -> str:
+        """Why it cannot look at anything here; empty: it can."""
+        if not self.program or Path(program(self.program)).is_file():
+            return ""
+        return f"{self.program} is not installed; pip install {self.package}"
+
+    def reads(self, file: SnapshotFile) -> bool:
+        """Whether a file is one for this tool."""
+        if self.languages is None:
+            return True
+        told_by = language_of(file.path) if self.by_ending else language(file)
+        return told_by in self.languages
 
     def grade(self, key: str) -> Grade:
         """The row for a key, or for the longest beginning of it that the table has."""
@@ -114,6 +137,13 @@ class Analyser:
         return UNKNOWN
 
 
+def program(name: str) -> str:
+    """Where this environment has a program, or would have it. What else is on the machine's path is
+    of a version that no table knows, and is not run.
+    """
+    return str(Path(sysconfig.get_path("scripts")) / name)
+
+
 def script(name: str, files: Sequence[str], *first: str) -> CommandLine:
     """A script of ours over files, which it reads from stdin, separated by NUL, after `first`."""
     stdin = "\0".join((*first, *files)).encode("utf-8", "surrogateescape")
@@ -121,13 +151,32 @@ def script(name: str, files: Sequence[str], *first: str) -> CommandLine:
 
 
 def sifted(kind: str, *command: str) -> CommandLine:
-    """A tool under the script that cuts what it says, to `lines` or a `document` of JSON."""
+    """A tool under the script that cuts what it says, which knows the kind."""
     return CommandLine((*PYTHON, str(SCRIPTS / "sift.py"), kind, *command))
 
 
 def beyond(printed: dict[str, Any], key: Callable[[str], str] = str) -> tuple[Beyond, ...]:
     """What the script counted and did not hand on; `key` makes a row of the table of a rule."""
     return tuple((str(file), key(str(rule)), int(count)) for file, rule, count in printed["beyond"])
+
+
+def told(stdout: bytes) -> Parsed:
+    """Read what the script hands on of a tool whose rules, or `scale`, are rows of the table."""
+    printed = decoded(stdout, dict)
+    sightings = tuple(
+        Sighting(
+            file=str(item["file"]),
+            line=int(item["line"]),
+            rule=str(item["rule"]),
+            message=str(item["message"]),
+            column=int(item.get("column") or 0),
+            grade=str(item.get("scale") or item["rule"]),
+            suggestion=str(item.get("suggestion") or ""),
+            anywhere=item["rule"] == SYNTAX,
+        )
+        for item in printed["items"]
+    )
+    return Parsed(sightings, tuple(map(str, printed["errors"])), beyond=beyond(printed))
 
 
 def decoded(stdout: bytes, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:

@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 import time
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
 
@@ -15,13 +16,13 @@ import anyio.to_thread
 import activities.code_review.analysers
 from activities.code_review.examination import Examination
 from activities.code_review.findings import Findings
-from activities.code_review.languages import language, shares
+from activities.code_review.languages import language_of, shares
 from activities.code_review.lens import Analyser, Parsed
 from activities.code_review.redact import Redactor
 from activities.code_review.surroundings import CodeAround
-from activities.repositories.manifest import SnapshotFile
+from activities.repositories.manifest import Manifest, SnapshotFile
 from activities.repositories.scratch import Snapshot, Snapshots
-from activities.seam import Lens
+from activities.seam import Lens, Store
 from orchestrator.calls.work import WorkMaterial
 from orchestrator.contracts import Draft
 from orchestrator.errors import LensFailed
@@ -47,8 +48,34 @@ def analysers() -> dict[str, Analyser]:
 
 @cache
 def readers() -> dict[str, tuple[str, ...]]:
-    """The lenses that are for certain languages, each with theirs."""
-    return {name: each.languages for name, each in analysers().items() if each.languages}
+    """The lenses that are for certain languages and can work here, each with theirs."""
+    return {
+        name: each.languages
+        for name, each in analysers().items()
+        if each.languages and not each.lacking
+    }
+
+
+async def idle_of(store: Store, digest: str) -> dict[str, str]:
+    """The lenses that could look at nothing of a snapshot, each with what it lacks here; empty: no
+    file of it is in a language of theirs, read or not.
+    """
+    content = await store.get(digest)
+    manifest = await anyio.to_thread.run_sync(Manifest.model_validate_json, content)
+    found = [each for each in analysers().values() if each.languages is not None]
+    needed = {each.name: any(_wanted(each, manifest)) for each in found}
+    return {
+        each.name: each.lacking if needed[each.name] else ""
+        for each in found
+        if each.lacking or not needed[each.name]
+    }
+
+
+def _wanted(analyser: Analyser, manifest: Manifest) -> Iterator[bool]:
+    """Of each file, and of each ending of files that were not read, whether it is for the lens."""
+    yield from (analyser.reads(file) for file in manifest.files)
+    reads = analyser.languages or ()
+    yield from (language_of(f"file{ending}") in reads for ending in manifest.unread_endings)
 
 
 def lenses_of(snapshots: Snapshots) -> dict[str, Lens]:
@@ -108,6 +135,8 @@ async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial
     pinned = next((each for each in material.inputs if each.kind == "repository"), None)
     if pinned is None:
         raise LensFailed(f"{analyser.name}: its subtask names no input that is a repository")
+    if analyser.lacking:
+        raise LensFailed(f"{analyser.name}: {analyser.lacking}")
     deadline = time.monotonic() + max(material.timeout_seconds - MARGIN_SECONDS, 1.0)
     snapshot = await snapshots.open(pinned.digest)
     if analyser.survey is not None:
@@ -132,9 +161,7 @@ async def _examined(analyser: Analyser, snapshot: Snapshot, deadline: float) -> 
 
 
 def _files(analyser: Analyser, snapshot: Snapshot) -> list[SnapshotFile]:
-    reads = analyser.languages
-    files = snapshot.manifest.files
-    return [file for file in files if reads is None or language(file) in reads]
+    return [file for file in snapshot.manifest.files if analyser.reads(file)]
 
 
 def _relative(parsed: Parsed, root: str) -> Parsed:

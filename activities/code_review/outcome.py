@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from activities.code_review.scope import elsewhere
 from orchestrator.contracts import LanguageShare, Remark
 from orchestrator.remarks import stands
 
@@ -15,6 +16,10 @@ class Outcome:
     remarks: tuple[Remark, ...]
     summed: tuple[Remark, ...] = ()
     """What is no defect by itself, ranked and above the least confidence: told in a paragraph."""
+    taken_out: str = ""
+    """What the repository's settings and a baseline took out, as Markdown."""
+    hidden: dict[str, int] = field(default_factory=dict)
+    """How many remarks each word of these took out."""
     below: int = 0
     min_confidence: int = 0
     to_verify: int = 0
@@ -45,8 +50,8 @@ class Outcome:
 
     @property
     def standing(self) -> list[Remark]:
-        """What nobody has refuted."""
-        return [remark for remark in self.remarks if stands(remark)]
+        """What is listed: in production code, and nobody has refuted it."""
+        return [each for each in elsewhere.in_production(self.remarks) if stands(each)]
 
     def readers(self, language: LanguageShare) -> tuple[str, ...]:
         """The lenses for a language that really looked."""
@@ -65,5 +70,7 @@ class Outcome:
         """Whether anybody looked for defects in code: where there is any, a search for secrets
         alone says nothing of them.
         """
+        if self.agents:
+            return True
         code = [each for each in self.languages if each.kind == "code"]
         return bool(self.looked) and (not code or len(self.unread_code) < len(code))

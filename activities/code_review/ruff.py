@@ -8,6 +8,7 @@ from typing import Any
 
 from activities.code_review.lens import (
     PYTHON,
+    SYNTAX,
     CommandLine,
     Grade,
     Parsed,
@@ -17,7 +18,6 @@ from activities.code_review.lens import (
     sifted,
 )
 
-SYNTAX = "invalid-syntax"
 UNREADABLE = "E902"
 MARKER = re.compile(rb"(?i)noqa")
 _TARGET = "py314"
@@ -37,7 +37,7 @@ def command(
             f"--select={rules}",
         )  # fmt: skip
         ignore = () if honour else ("--ignore-noqa",)
-        return sifted("lines", *PYTHON, "-m", "ruff", *options, *ignore, "--", *files)
+        return sifted("ruff", *PYTHON, "-m", "ruff", *options, *ignore, "--", *files)
 
     return build
 

@@ -58,7 +58,9 @@ def _of_any_file(outcome: Outcome) -> list[str]:
 def _unread(outcome: Outcome) -> list[str]:
     """The code in which nobody looked for defects, with its share of the files."""
     unread = outcome.unread_code
-    return [f"**Nobody looked for defects** in {_listed(unread, share=True)}."] if unread else []
+    # What agents open is their own choice: of which languages it was, nobody keeps count.
+    who = "No analyser" if outcome.agents else "Nobody"
+    return [f"**{who} looked for defects** in {_listed(unread, share=True)}."] if unread else []
 
 
 def _listed(languages: list[LanguageShare] | tuple[LanguageShare, ...], share: bool = False) -> str:

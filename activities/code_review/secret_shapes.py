@@ -1,9 +1,11 @@
-"""What credentials of well-known services look like, as `detect-secrets` knows them."""
+"""What credentials of well-known services look like, as `detect-secrets` and we know them."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import yaml
 from detect_secrets.plugins.artifactory import ArtifactoryDetector
 from detect_secrets.plugins.aws import AWSKeyDetector
 from detect_secrets.plugins.azure_storage_key import AzureStorageKeyDetector
@@ -31,4 +33,10 @@ _KINDS: tuple[type[RegexBasedDetector], ...] = (
     SlackDetector, SquareOAuthDetector, StripeDetector, TelegramBotTokenDetector,
     TwilioKeyDetector,
 )  # fmt: skip
-SHAPES: tuple[re.Pattern[str], ...] = tuple(shape for kind in _KINDS for shape in kind().denylist)
+_OURS: dict[str, str] = yaml.safe_load(
+    Path(__file__).with_name("secret_kinds.yaml").read_text("utf-8")
+)
+SHAPES: tuple[re.Pattern[str], ...] = (
+    *(shape for kind in _KINDS for shape in kind().denylist),
+    *(re.compile(rf"\b{shape}") for shape in _OURS.values()),
+)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
@@ -14,8 +14,17 @@ from activities.code_review.advice import advised
 from activities.code_review.answer import WORST, write
 from activities.code_review.by_agents import agents_of, parted
 from activities.code_review.outcome import Outcome
+from activities.code_review.scope import elsewhere, taken_out
 from orchestrator.calls.synthesize import SynthesisMaterial
-from orchestrator.contracts import Finding, LanguageShare, Remark, Subtask, Synthesis, Unread
+from orchestrator.contracts import (
+    Finding,
+    LanguageShare,
+    Narrowing,
+    Remark,
+    Subtask,
+    Synthesis,
+    Unread,
+)
 from orchestrator.remarks import (
     SEVERITIES,
     by_agent,
@@ -29,32 +38,7 @@ from orchestrator.remarks import (
 def review(material: SynthesisMaterial) -> Synthesis:
     """The review as ranked remarks (in `data`) and as a short answer."""
     tally = _tally(material)
-    agents = agents_of(material.findings)
-    everything = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
-    merged, unconfirmed = parted(everything, agents)
-    shown = [each for each in merged if each.confidence >= material.min_confidence]
-    outcome = Outcome(
-        remarks=tuple(advised(each) for each in shown if not each.summed),
-        summed=tuple(each for each in shown if each.summed),
-        to_verify=material.to_verify,
-        below=len(merged) - len(shown),
-        min_confidence=material.min_confidence,
-        suppressed=tally.suppressed,
-        cut=tally.cut,
-        unread=tally.unread,
-        unread_why=tally.unread_why,
-        not_parsed=tuple(sorted(tally.not_parsed)),
-        files=tally.files,
-        base=tally.base,
-        scope=tally.scope,
-        languages=tally.languages,
-        notes=tuple(tally.notes),
-        looked=tuple(tally.looked),
-        idle=tuple(tally.idle),
-        agents=agents,
-        unconfirmed=unconfirmed,
-        missing=(*_missing(material), *(each.what for each in material.not_run)),
-    )
+    outcome = _outcome(material, tally)
     return Synthesis(
         answer=write(outcome),
         data=_data(outcome) | tally.of_files(),
@@ -63,6 +47,29 @@ def review(material: SynthesisMaterial) -> Synthesis:
         confidence=None,
         gaps=tuple(_gaps(material.subtasks, material.findings)),
         by_template=True,
+    )
+
+
+def _outcome(material: SynthesisMaterial, tally: _Tally) -> Outcome:
+    """What the review came to."""
+    agents = agents_of(material.findings)
+    everything = ranked(verdicts_added(merged_remarks(tally.remarks), material.verified))
+    merged, unconfirmed = parted(everything, agents)
+    merged = taken_out.of_agents(merged, agents, tally.narrowing)
+    above = [each for each in merged if each.confidence >= material.min_confidence]
+    shown = taken_out.listed(above)
+    return replace(
+        tally.outcome(),
+        remarks=tuple(advised(each) for each in shown if not each.summed),
+        summed=tuple(each for each in shown if each.summed),
+        to_verify=material.to_verify,
+        taken_out=taken_out.told(tally.narrowing, above, material.min_confidence),
+        hidden=taken_out.hidden_by(above),
+        below=len(merged) - len(above),
+        min_confidence=material.min_confidence,
+        agents=agents,
+        unconfirmed=unconfirmed,
+        missing=(*_missing(material), *(each.what for each in material.not_run)),
     )
 
 
@@ -94,6 +101,7 @@ class _Tally:
     not_parsed: set[str] = field(default_factory=set)
     base: str = ""
     scope: str = ""
+    narrowing: Narrowing = field(default_factory=Narrowing)
     notes: dict[str, None] = field(default_factory=dict)
     languages: tuple[LanguageShare, ...] = ()
 
@@ -120,10 +128,30 @@ class _Tally:
         self.not_parsed.update(found.not_parsed)
         self.notes.update(dict.fromkeys(found.notes))
         self.base, self.scope = self.base or found.base, self.scope or found.scope
+        if found.narrowing != Narrowing():
+            self.narrowing = found.narrowing
         self.languages = self.languages or found.languages
         if found.unread > self.unread:
             self.unread, self.unread_why = found.unread, found.unread_why
             self.unread_files = found.unread_files
+
+    def outcome(self) -> Outcome:
+        """What the lenses say of their own work, without a remark."""
+        return Outcome(
+            remarks=(),
+            suppressed=self.suppressed,
+            cut=self.cut,
+            unread=self.unread,
+            unread_why=self.unread_why,
+            not_parsed=tuple(sorted(self.not_parsed)),
+            files=self.files,
+            base=self.base,
+            scope=self.scope,
+            languages=self.languages,
+            notes=tuple(self.notes),
+            looked=tuple(self.looked),
+            idle=tuple(self.idle),
+        )
 
 
 def _missing(material: SynthesisMaterial) -> Iterable[str]:
@@ -147,6 +175,8 @@ def _data(outcome: Outcome) -> dict[str, JsonValue]:
     verdicts: dict[str, JsonValue] = {str(name): n for name, n in said.items()}
     return {
         "remarks": [remark.model_dump(mode="json") for remark in outcome.remarks],
+        "by_kind": {**elsewhere.by_kind(outcome.remarks)},
+        "hidden": {**outcome.hidden},
         "summed": _summed(outcome),
         "by_severity": {severity: counts[severity] for severity in SEVERITIES},
         **(
@@ -173,7 +203,7 @@ def _data(outcome: Outcome) -> dict[str, JsonValue]:
 def _summed(outcome: Outcome) -> dict[str, JsonValue]:
     """By lens, how much is told in sum, and the worst of it."""
     by_lens: dict[str, list[Remark]] = {}
-    for remark in outcome.summed:
+    for remark in elsewhere.in_production(outcome.summed):
         by_lens.setdefault(remark.lens, []).append(remark)
     return {
         lens: {

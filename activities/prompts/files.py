@@ -11,6 +11,7 @@ from activities.catalogue_files import text_of
 from activities.catalogue_tools import CatalogueError
 from deployment.settings import HOME
 from orchestrator.calls import KINDS
+from orchestrator.calls.work import COMPOSED_ROLE
 from orchestrator.plans import checks
 from orchestrator.policies import PROMPT_OVERHEAD_TOKENS
 
@@ -32,7 +33,8 @@ def system_prompts(home: Path = HOME) -> Mapping[str, str]:
         raise CatalogueError(f"there is no folder {FOLDER}/; {REMEDY}")
     texts: dict[str, str] = {}
     wrong: dict[str, list[str]] = {}
-    for name in dict.fromkeys((*(kind.prompt for kind in KINDS.values() if kind.prompt), SHARED)):
+    asked = (kind.prompt for kind in KINDS.values() if kind.prompt)
+    for name in dict.fromkeys((*asked, COMPOSED_ROLE, SHARED)):
         path = home / FOLDER / f"{name}.md"
         try:
             texts[name] = _text(path)

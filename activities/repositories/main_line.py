@@ -88,7 +88,7 @@ def _from_point(view: Git, name: str, point: str, head: str, changed: int | None
         return Start(
             why=f"because the clone is shallow: it does not reach the point where it left {main}"
             if cut
-            else f"because it has no commit in common with {main}"
+            else f"because no commit in common with {main} was found"
         )
     if point != head:
         return Start(point, name)

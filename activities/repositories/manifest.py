@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from pydantic import Field
 
 from activities.repositories.output import LogEntry
-from orchestrator.contracts import Contract, Unread
+from orchestrator.contracts import Contract, FileKind, Narrowing, Unread
 
 COMMIT_LIMIT = 2_000
 """Commits of history that are looked at."""
@@ -34,6 +34,7 @@ class SnapshotFile(Contract):
     lines: int
     touched: tuple[tuple[int, int], ...] | None = None
     """First and last line of each range in scope; None: the whole file."""
+    kind: FileKind = "production"
     program: str = ""
     """What its first line says runs it, without folders; empty: it says nothing."""
 
@@ -70,6 +71,9 @@ class Manifest(Contract):
     base: str = ""
     scope: str = ""
     """How much was taken and why, in words; empty: nobody had a choice."""
+    narrowing: Narrowing = Narrowing()
+    known: tuple[str, ...] = ()
+    """Fingerprints of remarks that a baseline has."""
     commits: tuple[Commit, ...] = ()
     """Newest first."""
     commits_cut: bool = False
@@ -116,7 +120,9 @@ def _commit(entry: LogEntry) -> Commit:
     )
 
 
-def file_of(path: bytes, content: bytes, touched: Touched | None) -> SnapshotFile:
+def file_of(
+    path: bytes, content: bytes, touched: Touched | None, kind: FileKind = "production"
+) -> SnapshotFile:
     lines = content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
     ranges = None if touched is None else touched[path]
     return SnapshotFile(
@@ -124,6 +130,7 @@ def file_of(path: bytes, content: bytes, touched: Touched | None) -> SnapshotFil
         size=len(content),
         lines=lines,
         touched=ranges,
+        kind=kind,
         program=_program(content),
     )
 

@@ -15,7 +15,10 @@ from pathlib import Path
 import anyio.to_thread
 
 from activities.code_review.redact import redact
-from activities.repositories import git, main_line
+from activities.code_review.scope import baseline
+from activities.code_review.scope.attributes import Attributes
+from activities.code_review.scope.kinds import kind_of
+from activities.repositories import git, main_line, statements
 from activities.repositories.git import Git, GitFailed
 from activities.repositories.main_line import Start
 from activities.repositories.main_line import shown as shown_name
@@ -30,6 +33,7 @@ from activities.repositories.manifest import (
     shown,
 )
 from activities.repositories.output import LogEntry, TreeEntry
+from activities.repositories.statements import overlooked
 from activities.repositories.wanted import Wanted
 from activities.repositories.working_tree import Collected, Comparison, Specials, collect
 from activities.seam import Store
@@ -44,14 +48,16 @@ READ_BY_GIT = (b".gitignore", b".gitattributes")
 
 
 async def take(
-    name: str, repository: Path, roots: Roots, wanted: Wanted, store: Store
-) -> PinnedInput:
-    """Pin a repository below the roots: the files that are wanted of it, into the store. BadGoal
-    for what is not a repository or a revision.
+    name: str, repository: Path, roots: Roots, wanted: Wanted, store: Store,
+    *, baselines: Path | None = None,
+) -> PinnedInput:  # fmt: skip
+    """Pin a repository below the roots: the files that are wanted of it, into the store. Below
+    `baselines` may be what is known of it. BadGoal for what is not a repository or a revision.
     """
     async with git.opened(repository, roots) as view:
         try:
-            manifest, archive, start, changed = await _read(view, wanted)
+            known = await anyio.to_thread.run_sync(baseline.kept, baselines, repository)
+            manifest, archive, start, changed = await _read(view, wanted, known)
         except GitFailed as error:
             raise BadGoal(f"{str(repository)!r} cannot be read: {error}") from error
     stored = manifest.model_copy(update={"archive": await store.put(archive)})
@@ -71,7 +77,9 @@ async def take(
     )
 
 
-async def _read(view: Git, wanted: Wanted) -> tuple[Manifest, bytes, Start, int | None]:
+async def _read(
+    view: Git, wanted: Wanted, known_here: bytes | None
+) -> tuple[Manifest, bytes, Start, int | None]:
     """The manifest, the archive, what was compared with, and how many files are uncommitted."""
     notes = [*view.notes]
     head = await _head(view, notes)
@@ -83,18 +91,28 @@ async def _read(view: Git, wanted: Wanted) -> tuple[Manifest, bytes, Start, int 
     new = [*(untracked or ()), *specials]
     changed = await _changed(view, head, index, untracked)
     start = await main_line.start(view, wanted, head, changed)
-    collected, touched = await _scope(view, index, new, start.commit)
+    # In the order of the index, which is nearly sorted: sorting then takes no time.
+    paths = await anyio.to_thread.run_sync(dict.fromkeys, [*index, *new])
+    tree = await view.tree(start.commit) if start.commit else None
+    stated = await statements.read(view, paths, index, tree)
+    collected, touched = await _scope(view, index, paths, tree)
     log, cut = await _commits(view, head, notes)
     manifest, archive = await anyio.to_thread.run_sync(
-        _written, collected, touched, log, cut, head, start.commit, notes
+        _written, collected, touched, Attributes(stated.files), log, cut, head, notes
     )
-    scope = start.told(len(manifest.files), changed)
-    return manifest.model_copy(update={"scope": scope}), archive, start, changed
+    narrowing, known = await anyio.to_thread.run_sync(overlooked, stated, start.name, known_here)
+    update = {
+        "base": start.commit,
+        "scope": start.told(len(manifest.files), changed),
+        "narrowing": narrowing,
+        "known": known,
+    }
+    return manifest.model_copy(update=update), archive, start, changed
 
 
 def _written(
-    collected: Collected, touched: Touched | None, log: Sequence[LogEntry], cut: bool,
-    head: str, base: str, notes: list[str],
+    collected: Collected, touched: Touched | None, attributes: Attributes,
+    log: Sequence[LogEntry], cut: bool, head: str, notes: list[str],
 ) -> tuple[Manifest, bytes]:  # fmt: skip
     commits = tuple(bounded(log))
     cut |= len(commits) < len(log)
@@ -102,12 +120,14 @@ def _written(
         notes.append(f"of the history, the last {len(commits)} commits were looked at")
     manifest = Manifest(
         archive="",
-        files=tuple(file_of(path, content, touched) for path, content in collected.files.items()),
+        files=tuple(
+            file_of(path, content, touched, kind_of(path.decode(), content, attributes))
+            for path, content in collected.files.items()
+        ),
         unread=tuple(Unread(path=shown(path), why=why) for path, why in collected.unread),
         unread_why=dict(collected.reasons),
         unread_endings=dict(collected.endings),
         head=head,
-        base=base,
         commits=commits,
         commits_cut=cut,
         notes=tuple(notes),
@@ -141,12 +161,10 @@ def _differing(
 
 
 async def _scope(
-    view: Git, index: Mapping[bytes, TreeEntry], new: list[bytes], base: str
-) -> tuple[Collected, Touched | None]:
-    """The files in scope, and with a base their touched lines."""
-    tree = await view.tree(base) if base else None
-    # In the order of the index, which is nearly sorted: sorting then takes no time.
-    paths = await anyio.to_thread.run_sync(dict.fromkeys, [*index, *new])
+    view: Git, index: Mapping[bytes, TreeEntry], paths: Mapping[bytes, None],
+    tree: Mapping[bytes, TreeEntry] | None,
+) -> tuple[Collected, Touched | None]:  # fmt: skip
+    """The files in scope, and with the tree of a base their touched lines."""
     comparison = Comparison(index, tree, view.layout.hash_letters)
     collected = await anyio.to_thread.run_sync(collect, view.layout.tree, paths, comparison)
     if tree is None:

@@ -26,12 +26,12 @@ ASKED = 400
 SETTLED: tuple[RowStatus, ...] = ("complete", "failed", "escalated", "skipped", "cancelled")
 _LOOK: dict[RowStatus, tuple[str, str]] = {
     "waiting": ("·", "dim"),
-    "running": ("▸", "bold cyan"),
+    "running": ("▸", "bold"),
     "complete": ("✓", "green"),
     "failed": ("✗", "bold red"),
-    "escalated": ("?", "yellow"),
-    "skipped": ("-", "dim yellow"),
-    "cancelled": ("-", "dim yellow"),
+    "escalated": ("?", "magenta"),
+    "skipped": ("-", "dim"),
+    "cancelled": ("-", "dim"),
 }
 """Mark and style of each status; the word is always beside the mark, so colour is never needed."""
 
@@ -103,13 +103,13 @@ def board(
         text = one_line(asked.text)
         if brief and len(text) > ASKED:
             text = f"{text[:ASKED]} … `show {view.run_id}` has all of it"
-        parts.append(Text(f"? {text}", style="bold yellow"))
+        parts.append(Text(f"? {text}", style="bold magenta"))
         parts.append(Text(f"  {one_line(asked.remedy)}", style="dim"))
     return Safe(Group(*parts))
 
 
 def _noted(note: str) -> Text:
-    return Text(f"! {one_line(as_called(note))}", style="yellow")
+    return Text(f"! {one_line(as_called(note))}", style="magenta")
 
 
 def _subtasks(view: RunView, late: float, *, wide: bool, full: bool) -> list[RenderableType]:
@@ -123,7 +123,7 @@ def _doing(row: Row) -> Text:
     """A line of its own: beside the row there is no room for what a tool was called with."""
     at = Text(no_wrap=True, overflow="ellipsis")
     at.append(f"  {one_line(row.id)}", style="bold")
-    return at.append(f"  {one_line(row.doing)}", style="cyan")
+    return at.append(f"  {one_line(row.doing)}", style="dim")
 
 
 def _table(rows: Sequence[Row], late: float, *, wide: bool) -> Table:
@@ -145,8 +145,9 @@ def _table(rows: Sequence[Row], late: float, *, wide: bool) -> Table:
             (mark, style),
             (row.id, "bold"),
             (row.title, "dim" if row.status == "waiting" else ""),
-            (who(row), "dim"),
-            (row.status, style),
+            # A lens is called as its subtask is: once is enough, the title needs the room.
+            ("" if who(row) == row.id else who(row), "dim"),
+            (row.status, "" if style == "green" else style),
             (seconds(running) if running else "", ""),
             (price(row), ""),
             (row.note, "dim"),

@@ -21,7 +21,7 @@ from orchestrator.views.many import LINES, beginning
 
 WIDE = 100
 """Columns below which role, needs and the bounds of a price are left out."""
-CRITICAL = "bold cyan"
+CRITICAL = "bold magenta"
 INDENT = 4
 """Columns that a level of the tree takes."""
 TITLE_WIDTH = 24
@@ -61,6 +61,7 @@ def totals(plan: Preview, cap: Money) -> list[str]:
                 lines.append(f"{row.id} waits for your approval of each call of {asks}")
         if own := bounded(row):
             lines.append(f"{row.id} has its own bounds: {own}")
+    lines += [one_line(f"{each[:1].upper()}{each[1:]}") for each in plan.composed]
     lines += [f"Taken of {one_line(each)}" for each in plan.taken]
     lines += [f"Goes without {one_line(each)}" for each in plan.without]
     if plan.asks:

@@ -46,6 +46,6 @@ def show_finding(report: Report, finding: Finding, *, as_json: bool) -> None:
 
 def _typeset(source: str) -> RenderableType:
     # A tenth of what the start of every command costs, and few show a report on a terminal.
-    from rich.markdown import Markdown
+    from cli.screen.typeset import Page
 
-    return Safe(Markdown(source, hyperlinks=False))
+    return Safe(Page(source, hyperlinks=False))

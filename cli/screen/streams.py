@@ -6,7 +6,9 @@ Everything that a model, a repository or a tool wrote passes through here before
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import sys
 from collections.abc import Iterable
 
@@ -15,11 +17,14 @@ from rich.segment import Segment
 from rich.text import Text
 
 from cli.invocation import as_called
+from cli.screen.looks import console
 from orchestrator.text import for_json, for_terminal
 
-# Markup and emoji codes are off: `[red]` in a file name is text, not an instruction.
-OUT = Console(markup=False, emoji=False, highlight=False)
-ERR = Console(stderr=True, markup=False, emoji=False, highlight=False)
+OUT = console()
+ERR = console(stderr=True)
+
+
+_BEYOND = re.compile(r"[^\x00-\x7f]")
 
 
 class Safe:
@@ -86,6 +91,11 @@ def put(text: str) -> None:
 
 def put_json(document: str) -> None:
     """JSON on stdout. Its own escaping leaves C1 controls, DEL and what turns the reading direction
-    around; here they are escaped, too.
+    around; here they are escaped, too, and all beyond ASCII where that cannot be written.
     """
-    put(for_json(document))
+    shown = for_json(document)
+    put(shown if OUT.encoding.startswith("utf") else _BEYOND.sub(_escaped, shown))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]

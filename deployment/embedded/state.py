@@ -11,6 +11,7 @@ roots           what a Goal may name, and what is below it: path, device and ino
 cleaned         touched whenever a worker has cleaned up
 demo/           the example repository, as `demo` made it and a person changed it
 edits/          plans as people changed them, until their runs have taken them
+baselines/      remarks that are known, a file for each repository
 temporal.db, store/, journal/, reports/, snapshots/, logs/
 
 The folder is its owner's alone: one that another user owns or can write into is refused.
@@ -105,6 +106,10 @@ class StateDir:
     @property
     def reports(self) -> Path:
         return self.path / "reports"
+
+    @property
+    def baselines(self) -> Path:
+        return self.path / "baselines"
 
     @property
     def edits(self) -> Path:

@@ -11,6 +11,7 @@ from orchestrator.calls.work import WORK
 from orchestrator.contracts import (
     Check,
     CheckKind,
+    ComposedRole,
     Contract,
     PinnedInput,
     Plan,
@@ -44,8 +45,16 @@ class SubtaskAnswer(Answer):
     why: str
 
 
+class RoleAnswer(Answer):
+    name: str
+    description: str
+    tier: Annotated[Literal["haiku", "sonnet"], AnyCase]
+    tools: list[str]
+
+
 class PlanAnswer(Answer):
     subtasks: list[SubtaskAnswer]
+    roles: list[RoleAnswer]
     goal: str
     strategy: Annotated[Strategy, AnyCase]
     synthesis_instruction: str
@@ -96,6 +105,7 @@ def to_plan(answer: PlanAnswer) -> Plan:
         strategy=answer.strategy,
         synthesis_instruction=answer.synthesis_instruction,
         subtasks=tuple(to_subtask(item) for item in answer.subtasks),
+        roles=tuple(ComposedRole.model_validate(item.model_dump()) for item in answer.roles),
     )
 
 

@@ -26,6 +26,8 @@ from orchestrator.envelopes import envelope, section
 from orchestrator.policies import model_policy
 
 Result = TypeVar("Result")
+COMPOSED_ROLE = "composed"
+"""The file in `prompts/` of what all roles are told that plans compose."""
 
 
 class _Worked(Answer, Generic[Result]):
@@ -78,6 +80,8 @@ class WorkMaterial(Contract):
     """Why the previous try was not accepted; empty at the first."""
     broken: Problem | None = None
     """The malformed answer that this call is to mend."""
+    composed: str = ""
+    """Of a role that the plan composed, what kind of work it does."""
     form: dict[str, JsonValue] = Field(default_factory=dict)
     """The JSON schema that the result must have; empty: it is text."""
 
@@ -110,7 +114,8 @@ def to_draft(answer: WorkAnswer | DataAnswer, data: Mapping[str, JsonValue] | No
 def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
     """An agent's user turn: instruction, inputs verbatim, what it depends on, why asked again."""
     subtask = material.subtask
-    parts = [section("instruction", subtask.instruction)]
+    parts = [section("role", material.composed)] if material.composed else []
+    parts.append(section("instruction", subtask.instruction))
     if subtask.acceptance_criteria:
         parts.append(section("acceptance_criteria", subtask.acceptance_criteria))
     parts += [envelope(f"input {name}", text) for name, text in contents.items()]

@@ -15,6 +15,7 @@ from orchestrator.contracts.base import (
     Contract,
     Effort,
     EscalationReason,
+    FileKind,
     FindingStatus,
     InputKind,
     Money,
@@ -45,6 +46,7 @@ from orchestrator.contracts.findings import (
     Finding,
     Gap,
     LanguageShare,
+    Narrowing,
     NoAnswer,
     Remark,
     Revision,
@@ -57,7 +59,7 @@ from orchestrator.contracts.findings import (
 from orchestrator.contracts.goals import Approval, Fork, Goal, GoalInput, Limits, PinnedInput
 from orchestrator.contracts.models import Capabilities, ModelCard, PriceStep
 from orchestrator.contracts.orders import Given, Lost, Order, Standstill, Undone
-from orchestrator.contracts.plans import Check, Plan, Subtask
+from orchestrator.contracts.plans import Check, ComposedRole, Plan, Subtask
 from orchestrator.contracts.report import Report
 
 __all__ = [
@@ -72,12 +74,14 @@ __all__ = [
     "Capabilities",
     "Check",
     "CheckKind",
+    "ComposedRole",
     "Contract",
     "Draft",
     "Effort",
     "Escalation",
     "EscalationReason",
     "Excerpt",
+    "FileKind",
     "Finding",
     "FindingStatus",
     "Fork",
@@ -91,6 +95,7 @@ __all__ = [
     "Lost",
     "ModelCard",
     "Money",
+    "Narrowing",
     "NoAnswer",
     "Omission",
     "Order",

@@ -24,6 +24,10 @@ RoleTier = Literal["none", "haiku", "sonnet", "opus"]
 Effort = Literal["low", "medium", "high"]
 Strategy = Literal["merge", "select"]
 InputKind = Literal["text", "file", "repository", "folder"]
+FileKind = Literal[
+    "production", "tests", "docs", "examples", "generated", "vendored", "minified", "built"
+]
+"""What a file of a repository is for; the last four are not what people edit."""
 FindingStatus = Literal["complete", "failed", "escalated", "skipped", "cancelled"]
 EscalationReason = Literal["out_of_scope", "ambiguous_input", "confidence_too_low", "timeout"]
 ReportStatus = Literal[

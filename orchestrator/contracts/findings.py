@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue
 from orchestrator.contracts.base import (
     Contract,
     EscalationReason,
+    FileKind,
     FindingStatus,
     Money,
     Percent,
@@ -54,6 +55,12 @@ class Remark(Contract):
     """Of a model that looked at the code around it; empty: none did."""
     why: str = ""
     """Of the verdict."""
+    kind: FileKind = "production"
+    """Of the file."""
+    fingerprint: str = ""
+    """The same for the same defect when lines move; empty: there is none."""
+    hidden: str = ""
+    """Why it is counted and not listed: `known`, `threshold`, `rule NAME` or `path PATTERN`."""
     summed: bool = False
     """Whether it is told in a paragraph with others of its lens, as what is only complex is."""
     weight: int = 0
@@ -67,6 +74,25 @@ class Unread(Contract):
 
     path: str
     why: str
+
+
+class Narrowing(Contract):
+    """What the settings of a repository, and a baseline, take out of its review."""
+
+    source: str = ""
+    """The file they come from, in words; empty: there are none."""
+    paths_out: tuple[str, ...] = ()
+    """Patterns of files."""
+    rules_off: dict[str, str] = Field(default_factory=dict)
+    """Each with the reason that is given for it."""
+    threshold: Percent = 0
+    """Remarks below this confidence are not listed."""
+    not_obeyed: tuple[str, ...] = ()
+    """What of the settings or of a baseline has no effect, and why."""
+    changed: tuple[str, ...] = ()
+    """Files of settings that are part of what is reviewed, and which word counts instead."""
+    baselines: tuple[str, ...] = ()
+    """Where the known remarks are listed, in words."""
 
 
 class LanguageShare(Contract):
@@ -106,6 +132,7 @@ class Sightings(Contract):
     """The commit that the files are compared with; empty: the whole tree is in scope."""
     scope: str = ""
     """How much of the repository was taken and why, in words; empty: nobody had a choice."""
+    narrowing: Narrowing = Narrowing()
     notes: tuple[str, ...] = ()
     languages: tuple[LanguageShare, ...] = ()
     """The most common first; the same for each lens of a review."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from orchestrator.contracts.base import CheckKind, Contract, Strategy, Tier
 
 
@@ -37,6 +39,16 @@ class Subtask(Contract):
     """What it is in the plan for, and why its role does it: a sentence that people read."""
 
 
+class ComposedRole(Contract):
+    """A role that is made for one plan, of tools and tiers that the run has anyway."""
+
+    name: str
+    description: str
+    """What kind of work it does, in a sentence."""
+    tier: Literal["haiku", "sonnet"] = "haiku"
+    tools: tuple[str, ...] = ()
+
+
 class Plan(Contract):
     """The graph of subtasks that answers a goal."""
 
@@ -44,3 +56,5 @@ class Plan(Contract):
     strategy: Strategy = "merge"
     synthesis_instruction: str = ""
     subtasks: tuple[Subtask, ...]
+    roles: tuple[ComposedRole, ...] = ()
+    """Made for this plan, beside those of the deployment."""

@@ -17,6 +17,7 @@ from orchestrator.calls.work import WORK, most_written
 from orchestrator.contracts import Briefing, Call, Goal, Limits, Subtask, Tier
 from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.moves import Ask
+from orchestrator.plans import composing
 from orchestrator.rules import agents
 from orchestrator.rules.answering import verifying
 from orchestrator.rules.calling import gathering
@@ -106,6 +107,7 @@ def least(goal: Goal, brief: Briefing, *, whole: bool = False) -> Amount:
     if ready is None:
         needed = _cheapest(state, brief) + _whole_goal(state)
     else:
+        state = replace(state, briefing=composing.briefed(brief, ready))
         taken = [each.subtask_id for each in goal.fork.findings] if goal.fork else []
         due = [each for each in ready.subtasks if each.id not in taken]
         due = due if whole else _dearest(due)

@@ -19,6 +19,7 @@ from orchestrator.money import conversations
 from orchestrator.money.leaving import leaves, reached, taken, unused
 from orchestrator.money.pricing import price, worst
 from orchestrator.money.ranges import FREE, PLACES, Money, Range, range_of, total_of
+from orchestrator.plans import composing
 from orchestrator.rules import agents, graph, teams
 from orchestrator.rules.answering import context, verifying
 from orchestrator.rules.answering.finishing import READINGS, Reading
@@ -57,6 +58,7 @@ def predict(state: State) -> Preview:
             *(f"{each.what}: {each.why}" for each in (*state.brief.not_run, *unused(state))),
             *approvals.unasked(state),
         ),
+        composed=tuple(map(composing.told, state.plan.roles)) if state.plan else (),
         plan=state.plan,
     )
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 from orchestrator import policies
 from orchestrator.calls.work import WORK
 from orchestrator.contracts import LONGEST_CALL_SECONDS, PinnedInput, Plan, RoleCard, Subtask
-from orchestrator.plans import checks
+from orchestrator.plans import checks, composing
 from orchestrator.rules import graph
 
 Named = TypeVar("Named")
@@ -36,18 +36,17 @@ def problems(
     unusable: Mapping[str, str] = MappingProxyType({}),
     unread: Mapping[str, str] = MappingProxyType({}),
     longest: int = LONGEST_CALL_SECONDS,
+    untrusted: Sequence[PinnedInput] = (),
 ) -> tuple[str, ...]:
     """Everything that is wrong with a plan, all at once, each with its place; empty: the plan is
     valid. `asked`: fingerprints of what the runs above have planned. `unusable` says of roles that
     exist why they cannot be used. `unread`: the inputs that only tools read, and by which.
-    `longest`: the seconds that the run allows one call of a subtask.
+    `longest`: the seconds that the run allows one call of a subtask. `untrusted`: what the planner
+    has read, where a model planned.
     """
+    found = [*composing.problems(plan, roles, untrusted), *_of_size(plan, subtask_limit)]
+    roles = composing.with_composed(plan, roles)
     known = {role.name: role for role in roles}
-    found: list[str] = []
-    if not plan.subtasks:
-        found.append("subtasks: the plan is empty; plan at least one subtask")
-    if len(plan.subtasks) > subtask_limit:
-        found.append(f"subtasks: {len(plan.subtasks)} are planned, the limit is {subtask_limit}")
     ids = _first_places([subtask.id for subtask in plan.subtasks])
     signatures = _first_places([graph.signature(subtask) for subtask in plan.subtasks])
     for place, subtask in enumerate(plan.subtasks):
@@ -67,6 +66,13 @@ def problems(
         found.append(f"depends_on: there is a cycle: {' -> '.join(cycle)}")
     unreadable = unread_problem(plan, roles, unread)
     return (*found, *([unreadable] if unreadable else []), *checks.plan_problems(plan))
+
+
+def _of_size(plan: Plan, limit: int) -> Iterator[str]:
+    if not plan.subtasks:
+        yield "subtasks: the plan is empty; plan at least one subtask"
+    if len(plan.subtasks) > limit:
+        yield f"subtasks: {len(plan.subtasks)} are planned, the limit is {limit}"
 
 
 def _first_places(values: Sequence[Named]) -> dict[Named, int]:

@@ -9,10 +9,16 @@ from typing import Protocol
 
 from orchestrator.contracts import Subtask
 
+COMPOSED = "made-"
+"""How the name of every role begins that a planner composes, and of no other."""
+
 
 def signature(subtask: Subtask) -> tuple[str, str]:
-    """Role and normalised instruction: the same twice in a run, for the same purpose, is a loop."""
-    return subtask.role, " ".join(subtask.instruction.casefold().split())
+    """Role and normalised instruction: the same twice in a run, for the same purpose, is a loop.
+    Composed roles are one: another name does not make it another purpose.
+    """
+    role = COMPOSED if subtask.role.startswith(COMPOSED) else subtask.role
+    return role, " ".join(subtask.instruction.casefold().split())
 
 
 def fingerprint(subtask: Subtask) -> str:

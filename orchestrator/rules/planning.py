@@ -12,6 +12,7 @@ from orchestrator.calls.replan import Change, Patch
 from orchestrator.contracts import Plan, Revision, RoleTier, Subtask, Usage
 from orchestrator.money.preview import predict
 from orchestrator.moves import Stop
+from orchestrator.plans.composing import briefed
 from orchestrator.plans.revision import NO_CHANGES
 from orchestrator.rules import graph
 from orchestrator.rules.parts import Progress
@@ -76,7 +77,8 @@ def needs_approval(state: State) -> bool:
 
 
 def adopt(state: State, plan: Plan) -> State:
-    """Work begins on this plan."""
+    """Work begins on this plan, with the roles that it composes."""
+    state = replace(state, briefing=briefed(state.brief, plan))
     work = {subtask.id: begun(state, subtask) for subtask in plan.subtasks}
     work |= _taken_over(state, work)
     replanning = replace(state.replanning, used_ids=tuple(work))

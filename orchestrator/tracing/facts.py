@@ -81,11 +81,16 @@ async def of_activity(converter: DataConverter, kind: str, arguments: Sequence[P
     elif kind != PREPARE:
         facts["call"] = kind
         call: Call | None = await read(converter, arguments, Call)
-        if call is not None:
-            model = call.model.id if call.model else ""
-            asked = {"tier": call.tier, "model": model, CEILING: call.ceiling} if model else {}
-            facts |= {"subtask": call.subtask_id, "agent": call.role, **asked}
+        facts |= of_call(call) if call is not None else {}
     return facts
+
+
+def of_call(call: Call) -> _Facts:
+    """Whom a call asks, and for what."""
+    model = call.model.id if call.model else ""
+    asked = {"tier": call.tier, "model": model, CEILING: call.ceiling} if model else {}
+    told = {"kind": "call", "call": call.kind, "subtask": call.subtask_id, "agent": call.role}
+    return {**told, **asked}
 
 
 async def of_child(converter: DataConverter, kind: str, arguments: Sequence[Payload]) -> _Facts:

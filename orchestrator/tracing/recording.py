@@ -115,7 +115,12 @@ class Recorder:
 
     async def _activity(self, key: int, told: Any, at: datetime) -> None:
         kind, payloads = told.activity_type.name, told.input.payloads
-        known = await facts.of_activity(self.converter, kind, payloads)
+        call = self._watch.call(told.activity_id) if self._watch else None
+        if call is not None:
+            # The rules have just made it: to decode it again is dear.
+            known = facts.of_call(call)
+        else:
+            known = await facts.of_activity(self.converter, kind, payloads)
         read = await self._content("input", payloads)
         self._steps[key] = {"name": told.activity_id, "asked": at, **known, **read}
 

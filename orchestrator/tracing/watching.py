@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from orchestrator.contracts import Call
 from orchestrator.events import Event, Started
 from orchestrator.moves import Ask, Examine, StartAgent, StartTeam
 from orchestrator.recorded.history import Fold
@@ -27,6 +28,11 @@ class Watch(Fold):
     def flight(self, scheduled: int) -> str:
         """The flight that this event scheduled; empty: none that the rules know."""
         return self._flights.get(scheduled, "")
+
+    def call(self, flight: str) -> Call | None:
+        """The call that is in flight under this id, as the rules have it."""
+        found = self._state.flights.get(flight) if self._state is not None else None
+        return found.move.call if found is not None and isinstance(found.move, Ask) else None
 
     def _apply(self, event: Event) -> None:
         before = self._state

@@ -109,6 +109,8 @@ def _proposal(view: RunView, plan: Preview) -> list[str]:
     lines += ["", f"Never above \\${view.dollars_cap:.2f}, tries and changes of the plan included."]
     path = _chain(plan.critical_path)
     lines += ["", f"About {plan.makespan:.0f} s of work; the longest chain: {for_markdown(path)}."]
+    if plan.composed:
+        lines += ["", *(f"- {for_markdown(each[:400])}" for each in plan.composed)]
     if plan.taken:
         lines += ["", *(f"- taken of {for_markdown(each[:300])}" for each in plan.taken)]
     if plan.without:

@@ -33,8 +33,8 @@ def section(report: Report, finding: Finding) -> str:
     parts = [heading, facts(finding, subtask)]
     why = [f"planned because: {inline(subtask.why)}"] if subtask.why else []
     why += [inline(finding.why)] if finding.why else []
-    second = [f"second role: {inline(subtask.secondary)}"] if subtask.secondary else []
-    listed = [*why, *second, *tries(finding), *_sources(finding)]
+    why += [f"second role: {inline(subtask.secondary)}"] if subtask.secondary else []
+    listed = [*why, *tries(finding), *_sources(finding)]
     parts += ["\n".join(f"- {line}" for line in listed)] if listed else []
     text = _text(finding)
     if text and text in report.answer:

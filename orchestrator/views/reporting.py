@@ -13,6 +13,7 @@ from orchestrator.contracts import (
     Timings,
 )
 from orchestrator.money import keeping, leaving
+from orchestrator.plans.composing import told
 from orchestrator.rules import graph, noted
 from orchestrator.rules.answering import verifying
 from orchestrator.rules.state import State
@@ -124,7 +125,9 @@ def title(state: State) -> str:
 
 def notes(state: State) -> tuple[str, ...]:
     """What a reader must know of how the answer came about."""
-    found = [*_counted(state.notes), *keeping.cheaper_lines(state), *noted.lines(state)]
+    composed = state.plan.roles if state.plan else ()
+    found = [sentence(told(each)) for each in composed]
+    found = [*found, *_counted(state.notes), *keeping.cheaper_lines(state), *noted.lines(state)]
     reused = [each.subtask_id for each in state.findings if each.reused_from]
     if reused and state.goal.fork:
         found.append(f"{', '.join(reused)}: taken over from run {state.goal.fork.run_id}, unpaid.")

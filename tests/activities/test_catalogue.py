@@ -122,6 +122,15 @@ def test_two_roles_that_claim_the_same_case_are_both_unusable_and_each_names_the
     assert why(tmp_path, "mender") == f"mender.md: cases: role 'code-reviewer' {same}"
 
 
+def test_the_names_of_composed_roles_are_kept_for_them(tmp_path: Path) -> None:
+    text = role().replace("code-reviewer", "made-reviewer")
+    found = why(write(tmp_path, text), "made-reviewer")
+    assert found == (
+        "one.md: front matter: name: made- begins the names of roles that planners compose; give it"
+        " another"
+    )
+
+
 def test_roles_of_two_playbooks_may_claim_the_same_case(tmp_path: Path) -> None:
     for playbook in ("one", "two"):
         text = role("cases: [a crash]\n").replace("code-reviewer", f"mender-{playbook}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from outcomes import begun, end
 
 RUN = Listed(
     "code-review-1122-mm80w", "waits for approval", "2026-11-22T11:00:00+00:00", 12.0,
-    "Review of httpx at 1a2b3c4d5e, against main", "0.0873", "0.05",
+    "Review of httpx at 1a2b3c4d5e, against main", "0.0873", "0.05", "code-review", 9_000.0,
 )  # fmt: skip
 REPOSITORY = PinnedInput(name="repo", kind="repository", size=1, path="/x/httpx", commit="1a" * 20)
 
@@ -36,8 +37,30 @@ def test_a_list_never_cuts_an_id_and_fits_the_screen(width: int | None) -> None:
 
 def test_a_list_that_is_piped_is_whole_and_marks_what_is_assumed() -> None:
     _, line = lines([RUN], None)
-    for part in (RUN.status, RUN.goal, "≤ $0.0873", "12 s"):
+    for part in (RUN.status, RUN.goal, "≤ $0.0873", "12 s", "code-review", "2 h"):
         assert part in line
+
+
+@pytest.mark.parametrize(
+    ("width", "parts"),
+    [
+        (40, ("waits for",)),
+        (80, ("waits for approval", "Review of httpx", "2 h")),
+        (120, ("waits for approval", "Review of httpx", "2 h", "≤ $0.0873", "  code-review")),
+    ],
+)
+def test_a_narrow_list_keeps_what_matters_most(width: int, parts: tuple[str, ...]) -> None:
+    _, line = lines([RUN], width)
+    assert all(part in line for part in parts), line
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.4, "0 s"), (59, "59 s"), (300, "5 min"), (7_300, "2 h"), (9e5, "10 d")],
+)
+def test_the_age_of_a_run_is_in_the_unit_that_says_something(seconds: float, shown: str) -> None:
+    head, line = lines([replace(RUN, age=seconds)], None)
+    assert line[head.index("age") :].startswith(shown)
 
 
 def test_a_list_says_what_stopped_a_run_that_failed() -> None:

@@ -31,7 +31,7 @@ def line(second: int, what: str, run: str = "r1", **fields: Any) -> str:
 def put(logs: Path) -> None:
     (logs / "worker.jsonl.1").write_text(line(1, "plan", story="plan", verdict="accepted"))
     (logs / "worker.jsonl").write_text(
-        line(2, "dispatch", story="dispatch", call="work-t1-1", subtask="t1")
+        line(2, "dispatch", story="dispatch", call="work-t1-1", subtask="t1", attempt=1)
         + line(3, "dispatch", "r10", story="dispatch", call="of-another-run")
         + line(6, "closed", story="closed", why="\x1b[31mred")
         + '{"event": "half a line of r1'
@@ -50,6 +50,7 @@ def test_the_story_of_all_processes_comes_in_order_and_without_other_runs(
     shown = capsys.readouterr().out.splitlines()
     assert [each.split()[1] for each in shown] == ["plan", "dispatch", "result", "closed"]
     assert "[t1.1] call=turn-1 tools=read_file,sum" in shown[2]
+    assert shown[1].endswith("call=work-t1-1 subtask=t1")
     assert "\x1b" not in "".join(shown) and "another" not in "".join(shown)
 
 

@@ -15,8 +15,11 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 
-from conftest import Runs
+from conftest import Handle, Runs
 from deployment import otel
 from deployment.histories.tracing import traced
 from deployment.known_secrets import KnownSecrets
@@ -51,7 +54,7 @@ async def closed(runs: Runs) -> str:
 async def until_sent(runs: Runs, run_id: str, sent: SentRuns, send: otel.Send) -> None:
     """Look until the server's list shows the run and it was sent."""
     known = KnownSecrets([SECRET])
-    execution = (await runs.handles[-1].describe()).run_id
+    execution = (await runs.client.get_workflow_handle(run_id).describe()).run_id
     async with asyncio.timeout(30):
         while execution not in sent.runs:
             assert await send_closed(runs.client, sent, lambda: None, send, known)
@@ -207,3 +210,40 @@ def test_what_a_backend_is_given_to_let_spans_in_is_a_secret(
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "team=x,api-key=abcdef-123456")
     assert "abcdef-123456" in Settings(_env_file=None).secrets
+
+
+async def test_of_a_run_that_was_reset_only_the_execution_that_goes_on_is_sent(
+    runs: Runs, backend: Received
+) -> None:
+    held = asyncio.Event()
+    model = ScriptedModel(
+        {"t1": [held, works("one"), works("one")], "synthesize": [synthesizes("done")]}
+    )
+    goal = Goal(text="Tell", use_models=True, plan=ready(subtask("t1")))
+    sent = beginning()
+    async with runs.worker(model), asyncio.timeout(60):
+        handle = await runs.start(goal, skipping=False)
+        await model.asked("t1")
+        request = ResetWorkflowExecutionRequest(
+            namespace=runs.client.namespace,
+            workflow_execution=WorkflowExecution(workflow_id=handle.id),
+            reason="a test",
+            # The task that follows on `prepare`.
+            workflow_task_finish_event_id=await second_task(handle),
+            request_id="once",
+        )
+        await runs.client.workflow_service.reset_workflow_execution(request)
+        held.set()
+        await runs.client.get_workflow_handle(handle.id).result()
+    await until_sent(runs, handle.id, sent, exporter())
+    steps = len((await traced(runs.client, handle.id)).steps)
+    ids = [each.span_id for each in of_run(backend, handle.id)]
+    assert len(ids) == len(set(ids)) == steps
+    assert len(sent.runs) >= 2, "both executions are known to be done"
+
+
+async def second_task(handle: Handle) -> int:
+    """The event that completed the second workflow task of a run."""
+    events = (await handle.fetch_history()).events
+    kind = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+    return [each.event_id for each in events if each.event_type == kind][1]

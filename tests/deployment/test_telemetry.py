@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -100,3 +101,32 @@ def test_the_file_is_private(tmp_path: Path) -> None:
     assert logged(str(file)) == ""
     assert file.stat().st_mode & 0o077 == 0
     assert len(file.read_text().splitlines()) == 7
+
+
+def test_a_file_is_bounded_and_each_line_of_it_is_made_once(tmp_path: Path) -> None:
+    file = tmp_path / "worker.jsonl"
+    made = logged_by(
+        f"""
+        from deployment import telemetry
+        telemetry.LOG_BYTES = 2_000
+        telemetry.configure_logging(Path({str(file)!r}), "info", [])
+        made = []
+        handler = logging.getLogger().handlers[0]
+        whole = handler.formatter.format
+        handler.formatter.format = lambda record: made.append(1) or whole(record)
+        for number in range(100):
+            logging.getLogger("library").info("line %d", number)
+        print(len(made))
+        """
+    )
+    assert made == "100\n"
+    kept = sorted(tmp_path.iterdir())
+    assert [each.name for each in kept] == ["worker.jsonl", "worker.jsonl.1", "worker.jsonl.2"]
+    assert all(each.stat().st_size < 2_300 for each in kept)
+    assert all(each.stat().st_mode & 0o077 == 0 for each in kept)
+
+
+def logged_by(code: str) -> str:
+    whole = "import logging\nfrom pathlib import Path\n" + dedent(code)
+    script = [sys.executable, "-c", whole]
+    return subprocess.run(script, cwd=HOME, capture_output=True, text=True, check=True).stdout

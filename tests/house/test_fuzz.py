@@ -214,7 +214,7 @@ def damaged(draw: st.DrawFn, text: str) -> bytes:
 
 PLAN = json.dumps(
     {
-        "goal": "g", "strategy": "merge", "synthesis_instruction": "s",
+        "goal": "g", "strategy": "merge", "synthesis_instruction": "s", "roles": [],
         "subtasks": [
             {"id": "t1", "title": "T", "instruction": "Do it", "role": "analyst", "tier": "haiku",
              "depends_on": [], "checks": [{"kind": "regex", "argument": "a+"}]},

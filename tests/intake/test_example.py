@@ -17,8 +17,8 @@ from intake.example import ASSEMBLED, MAIN, SHOP, made
 from intake.refusal import Refused
 from repositories import Bench, Repository, remarks_of
 
-READ = {"Python"}
-"""The languages whose planted defects an analyser of ours can see."""
+READ = {language for each in analysers().values() for language in each.languages or ()}
+"""The languages that an analyser of ours was made for: in these all that is planted is found."""
 Place = tuple[str, int]
 
 

@@ -109,8 +109,8 @@ def test_a_plan_answer_becomes_a_plan_and_empty_stands_for_the_roles_own_tier() 
         "checks": [{"kind": "MAX_WORDS", "argument": "250"}],
         "timeout_seconds": 60,
         "max_output": 0,
-        "why": f"The goal asks  for it. {'x' * 400}",
         "secondary": "",
+        "why": f"The goal asks  for it. {'x' * 400}",
     }
     other = {**subtask, "id": "t2", "tier": "Haiku", "depends_on": ["t1"], "checks": []}
     answer = PlanAnswer.model_validate(
@@ -119,6 +119,7 @@ def test_a_plan_answer_becomes_a_plan_and_empty_stands_for_the_roles_own_tier() 
             "goal": "g",
             "strategy": "MERGE",
             "synthesis_instruction": "",
+            "roles": [],
         }
     )
     first, second = to_plan(answer).subtasks

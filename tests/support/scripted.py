@@ -58,6 +58,7 @@ def plans(*subtasks: dict[str, Any]) -> dict[str, Any]:
         "goal": "the goal",
         "strategy": "merge",
         "synthesis_instruction": "Answer in a sentence.",
+        "roles": [],
     }
 
 

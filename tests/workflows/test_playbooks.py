@@ -21,6 +21,8 @@ from deployment.histories.replay import replay
 from deployment.settings import HOME, Settings
 from documents import pdf
 from orchestrator.contracts import Goal, GoalInput, Report
+from orchestrator.text import inline
+from orchestrator.views import findings
 from simulator import Simulator
 from simulator.script import read_script
 from workflows import WORKFLOWS
@@ -77,7 +79,9 @@ async def test_tech_support_says_primary_and_second_role_in_plan_report_and_log(
     assert report.plan is not None
     [case] = report.plan.subtasks
     assert (case.role, case.secondary) == ("troubleshooter", "escalator")
-    assert "planned case: troubleshooter, else escalator" in caplog.text
+    assert "Something stopped working, so a cause and steps are needed" in case.why
+    assert f"planned case: troubleshooter, else escalator: {case.why}" in caplog.text
+    assert f"planned because: {inline(case.why)}" in findings.section(report, report.findings[0])
     assert "Root cause" in report.answer and report.answer.startswith("(scripted)")
 
 

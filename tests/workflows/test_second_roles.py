@@ -57,4 +57,4 @@ async def test_the_planner_says_who_stands_in_and_the_choice_is_in_plan_and_log(
         ("researcher", "writer")
     ]
     assert [each.role for each in report.findings[0].tries] == ["", "writer"]
-    assert "t1: researcher, else writer" in caplog.text
+    assert "planned t1: researcher, else writer: Part t1 is asked for" in caplog.text

@@ -1,9 +1,12 @@
-"""Credentials in files, by the detectors of detect-secrets."""
+"""Credentials in files, by the detectors of detect-secrets and by shapes of ours."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
 
 from activities.code_review.lens import (
     Analyser,
@@ -16,6 +19,10 @@ from activities.code_review.lens import (
     script,
 )
 
+OURS: dict[str, str] = yaml.safe_load(
+    (Path(__file__).parents[1] / "secret_kinds.yaml").read_text("utf-8")
+)
+"""The kinds that detect-secrets does not know."""
 _SALT = secrets.token_hex(16)
 """Of this process: equal values get equal marks within a review, and a mark is of no use to anybody
 who wants the value.
@@ -40,6 +47,47 @@ GRADES = {
     "Mailchimp Access Key": Grade("critical", 85),
     "Telegram Bot Token": Grade("critical", 80),
     "Twilio API Key": Grade("critical", 80),
+    # Shapes of `secret_kinds.yaml`.
+    "Google OAuth Secret": Grade("critical", 90),
+    "GitHub Fine-grained Token": Grade("critical", 90),
+    "OpenAI Project Key": Grade("critical", 90),
+    "Stripe Restricted Key": Grade("critical", 90),
+    "Stripe Webhook Secret": Grade("critical", 85),
+    "DigitalOcean Token": Grade("critical", 90),
+    "Hugging Face Token": Grade("critical", 90),
+    "Shopify Token": Grade("critical", 90),
+    "Databricks Token": Grade("critical", 90),
+    "HashiCorp Vault Token": Grade("critical", 85),
+    "Terraform Cloud Token": Grade("critical", 90),
+    "Linear API Key": Grade("critical", 90),
+    "Notion Token": Grade("critical", 90),
+    "Figma Token": Grade("critical", 85),
+    "Docker Hub Token": Grade("critical", 90),
+    "Doppler Token": Grade("critical", 90),
+    "Grafana Token": Grade("critical", 90),
+    "Replicate Token": Grade("critical", 90),
+    "PlanetScale Token": Grade("critical", 90),
+    "Postman API Key": Grade("critical", 90),
+    "New Relic Key": Grade("critical", 90),
+    "Dynatrace Token": Grade("critical", 90),
+    "RubyGems Token": Grade("critical", 90),
+    "Sentry Token": Grade("critical", 85),
+    "Age Secret Key": Grade("critical", 90),
+    "Supabase Token": Grade("critical", 85),
+    "Atlassian Token": Grade("critical", 90),
+    "Groq API Key": Grade("critical", 90),
+    "xAI API Key": Grade("critical", 90),
+    "Perplexity API Key": Grade("critical", 90),
+    "Airtable Token": Grade("critical", 90),
+    "Pulumi Token": Grade("critical", 90),
+    "EasyPost Key": Grade("critical", 90),
+    "Heroku Token": Grade("critical", 90),
+    "Mailgun Key": Grade("critical", 75),
+    "Adafruit Key": Grade("critical", 90),
+    "Slack App Token": Grade("critical", 90),
+    "Telegram Bot Key": Grade("critical", 85),
+    "LangSmith Key": Grade("critical", 90),
+    "Buildkite Token": Grade("critical", 90),
     "Artifactory Credentials": Grade("warning", 70),
     "Basic Auth Credentials": Grade("warning", 80),
     "JSON Web Token": Grade("warning", 75),

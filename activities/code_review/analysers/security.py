@@ -51,7 +51,7 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
     """Bandit over files alone: no ini file, no exclusions, no profile of the repository."""
     options = ("-f", "json", "-q", "--ini", "/dev/null", "-x", "", "--exit-zero")
     ignore = () if honour else ("--ignore-nosec",)
-    return sifted("document", *PYTHON, "-m", "bandit", *options, *ignore, "--", *files)
+    return sifted("bandit", *PYTHON, "-m", "bandit", *options, *ignore, "--", *files)
 
 
 def parse(stdout: bytes) -> Parsed:

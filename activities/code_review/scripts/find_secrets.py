@@ -8,6 +8,7 @@ program of its own, so it imports nothing of this project. Nothing is verified o
 import functools
 import hashlib
 import json
+import os
 import re
 import sys
 from collections import Counter
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any, TypedDict
 
 import re2
+import yaml
 from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
 from detect_secrets.core.scan import _is_filtered_out, _scan_line
 from detect_secrets.filters.allowlist import is_line_allowlisted
@@ -35,11 +37,16 @@ HEURISTICS = (
     "is_sequential_string", "is_potential_uuid", "is_likely_id_string", "is_templated_secret",
     "is_prefixed_with_dollar_sign", "is_indirect_reference", "is_not_alphanumeric_string",
 )  # fmt: skip
-# Kinds that the library does not know.
-OWN = {
-    "Anthropic API Key": re.compile(r"\bsk-ant-[a-z0-9]{2,10}-[A-Za-z0-9_-]{20,}"),
-    "Google API Key": re.compile(r"\bAIza[A-Za-z0-9_-]{35}\b"),
-}
+KINDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "secret_kinds.yaml")
+"""The shapes that the library does not know."""
+STANDS_FOR = re.compile(r"(?i)example|placeholder|dummy|your|(.)\1{4}|abcdefgh|12345678")
+"""In what somebody writes where a secret is to be put."""
+FILLED_IN = re.compile(r"([A-Za-z0-9])\1{7}")
+"""The same of what the library finds."""
+SHORTEST = 8
+"""Letters of a value that stands for itself."""
+FEWEST_LETTERS = 10
+"""Different ones of a value: fewer are no random text."""
 # Without one of its words, the many patterns of the keyword detector cannot match.
 KEYWORD = re.compile("|".join(DENYLIST), re.IGNORECASE)
 # Longer lines are data or minified; the detectors' patterns are not all linear.
@@ -113,7 +120,9 @@ def look_at(path: str, salt: bytes, printed: Printed, values: dict[str, None]) -
 
 def found_in(lines: list[str], path: str) -> Iterator[tuple[int, str, str]]:
     """Line number, kind and value of each secret."""
-    detectors = plausible("\n".join(lines), of_lock_file=is_lock_file(path))
+    whole = "\n".join(lines)
+    detectors = plausible(whole, of_lock_file=is_lock_file(path))
+    own = [(kind, pattern) for kind, pattern in own_kinds() if pattern.search(whole)]
     for number, line in enumerate(lines, start=1):
         text = line.rstrip()
         keyword = KEYWORD.search(text) is not None
@@ -127,10 +136,22 @@ def found_in(lines: list[str], path: str) -> Iterator[tuple[int, str, str]]:
             ) and not _is_filtered_out(["line"], filename=path, line=text):
                 context = get_code_snippet(lines, number)
                 for secret in _scan_line(detector, path, text, number, context):
-                    yield number, secret.type, secret.secret_value or ""
-        for kind, pattern in OWN.items():
+                    value = secret.secret_value or ""
+                    # Of some kinds it names the beginning alone.
+                    if not FILLED_IN.search(value if len(value) > SHORTEST else text):
+                        yield number, secret.type, value
+        for kind, pattern in own:
             for match in pattern.finditer(text):
-                yield number, kind, match[0]
+                if len(set(match[0])) >= FEWEST_LETTERS and not STANDS_FOR.search(match[0]):
+                    yield number, kind, match[0]
+
+
+@functools.cache
+def own_kinds() -> list[tuple[str, Any]]:
+    """Kind and shape of what the library does not know."""
+    with open(KINDS, encoding="utf-8") as file:
+        shapes: dict[str, str] = yaml.safe_load(file)
+    return [(kind, linear(rf"\b{shape}(?:\b|$)")) for kind, shape in shapes.items()]
 
 
 def plausible(text: str, *, of_lock_file: bool) -> list[Any]:

@@ -1,18 +1,21 @@
 """What a tool says of files, cut to what a reader can use: a stranger's file can make it say
 anything any number of times.
 
-Runs the command in its arguments, after the kind of its output (`lines`: JSON lines of ruff;
-`document`: JSON of bandit), and prints `{"items": […], "errors": […], "beyond": [[file, rule,
-n]…]}`. Runs isolated, as a program of its own, so it imports nothing of this project: what is long,
-or nested, is met here and not in the process that serves every run.
+Runs the command in its arguments, after the name of its tool, and prints `{"items": […], "errors":
+[…], "beyond": [[file, rule, n]…]}`. Runs isolated, as a program of its own, so it imports nothing
+of this project: what is long, or nested, is met here and not in the process that serves all runs.
 """
 
+import functools
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any
+
+import yaml
 
 MOST_OUTPUT = 64 * 1024 * 1024
 """Bytes of a document, and of one line."""
@@ -22,32 +25,53 @@ OF_A_RULE = 2_000
 """Items of one rule in one file."""
 LETTERS = 600
 """At most this many letters of a text are kept."""
+SYNTAX = "invalid-syntax"
+MODULE = re.compile(rb"(?m)^\s*(?:import|export)\b|\brequire\s*\(|\bmodule\.exports\b")
+"""A script of a page may use what another script of the page defines; a module may not."""
+BUILT_IN = re.compile(r"'(__\w*__|[A-Z][A-Z0-9_]+)' is not defined")
+"""Names that a bundler puts values for."""
+FLOW = re.compile(rb"(?m)\A(?:#!.*\n)?\s*(?://.*\n\s*)*/[/*](?:[^*]|\*(?!/)){0,2000}@(?:no)?flow\b")
+DEEPEST = 200
+"""Levels of nesting beyond which YAML is not read: each further one costs libyaml more."""
+SHELL_STOPPED = {1072, 1073, 1088, 1089}
+"""Codes by which shellcheck says that it could not read on."""
 Item = dict[str, Any]
+Read = Callable[[IO[bytes], list[str]], Iterator[Item]]
+"""What a tool writes, and the files it could not read, which are added -> its items."""
 
 
 def main() -> int:
-    """The exit code of the tool."""
+    """The exit code of the tool; 0 when it only says that it found something."""
     kind, *command = sys.argv[1:]
+    read, found = TOOLS[kind]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as tool:
         assert tool.stdout is not None
         errors: list[str] = []
-        kept, beyond = kept_of(
-            lines(tool.stdout) if kind == "lines" else document(tool.stdout, errors)
-        )
+        kept, beyond = kept_of(read(tool.stdout, errors))
         code = tool.wait()
     listed = [[*key, count] for key, count in beyond.items()]
+    errors = list(dict.fromkeys(errors))
     json.dump({"items": kept, "errors": errors, "beyond": listed}, sys.stdout, ensure_ascii=True)
-    return code
+    return 0 if code == found else code
 
 
-def lines(stream: IO[bytes]) -> Iterator[Item]:
-    """The items of ruff, one a line."""
+def whole(stream: IO[bytes]) -> Any:
+    """The one JSON document that a tool writes; None when it writes nothing."""
+    text = stream.read(MOST_OUTPUT + 1)
+    if len(text) > MOST_OUTPUT:
+        raise SystemExit(f"wrote more than {MOST_OUTPUT >> 20} MiB")
+    return json.loads(text) if text.strip() else None
+
+
+def of_ruff(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
+    """One a line."""
+    del errors
     while line := stream.readline(MOST_OUTPUT):
         item = json.loads(line)
         fix = item.get("fix") or {}
         yield {
             "file": item["filename"],
-            "rule": item["code"] or "invalid-syntax",
+            "rule": item["code"] or SYNTAX,
             "line": item["location"]["row"],
             "column": item["location"]["column"],
             "message": cut(item["message"]),
@@ -55,12 +79,9 @@ def lines(stream: IO[bytes]) -> Iterator[Item]:
         }
 
 
-def document(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
-    """The items of bandit; the files that it could not read go to `errors`."""
-    text = stream.read(MOST_OUTPUT + 1)
-    if len(text) > MOST_OUTPUT:
-        raise SystemExit(f"wrote more than {MOST_OUTPUT >> 20} MiB")
-    report = json.loads(text)
+def of_bandit(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
+    """With the lines that each is about."""
+    report = whole(stream)
     errors += [error["filename"] for error in report["errors"]]
     for item in report["results"]:
         line = item["line_number"]
@@ -73,6 +94,131 @@ def document(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
             "scale": f"{item['issue_severity']}/{item['issue_confidence']}",
             "message": cut(item["issue_text"]),
         }
+
+
+def of_oxlint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
+    """Without a code it is an error of syntax: the first of a file is told."""
+    # Flow is a language of its own, which it takes for broken TypeScript.
+    flow = {file for file in given() if holds(file, FLOW)}
+    errors += sorted(flow)
+    module = functools.cache(lambda file: holds(file, MODULE))
+    for item in whole(stream)["diagnostics"]:
+        file, message = item["filename"], str(item["message"])
+        rule = re.sub(r".*\((.*)\)", r"\1", item.get("code") or SYNTAX)
+        if file in flow or (rule == SYNTAX and file in errors):
+            continue
+        if rule == SYNTAX:
+            errors.append(file)
+        if rule == "no-undef" and (BUILT_IN.match(message) or not module(file)):
+            continue
+        # Of two places the later one: what is given or declared before is not what is wrong.
+        places = [label["span"] for label in item.get("labels") or ()]
+        place = max(places, key=lambda span: int(span["offset"]), default={"line": 0, "column": 0})
+        yield {
+            "file": file,
+            "rule": rule,
+            "line": place["line"],
+            "column": place["column"],
+            "message": cut(f"Syntax error: {message}" if rule == SYNTAX else message),
+            "suggestion": cut(item.get("help") or ""),
+        }
+
+
+def of_ast_grep(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
+    """One a line, by rules of ours."""
+    del errors
+    while line := stream.readline(MOST_OUTPUT):
+        item = json.loads(line)
+        yield {
+            "file": item["file"],
+            "rule": item["ruleId"],
+            "line": item["range"]["start"]["line"] + 1,
+            "column": item["range"]["start"]["column"] + 1,
+            "message": cut(item["message"]),
+            "suggestion": cut(item.get("note") or ""),
+        }
+
+
+def of_shellcheck(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
+    """Where it stopped parsing is an error of syntax: the first of a file is told."""
+    for item in whole(stream)["comments"]:
+        stopped = item["code"] in SHELL_STOPPED
+        if stopped and item["file"] in errors:
+            continue
+        if stopped:
+            errors.append(item["file"])
+        yield {
+            "file": item["file"],
+            "rule": SYNTAX if stopped else f"SC{item['code']}",
+            "line": item["line"],
+            "column": item["column"],
+            "message": cut(f"Syntax error: {item['message']}" if stopped else item["message"]),
+        }
+
+
+def of_zizmor(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
+    """At the place that it calls the primary one. It passes over what is no YAML."""
+    errors += [file for file in given() if not is_yaml(file)]
+    report = whole(stream)
+    if report is None:
+        errors += given()
+    for item in report or ():
+        sure = item["determinations"]
+        for place in item["locations"]:
+            if place["symbolic"]["kind"] == "Primary":
+                start = place["concrete"]["location"]["start_point"]
+                yield {
+                    "file": place["symbolic"]["key"]["Local"]["verbatim_path"],
+                    "rule": item["ident"],
+                    "line": start["row"] + 1,
+                    "column": start["column"] + 1,
+                    "scale": f"{item['ident']}/{sure['severity']}/{sure['confidence']}",
+                    "message": cut(f"{item['desc']}: {place['symbolic']['annotation']}"),
+                }
+                break
+
+
+def of_hadolint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
+    """What it could not parse is an error of syntax, once a file."""
+    for item in whole(stream):
+        stopped = item["code"] == "DL1000"
+        if stopped:
+            errors.append(item["file"])
+        message = item["message"].partition("\n")[0]
+        yield {
+            "file": item["file"],
+            "rule": SYNTAX if stopped else item["code"],
+            "line": item["line"],
+            "column": item["column"],
+            "message": cut(f"Syntax error: {message}" if stopped else message),
+        }
+
+
+def given() -> list[str]:
+    """The files that the tool was given."""
+    return sys.argv[sys.argv.index("--") + 1 :]
+
+
+def holds(path: str, pattern: re.Pattern[bytes]) -> bool:
+    """Whether a file has it somewhere."""
+    with open(path, "rb") as file:
+        return pattern.search(file.read()) is not None
+
+
+def is_yaml(path: str) -> bool:
+    """Whether a file can be read as YAML at all."""
+    with open(path, "rb") as file:
+        try:
+            depth = 0
+            # Events one by one: a tree of what is nested deeply would overflow the stack of C.
+            for event in yaml.parse(file, yaml.CSafeLoader):
+                depth += isinstance(event, yaml.CollectionStartEvent)
+                depth -= isinstance(event, yaml.CollectionEndEvent)
+                if depth > DEEPEST:
+                    return False
+            return True
+        except (yaml.YAMLError, ValueError):
+            return False
 
 
 def column_of(item: Item) -> int:
@@ -123,6 +269,17 @@ def share(counts: list[int], most: int) -> int:
         left -= count
     return max(counts, default=1)
 
+
+TOOLS: dict[str, tuple[Read, int]] = {
+    "ruff": (of_ruff, 0),
+    "bandit": (of_bandit, 0),
+    "oxlint": (of_oxlint, 1),
+    "ast-grep": (of_ast_grep, 1),
+    "shellcheck": (of_shellcheck, 1),
+    "zizmor": (of_zizmor, 3),
+    "hadolint": (of_hadolint, 0),
+}
+"""How each tool is read, and the code by which it ends when it found something or read nothing."""
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -107,7 +107,7 @@ def _table(kinds: tuple[Kind, ...]) -> Table:
             Text(f"{len(items)} ({_megabytes(cleaning.size(items))})")
             for items in (kind.going, kind.staying)
         )
-        table.add_row(Text(kind.name), going, staying, Text(kind.why, style="yellow"))
+        table.add_row(Text(kind.name), going, staying, Text(kind.why, style="magenta"))
     return table
 
 

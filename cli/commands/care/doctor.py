@@ -50,7 +50,7 @@ from orchestrator.views.amounts import seconds
 
 _LOOK: dict[Mark, tuple[str, str]] = {
     "ok": ("✓", "green"),
-    "note": ("·", "yellow"),
+    "note": ("·", "magenta"),
     "bad": ("✗", "bold red"),
     "fact": ("", ""),
 }
@@ -85,7 +85,7 @@ async def run(settings: Settings, only_embedded: bool) -> int:
         section = check.section
         bad += check.mark == "bad"
     verdict = f"{bad} thing{'s' * (bad != 1)} in the way" if bad else "Nothing in the way"
-    OUT.print(Text(verdict + ".", style="bold red" if bad else "bold green"))
+    OUT.print(Text(verdict + ".", style="bold red" if bad else "bold"))
     return Code.FAILED if bad else Code.COMPLETE
 
 

@@ -51,7 +51,7 @@ async def run(files: list[Path], seconds: float = SECONDS) -> int:
             for problem in verdict.problems:
                 say(f"    {problem}")
         else:
-            say(f"✓ {file}: the same decisions", "green")
+            say(f"✓ {file}: the same decisions", "bold")
     return code
 
 

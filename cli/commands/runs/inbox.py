@@ -89,5 +89,5 @@ def _show(asking: list[WaitingRun]) -> None:
     for each in asking:
         OUT.print(Text.assemble((one_line(each.run_id), "bold"), f"  {one_line(each.goal)}"))
         for reminder in each.reminders:
-            OUT.print(Text(f"  ? {one_line(reminder.text)}", style="yellow"), soft_wrap=True)
+            OUT.print(Text(f"  ? {one_line(reminder.text)}", style="magenta"), soft_wrap=True)
             OUT.print(Text(f"    {one_line(reminder.remedy)}", style="dim"), soft_wrap=True)

@@ -17,6 +17,7 @@ from cli.connection import with_connection
 from cli.exits import Code
 from cli.invocation import STARTER
 from cli.options import AsJson, Embedded
+from cli.screen.patience import patience
 from cli.screen.streams import OUT, put, put_json, say
 from deployment.settings import Settings
 from intake.connection import Connection
@@ -26,6 +27,7 @@ from orchestrator.search import (
     MEMO_DOLLARS,
     MEMO_STATUS,
     MEMO_WHY,
+    PLAYBOOK,
     STATUS,
     UNPRICED,
     WAITING,
@@ -33,8 +35,8 @@ from orchestrator.search import (
 from orchestrator.text import for_terminal
 from orchestrator.views.amounts import at_most, seconds
 
-LEAST_WORDS = 16
-"""Columns below which the words of a run are left out of a line."""
+LEAST_WORDS, LEAST_STATUS = 28, 9
+"""Columns below which the words of a run, or where it is, are left out of a line."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,10 @@ class Listed:
     """Of a closed run that asked models; "unpriced" where no price is known."""
     assumed: str = "0"
     """Of the dollars, what is the worst case of calls whose answers were lost."""
+    playbook: str = ""
+    """Empty for a goal in words, and where the server does not know what runs are found by."""
+    age: float = 0.0
+    """Seconds since it started."""
     why: str = ""
     """What stopped a run that failed, in a word or two; empty: nothing did."""
 
@@ -69,11 +75,12 @@ def command(
 async def run(connection: Connection, most: int, as_json: bool) -> int:
     """Print up to `most` runs that people started; their child runs are not listed."""
     rows: list[Listed] = []
-    async for each in connection.client.list_workflows(RUNS):
-        if each.parent_id is None:
-            rows.append(await _listed(each))
-        if len(rows) == most:
-            break
+    with patience("Asking the server for its runs"):
+        async for each in connection.client.list_workflows(RUNS):
+            if each.parent_id is None:
+                rows.append(await _listed(each))
+            if len(rows) == most:
+                break
     if as_json:
         put_json(json.dumps([asdict(row) for row in rows], indent=2))
     elif rows:
@@ -85,7 +92,8 @@ async def run(connection: Connection, most: int, as_json: bool) -> int:
 
 
 async def _listed(run: WorkflowExecution) -> Listed:
-    until = run.close_time or datetime.now(UTC)
+    now = datetime.now(UTC)
+    until = run.close_time or now
     dollars = await _memo(run, MEMO_DOLLARS)
     return Listed(
         id=run.id,
@@ -95,6 +103,8 @@ async def _listed(run: WorkflowExecution) -> Listed:
         goal=" ".join((await _memo(run, MEMO_TITLE)).split()),
         dollars=dollars or None,
         assumed=await _memo(run, MEMO_ASSUMED) or "0",
+        playbook=run.typed_search_attributes.get(PLAYBOOK) or "",
+        age=round((now - run.start_time).total_seconds(), 1),
         why=await _memo(run, MEMO_WHY),
     )
 
@@ -127,7 +137,7 @@ def lines(rows: Sequence[Listed], width: int | None) -> Iterator[str]:
     """The runs as lines under a head, in columns. In a width, the words are cut and what else does
     not fit is left out, an id never; without one nothing is.
     """
-    table = [("run", "status", "price", "took", "started", "about"), *map(_cells, rows)]
+    table = [("run", "status", "price", "took", "age", "playbook", "about"), *map(_cells, rows)]
     wide = [max(cell_len(line[place]) for line in table) for place in range(len(table[0]))]
     shown = _fitting(wide, width)
     for line in table:
@@ -135,14 +145,21 @@ def lines(rows: Sequence[Listed], width: int | None) -> Iterator[str]:
 
 
 def _cells(row: Listed) -> tuple[str, ...]:
-    started = datetime.fromisoformat(row.started).astimezone()
     return tuple(
         for_terminal(cell)
         for cell in (
             row.id, _ended(row), _price(row), seconds(row.seconds),
-            f"{started:%b %d %H:%M}", row.goal,
+            _age(row.age), row.playbook, row.goal,
         )
     )  # fmt: skip
+
+
+def _age(amount: float) -> str:
+    """In the largest unit that says something: `40 s`, `5 min`, `3 h`, `2 d`."""
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if amount >= size:
+            return f"{amount // size:.0f} {unit}"
+    return f"{max(amount, 0.0):.0f} s"
 
 
 def _ended(row: Listed) -> str:
@@ -157,7 +174,7 @@ def _price(row: Listed) -> str:
 
 
 GAP = 2
-_ORDER = (0, 1, 5, 2, 4, 3)
+_ORDER = (0, 1, 6, 4, 2, 5, 3)
 """Columns by how much they are needed: the words count with the least that says something."""
 
 
@@ -166,11 +183,13 @@ def _fitting(wide: Sequence[int], width: int | None) -> list[int]:
     if width is None:
         return list(range(len(wide)))
     shown, left = [0], width - wide[0]
+    least = {1: LEAST_STATUS, len(wide) - 1: LEAST_WORDS}
     for place in _ORDER[1:]:
-        needed = GAP + (min(wide[place], LEAST_WORDS) if place == len(wide) - 1 else wide[place])
+        needed = GAP + min(wide[place], least.get(place, wide[place]))
         if needed <= left:
             shown.append(place)
-            left -= needed
+            # Where a run is may take all the room there is; its words take what the others leave.
+            left -= min(left, GAP + wide[place]) if place == 1 else needed
     return sorted(shown)
 
 
@@ -179,7 +198,7 @@ def _line(line: Sequence[str], wide: Sequence[int], shown: list[int], width: int
     room = width
     for place in shown:
         size = wide[place]
-        if room is not None and place == len(wide) - 1:
+        if room is not None and place:
             size = min(size, room)
         cell = line[place]
         if cell_len(cell) > size and place:

@@ -83,7 +83,9 @@ def shown(line: dict[str, Any], run_id: str) -> str:
     except ValueError:
         at = at[:12]
     below = str(line.get("workflow_id", "")).removeprefix(run_id).lstrip(".")
-    facts = {name: value for name, value in line.items() if name not in _SHOWN_BEFORE}
+    # Of a story the attempt is that of the workflow task: nothing that a reader could use.
+    hidden = (*_SHOWN_BEFORE, "attempt") if "story" in line else _SHOWN_BEFORE
+    facts = {name: value for name, value in line.items() if name not in hidden}
     said = " ".join(f"{name}={_value(value)}" for name, value in facts.items())
     grave = f"{line['level']}: " if line.get("level") not in ("info", None) else ""
     what = f"{grave}{line.get('event', '')}"

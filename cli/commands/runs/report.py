@@ -68,7 +68,7 @@ async def run(connection: Connection, run_id: str, out: Path | None, *, open_it:
         await reader.find_doing()
         look = await reader.look()
     if look.state is None:
-        say_all(look.notes, "yellow")
+        say_all(look.notes, "magenta")
         raise Exit(f"{run_id} has not begun: there is nothing to show", Code.UNREACHABLE)
     return written(connection.settings, run_id, look, out, open_it=open_it)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -20,21 +20,27 @@ from cli.options import (
     Approve,
     AsJson,
     AskPeople,
+    CommentFile,
     Embedded,
+    FailOn,
     Full,
     GivenId,
     GoalText,
     Inputs,
     LimitPairs,
+    Links,
     Models,
     OutFile,
     PlanFile,
     Playbook,
+    SarifFile,
     Unpriced,
     WaitForRaise,
     Yes,
     check_out,
+    pipeline_of,
 )
+from cli.pipeline import Pipeline
 from cli.screen.streams import at_terminal, say, typed
 from cli.starting import approval_when, endpoint_known, say_what_is_sent, started
 from deployment.settings import Settings
@@ -54,6 +60,7 @@ class RunOptions:
     stay: bool
     dry: bool = False
     full: bool = False
+    pipeline: Pipeline = field(default_factory=Pipeline)
 
 
 def command(
@@ -75,6 +82,10 @@ def command(
     yes: Yes = False,
     ask_people: AskPeople = False,
     wait_for_raise: WaitForRaise = False,
+    fail_on: FailOn = "",
+    sarif: SarifFile = None,
+    comment: CommentFile = None,
+    links: Links = "",
     stay: Annotated[
         bool, typer.Option("--stay", help="In a terminal: keep the Web UI up until Enter.")
     ] = False,
@@ -95,7 +106,10 @@ def command(
     )  # fmt: skip
     if dry and run_id:
         raise Exit("--dry-run starts and closes a run of its own; leave out --id")
-    options = RunOptions(check_id(run_id), as_json, check_out(out), stay, dry, full)
+    pipeline = pipeline_of(fail_on, sarif, comment, links)
+    if dry and pipeline.wanted:
+        raise Exit("--dry-run reviews nothing; leave out --fail-on, --sarif and --comment")
+    options = RunOptions(check_id(run_id), as_json, check_out(out), stay, dry, full, pipeline)
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)
@@ -109,7 +123,9 @@ async def run(connection: Connection, goal: Goal, options: RunOptions) -> int:
     run_id = await started(connection, goal, options.run_id, dry=options.dry)
     if options.dry:
         return await dry_run.finish(connection, run_id, as_json=options.as_json, full=options.full)
-    code = await to_the_end(connection, run_id, as_json=options.as_json, out=options.out)
+    code = await to_the_end(
+        connection, run_id, as_json=options.as_json, out=options.out, pipeline=options.pipeline
+    )
     if options.stay and connection.target.embedded:
         await stay_up()
     return code

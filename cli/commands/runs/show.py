@@ -8,7 +8,21 @@ from pathlib import Path
 from cli import outcome
 from cli.connection import with_connection
 from cli.exits import Code, Exit
-from cli.options import AsJson, Embedded, Full, OutFile, RunId, SubtaskId, check_out
+from cli.options import (
+    AsJson,
+    CommentFile,
+    Embedded,
+    FailOn,
+    Full,
+    Links,
+    OutFile,
+    RunId,
+    SarifFile,
+    SubtaskId,
+    check_out,
+    pipeline_of,
+)
+from cli.pipeline import Pipeline
 from cli.reading import Reader
 from cli.screen.board import board
 from cli.screen.report import show_finding
@@ -25,19 +39,26 @@ def command(
     as_json: AsJson = False,
     out: OutFile = None,
     full: Full = False,
+    fail_on: FailOn = "",
+    sarif: SarifFile = None,
+    comment: CommentFile = None,
+    links: Links = "",
     embedded: Embedded = False,
 ) -> int:
     """Print the report of a finished run or the board of a running one, or what a subtask found."""
     if subtask and out is not None:
         raise Exit("--out writes the report of a run; leave out the subtask, or --out")
     path = check_out(out)
+    pipeline = pipeline_of(fail_on, sarif, comment, links)
+    if subtask and pipeline.wanted:
+        raise Exit("--fail-on, --sarif and --comment are of a whole review; leave out the subtask")
     return with_connection(
         Settings(),
         embedded,
         lambda connection: (
             run_finding(connection, run_id, subtask, as_json)
             if subtask
-            else run(connection, run_id, as_json, path, full=full)
+            else run(connection, run_id, as_json, path, full=full, pipeline=pipeline)
         ),
     )
 
@@ -65,7 +86,13 @@ async def run_finding(connection: Connection, run_id: str, subtask: str, as_json
 
 
 async def run(
-    connection: Connection, run_id: str, as_json: bool, out: Path | None, *, full: bool = False
+    connection: Connection,
+    run_id: str,
+    as_json: bool,
+    out: Path | None,
+    *,
+    full: bool = False,
+    pipeline: Pipeline = Pipeline(),  # noqa: B008
 ) -> int:
     """The report's exit code; 0 for a run that goes on."""
     reader = Reader(connection, run_id)
@@ -77,11 +104,13 @@ async def run(
     if look.closed:
         ended = outcome.read(run_id, look)
         return await outcome.tell(
-            connection, run_id, ended, as_json=as_json, out=out, subtasks=True
+            connection, run_id, ended, as_json=as_json, out=out, subtasks=True, pipeline=pipeline
         )
+    if pipeline.wanted:
+        raise Exit(f"{run_id} goes on, so it has no remarks yet; `watch` waits for them")
     view = look.view
     if view is None:
-        say_all(look.notes, "yellow")
+        say_all(look.notes, "magenta")
         return Code.UNREACHABLE
     if as_json:
         put_json(view.model_dump_json(indent=2))

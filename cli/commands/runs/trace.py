@@ -97,7 +97,7 @@ def put_trace(
     lines = (known.blot_all(each) for each in _documents(found, form, content=content))
     text = "\n".join(json.dumps(each, ensure_ascii=False) for each in lines)
     if found.unreadable:
-        say(f"! verdicts and subtasks are not in it: {found.unreadable}", "yellow")
+        say(f"! verdicts and subtasks are not in it: {found.unreadable}", "magenta")
     if out is None:
         put_json(text)
         return Code.COMPLETE

@@ -14,7 +14,19 @@ from cli.connection import with_connection
 from cli.exits import Code
 from cli.follow import display, look_at, watch
 from cli.invocation import to_type
-from cli.options import AsJson, Embedded, OutFile, RunId, check_out
+from cli.options import (
+    AsJson,
+    CommentFile,
+    Embedded,
+    FailOn,
+    Links,
+    OutFile,
+    RunId,
+    SarifFile,
+    check_out,
+    pipeline_of,
+)
+from cli.pipeline import Pipeline
 from cli.reading import Look
 from cli.screen.streams import ERR, at_terminal, say
 from cli.starting import announce
@@ -26,6 +38,10 @@ def command(
     run_id: RunId,
     as_json: AsJson = False,
     out: OutFile = None,
+    fail_on: FailOn = "",
+    sarif: SarifFile = None,
+    comment: CommentFile = None,
+    links: Links = "",
     web: Annotated[
         bool, typer.Option("--web", help="Serve its page on this machine, to steer it from there.")
     ] = False,
@@ -33,29 +49,43 @@ def command(
 ) -> int:
     """Follow a run to its end and print its report; a plan that waits can be approved here."""
     path = check_out(out)
+    pipeline = pipeline_of(fail_on, sarif, comment, links)
     return with_connection(
-        Settings(), embedded, lambda connection: run(connection, run_id, as_json, path, web=web)
+        Settings(),
+        embedded,
+        lambda connection: run(connection, run_id, as_json, path, pipeline, web=web),
     )
 
 
 async def run(
-    connection: Connection, run_id: str, as_json: bool, out: Path | None, *, web: bool = False
+    connection: Connection,
+    run_id: str,
+    as_json: bool,
+    out: Path | None,
+    pipeline: Pipeline = Pipeline(),  # noqa: B008
+    *,
+    web: bool = False,
 ) -> int:
     """Follow and tell; the exit code of what came out."""
     await look_at(connection, run_id)
     await announce(connection, run_id)
     if not web:
-        return await to_the_end(connection, run_id, as_json=as_json, out=out)
+        return await to_the_end(connection, run_id, as_json=as_json, out=out, pipeline=pipeline)
     # The server's library is loaded by whoever serves.
     from cli.live.server import live
 
     async with live(connection, run_id) as address:
         say(f"Live page, for you alone: {address}")
-        return await to_the_end(connection, run_id, as_json=as_json, out=out)
+        return await to_the_end(connection, run_id, as_json=as_json, out=out, pipeline=pipeline)
 
 
 async def to_the_end(
-    connection: Connection, run_id: str, *, as_json: bool, out: Path | None
+    connection: Connection,
+    run_id: str,
+    *,
+    as_json: bool,
+    out: Path | None,
+    pipeline: Pipeline = Pipeline(),  # noqa: B008
 ) -> Code:
     """Follow a run, then tell its report. Interrupted, say how to come back; the run goes on."""
     try:
@@ -66,7 +96,13 @@ async def to_the_end(
     assert look.closed is not None
     ended = outcome.read(run_id, look)
     return await outcome.tell(
-        connection, run_id, ended, as_json=as_json, out=out, subtasks=not ERR.is_terminal
+        connection,
+        run_id,
+        ended,
+        as_json=as_json,
+        out=out,
+        subtasks=not ERR.is_terminal,
+        pipeline=pipeline,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cli.exits import Code
+from cli.screen.patience import patience
 from cli.screen.streams import say
 from deployment import embedded
 from deployment.settings import Settings
@@ -15,7 +16,8 @@ def command() -> int:
 
 def run(settings: Settings) -> int:
     """Stop what runs; 0 also when nothing did."""
-    stopped = embedded.down(settings, say)
+    with patience("Stopping the embedded server and its worker"):
+        stopped = embedded.down(settings, say)
     if stopped:
         say(f"Stopped (pids {', '.join(map(str, stopped))}). Open runs go on at the next start.")
     else:

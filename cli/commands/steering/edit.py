@@ -152,7 +152,7 @@ def _show(waiting: Waiting, plan: Plan) -> None:
     """What is different, line by line, and what the changed plan is expected to cost."""
     before, after = (plans.as_yaml(each).splitlines() for each in (waiting.plan, plan))
     for line in [*unified_diff(before, after, n=1, lineterm="")][2:]:
-        style = {"+": "green", "-": "red"}.get(line[:1], "dim")
+        style = {"+": "bold", "-": "red"}.get(line[:1], "dim")
         say("…" if line.startswith("@@") else line, style)
     cap = waiting.state.ledger.cap.dollars
     old, new = waiting.priced(waiting.plan), waiting.priced(plan)

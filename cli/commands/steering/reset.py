@@ -68,7 +68,7 @@ async def run(connection: Connection, run_id: str, event: int, *, yes: bool) -> 
         return Code.REFUSED
     # What was in flight may have answered while somebody read.
     await _reset(connection, await again(connection, stuck))
-    say(f"{run_id} goes on from event {stuck.point}: {to_type('watch', run_id)}", "green")
+    say(f"{run_id} goes on from event {stuck.point}: {to_type('watch', run_id)}", "bold")
     return Code.COMPLETE
 
 

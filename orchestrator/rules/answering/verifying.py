@@ -27,7 +27,8 @@ def chosen(state: State) -> State:
     if playbook is None or not wanted(state):
         return state
     found = [each for each in _found(state) if not each.summed]
-    shown = [each for each in merged_remarks(found) if each.confidence >= shown_from(state)]
+    least, merged = shown_from(state), merged_remarks(found)
+    shown = [each for each in merged if each.confidence >= least and not each.hidden]
     # What only a model says stands by the verdict alone, so it comes first.
     agents = {each.subtask_id for each in state.findings if by_agent(each)}
     first = sorted(ranked(shown), key=lambda each: each.lens not in agents)[: playbook.verify]

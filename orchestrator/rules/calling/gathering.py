@@ -24,6 +24,7 @@ from orchestrator.contracts import (
     Problem,
     Subtask,
 )
+from orchestrator.rules import graph
 from orchestrator.rules.answering import context, verifying
 from orchestrator.rules.parts import Progress, passes_on
 from orchestrator.rules.state import State
@@ -77,6 +78,7 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
         number=len(progress.tries) + 1,
         why=progress.why,
         broken=broken(state, f"work-{subtask.id}"),
+        composed=role.description if role.name.startswith(graph.COMPOSED) else "",
         form=_form(state, progress),
     )
 

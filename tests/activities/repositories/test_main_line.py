@@ -216,7 +216,7 @@ async def test_without_a_commit_or_a_common_one_the_whole_tree_is_taken(
     repository.git("checkout", "-q", "--orphan", "apart")
     repository.commit({"b.txt": "b\n"})
     said, files, _ = await taken(bench, repository)
-    assert said == "the whole tree, because it has no commit in common with main"
+    assert said == "the whole tree, because no commit in common with main was found"
     assert files == ["a.txt", "b.txt"]
     empty = Repository.at(tmp_path / "empty")
     empty.write("a.txt", "a\n")

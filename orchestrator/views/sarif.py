@@ -1,0 +1,166 @@
+"""A review as SARIF 2.1.0, as code scanning services take it in: results by rank, within their
+limits, each with the rule, the place and a fingerprint that survives moved lines. Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from orchestrator.contracts import Remark, Report
+from orchestrator.remarks import in_the_way, remarks_told
+from orchestrator.text import sentence, visible
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+ROOT = "%SRCROOT%"
+"""What paths are relative to: the top folder of the repository, by the name that readers know."""
+MOST_RESULTS, MOST_BYTES = 25_000, 10_000_000
+"""Of one run, as GitHub takes it: what is ranked behind that is left out, and said."""
+TEXT_LETTERS = 1_000
+LEVELS = {"critical": "error", "warning": "warning", "info": "note"}
+SCORES = {"critical": "9.0", "warning": "6.0", "info": "3.0"}
+"""How severe a hole is, by the scale that security tools share."""
+SECURITY = ("security", "secrets")
+_KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
+Json = dict[str, Any]
+
+
+def as_sarif(report: Report) -> str:
+    """The document; only what stands is in it. A report that is of no review has no results."""
+    standing = [each for each in remarks_told(report) or () if in_the_way(each) and each.file]
+    rules = _rules(standing)
+    places = {rule["id"]: place for place, rule in enumerate(rules)}
+    results = [*_fitting(_results(standing, places))]
+    left = len(standing) - len(results)
+    run: Json = {
+        "tool": {
+            "driver": {
+                "name": "holdfast",
+                **({"version": report.version} if report.version else {}),
+                "rules": rules,
+            }
+        },
+        "originalUriBaseIds": {
+            ROOT: {"description": {"text": "The top folder of the repository."}}
+        },
+        "columnKind": "unicodeCodePoints",
+        "invocations": [_invocation(report, left)],
+        "automationDetails": {"id": "holdfast/"},
+        "results": results,
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _invocation(report: Report, left: int) -> Json:
+    """How far the review went: what is missing is told as a notification."""
+    missing = [f"{gap.title}: {gap.why}" for gap in report.gaps]
+    missing += [f"{left} remarks beyond what one file may hold"] if left else []
+    told = [
+        {"level": "warning", "message": {"text": _text(each)}} for each in missing[:MOST_RESULTS]
+    ]
+    complete = report.status == "complete"
+    return {
+        "executionSuccessful": complete,
+        **({"toolExecutionNotifications": told} if told else {}),
+    }
+
+
+def _rules(remarks: Iterable[Remark]) -> list[Json]:
+    first: dict[str, Remark] = {}
+    for remark in remarks:
+        first.setdefault(_rule_id(remark), remark)
+    return [_rule(name, remark) for name, remark in first.items()]
+
+
+def _rule(name: str, remark: Remark) -> Json:
+    parts = [sentence(each) for each in (remark.matters, remark.suggestion) if each.strip()]
+    said = " ".join(parts) or sentence(f"Seen by the lens {remark.lens or 'of the review'}")
+    secure = remark.lens in SECURITY
+    return {
+        "id": name,
+        "name": name,
+        "shortDescription": {"text": _text(parts[0] if parts else said)},
+        "fullDescription": {"text": _text(said)},
+        "help": {"text": _text(said)},
+        "defaultConfiguration": {"level": LEVELS[remark.severity]},
+        "properties": {
+            "precision": _precision(remark),
+            # No tag may stand twice.
+            "tags": [*dict.fromkeys((*["security"] * secure, remark.lens or "review"))],
+            **({"security-severity": SCORES[remark.severity]} if secure else {}),
+        },
+    }
+
+
+def _precision(remark: Remark) -> str:
+    named = ((95, "very-high"), (85, "high"), (70, "medium"))
+    return next((name for least, name in named if remark.confidence >= least), "low")
+
+
+def _rule_id(remark: Remark) -> str:
+    return _text("/".join(part for part in (remark.lens, remark.rule) if part) or "remark")
+
+
+def _results(remarks: Iterable[Remark], rules: dict[str, int]) -> Iterator[Json]:
+    seen: dict[str, int] = {}
+    for remark in remarks:
+        name = _rule_id(remark)
+        print_of = _fingerprint(remark)
+        # Of equal lines in one file each is a result of its own.
+        seen[print_of] = seen.get(print_of, 0) + 1
+        message = " ".join(
+            sentence(_text(each)) for each in (remark.message, remark.suggestion) if each.strip()
+        )
+        yield {
+            "ruleId": name,
+            "ruleIndex": rules[name],
+            "level": LEVELS[remark.severity],
+            "rank": float(remark.confidence),
+            "message": {"text": message or name},
+            "locations": [{"physicalLocation": _location(remark)}],
+            "partialFingerprints": {"holdfast/v1": f"{print_of}:{seen[print_of]}"},
+        }
+
+
+def _location(remark: Remark) -> Json:
+    region: Json = {"startLine": max(remark.line, 1)}
+    if remark.line and remark.column:
+        region["startColumn"] = remark.column
+    return {
+        "artifactLocation": {"uri": encoded(remark.file), "uriBaseId": ROOT},
+        "region": region,
+    }
+
+
+def _fingerprint(remark: Remark) -> str:
+    """Of what is wrong, and of the line of code; not of its number, which moves."""
+    if remark.fingerprint:
+        return remark.fingerprint
+    code = ""
+    if excerpt := remark.excerpt:
+        code = " ".join(excerpt.lines[remark.line - excerpt.first].split())
+    said = (remark.file, remark.lens, remark.rule, code or remark.message)
+    written = json.dumps(said).encode()
+    return hashlib.sha256(written).hexdigest()[:32]
+
+
+def encoded(path: str) -> str:
+    """A relative path as a URI: each byte that may mean something there as its number."""
+    raw = path.encode("utf-8", "backslashreplace")
+    return "".join(chr(byte) if byte in _KEPT else f"%{byte:02X}" for byte in raw)
+
+
+def _text(text: str) -> str:
+    return visible(" ".join(text.split()))[:TEXT_LETTERS]
+
+
+def _fitting(results: Iterable[Json]) -> Iterator[Json]:
+    """The first results that fit the limits; half of the room is for indentation and rules."""
+    room = MOST_BYTES // 2
+    for number, result in enumerate(results):
+        room -= len(json.dumps(result))
+        if number >= MOST_RESULTS or room < 0:
+            return
+        yield result

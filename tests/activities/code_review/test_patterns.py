@@ -1,0 +1,78 @@
+"""Our structural rules: what each finds, and what it leaves alone, by the program itself."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from activities.code_review.analysers import patterns
+from activities.code_review.lens import told
+
+EXAMPLES = Path(__file__).with_name("examples")
+ENDINGS = {"go": "go", "java": "java", "rust": "rs", "ruby": "rb", "php": "php"}
+SCRIPTS = ("js", "ts")
+"""The rules for JavaScript are those for TypeScript."""
+FEWEST = 2
+
+Found = dict[str, set[str]]
+
+
+def examples() -> Iterator[tuple[str, str, str, str]]:
+    """Rule, whether it is bad or good, ending and text of each."""
+    for file in sorted(EXAMPLES.glob("*.yml")):
+        data: dict[str, dict[str, list[str]]] = yaml.safe_load(file.read_text("utf-8"))
+        for rule, sorts in data.items():
+            for sort, texts in sorts.items():
+                for text in texts:
+                    yield rule, sort, file.stem, text
+
+
+def endings(language: str) -> tuple[str, ...]:
+    return SCRIPTS if language == "javascript" else (ENDINGS[language],)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """The rules that see something in each example, by the example's file."""
+    folder = tmp_path_factory.mktemp("examples")
+    files = []
+    for number, (_, _, language, text) in enumerate(examples()):
+        for ending in endings(language):
+            files.append(folder / f"{number}.{ending}")
+            files[-1].write_text(text + "\n", "utf-8")
+    command = patterns.command([str(each) for each in files], True)
+    done = subprocess.run(command.arguments, capture_output=True, check=True)
+    seen: Found = defaultdict(set)
+    for each in told(done.stdout).sightings:
+        seen[Path(each.file).name].add(each.rule)
+    return seen
+
+
+CASES = [
+    pytest.param(rule, sort, f"{number}.{ending}", id=f"{rule}-{sort}-{number}.{ending}")
+    for number, (rule, sort, language, _) in enumerate(examples())
+    for ending in endings(language)
+]
+
+
+@pytest.mark.parametrize(("rule", "sort", "file"), CASES)
+def test_a_rule_finds_what_is_bad_and_leaves_alone_what_is_good(
+    found: Found, rule: str, sort: str, file: str
+) -> None:
+    assert (rule in found[file]) == (sort == "bad")
+
+
+def test_every_rule_has_examples_of_both_kinds_and_says_what_to_do() -> None:
+    counted: dict[str, dict[str, int]] = defaultdict(lambda: {"bad": 0, "good": 0})
+    for rule, sort, _, _ in examples():
+        counted[rule][sort] += 1
+    rules: dict[str, dict[str, Any]] = {each["id"]: each for each in patterns.rules()}
+    assert set(counted) == set(rules)
+    assert all(min(counts.values()) >= FEWEST for counts in counted.values()), counted
+    assert all(rule["message"] and rule["note"] for rule in rules.values())

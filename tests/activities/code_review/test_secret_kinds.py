@@ -1,0 +1,58 @@
+"""Credentials of many services, made up for the test, and what looks like one and is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from activities.code_review.analysers import secrets
+from activities.code_review.redact import redact
+from planted_secrets import KINDS, look_alikes, made_up, planted
+from repositories import Bench, Repository, remarks_of
+
+pytestmark = pytest.mark.anyio
+
+UNKNOWN = {"mailgun"}
+"""Its shape is that of many identifiers: found, and not shown."""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository.at(tmp_path / "repo")
+
+
+async def shown(repository: Repository, bench: Bench) -> set[str]:
+    draft = await bench.look("secrets", repository)
+    return {each.file for each in remarks_of(draft) if each.confidence >= 80}
+
+
+async def test_credentials_of_many_services_are_found_in_code_and_in_settings(
+    repository: Repository, tmp_path: Path
+) -> None:
+    texts = list(planted())
+    names = {f"f{n:03}.txt": kind for n, (kind, _) in enumerate(texts)}
+    files: dict[str, str | bytes] = {
+        name: text for name, (_, text) in zip(names, texts, strict=True)
+    }
+    repository.commit(files)
+    found = await shown(repository, Bench(tmp_path))
+    assert {kind for name, kind in names.items() if name not in found} == UNKNOWN
+    assert len(found) == len(texts) - 2 * len(UNKNOWN)
+
+
+async def test_what_only_looks_like_a_credential_is_not_shown(
+    repository: Repository, tmp_path: Path
+) -> None:
+    repository.commit({f"f{n:03}.txt": text for n, text in enumerate(look_alikes())})
+    assert await shown(repository, Bench(tmp_path)) == set()
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"private key", "connection", "npm"}))
+def test_a_credential_is_redacted_in_any_text(kind: str) -> None:
+    value = made_up(kind)
+    assert value not in redact(f"it says {value} there")
+
+
+def test_every_kind_of_ours_has_a_row_of_its_own() -> None:
+    assert set(secrets.OURS) <= set(secrets.GRADES) and len(secrets.OURS) > 30

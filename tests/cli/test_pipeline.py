@@ -1,0 +1,113 @@
+"""A review in a pipeline: exit codes by severity, the files, and the example workflow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.exits import Code, Exit
+from cli.main import app
+from cli.options import pipeline_of
+from cli.pipeline import Pipeline
+from deployment.settings import HOME
+from orchestrator.contracts import Remark, Report
+
+WORKFLOW = HOME / "examples" / "github" / "code-review.yml"
+
+
+def review(*remarks: dict[str, Any], **fields: Any) -> Report:
+    given = {"file": "a.py", "line": 1, "message": "m", "confidence": 90}
+    listed = [Remark.model_validate({**given, **each}).model_dump(mode="json") for each in remarks]
+    return Report(run_id="r", goal="g", status="complete", data={"remarks": listed}, **fields)
+
+
+CRITICAL, WARNING = {"severity": "critical"}, {"severity": "warning"}
+REFUTED = {"severity": "critical", "verdict": "refuted", "why": "no"}
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "remarks", "code", "ended"),
+    [
+        ("critical", [CRITICAL], Code.COMPLETE, Code.REMARKS),
+        ("critical", [WARNING], Code.COMPLETE, Code.COMPLETE),
+        ("warning", [WARNING], Code.COMPLETE, Code.REMARKS),
+        ("warning", [CRITICAL], Code.PARTIAL, Code.REMARKS),
+        ("warning", [REFUTED, {"severity": "info"}], Code.COMPLETE, Code.COMPLETE),
+        ("warning", [{**CRITICAL, "kind": "tests"}], Code.COMPLETE, Code.COMPLETE),
+        ("warning", [{**CRITICAL, "hidden": "known"}], Code.COMPLETE, Code.COMPLETE),
+        ("critical", [CRITICAL], Code.FAILED, Code.FAILED),
+        ("critical", [CRITICAL], Code.CANCELLED, Code.CANCELLED),
+        ("critical", [], Code.PARTIAL, Code.PARTIAL),
+        ("", [CRITICAL], Code.COMPLETE, Code.COMPLETE),
+    ],
+)
+def test_remarks_as_severe_as_asked_for_make_the_exit_code(
+    fail_on: str, remarks: list[dict[str, Any]], code: Code, ended: Code
+) -> None:
+    assert Pipeline(fail_on).pass_on(review(*remarks), code) is ended
+
+
+def test_a_run_that_is_no_review_is_refused_and_a_failed_one_keeps_its_code() -> None:
+    other = Report(run_id="r", goal="g", status="complete")
+    with pytest.raises(Exit, match="is no review, so it has no remarks"):
+        Pipeline("critical").pass_on(other, Code.COMPLETE)
+    assert Pipeline("critical").pass_on(other, Code.FAILED) is Code.FAILED
+    assert Pipeline().pass_on(other, Code.COMPLETE) is Code.COMPLETE
+
+
+def test_the_files_are_written_and_a_full_disk_costs_no_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there, gone = tmp_path / "a.sarif", tmp_path / "none" / "b.md"
+    Pipeline(sarif=there, comment=gone).pass_on(review(CRITICAL), Code.COMPLETE)
+    assert json.loads(there.read_text())["version"] == "2.1.0"
+    said = capsys.readouterr().err
+    assert f"Written: {there}" in said and f"{gone} could not be written" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("info", None, None, ""), "--fail-on 'info': it takes critical or warning"),
+        (("", Path("/nowhere/a.sarif"), None, ""), "--sarif: there is no folder '/nowhere'"),
+        (("", None, Path("/"), ""), "--comment '/' is a folder"),
+        (("", None, None, "https://a.test/b"), "name its file with --comment"),
+        (("", None, Path("c.md"), "javascript:alert(1)"), "an address is wanted"),
+        (("", None, Path("c.md"), "https://a.test/b)("), "an address is wanted"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_starts(
+    arguments: tuple[str, Path | None, Path | None, str], said: str
+) -> None:
+    with pytest.raises(Exit) as refused:
+        pipeline_of(*arguments)
+    assert said in str(refused.value)
+
+
+def test_the_example_workflow_types_options_that_there_are_and_trusts_no_event() -> None:
+    flow = yaml.safe_load(WORKFLOW.read_text("utf-8"))
+    # YAML 1.1 reads `on` as true.
+    assert set(flow[True]) == {"pull_request", "push"}
+    assert flow["permissions"]["security-events"] == "write"
+    (job,) = flow["jobs"].values()
+    for step in job["steps"]:
+        assert "${{" not in step.get("run", ""), "what an event says is no script"
+        if "uses" in step:
+            name, _, version = step["uses"].partition("@")
+            assert version.startswith("v") and "/" in name
+    (command,) = [step["run"] for step in job["steps"] if "starter.py run" in step.get("run", "")]
+    typed = {word for word in command.replace("\\\n", " ").split() if word.startswith("--")}
+    (known,) = [each for each in app.registered_commands if each.name == "run"]
+    assert known.callback is not None
+    from typer.main import get_command
+
+    options = {
+        each
+        for parameter in get_command(app).commands["run"].params  # type: ignore[attr-defined]
+        for each in parameter.opts
+    }
+    assert typed and typed <= options

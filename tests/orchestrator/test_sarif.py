@@ -1,0 +1,281 @@
+"""A review for programs: SARIF as code scanning takes it in, and a comment for a pull request."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from markdown_it import MarkdownIt
+
+from orchestrator.contracts import Excerpt, Gap, Remark, Report
+from orchestrator.views import comment, sarif
+from orchestrator.views.comment import MOST_LETTERS, as_comment
+from orchestrator.views.sarif import MOST_RESULTS, as_sarif, encoded
+
+TEXT = {
+    "type": "object",
+    "required": ["text"],
+    "properties": {"text": {"type": "string", "minLength": 1}},
+}
+# What of the official schema, and of what GitHub asks beyond it, concerns what is written here.
+RULE = {
+    "type": "object",
+    "required": ["id", "shortDescription", "fullDescription", "help"],
+    "properties": {
+        "id": {"type": "string", "minLength": 1},
+        "shortDescription": TEXT,
+        "fullDescription": TEXT,
+        "help": TEXT,
+        "defaultConfiguration": {"properties": {"level": {"enum": ["error", "warning", "note"]}}},
+        "properties": {
+            "properties": {
+                "tags": {"type": "array", "uniqueItems": True, "items": {"type": "string"}},
+                "precision": {"enum": ["very-high", "high", "medium", "low"]},
+                "security-severity": {"type": "string", "pattern": r"^\d+\.\d+$"},
+            }
+        },
+    },
+}
+LOCATION = {
+    "required": ["artifactLocation", "region"],
+    "additionalProperties": False,
+    "properties": {
+        "artifactLocation": {
+            "required": ["uri", "uriBaseId"],
+            "properties": {"uri": {"type": "string", "pattern": r"^[A-Za-z0-9._~/%-]+$"}},
+        },
+        "region": {
+            "required": ["startLine"],
+            "additionalProperties": False,
+            "properties": {
+                "startLine": {"type": "integer", "minimum": 1},
+                "startColumn": {"type": "integer", "minimum": 1},
+            },
+        },
+    },
+}
+RESULT = {
+    "type": "object",
+    "required": ["ruleId", "ruleIndex", "level", "message", "locations", "partialFingerprints"],
+    "properties": {
+        "level": {"enum": ["error", "warning", "note"]},
+        "rank": {"type": "number", "minimum": 0, "maximum": 100},
+        "message": TEXT,
+        "ruleIndex": {"type": "integer", "minimum": 0},
+        "locations": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "required": ["physicalLocation"],
+                "properties": {"physicalLocation": LOCATION},
+            },
+        },
+        "partialFingerprints": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+}
+SUBSET = {
+    "type": "object",
+    "required": ["$schema", "version", "runs"],
+    "properties": {
+        "version": {"const": "2.1.0"},
+        "runs": {
+            "minItems": 1,
+            "maxItems": 1,
+            "items": {
+                "required": ["tool", "results", "originalUriBaseIds", "columnKind"],
+                "properties": {
+                    "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+                    "tool": {
+                        "required": ["driver"],
+                        "properties": {
+                            "driver": {
+                                "required": ["name", "rules"],
+                                "properties": {
+                                    "rules": {"type": "array", "uniqueItems": True, "items": RULE}
+                                },
+                            }
+                        },
+                    },
+                    "invocations": {
+                        "items": {
+                            "required": ["executionSuccessful"],
+                            "properties": {"executionSuccessful": {"type": "boolean"}},
+                        }
+                    },
+                    "results": {"type": "array", "items": RESULT},
+                },
+            },
+        },
+    },
+}
+
+
+def remark(**fields: Any) -> Remark:
+    given = {
+        "severity": "critical", "file": "a.py", "line": 3, "column": 5, "message": "A shell",
+        "rule": "B602", "lens": "security", "confidence": 90,
+    }  # fmt: skip
+    return Remark.model_validate({**given, **fields})
+
+
+def report(*remarks: Remark, **fields: Any) -> Report:
+    data = {"remarks": [each.model_dump(mode="json") for each in remarks], **fields.pop("data", {})}
+    return Report(run_id="r", goal="g", **{"status": "complete", "data": data, **fields})
+
+
+def run_of(written: str) -> dict[str, Any]:
+    """The only run of a document, which is as the schema says."""
+    document = json.loads(written)
+    wrong = [each.message for each in Draft202012Validator(SUBSET).iter_errors(document)]
+    assert not wrong, wrong[:3]
+    (run,) = document["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+    assert isinstance(run, dict)
+    return run
+
+
+def test_a_result_says_rule_place_and_level() -> None:
+    known = remark(matters="A shell interprets it.", suggestion="Pass a list")
+    run = run_of(as_sarif(report(known, remark(severity="warning", rule="B113", line=0))))
+    first, second = run["results"]
+    assert (first["ruleId"], first["level"], first["rank"]) == ("security/B602", "error", 90.0)
+    assert first["message"]["text"] == "A shell. Pass a list."
+    place = first["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"] == {"uri": "a.py", "uriBaseId": "%SRCROOT%"}
+    assert place["region"] == {"startLine": 3, "startColumn": 5}
+    assert second["locations"][0]["physicalLocation"]["region"] == {"startLine": 1}
+    rule = run["tool"]["driver"]["rules"][0]
+    assert rule["help"]["text"] == "A shell interprets it. Pass a list."
+    assert rule["properties"]["security-severity"] == "9.0"
+    assert "%SRCROOT%" in run["originalUriBaseIds"]
+
+
+def test_what_was_refuted_is_no_result_and_what_is_missing_is_said() -> None:
+    gap = Gap(subtask_id="bugs", title="Find bugs", status="failed", why="ruff crashed")
+    told = report(
+        remark(verdict="refuted", why="no"), remark(file=""),
+        status="complete_with_gaps", gaps=(gap,),
+    )  # fmt: skip
+    run = run_of(as_sarif(told))
+    assert run["results"] == []
+    (invocation,) = run["invocations"]
+    assert invocation["executionSuccessful"] is False
+    (said,) = invocation["toolExecutionNotifications"]
+    assert said["message"]["text"] == "Find bugs: ruff crashed"
+
+
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        ("src/a b.py", "src/a%20b.py"),
+        ("a[1](2)#?%.py", "a%5B1%5D%282%29%23%3F%25.py"),
+        ("c:d.py", "c%3Ad.py"),
+        ("é\n\x1b.py", "%C3%A9%0A%1B.py"),
+    ],
+)
+def test_a_path_is_a_relative_uri_whatever_its_name(path: str, uri: str) -> None:
+    assert encoded(path) == uri
+    run_of(as_sarif(report(remark(file=path))))
+
+
+def test_a_fingerprint_survives_moved_lines_and_tells_equal_lines_apart() -> None:
+    def prints(*lines: int) -> list[str]:
+        given = [
+            remark(line=line, excerpt=Excerpt(first=line, lines=("  call(x)",))) for line in lines
+        ]
+        results = run_of(as_sarif(report(*given)))["results"]
+        return [each["partialFingerprints"]["holdfast/v1"] for each in results]
+
+    assert prints(3) == prints(40)
+    assert prints(3, 9)[0] == prints(3)[0] != prints(3, 9)[1]
+
+
+def test_more_than_a_service_takes_is_left_out_by_rank_and_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sarif, "MOST_RESULTS", 3)
+    run = run_of(as_sarif(report(*(remark(line=line) for line in range(1, 6)))))
+    places = [each["locations"][0]["physicalLocation"] for each in run["results"]]
+    assert [each["region"]["startLine"] for each in places] == [1, 2, 3]
+    (said,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert said["message"]["text"] == "2 remarks beyond what one file may hold"
+    assert MOST_RESULTS <= 25_000
+
+
+def test_the_document_stays_below_the_size_that_a_service_takes() -> None:
+    long = [remark(line=line, message=f"{line}" + "x" * 400) for line in range(1, 12_000)]
+    written = as_sarif(report(*long))
+    assert len(written.encode()) < 10_000_000
+    assert len(run_of(written)["results"]) > 1_000
+
+
+# ---------------------------------------------------------------- the comment
+
+
+def test_a_comment_counts_and_folds_each_defect_with_links() -> None:
+    shell = remark(matters="A shell interprets it.", suggestion="Pass a list")
+    text = as_comment(
+        report(shell, remark(file="b [c].py", line=7), data={"unread_languages": ["Go"]}),
+        "https://example.test/o/r/blob/abc",
+    )
+    assert "**2 remarks**: 🔴 2 critical" in text
+    assert text.count("<details>") == text.count("</details>") == 1
+    assert "[`a.py:3:5`](https://example.test/o/r/blob/abc/a.py#L3)" in text
+    assert "blob/abc/b%20%5Bc%5D.py#L7)" in text
+    assert "Nobody looked for defects in Go." in text
+    assert "](" not in as_comment(report(shell)), "without an address nothing is a link"
+
+
+def test_a_comment_without_remarks_says_so_and_when_the_review_is_not_whole() -> None:
+    text = as_comment(report(remark(verdict="refuted"), status="complete_with_gaps"))
+    assert "**No remarks.**" in text and "not whole: complete with gaps" in text
+
+
+def test_a_comment_stays_as_short_as_it_must_be_and_says_what_it_left_out() -> None:
+    many = [remark(line=n, message=f"Number {n} " + "y" * 300) for n in range(1, 2_000)]
+    text = as_comment(report(*many))
+    assert len(text) <= MOST_LETTERS
+    shown = text.count("<details>")
+    assert f"And {1_999 - shown:,} more remarks, in the report." in text and shown > 20
+
+
+HOSTILE = (
+    "</summary></details><script>alert(1)</script>",
+    "![x](http://evil.example/x.png)",
+    "@everyone #12 org/team",
+    "```\n<img src=x>",
+    "\x1b[31m\u202e",
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_comment_calls_nobody_and_holds_no_markup_of_others(text: str) -> None:
+    hostile = remark(
+        file=f"d/{text}", message=text, suggestion=text, rule=text, matters=text,
+        excerpt=Excerpt(first=3, lines=(text,)),
+    )  # fmt: skip
+    written = as_comment(report(hostile), "https://example.test/b")
+    tokens = [
+        token
+        for block in MarkdownIt("commonmark", {"html": True}).parse(written)
+        for token in (block, *(block.children or []))
+    ]
+    tags = [each.content for each in tokens if each.type in ("html_block", "html_inline")]
+    for tag in tags:
+        assert not {"<script", "<img"} & {part.lower() for part in tag.split(">")}
+        assert "<script" not in tag and "<img" not in tag
+    assert sum(tag.count("</details>") for tag in tags) == 1
+    assert not any(each.type == "image" for each in tokens)
+    assert not {"\x1b", "\u202e"} & set(written)
+    prose = [
+        re.sub(r"<code>.*?</code>", "", each.content)
+        for each in tokens
+        if each.type in ("text", "html_block")
+    ]
+    assert not any("@everyone" in each for each in prose)
+    assert comment.MARK in written
