@@ -142,6 +142,12 @@ def test_each_chapter_that_is_there_can_be_jumped_to() -> None:
     assert set(re.findall(r'href="#(\w+)"', jumps)) == there
 
 
+def test_a_remark_stands_with_the_code_around_it_and_its_own_line_marked() -> None:
+    page = as_html(reviewed())
+    assert '<span class="here">▸    5  os.system(x)</span>' in page
+    assert "     4  import os</span>" in page and "Others read it." in page
+
+
 def test_a_run_that_goes_on_says_so_and_offers_no_fork() -> None:
     run = shown()
     page = valid(as_html(Pictured(run.report, run.to_type, over=False)))

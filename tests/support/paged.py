@@ -108,7 +108,9 @@ def reviewed(harm: str = "") -> Pictured:
     """A review with remarks of all severities, of two lenses."""
     remark = {"file": f"app.py{harm}", "message": f"it leaks {harm}", "confidence": 90}
     remarks = [
-        {**remark, "severity": "critical", "line": 5, "lens": "security", "rule": f"B1{harm}"},
+        {**remark, "severity": "critical", "line": 5, "lens": "security", "rule": f"B1{harm}",
+         "matters": f"Others read it. {harm}",
+         "excerpt": {"first": 4, "lines": [f"import os{harm}", f"os.system(x){harm}", harm]}},
         {**remark, "severity": "info", "line": 9, "lens": "bugs", "suggestion": f"do not {harm}"},
         {**remark, "severity": "info", "file": "b.py", "lens": f"bugs{harm}", "verdict": "refuted",
          "why": f"it does not {harm}"},

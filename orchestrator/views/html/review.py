@@ -7,7 +7,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from htpy import Element, Node, br, code, details, div, h3, label, li, p, span, strong, summary, ul
+from htpy import (
+    Element,
+    Node,
+    br,
+    code,
+    details,
+    div,
+    h3,
+    label,
+    li,
+    p,
+    pre,
+    span,
+    strong,
+    summary,
+    ul,
+)
 from htpy import input as box
 
 from orchestrator.contracts import Remark, Severity
@@ -37,7 +53,7 @@ def review(run: Pictured) -> Element:
     return section(
         "answer",
         "Review",
-        _headline(remarks, len(files)),
+        _headline(remarks),
         div(".review")[
             _boxes(remarks, lenses) if remarks else None,
             div(".files")[(_file(name, found, lenses, run) for name, found in files.items())],
@@ -49,17 +65,17 @@ def review(run: Pictured) -> Element:
     )
 
 
-def _headline(remarks: Sequence[Remark], files: int) -> Element:
+def _headline(remarks: Sequence[Remark]) -> Element:
     standing = [each for each in remarks if each.verdict != "refuted"]
     if not standing:
         return p[strong["No remarks that stand."]]
-    counts = Counter(each.severity for each in standing)
+    counts, files = Counter(each.severity for each in standing), {each.file for each in standing}
     chips = [
         [" ", span(class_=f"chip s-{kind}")[f"{SIGNS[kind]} {counts[kind]} {kind}"]]
         for kind in SEVERITIES
         if counts[kind]
     ]
-    return p[strong[f"{counted(len(standing), 'remark')} in {counted(files, 'file')}"], chips]
+    return p[strong[f"{counted(len(standing), 'remark')} in {counted(len(files), 'file')}"], chips]
 
 
 def _boxes(remarks: Sequence[Remark], lenses: Sequence[str]) -> list[Node]:
@@ -98,6 +114,7 @@ def _remark(remark: Remark, lenses: Sequence[str], run: Pictured) -> Element:
         strong[f" line {remark.line}"] if remark.line else None,
         p[cut(remark.message, 4_000)],
         _lines(remark),
+        p[cut(remark.matters, 4_000)] if remark.matters else None,
         p[strong["Suggestion: "], cut(remark.suggestion, 4_000)] if remark.suggestion else None,
         p[strong[f"{MARKS['complete'] if not refuted else MARKS['failed']} {remark.verdict}: "],
           cut(remark.why, 4_000)] if remark.verdict else None,
@@ -114,6 +131,16 @@ def _rule(remark: Remark, run: Pictured) -> Node:
     return parts
 
 
-def _lines(_remark: Remark) -> Node:
-    """The code around it, where the remark brought it along."""
-    return None
+def _lines(remark: Remark) -> Node:
+    """The code around it, where the remark brought it along; its own line is marked."""
+    if remark.excerpt is None:
+        return None
+    lines = enumerate(remark.excerpt.lines, remark.excerpt.first)
+    return pre(".lines")[
+        (
+            span(class_="here" if number == remark.line else None)[
+                f"{'▸' if number == remark.line else ' '}{number:>5}  {cut(line, 400)}"
+            ]
+            for number, line in lines
+        )
+    ]

@@ -120,7 +120,7 @@ svg .track { fill: var(--fill) } .key { display: inline-block; vertical-align: -
   padding: .6rem .95rem; margin: .6rem 0; list-style: none }
 .remark.critical { border-left-color: var(--bad) }
 .remark.warning { border-left-color: var(--warn) }
-.remark.info { border-left-color: var(--accent) } .remark.refuted { opacity: .75 }
+.remark.info { border-left-color: var(--accent) } .remark.refuted { border-style: dashed }
 .files ul { padding: 0 } .review { position: relative }
 .filter { position: absolute; opacity: 0 }
 .filter + label { display: inline-block; border: 1px solid var(--line); border-radius: 1rem;
