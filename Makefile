@@ -4,7 +4,7 @@
 
 PYTHONS = python3 python3.11 python3.12 python3.13
 NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
-REPO ?= $(CURDIR)
+REPO ?=
 BASE ?=
 VENV = .venv
 # As many as a small machine has cores: tests of real processes start many of their own.
@@ -17,9 +17,8 @@ help: ## This list
 
 setup: $(STAMP) ## Make .venv from requirements.lock; a second time it is already there
 
-demo: $(STAMP) ## Review this repository, or REPO=path, or its changes since BASE=revision; no key, no model
-	@$(PYTHON) starter.py run --embedded --stay --playbook code-review --input "repo=$(REPO)" \
-		$(if $(BASE),--input "base=$(BASE)")
+demo: $(STAMP) ## Review a small example, or REPO=path, or its changes since BASE=revision; no key, no model
+	@$(PYTHON) starter.py demo $(if $(REPO),"$(REPO)") $(if $(BASE),--base "$(BASE)")
 
 test: lint ## Style, types and all tests; offline
 	$(PYTHON) -m pytest -n $(TESTERS) --dist loadgroup
@@ -54,6 +53,5 @@ $(STAMP): requirements.lock
 	if [ -z "$$found" ]; then \
 		echo "Python 3.11 or later is needed; none of these is: $(PYTHONS)" >&2; exit 1; \
 	fi; \
-	"$$found" -m venv $(VENV)
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	"$$found" -I deployment/installing.py $(VENV) requirements.lock
 	@touch $@

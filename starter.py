@@ -1,14 +1,20 @@
-"""The command line: `python starter.py --help`."""
+"""The command line: `python starter.py --help`, or `holdfast --help` where it is installed."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
+from pathlib import Path
+
+HERE = str(Path(__file__).resolve().parent)
 
 
 def start() -> int:
     """The exit code. Imports here, so that neither Ctrl-C nor a missing package is a traceback."""
+    if HERE not in sys.path:
+        # Installed, the rooms lie beside this file in a folder of their own.
+        sys.path.insert(0, HERE)
     try:
         from temporalio.runtime import Runtime, TelemetryConfig
 
@@ -22,15 +28,20 @@ def start() -> int:
     except ModuleNotFoundError as error:
         sys.stderr.write(
             f"{error.name} is not installed for {sys.executable};"
-            " run make setup, then .venv/bin/python starter.py\n"
+            " run make setup, then .venv/bin/python starter.py, or install holdfast anew\n"
         )
         return 1
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run a command, and end this process with its exit code."""
     code = start()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError):
             stream.flush()
     # Short-lived clients of the Temporal SDK crash in up to one of five interpreter shutdowns.
     os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -17,7 +17,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -38,10 +38,12 @@ from activities.gate.rate_gate import RateGate
 from activities.gate.throttles import ShowThrottles
 from activities.wiring import MakeJournal, MakeLenses, Served, build, shipped_lenses
 from deployment.embedded import EmbeddedError, StateDir, attendance, embedded_target
+from deployment.metrics import CountCalls, Gauges
+from deployment.otel import send_spans, spans_wanted
 from deployment.own_server import configured_target
 from deployment.settings import Settings
 from deployment.storage.daily import keep_clean
-from deployment.telemetry import LogContext, configure_logging, runtime
+from deployment.telemetry import LogContext, configure_logging, measured
 from deployment.temporal import Target, Unreachable, connect
 from deployment.workers.held import Held, hand_back
 from deployment.workers.served import Lookout
@@ -139,8 +141,8 @@ async def serve(
     ends += [asyncio.create_task(each.keep(client, queue, tiers)) for each in (gate, lookout)]
     siblings = Siblings(settings.workers - 1 if first else 0)
     attending = None
-    if first:
-        ends.append(asyncio.create_task(keep_clean(settings, target, client)))
+    duties = _duties(settings, target, client, gate, first=first)
+    ends += [asyncio.create_task(each) for each in duties]
     if first and target.embedded:
         attending = asyncio.create_task(attend(settings, target, client, started, siblings))
         ends.append(attending)
@@ -188,12 +190,29 @@ def _registered(
         target.task_queue,
         served,
         settings.build_id or __version__,
-        (LogContext(), held, ShowThrottles(notes)),
+        (LogContext(), held, ShowThrottles(notes), *_counting(settings)),
         processes=settings.workers,
         # What the sandbox forbids is kept out by tests and linter, and tests and replay run in it:
         # here it would only cost, a tenth of all that a worker computes.
         workflow_runner=UnsandboxedWorkflowRunner(),
     )
+
+
+def _duties(
+    settings: Settings, target: Target, client: Client, gate: RateGate, *, first: bool
+) -> Iterator[Coroutine[Any, Any, None]]:
+    """What goes on beside the work, until the process ends."""
+    if first:
+        yield keep_clean(settings, target, client)
+    if settings.metrics_port:
+        gauges = Gauges(Runtime.default().metric_meter, gate)
+        yield gauges.keep(client, target.task_queue, server=first)
+    if first and spans_wanted():
+        yield send_spans(client, StateDir.of(settings).path, settings.secrets)
+
+
+def _counting(settings: Settings) -> Sequence[Interceptor]:
+    return (CountCalls(Runtime.default().metric_meter),) if settings.metrics_port else ()
 
 
 async def attend(
@@ -259,7 +278,8 @@ def _log(settings: Settings, sibling: str, *, embedded: bool) -> None:
     number = number_of(sibling) if sibling else 1
     path = StateDir.of(settings).worker_log(number) if embedded else None
     configure_logging(path, settings.log_level, settings.secrets)
-    Runtime.set_default(runtime())
+    port = settings.metrics_port
+    Runtime.set_default(measured(port + number - 1 if port else 0))
 
 
 def _refused(error: Exception, code: int) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 from temporalio.service import RPCError, RPCStatusCode
 
 from cli.exits import Code, Exit
+from cli.invocation import STARTER
 from cli.screen.streams import say
 from deployment import own_server
 from deployment.embedded import (
@@ -40,7 +41,7 @@ EMBEDDED_SECONDS = 30.0
 HEAL_SECONDS = 2.0
 LOST_ENDPOINT = (
     "The worker before had a model endpoint; the one that this command started has none, because"
-    f" this shell has none. Calls to models wait: set {VARIABLES} and run: starter.py up"
+    f" this shell has none. Calls to models wait: set {VARIABLES} and run: {STARTER} up"
 )
 """Said where it happens: who comes first replaces a worker that died or whose code was edited."""
 

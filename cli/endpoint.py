@@ -7,6 +7,7 @@ import socket
 from urllib.parse import urlsplit
 
 from cli.diagnosis import Checkup, Mark
+from cli.invocation import STARTER
 from deployment import embedded
 from deployment.address import address_of
 from deployment.embedded.identity import model_environment
@@ -17,7 +18,7 @@ from orchestrator.text import for_terminal
 
 PORT_SECONDS = 3.0
 """How long a connection to the endpoint's port may take."""
-HEAL = f"set {VARIABLES} here and run: starter.py up"
+HEAL = f"set {VARIABLES} here and run: {STARTER} up"
 _KEY_REMEDY = "set ANTHROPIC_API_KEY to a key of this endpoint; workers read it at their start"
 
 
@@ -75,7 +76,7 @@ def worker_endpoint(settings: Settings, only_embedded: bool) -> list[Checkup]:
             f" has none; to keep one, {HEAL}"
         )
     elif not theirs:
-        detail = "the worker has none; from this shell, heal it with: starter.py up"
+        detail = f"the worker has none; from this shell, heal it with: {STARTER} up"
     else:
         detail = (
             "another key, address, model, price or MCP server than this shell's; the next command"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from activities.asking import allowance, journal
 from cli.diagnosis import Mark
+from cli.invocation import STARTER
 from deployment.embedded import EmbeddedError, StateDir, unreadable
 from deployment.embedded.database import trouble
 from deployment.embedded.starting import SPACE_BYTES
@@ -48,7 +49,7 @@ def _folder(name: str, path: Path, remedy: str) -> Line:
     if free < SPACE_BYTES:
         needed = SPACE_BYTES // 1_000_000
         said = f"{path}: {free // 1_000_000} MB free; a run needs {needed} MB: free some space"
-        return name, "bad", f"{said} (`starter.py clean`), or {remedy}"
+        return name, "bad", f"{said} (`{STARTER} clean`), or {remedy}"
     return name, "ok", f"{path} ({free // 1_000_000:,} MB free)"
 
 

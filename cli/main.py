@@ -8,27 +8,40 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import typer
 from pydantic import ValidationError
 
 from cli.commands.care import clean, completion, doctor, export, replay
-from cli.commands.runs import fork, inbox, list, report, run, show, start, watch
+from cli.commands.runs import (
+    demo,
+    fork,
+    inbox,
+    list,
+    logs,
+    report,
+    run,
+    show,
+    start,
+    trace,
+    watch,
+)
 from cli.commands.server import down, up
 from cli.commands.steering import cancel, edit, raising, reset, rows
 from cli.exits import Code, Exit, exit_of
-from cli.invocation import STARTER
-from cli.screen.streams import say
+from cli.invocation import PROGRAM, STARTER
+from cli.screen.streams import put, say
 from deployment.embedded import EmbeddedError
-from deployment.settings import BadSettings, Settings
+from deployment.settings import NAME, BadSettings, Settings
 from deployment.storage.payloads import PayloadLost
 from deployment.temporal import Unreachable
 from intake.refusal import Refused
+from orchestrator import __version__
 from orchestrator.errors import BlobLost
 from orchestrator.mistakes import as_rest
 from orchestrator.text import for_terminal
 
-PROGRAM = "starter.py"
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """All but tabs and line ends."""
 DEBUG = "HOLDFAST_DEBUG"
@@ -36,10 +49,13 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
     "Runs": (
+        ("demo", demo.command),
         ("run", run.command),
         ("start", start.command),
         ("watch", watch.command),
         ("show", show.command),
+        ("trace", trace.command),
+        ("logs", logs.command),
         ("report", report.command),
         ("list", list.command),
         ("fork", fork.command),
@@ -73,6 +89,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        put(f"{NAME} {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", "-V", is_eager=True, callback=_version, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
 for _panel, _commands in _PANELS.items():
     for _name, _command in _commands:
         app.command(_name, rich_help_panel=_panel)(_command)

@@ -35,7 +35,17 @@ Playbook = Annotated[
         "--playbook",
         metavar="NAME",
         help="A ready domain variant, see playbooks/.",
+        autocompletion=completion.playbooks,
         callback=_not_empty,
+    ),
+]
+RoleName = Annotated[
+    str,
+    typer.Option(
+        "--role",
+        metavar="NAME",
+        help="The role that is to do it.",
+        autocompletion=completion.roles,
     ),
 ]
 Inputs = Annotated[
@@ -56,6 +66,7 @@ LimitPairs = Annotated[
         "--limits",
         metavar="NAME=VALUE",
         help="What the run may spend, for example dollars=0.5 or deadline_seconds=300. Repeatable.",
+        autocompletion=completion.limits,
     ),
 ]
 RaisedLimits = Annotated[
@@ -64,6 +75,7 @@ RaisedLimits = Annotated[
         "--limits",
         metavar="NAME=VALUE",
         help="The new cap: dollars=5, model_calls=100 or tokens=9000000. Repeatable.",
+        autocompletion=completion.caps,
     ),
 ]
 GivenId = Annotated[
@@ -146,6 +158,7 @@ Approve = Annotated[
         metavar="WHEN",
         help="When the plan waits for your approval: auto (never), always, or a number:"
         " above that many dollars.",
+        autocompletion=completion.approvals,
     ),
 ]
 AskPeople = Annotated[

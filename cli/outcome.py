@@ -9,9 +9,11 @@ from temporalio.client import WorkflowExecutionStatus
 
 from cli.delivery import deliver
 from cli.exits import Code, code_of
+from cli.invocation import STARTER, to_type
 from cli.reading import Look
 from cli.screen import report as pages
 from cli.screen.streams import say
+from cli.starting import say_where
 from deployment.embedded import StateDir
 from intake.connection import Connection
 from orchestrator.contracts import Report
@@ -58,7 +60,7 @@ def read(run_id: str, look: Look) -> Ended:
     return Ended(Code.FAILED, judged, look=look)
 
 
-def tell(
+async def tell(
     connection: Connection,
     run_id: str,
     ended: Ended,
@@ -67,16 +69,15 @@ def tell(
     out: Path | None,
     subtasks: bool,
 ) -> Code:
-    """Report on stdout; on stderr where the Web UI is, its files and, last, its page. The exit code
-    of what came out.
+    """Report on stdout; on stderr where the Web UI is, how to come back to the run, its files and,
+    last, its page. The exit code of what came out.
     """
     if ended.report is None:
         say(ended.reason, "bold red")
     else:
         pages.show(ended.report, as_json=as_json, subtasks=subtasks)
-    link = connection.link(run_id)
-    if link:
-        say(f"Web UI: {link}")
+    await say_where(connection, run_id)
+    say(f"Come back with: {to_type('show', run_id)} (all runs: {STARTER} list)", "dim")
     if ended.report is not None:
         deliver(ended.report, StateDir.of(connection.settings).reports, out, ended.look)
     return ended.code

@@ -49,15 +49,19 @@ def say_what_is_sent(goal: Goal, endpoint: str) -> None:
 async def started(connection: Connection, goal: Goal, run_id: str, *, dry: bool = False) -> str:
     """Launch a run and say which it is; its id."""
     launched = await launch(connection, goal, run_id, tell, dry=dry)
-    announce(connection, launched.run_id)
+    await announce(connection, launched.run_id)
     if launched.attached:
         say("A run of this id and goal exists already; attached to it.", "dim")
     return launched.run_id
 
 
-def announce(connection: Connection, run_id: str) -> None:
-    """The first lines of a run: its id, and where to watch it in a browser."""
+async def announce(connection: Connection, run_id: str) -> None:
+    """The first lines of a run: its id, and where to watch its board in a browser."""
     say(f"Run: {run_id}", "bold")
-    link = connection.link(run_id)
-    if link:
+    await say_where(connection, run_id)
+
+
+async def say_where(connection: Connection, run_id: str) -> None:
+    """Where the Web UI shows a run's board; nothing where its address is not known."""
+    if link := await connection.board(run_id):
         say(f"Web UI: {link}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from orchestrator.text import visible
@@ -47,3 +48,10 @@ def is_loopback(url: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def in_headers(environment: Mapping[str, str]) -> list[str]:
+    """What a backend of OpenTelemetry is given to let spans in: the values of its headers."""
+    names = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
+    pairs = [pair for name in names for pair in environment.get(name, "").split(",")]
+    return [unquote(pair.partition("=")[2].strip()) for pair in pairs]

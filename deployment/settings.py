@@ -26,7 +26,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from deployment.address import withheld_of
+from deployment.address import in_headers, withheld_of
 from deployment.folders import Unreadable, read_named
 from deployment.places import findable, safely_reached, searched_by
 
@@ -166,6 +166,7 @@ class Settings(BaseSettings):
         default_factory=_half_of_the_cores, ge=1, le=64, examples=["1"],
         description="How many processes a worker is. Default: half as many as there are cores.",
     )  # fmt: skip
+    metrics_port: int = Field(0, ge=0, le=65_000, description="Port of 127.0.0.1 for Prometheus.")
     log_level: str = Field("INFO", description="Level of the JSON log files.")
     web_ui: str = Field(
         "", examples=["http://localhost:8233"],
@@ -227,7 +228,7 @@ class Settings(BaseSettings):
             found.append(self.web_search.get_secret_value().partition(":")[2])
         if self.python_sandbox_key:
             found.append(self.python_sandbox_key.get_secret_value())
-        found.append(os.environ.get("TEMPORAL_API_KEY", ""))
+        found += [os.environ.get("TEMPORAL_API_KEY", ""), *in_headers(os.environ)]
         addresses = [
             self.anthropic_base_url,
             self.python_sandbox,

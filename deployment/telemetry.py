@@ -20,6 +20,7 @@ from temporalio import activity, workflow
 from temporalio.runtime import (
     LogForwardingConfig,
     LoggingConfig,
+    PrometheusConfig,
     Runtime,
     TelemetryConfig,
     TelemetryFilter,
@@ -31,6 +32,7 @@ from temporalio.worker import (
 )
 
 from deployment.known_secrets import KnownSecrets
+from deployment.metrics import prometheus
 from deployment.workers.pollers import BEAT
 
 LOG_BYTES = 5_000_000
@@ -75,19 +77,33 @@ def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()
     )
 
 
-def runtime() -> Runtime:
+def runtime(metrics: PrometheusConfig | None = None) -> Runtime:
     """The SDK's native part, with its own messages in the same log; by default it prints them. It
-    tells the server that this worker lives.
+    tells the server that this worker lives. ValueError when nobody can listen for `metrics`.
     """
     return Runtime(
         telemetry=TelemetryConfig(
+            metrics=metrics,
             logging=LoggingConfig(
                 filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
                 forwarding=LogForwardingConfig(logger=logging.getLogger("temporalio.core")),
-            )
+            ),
         ),
         worker_heartbeat_interval=BEAT,
     )
+
+
+def measured(port: int) -> Runtime:
+    """The same, answering Prometheus at a port of this machine; 0: at none. A port that somebody
+    else has is no reason not to work.
+    """
+    if not port:
+        return runtime()
+    try:
+        return runtime(prometheus(port))
+    except ValueError as error:
+        logging.getLogger("worker").error("no metrics at 127.0.0.1:%d: %s", port, error)
+        return runtime()
 
 
 def _shared() -> list[Processor]:

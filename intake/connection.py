@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Protocol
 
 from temporalio.client import Client, WorkflowHandle
+from temporalio.service import RPCError
 
 from deployment.settings import Settings
 from deployment.storage import DirectoryStore, store_at
@@ -16,6 +18,7 @@ from deployment.workers.served import unserved
 from intake.refusal import Refused
 from orchestrator.contracts import Report
 
+DESCRIBED = timedelta(seconds=3)
 WORKER_SECONDS = 10.0
 """How long a start waits for somebody to poll the task queue of a server of one's own."""
 
@@ -47,6 +50,19 @@ class Connection:
             return ""
         base = self.target.ui_url.rstrip("/")
         return f"{base}/namespaces/{self.target.namespace}/workflows/{run_id}"
+
+    async def board(self, run_id: str) -> str:
+        """Where the Web UI shows this run's board as it is now; the run's own page where the server
+        does not say which execution it is.
+        """
+        link = self.link(run_id)
+        if not link:
+            return ""
+        try:
+            found = await self.handle(run_id).describe(rpc_timeout=DESCRIBED)
+        except RPCError:
+            return link
+        return f"{link}/{found.run_id}/user-metadata"
 
 
 class Tell(Protocol):

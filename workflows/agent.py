@@ -30,8 +30,9 @@ from orchestrator.calls.turn import AgentGoal, AgentReport, UseMaterial
 from orchestrator.recorded.signals import HOLD
 from orchestrator.recorded.troubles import ended_at, trouble, words
 from orchestrator.rules.timers import moment
+from orchestrator.tracing import story
 from orchestrator.views.agents import agent_board
-from workflows import scheduling
+from workflows import scheduling, telling
 
 
 @workflow.defn
@@ -66,6 +67,7 @@ class AgentWorkflow:
                 return
             flight = Flight(move, self._state.now, rules.options_of(self._state, move))
             self._state = rules.took_off(self._state, flight)
+            telling.tell(story.dispatched(move, self._state.goal.work.subtask.id))
             self._flying[move.id] = asyncio.create_task(self._fly(flight), name=move.id)
         workflow.set_current_details(agent_board(self._state))
 
@@ -79,7 +81,9 @@ class AgentWorkflow:
             self._inbox.append(cut_asked(by, moment(workflow.time_ns())))
             for task in self._flying.values():
                 task.cancel()
-        self._state = rules.apply(self._state, self._inbox.pop(0))
+        event = self._inbox.pop(0)
+        self._state = rules.apply(self._state, event)
+        telling.tell(story.told_by_agent(event, self._state.goal.work.subtask.id))
 
     async def _fly(self, flight: Flight) -> None:
         move = flight.move

@@ -31,11 +31,9 @@ from orchestrator.moves import (
     Examine,
     Hold,
     Move,
-    PassOver,
     Prepare,
     StartAgent,
     StartTeam,
-    Stop,
     TellAbove,
 )
 from orchestrator.recorded import landings
@@ -44,11 +42,12 @@ from orchestrator.rules import next_moves, reducer, steering
 from orchestrator.rules.parts import Flight
 from orchestrator.rules.state import first_state
 from orchestrator.rules.timers import moment, timers
+from orchestrator.tracing import story
 from orchestrator.view import RunView
 from orchestrator.views import listing, reporting, running
 from orchestrator.views.agents import agent_summary
 from orchestrator.views.board import board
-from workflows import scheduling
+from workflows import scheduling, telling
 from workflows.agent import AgentWorkflow
 from workflows.alarms import Alarms
 from workflows.below import Below
@@ -135,7 +134,8 @@ class SupervisorWorkflow:
         self._inbox.append(event)
 
     def _apply(self, event: Event) -> None:
-        self._state = reducer.apply(self._state, event)
+        before, self._state = self._state, reducer.apply(self._state, event)
+        telling.tell(story.told(before, event, self._state))
         self._publish()
 
     def _publish(self) -> None:
@@ -179,10 +179,6 @@ class SupervisorWorkflow:
             case TellAbove(word=word):
                 name = f"word {word.number} to the run above"
                 self._spawn(name, scheduling.tell_above(word))
-            case PassOver():
-                workflow.logger.info("role passed over", extra={"why": move.why})
-            case Stop():
-                workflow.logger.info("work stopped", extra={"why": move.why})
 
     def _cut(self, flight: Flight) -> None:
         if isinstance(flight.move, StartTeam | StartAgent):

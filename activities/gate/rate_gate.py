@@ -147,6 +147,17 @@ class RateGate:
                 lines[tier] = f"{tier} {held}"
         return lines
 
+    def figures(self) -> Mapping[str, tuple[int, float | None]]:
+        """For each tier that was asked how many calls wait, and how many may leave in a second;
+        None: any number. Only reads, so any thread may ask.
+        """
+        now = _now()
+        found: dict[str, tuple[int, float | None]] = {}
+        for tier, lane in tuple(self._lanes.items()):
+            rate = lane.by_hand.rate if lane.by_hand else next_rate(lane.flow, None, now).rate
+            found[tier] = lane.waiting, rate
+        return found
+
     async def keep(self, client: Client, queue: str, tiers: Sequence[str]) -> None:
         """Agree with the server and the other workers about the rate of each tier, forever.
 

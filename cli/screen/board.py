@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from cli.invocation import STARTER, as_called
 from cli.screen.preview import preview, told, totals
 from cli.screen.streams import Safe
 from cli.screen.waiting import reminders
@@ -96,8 +97,8 @@ def board(
         if view.preview and view.phase == "working":
             parts.append(Text(totals(view.preview, view.dollars_cap)[0], style="dim"))
     noted, unsaid = (view.notes, 0) if full else beginning(view.notes, LINES)
-    more = [f"and {unsaid} more notes: starter.py show --full"] if unsaid else []
-    parts += [Text(f"! {one_line(note)}", style="yellow") for note in (*noted, *more, *notes)]
+    more = [f"and {unsaid} more notes: {STARTER} show --full"] if unsaid else []
+    parts += [_noted(note) for note in (*noted, *more, *notes)]
     for asked in reminders(view):
         text = one_line(asked.text)
         if brief and len(text) > ASKED:
@@ -105,6 +106,10 @@ def board(
         parts.append(Text(f"? {text}", style="bold yellow"))
         parts.append(Text(f"  {one_line(asked.remedy)}", style="dim"))
     return Safe(Group(*parts))
+
+
+def _noted(note: str) -> Text:
+    return Text(f"! {one_line(as_called(note))}", style="yellow")
 
 
 def _subtasks(view: RunView, late: float, *, wide: bool, full: bool) -> list[RenderableType]:

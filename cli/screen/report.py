@@ -6,7 +6,7 @@ import re
 
 from rich.console import RenderableType
 
-from cli.invocation import to_type
+from cli.invocation import as_called, to_type
 from cli.screen.streams import OUT, Safe, put, put_json
 from orchestrator.contracts import Finding, Report
 from orchestrator.views import findings, page
@@ -17,7 +17,9 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 
 def as_markdown(report: Report, *, subtasks: bool = True, whole: bool = True) -> str:
     """The report's page, with commands as they are typed here."""
-    return page.as_markdown(report, to_type, subtasks=subtasks, whole=whole)
+    notes = tuple(map(as_called, report.notes))
+    named = report.model_copy(update={"notes": notes})
+    return page.as_markdown(named, to_type, subtasks=subtasks, whole=whole)
 
 
 def show(report: Report, *, as_json: bool, subtasks: bool) -> None:

@@ -14,6 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
+from cli.invocation import as_called
 from orchestrator.text import for_json, for_terminal
 
 # Markup and emoji codes are off: `[red]` in a file name is text, not an instruction.
@@ -41,7 +42,7 @@ class Safe:
 
 def say(message: str, style: str = "") -> None:
     """A line, or several, on stderr; never wrapped, so that paths and links can be copied."""
-    ERR.print(Text(for_terminal(message, lines=True), style=style), soft_wrap=True)
+    ERR.print(Text(for_terminal(as_called(message), lines=True), style=style), soft_wrap=True)
 
 
 def say_all(messages: Iterable[str], style: str = "") -> None:

@@ -9,6 +9,7 @@ hold            present: do not stop as idle (`up`)
 stopped         present: a person said `down`, watchers must not heal
 roots           what a Goal may name, and what is below it: path, device and inode, one a line
 cleaned         touched whenever a worker has cleaned up
+demo/           the example repository, as `demo` made it and a person changed it
 edits/          plans as people changed them, until their runs have taken them
 temporal.db, store/, journal/, reports/, snapshots/, logs/
 

@@ -16,8 +16,8 @@ from activities.catalogue import Catalogue
 from cli.commands.care import doctor
 from cli.diagnosis import Checkup
 from cli.exits import Code, Exit
-from cli.invocation import STARTER, WORKER, to_type
-from cli.main import PROGRAM, app, main, told
+from cli.invocation import PROGRAM, STARTER, WORKER, to_type
+from cli.main import app, main, told
 from cli.starting import endpoint_known
 from commanded import refused, script
 from conftest import Runs

@@ -18,7 +18,7 @@ from cli.commands.runs import run, show, start, watch
 from cli.commands.steering import cancel
 from cli.connection import tell
 from cli.exits import Code, Exit
-from cli.invocation import WORKER, to_type
+from cli.invocation import STARTER, WORKER, to_type
 from cli.main import told
 from cli.reading import Look, Reader
 from commanded import script
@@ -54,10 +54,11 @@ async def test_run_prints_the_report_as_json_and_nothing_else_on_stdout(
     kept = connection.settings.state_dir / "reports" / "cli-run.md"
     assert "Both [t1] [t2]." in kept.read_text()
     lines = [line for line in said.err.splitlines() if not line.startswith("Waiting for a worker")]
-    assert lines[:2] == [
-        "Run: cli-run",
-        "Web UI: http://127.0.0.1:8233/namespaces/default/workflows/cli-run",
-    ]
+    described = await connection.handle("cli-run").describe()
+    page = f"http://127.0.0.1:8233/namespaces/default/workflows/cli-run/{described.run_id}"
+    assert lines[:2] == ["Run: cli-run", f"Web UI: {page}/user-metadata"], "the board itself"
+    assert f"Come back with: {to_type('show', 'cli-run')} (all runs: {STARTER} list)" in lines
+    assert lines[-1].startswith("Page: file:"), "what one may click stands last"
     assert str(kept) in said.err
     assert kept.stat().st_mode & 0o077 == 0
 

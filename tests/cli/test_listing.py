@@ -107,13 +107,13 @@ def test_a_report_names_each_input_with_commit_base_and_what_is_not_in_it() -> N
     )
 
 
-@pytest.mark.parametrize("name", ["r.html", "r.pdf", "r.md.bak", "r.xml"])
+@pytest.mark.parametrize("name", ["r.htm.bak", "r.pdf", "r.md.bak", "r.xml"])
 def test_a_report_is_not_written_under_an_ending_that_says_something_else(
     tmp_path: Path, name: str
 ) -> None:
     with pytest.raises(Exit) as stop:
         check_out(tmp_path / name)
-    assert "Markdown or JSON" in str(stop.value) and "\n" not in str(stop.value)
+    assert "Markdown, JSON or HTML" in str(stop.value) and "\n" not in str(stop.value)
     assert check_file(tmp_path / name) == tmp_path / name
 
 

@@ -126,8 +126,9 @@ def test_every_locked_package_has_hashes_and_no_index_is_named() -> None:
 
 
 def test_every_dependency_is_locked() -> None:
-    wanted = PROJECT["project"]["dependencies"] + PROJECT["dependency-groups"]["dev"]
-    names = {re.split(r"[\[<>=;! ]", each)[0] for each in wanted}
+    groups = PROJECT["dependency-groups"]
+    wanted = PROJECT["project"]["dependencies"] + groups["dev"] + groups["otel"]
+    names = {re.split(r"[\[<>=;! ]", each)[0] for each in wanted if isinstance(each, str)}
     locked = set(re.findall(r"^([a-z0-9-]+)==", LOCK, re.M))
     assert names - locked == set()
 
@@ -136,12 +137,19 @@ PARTS = {"pydantic-monty-client": "pydantic-monty", "mcp-types": "mcp"}
 """Of packages that come in parts, the whole that is depended on."""
 
 
+OPTIONAL = {"deployment/otel.py": "otel"}
+"""Modules that import a group of dependencies only when somebody has asked for it."""
+
+
 def test_every_package_that_is_imported_is_a_dependency_of_our_own() -> None:
     files = [*map(HOME.joinpath, ("worker.py", "starter.py"))]
     files += [each for folder in OURS for each in (HOME / folder).rglob("*.py")]
-    asked = {re.split(r"[\[<>=;! ]", each)[0] for each in PROJECT["project"]["dependencies"]}
     whose = packages_distributions()
     for file in files:
+        group = OPTIONAL.get(file.relative_to(HOME).as_posix())
+        more = PROJECT["dependency-groups"][group] if group else []
+        wanted = PROJECT["project"]["dependencies"] + more
+        asked = {re.split(r"[\[<>=;! ]", each)[0] for each in wanted}
         for name in imported(ast.parse(file.read_bytes())):
             top = name.partition(".")[0]
             if top in OURS or top in sys.stdlib_module_names or top == "worker":

@@ -1,6 +1,7 @@
-"""`completion`, and what a shell gets to complete: ids of runs and subtasks.
+"""`completion`, and what a shell gets to complete: ids of runs and subtasks; playbooks, roles,
+limits and tiers, for which no server is asked.
 
-Looking for them starts nothing, says nothing, and gives up after a second: a shell that hangs on a
+Looking for ids starts nothing, says nothing, and gives up after a second: a shell that hangs on a
 key is worse than one that does not complete.
 
 Shells evaluate what they are offered, and ids come from whoever starts a workflow and from what
@@ -13,15 +14,17 @@ import asyncio
 import os
 import shlex
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Annotated, Literal
 
 import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]
 
+from activities.catalogue import Catalogue
 from cli.connection import configured_target
 from cli.exits import Code
+from cli.invocation import STARTER
 from cli.reading import Reader
 from cli.screen.streams import put
 from deployment import embedded
@@ -29,6 +32,7 @@ from deployment.settings import HOME, NAME, Settings
 from deployment.temporal import Target, connect
 from intake.connection import Connection
 from intake.launch import RUNS
+from orchestrator.contracts import Limits
 from orchestrator.text import PLAIN_ID
 
 SCRIPTS = {
@@ -38,6 +42,7 @@ _{name}() {{
   local IFS=$'\\n'
   COMPREPLY=($(COMP_WORDS="${{COMP_WORDS[*]}}" COMP_CWORD=$COMP_CWORD {variable}=complete_bash \\
     {name} 2>/dev/null))
+  [[ ${{COMPREPLY[0]}} == *= ]] && compopt -o nospace
 }}
 complete -o default -F _{name} {name}
 """,
@@ -55,6 +60,7 @@ dot in it, which no shell can set.
 """
 SECONDS = 1.0
 MOST = 50
+CAPS = ("dollars", "model_calls", "tokens")
 OPEN_RUNS = f"{RUNS} AND ExecutionStatus = 'Running'"
 Ids = list[str]
 
@@ -70,8 +76,42 @@ def command(
 ) -> int:
     """Print a shell function for this starter, with completion of commands, runs and subtasks."""
     program = f"{shlex.quote(sys.executable)} {shlex.quote(str(HOME / 'starter.py'))}"
+    if STARTER == NAME:
+        program = f"command {NAME}"
     put(SCRIPTS[shell].format(name=NAME, program=program, variable=VARIABLE).rstrip("\n"))
     return Code.COMPLETE
+
+
+def playbooks(incomplete: str) -> Ids:
+    """Names of the playbooks that can be used."""
+    return _named(lambda: Catalogue.load().playbooks, incomplete)
+
+
+def roles(incomplete: str) -> Ids:
+    """Names of the roles that any plan may use."""
+    return _named(lambda: Catalogue.load().roles, incomplete)
+
+
+def limits(incomplete: str) -> Ids:
+    """Names of the limits, each with the sign behind which its value stands."""
+    return [f"{name}=" for name in _named(lambda: Limits.model_fields, incomplete)]
+
+
+def caps(incomplete: str) -> Ids:
+    """Names of the limits that can be raised while a run goes on."""
+    return [f"{name}=" for name in _named(lambda: CAPS, incomplete)]
+
+
+def approvals(incomplete: str) -> Ids:
+    """When a plan may wait for a person; a number of dollars is not offered."""
+    return _named(lambda: ("always", "auto"), incomplete)
+
+
+def _named(look: Callable[[], Iterable[str]], incomplete: str) -> Ids:
+    # Whatever is wrong with a file is said by the command itself, once it is given.
+    with suppress(Exception):
+        return sorted(n for n in look() if n.startswith(incomplete) and PLAIN_ID.fullmatch(n))
+    return []
 
 
 def run_ids(incomplete: str) -> Ids:

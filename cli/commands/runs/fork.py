@@ -24,6 +24,7 @@ from cli.options import (
     GivenId,
     LimitPairs,
     OutFile,
+    RoleName,
     RunId,
     SubtaskId,
     Yes,
@@ -84,9 +85,7 @@ def command(
         str, typer.Option("--instruction", metavar="TEXT", help="What the subtask is to do.")
     ] = "",
     tier: Annotated[Tier | None, typer.Option("--tier", help="The tier of its model.")] = None,
-    role: Annotated[
-        str, typer.Option("--role", metavar="NAME", help="The role that is to do it.")
-    ] = "",
+    role: RoleName = "",
     limits: LimitPairs = None,
     new_id: GivenId = "",
     as_json: AsJson = False,

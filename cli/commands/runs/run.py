@@ -15,6 +15,7 @@ from cli.commands.runs import dry_run
 from cli.commands.runs.watch import to_the_end
 from cli.connection import configured_target, with_connection
 from cli.exits import Exit
+from cli.invocation import STARTER
 from cli.options import (
     Approve,
     AsJson,
@@ -110,14 +111,15 @@ async def run(connection: Connection, goal: Goal, options: RunOptions) -> int:
         return await dry_run.finish(connection, run_id, as_json=options.as_json, full=options.full)
     code = await to_the_end(connection, run_id, as_json=options.as_json, out=options.out)
     if options.stay and connection.target.embedded:
-        await stay_up(connection)
+        await stay_up()
     return code
 
 
-async def stay_up(connection: Connection) -> None:
+async def stay_up() -> None:
     """Hold the Web UI until Enter or Ctrl-C; at once if nobody sits at a terminal."""
     if not at_terminal():
         return
-    say(f"The Web UI stays up at {connection.target.ui_url} until you press Enter.", "bold")
+    say("The Web UI stays up until you press Enter, and for a minute after that.", "bold")
+    say(f"Longer: {STARTER} up, until {STARTER} down", "dim")
     with contextlib.suppress(asyncio.CancelledError, EOFError):
         await typed()

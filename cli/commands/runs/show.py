@@ -12,7 +12,8 @@ from cli.options import AsJson, Embedded, Full, OutFile, RunId, SubtaskId, check
 from cli.reading import Reader
 from cli.screen.board import board
 from cli.screen.report import show_finding
-from cli.screen.streams import OUT, put_json, say, say_all
+from cli.screen.streams import OUT, put_json, say_all
+from cli.starting import say_where
 from deployment.settings import Settings
 from intake.connection import Connection
 from orchestrator.views.reporting import report
@@ -75,7 +76,9 @@ async def run(
         look = await reader.look()
     if look.closed:
         ended = outcome.read(run_id, look)
-        return outcome.tell(connection, run_id, ended, as_json=as_json, out=out, subtasks=True)
+        return await outcome.tell(
+            connection, run_id, ended, as_json=as_json, out=out, subtasks=True
+        )
     view = look.view
     if view is None:
         say_all(look.notes, "yellow")
@@ -84,7 +87,5 @@ async def run(
         put_json(view.model_dump_json(indent=2))
     else:
         OUT.print(board(view, at=datetime.now(UTC), notes=look.notes, width=OUT.width, full=full))
-    link = connection.link(run_id)
-    if link:
-        say(f"Web UI: {link}")
+    await say_where(connection, run_id)
     return Code.COMPLETE

@@ -32,7 +32,7 @@ def command(
 async def run(connection: Connection, run_id: str, as_json: bool, out: Path | None) -> int:
     """Follow and tell; the exit code of what came out."""
     await look_at(connection, run_id)
-    announce(connection, run_id)
+    await announce(connection, run_id)
     return await to_the_end(connection, run_id, as_json=as_json, out=out)
 
 
@@ -47,7 +47,7 @@ async def to_the_end(
         raise
     assert look.closed is not None
     ended = outcome.read(run_id, look)
-    return outcome.tell(
+    return await outcome.tell(
         connection, run_id, ended, as_json=as_json, out=out, subtasks=not ERR.is_terminal
     )
 

@@ -23,7 +23,7 @@ WORDS = {
 
 
 @dataclass(frozen=True)
-class Line:
+class Bar:
     """One line of the picture."""
 
     name: str
@@ -87,14 +87,14 @@ def _told(run: Pictured) -> Node:
     return parts
 
 
-def _lines(run: Pictured) -> Iterator[Line]:
+def _lines(run: Pictured) -> Iterator[Bar]:
     own: dict[str, list[Step]] = {}
     for step in run.steps:
         if not step.subtask_id:
             own.setdefault(step.kind, []).append(step)
     first = [kind for kind in (PREPARE, "plan") if kind in own]
     for kind in first:
-        yield Line(WORDS[kind], "", tuple(own[kind]))
+        yield Bar(WORDS[kind], "", tuple(own[kind]))
     for subtask in run.subtasks.values():
         found, steps = run.findings.get(subtask.id), tuple(run.steps_of(subtask.id))
         begun = found.started if found else steps[0].begun if steps else None
@@ -103,13 +103,13 @@ def _lines(run: Pictured) -> Iterator[Line]:
         name = f"{subtask.id} {subtask.title}"
         ended = found.finished if found else None
         waited = found.waited if found else 0.0
-        yield Line(name, run.anchors[subtask.id], steps, begun, ended, waited)
+        yield Bar(name, run.anchors[subtask.id], steps, begun, ended, waited)
     for kind, steps_of_kind in own.items():
         if kind not in first:
-            yield Line(WORDS.get(kind, kind), "", tuple(steps_of_kind))
+            yield Bar(WORDS.get(kind, kind), "", tuple(steps_of_kind))
 
 
-def _drawn(line: Line, start: datetime, whole: float, now: datetime) -> Element:
+def _drawn(line: Bar, start: datetime, whole: float, now: datetime) -> Element:
     def bar(kind: str, begun: datetime, ended: datetime | None, y: int, high: int) -> Element:
         left = max((begun - start).total_seconds(), 0.0) / whole * 100
         long = max(((ended or now) - begun).total_seconds(), 0.0) / whole * 100

@@ -1,0 +1,120 @@
+"""`trace`: every step of a run as JSON, or in the form that viewers of traces open."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from temporalio.service import RPCError, RPCStatusCode
+
+from cli.connection import with_connection
+from cli.exits import Code, Exit
+from cli.options import Embedded, RunId, check_file
+from cli.reading import no_such_run
+from cli.replayed import read
+from cli.screen.streams import put_json, say
+from deployment.files import write_whole
+from deployment.histories.tracing import traced, traced_file
+from deployment.known_secrets import KnownSecrets
+from deployment.settings import NAME, Settings
+from intake.connection import Connection
+from intake.refusal import Refused
+from orchestrator.text import for_json
+from orchestrator.tracing.chrome import chrome
+from orchestrator.tracing.otlp import as_file, spans
+from orchestrator.tracing.steps import Trace
+
+Format = Literal["json", "chrome", "otlp"]
+
+
+def command(
+    run_id: RunId = "",
+    history: Annotated[
+        Path | None,
+        typer.Option("--history", metavar="FILE", help="A history from `export`, instead of ID."),
+    ] = None,
+    form: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            help="json: an object a step, a line each. chrome: for Perfetto and chrome://tracing."
+            " otlp: OpenTelemetry, as collectors read it from a file.",
+        ),
+    ] = "json",
+    content: Annotated[
+        bool, typer.Option("--content", help="With inputs and answers, which it has none of else.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The file; without it, stdout.")
+    ] = None,
+    embedded: Embedded = False,
+) -> int:
+    """Print every step of a run, with agent, tokens, time, price, verdict and why, as JSON."""
+    path = check_file(out)
+    if bool(run_id) == (history is not None):
+        raise Exit("name either the run's ID, or with --history a file that `export` wrote")
+    settings = Settings()
+    if history is not None:
+        found = asyncio.run(_of_file(history, content=content))
+        return put_trace(found, form, settings, path, content=content)
+
+    async def put(connection: Connection) -> int:
+        found = await of_run(connection, run_id, content=content)
+        return put_trace(found, form, settings, path, content=content)
+
+    return with_connection(settings, embedded, put)
+
+
+async def of_run(connection: Connection, run_id: str, *, content: bool) -> Trace:
+    """The trace of a run. Exit if there is none."""
+    try:
+        return await traced(connection.client, run_id, content=content)
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise no_such_run(run_id) from error
+        raise
+
+
+async def _of_file(file: Path, *, content: bool) -> Trace:
+    if not file.exists():
+        raise Exit(f"there is no file {str(file)!r}; `export ID --out FILE` writes one")
+    try:
+        return await traced_file(read(file).events, content=content)
+    except Refused as error:
+        raise Exit(str(error)) from error
+
+
+def put_trace(
+    found: Trace, form: Format, settings: Settings, out: Path | None, *, content: bool
+) -> int:
+    """Print or write a trace. A secret of the settings that a step quotes is blotted out."""
+    known = KnownSecrets(settings.secrets)
+    # What is blotted out must be no part of the form, so it goes before it is text.
+    lines = (known.blot_all(each) for each in _documents(found, form, content=content))
+    text = "\n".join(json.dumps(each, ensure_ascii=False) for each in lines)
+    if found.unreadable:
+        say(f"! verdicts and subtasks are not in it: {found.unreadable}", "yellow")
+    if out is None:
+        put_json(text)
+        return Code.COMPLETE
+    try:
+        write_whole(out, f"{for_json(text)}\n".encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise Exit(f"{out} could not be written: {error.strerror}", Code.FAILED) from error
+    say(f"Trace: {out}")
+    return Code.COMPLETE
+
+
+def _documents(found: Trace, form: Format, *, content: bool) -> Iterator[dict[str, Any]]:
+    match form:
+        case "json":
+            yield from (each.model_dump(mode="json") for each in found.steps)
+        case "chrome":
+            yield chrome(found.steps)
+        case "otlp":
+            told = spans(found.steps, found.first_run, content=content)
+            yield as_file(told, {"service.name": NAME})

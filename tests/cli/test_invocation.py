@@ -1,0 +1,140 @@
+"""What a person is told to type is what works where he is: however the program was called."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from activities.catalogue import Catalogue
+from cli import invocation
+from cli.commands.care import completion
+from cli.exits import Code
+from cli.invocation import as_called, starter
+from cli.main import main
+from deployment.settings import HOME, NAME
+from orchestrator import __version__
+from orchestrator.contracts import Limits
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A command as an installation leaves it, found by the shell."""
+    command = tmp_path / "bin" / NAME
+    command.parent.mkdir()
+    command.write_text("#!/bin/sh\n")
+    command.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+    return command
+
+
+def test_an_installed_command_is_called_by_its_name_where_the_shell_finds_it(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert starter(str(installed)) == NAME
+    monkeypatch.setenv("PATH", os.defpath)
+    assert starter(str(installed)) == str(installed), "the shell does not find it"
+    monkeypatch.chdir(installed.parents[1])
+    assert starter(str(installed)) == f"bin/{NAME}"
+
+
+def test_the_shells_own_command_of_that_name_is_not_taken_for_this_one(
+    installed: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other" / NAME
+    other.parent.mkdir()
+    shutil.copy2(installed, other)
+    assert starter(str(other)) == str(other)
+
+
+def test_a_file_and_a_module_are_called_by_their_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(HOME)
+    python = shlex.quote(str(Path(sys.executable).relative_to(HOME)))
+    assert starter("starter.py") == f"{python} starter.py"
+    assert starter("/x/holdfast/starter.py", "holdfast.starter") == f"{python} -m holdfast.starter"
+    assert starter("/x/pytest/__main__.py", "pytest.__main__") == f"{python} starter.py"
+
+
+def test_a_text_that_names_a_command_names_it_as_it_is_typed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(invocation, "STARTER", NAME)
+    assert as_called("to have it written: starter.py fork a-1") == (
+        "to have it written: holdfast fork a-1"
+    )
+    assert as_called("see bin/starter.py run, or starter.py.") == (
+        "see bin/starter.py run, or starter.py."
+    )
+    monkeypatch.setattr(invocation, "STARTER", ".venv/bin/python starter.py")
+    told = "stop it with: .venv/bin/python starter.py down"
+    assert as_called(told) == told, "what is right already stays"
+
+
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_the_version_is_said_and_nothing_else(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([option]) == Code.COMPLETE
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (f"{NAME} {__version__}\n", "")
+
+
+# ---------------------------------------------------------------- what a shell completes
+
+
+def completed(line: str, home: Path) -> set[str]:
+    """What bash gets for a line, from a process without a server, and without a state directory."""
+    words = shlex.split(line)
+    at = len(words) if line.endswith(" ") else len(words) - 1
+    asked = {"COMP_WORDS": line, "COMP_CWORD": str(at), completion.VARIABLE: "complete_bash"}
+    bare = {"PATH": os.environ["PATH"], "XDG_STATE_HOME": str(home)}
+    done = subprocess.run(
+        [sys.executable, HOME / "starter.py"],
+        env=bare | asked, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stderr == "" and not [*home.iterdir()], "nothing is started or said"
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("holdfast run --playbook ", {*Catalogue.load().playbooks}),
+        ("holdfast start --limits do", {"dollars="}),
+        ("holdfast run --limits ", {f"{name}=" for name in Limits.model_fields}),
+        ("holdfast raise x --limits ", {"dollars=", "model_calls=", "tokens="}),
+        ("holdfast fork x t1 --tier ", {"haiku", "sonnet", "opus"}),
+        ("holdfast retry x t1 --tier h", {"haiku"}),
+        ("holdfast fork x t1 --role wr", {"writer"}),
+        ("holdfast run --approval a", {"always", "auto"}),
+    ],
+)
+def test_a_shell_completes_values_without_a_server(
+    line: str, offered: set[str], tmp_path: Path
+) -> None:
+    assert completed(line, tmp_path) == offered
+
+
+def test_in_bash_a_limit_is_completed_up_to_its_sign_and_no_space_follows(tmp_path: Path) -> None:
+    """By bash itself: the script is read, and asked as the shell asks it."""
+    script = subprocess.run(
+        [sys.executable, HOME / "starter.py", "completion", "bash"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    asks = """
+compopt() { echo "compopt $1 $2"; }
+COMP_WORDS=(holdfast run --limits dol); COMP_CWORD=3
+_holdfast
+echo "${COMPREPLY[@]}"
+"""
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-c", script.stdout + asks],
+        env={"PATH": os.environ["PATH"], "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "compopt -o nospace\ndollars=\n"

@@ -1,0 +1,150 @@
+"""What a worker tells Prometheus, and that dashboard and alerts ask for nothing that it does not
+tell. The figures are scraped as Prometheus does it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+import yaml
+from temporalio.client import Client
+from temporalio.runtime import Runtime
+
+from activities.gate.rate_gate import RateGate
+from conftest import Runs
+from deployment.metrics import CountCalls, Gauges, prometheus
+from deployment.settings import HOME
+from deployment.telemetry import measured, runtime
+from deployment.temporal import plugin
+from orchestrator.contracts import Bill, Goal
+from orchestrator.errors import PossiblyBilled
+from scripted import ScriptedModel, ready, subtask, synthesizes, works
+
+pytestmark = pytest.mark.anyio
+
+PLACE = HOME / "docs" / "metrics"
+NAME = re.compile(r"\b(?:temporal|holdfast)_[a-z_]+")
+FREE = {"namespace", "task_queue", "workflow_type", "activity_type", "service_name"}
+"""Labels of the SDK; what their values are, the code decides."""
+OURS = {"kind", "tier", "verdict", "direction", "queue"}
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def scrape(port: int) -> str:
+    with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        return str(answer.read().decode())
+
+
+@pytest.fixture
+async def scraped(runs: Runs) -> AsyncIterator[str]:
+    """What one run and one look leave behind, as Prometheus reads it."""
+    port = free_port()
+    own = runtime(prometheus(port))
+    address = runs.client.service_client.config.target_host
+    runs.client = await Client.connect(
+        address, namespace=runs.client.namespace, runtime=own, plugins=[plugin(runs.store)]
+    )
+    await runs.register(["HoldfastWaiting"])
+    model = ScriptedModel(
+        {
+            "t1": [PossiblyBilled("dropped", Bill(calls=1)), works("?", confidence=5), works("1")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    goal = Goal(text="Compare", use_models=True, plan=ready(subtask("t1")))
+    gate = RateGate()
+    await gate.turn("sonnet")
+    await runs.run(goal, model, interceptors=[CountCalls(own.metric_meter)])
+    look = Gauges(own.metric_meter, gate)
+    await look.look(runs.client, runs.queue)
+    look.show_gate()
+    yield await asyncio.to_thread(scrape, port)
+
+
+def figures(text: str) -> dict[tuple[str, str], float]:
+    """The value of each series, by its name and its labels as they stand."""
+    series = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
+    return {(name, labels): float(value) for name, labels, value in series.findall(text)}
+
+
+def total(text: str, name: str, *labels: str) -> float:
+    return sum(
+        value
+        for (each, told), value in figures(text).items()
+        if each == name and all(label in told for label in labels)
+    )
+
+
+async def test_calls_money_and_tokens_are_counted_by_tier_and_verdict(scraped: str) -> None:
+    work = 'kind="work"'
+    assert total(scraped, "holdfast_calls_total", work, 'verdict="PossiblyBilled"') == 1
+    assert total(scraped, "holdfast_calls_total", work, 'verdict="answered"', 'tier="opus"') == 1
+    assert total(scraped, "holdfast_microdollars_total") > 0
+    assert total(scraped, "holdfast_tokens_total", 'direction="output"') == 400
+    gate = [labels for name, labels in figures(scraped) if name == "holdfast_gate_limited"]
+    assert len(gate) == 1 and 'tier="sonnet"' in gate[0]
+    assert "holdfast_runs_waiting" in {name for name, _ in figures(scraped)}
+    assert total(scraped, "holdfast_looked_at_seconds") > 1e9
+
+
+async def test_no_label_holds_what_somebody_chose(scraped: str) -> None:
+    assert "run-" not in scraped and "t1" not in scraped
+    ours = [line for line in scraped.splitlines() if line.startswith("holdfast_")]
+    names = {name for line in ours for name in re.findall(r'(\w+)="', line)}
+    assert names <= OURS | FREE
+
+
+async def test_calls_that_take_minutes_are_measured_not_merely_counted(scraped: str) -> None:
+    name = "temporal_activity_execution_latency_bucket"
+    assert any(each == name and 'le="600"' in labels for each, labels in figures(scraped))
+
+
+async def test_dashboard_and_alerts_ask_for_nothing_that_is_not_told(scraped: str) -> None:
+    known = {name for name, _ in figures(scraped)}
+    dashboard = json.loads((PLACE / "dashboard.json").read_text())
+    rules = yaml.safe_load((PLACE / "alerts.yaml").read_text())
+    asked = expressions(dashboard) + expressions(rules)
+    assert len(asked) > 12
+    unknown = {name for each in asked for name in NAME.findall(each)} - known
+    assert not unknown, f"nobody tells {', '.join(sorted(unknown))}"
+
+
+def expressions(value: Any) -> list[str]:
+    """Every `expr` in a document."""
+    if isinstance(value, dict):
+        own = [value["expr"]] if "expr" in value else []
+        return own + [found for each in value.values() for found in expressions(each)]
+    return (
+        [found for each in value for found in expressions(each)] if isinstance(value, list) else []
+    )
+
+
+async def test_each_alert_is_explained(runs: Runs) -> None:
+    rules = yaml.safe_load((PLACE / "alerts.yaml").read_text())
+    page = (HOME / "docs" / "tracing.md").read_text()
+    names = [rule["alert"] for group in rules["groups"] for rule in group["rules"]]
+    assert names
+    assert not [each for each in names if f"`{each}`" not in page]
+
+
+async def test_a_taken_port_is_said_and_no_reason_not_to_work(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = int(taken.getsockname()[1])
+        assert isinstance(measured(port), Runtime)
+    assert f"no metrics at 127.0.0.1:{port}" in caplog.text

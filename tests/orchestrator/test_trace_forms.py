@@ -1,0 +1,89 @@
+"""The forms in which a trace is handed on: viewers open them, and they hold what was asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowHistory
+
+from deployment.histories.tracing import traced_file
+from orchestrator.tracing.chrome import chrome
+from orchestrator.tracing.otlp import as_file, spans
+from orchestrator.tracing.steps import Trace
+
+HISTORIES = sorted((Path(__file__).parent.parent / "histories").glob("*.json"))
+
+
+@pytest.fixture(params=HISTORIES, ids=lambda path: path.stem)
+def trace(request: pytest.FixtureRequest) -> Trace:
+    path: Path = request.param
+    history = WorkflowHistory.from_json(path.stem, path.read_text())
+    return asyncio.run(traced_file(history.events, content=True))
+
+
+def test_every_step_is_one_slice_and_slices_of_a_row_lie_within_each_other(trace: Trace) -> None:
+    events = chrome(trace.steps)["traceEvents"]
+    slices = [each for each in events if each["ph"] == "X"]
+    assert {each["args"]["id"] for each in slices} == {each.id for each in trace.steps}
+    assert all(isinstance(each["ts"], int) and each["dur"] >= 0 for each in slices)
+    for row in {each["tid"] for each in slices}:
+        placed = [(each["ts"], each["ts"] + each["dur"]) for each in slices if each["tid"] == row]
+        for number, (start, end) in enumerate(placed):
+            for later, until in placed[number + 1 :]:
+                assert later >= end or (start <= later and until <= end), "one cuts into another"
+
+
+def test_every_step_is_one_span_with_ids_that_are_the_same_each_time(trace: Trace) -> None:
+    told = spans(trace.steps, trace.first_run)
+    assert len(told) == len(trace.steps) == len({each.span_id for each in told})
+    assert told == spans(trace.steps, trace.first_run)
+    assert {each.span_id for each in told}.isdisjoint(
+        each.span_id for each in spans(trace.steps, "another run of this name")
+    )
+    ids = {each.span_id for each in told}
+    roots = [each for each in told if not each.parent_id]
+    assert len(roots) == 1 and roots[0].name == "invoke_workflow"
+    assert all(each.parent_id in ids for each in told if each.parent_id)
+
+
+def test_only_calls_of_models_have_usage_so_that_no_token_is_counted_twice(trace: Trace) -> None:
+    told = spans(trace.steps, trace.first_run)
+    paid = [each for each in told if "gen_ai.usage.input_tokens" in each.attributes]
+    assert {each.name.split()[0] for each in paid} <= {"chat"}
+    whole = next(each for each in trace.steps if not each.parent)
+    total = sum(int(str(each.attributes["gen_ai.usage.output_tokens"])) for each in paid)
+    assert total == whole.tokens.output_tokens
+    assert all(each.attributes["gen_ai.provider.name"] == "anthropic" for each in paid)
+
+
+def test_a_span_has_no_words_of_models_and_people_unless_they_are_asked_for(trace: Trace) -> None:
+    bare = str(spans(trace.steps, trace.first_run))
+    said = [each.why for each in trace.steps if each.why] + [each.title for each in trace.steps]
+    assert not [each for each in said if each and each in bare and len(each.split()) > 1]
+    full = spans(trace.steps, trace.first_run, content=True)
+    assert any("input.value" in each.attributes for each in full)
+
+
+def test_the_file_is_as_the_protocol_has_it_in_json(trace: Trace) -> None:
+    document = as_file(spans(trace.steps, trace.first_run), {"service.name": "holdfast"})
+    (resource,) = document["resourceSpans"]
+    (scope,) = resource["scopeSpans"]
+    for span in scope["spans"]:
+        assert re.fullmatch("[0-9a-f]{32}", span["traceId"])
+        assert re.fullmatch("[0-9a-f]{16}", span["spanId"])
+        assert re.fullmatch("[0-9a-f]{16}", span.get("parentSpanId", "0" * 16))
+        assert int(span["startTimeUnixNano"]) <= int(span["endTimeUnixNano"])
+        assert all(_is_value(each["value"]) for each in span["attributes"])
+    steps = [each.started for each in trace.steps if each.started]
+    assert all(before <= after for before, after in pairwise(steps)), "in the order of beginnings"
+
+
+def _is_value(value: dict[str, Any]) -> bool:
+    ((kind, held),) = value.items()
+    types = {"stringValue": str, "intValue": str, "doubleValue": float, "arrayValue": dict}
+    return isinstance(held, types[kind])
