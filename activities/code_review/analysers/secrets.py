@@ -21,32 +21,36 @@ _SALT = secrets.token_hex(16)
 who wants the value.
 """
 
+LIKELY = "Secret Keyword, likely"
+"""A name that sounds like a secret, with a value that looks like one."""
+
 GRADES = {
-    "Private Key": Grade("critical", 95),
+    "Private Key": Grade("critical", 90),
     "AWS Access Key": Grade("critical", 90),
-    "Anthropic API Key": Grade("critical", 95),
+    "Anthropic API Key": Grade("critical", 90),
     "Azure Storage Account access key": Grade("critical", 90),
-    "GitHub Token": Grade("critical", 95),
-    "GitLab Token": Grade("critical", 95),
+    "GitHub Token": Grade("critical", 90),
+    "GitLab Token": Grade("critical", 90),
     "Google API Key": Grade("critical", 90),
     "NPM tokens": Grade("critical", 90),
-    "OpenAI Token": Grade("critical", 95),
-    "PyPI Token": Grade("critical", 95),
-    "SendGrid API Key": Grade("critical", 95),
+    "OpenAI Token": Grade("critical", 90),
+    "PyPI Token": Grade("critical", 90),
+    "SendGrid API Key": Grade("critical", 90),
     "Slack Token": Grade("critical", 90),
     "Square OAuth Secret": Grade("critical", 90),
-    "Stripe Access Key": Grade("critical", 95),
-    "Discord Bot Token": Grade("critical", 80),
-    "Mailchimp Access Key": Grade("critical", 85),
-    "Telegram Bot Token": Grade("critical", 80),
-    "Twilio API Key": Grade("critical", 80),
+    "Stripe Access Key": Grade("critical", 90),
+    "Discord Bot Token": Grade("critical", 90),
+    "Mailchimp Access Key": Grade("critical", 90),
+    "Telegram Bot Token": Grade("critical", 90),
+    "Twilio API Key": Grade("critical", 90),
     "Artifactory Credentials": Grade("warning", 70),
-    "Basic Auth Credentials": Grade("warning", 80),
-    "JSON Web Token": Grade("warning", 75),
+    "Basic Auth Credentials": Grade("warning", 10),
+    "JSON Web Token": Grade("warning", 30),
     # A name that sounds like a secret, with a value: as often a test or a placeholder.
-    "Secret Keyword": Grade("warning", 60),
-    "Base64 High Entropy String": Grade("info", 40),
-    "Hex High Entropy String": Grade("info", 40),
+    "Secret Keyword": Grade("warning", 3),
+    LIKELY: Grade("warning", 56),
+    "Base64 High Entropy String": Grade("info", 4),
+    "Hex High Entropy String": Grade("info", 3),
 }
 
 
@@ -66,7 +70,7 @@ def parse(stdout: bytes) -> Parsed:
             column=int(item["column"]),
             rule=str(item["kind"]).lower().replace(" ", "-"),
             message=f"{item['kind']} in the code (value marked {item['hash']})",
-            grade=str(item["kind"]),
+            grade=LIKELY if item["likely"] else str(item["kind"]),
             suggestion="Revoke it, then read it from the environment or a secret store",
             suppressed=bool(item["allowed"]),
         )

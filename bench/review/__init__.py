@@ -1,0 +1,1 @@
+"""How right the code review is: labelled remarks of real repositories, and planted defects."""
