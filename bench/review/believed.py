@@ -2,11 +2,12 @@
 
 The confidence of a row is the expected share of its remarks that a maintainer would act on, in
 percent: the mean of a Beta distribution. Before anything is measured it is that of the row's family
-(`families.yaml`), worth WEIGHT remarks; each labelled remark in production code counts as one more.
-With n labels, of which u are useful, in a family that is believed p, a row is believed (u + WEIGHT
-* p) / (n + WEIGHT). Remarks in tests, documentation and the like count for nothing
-here: a review tells them apart. What is below SHOWN is counted by a review and not shown; only what
-reaches CRITICAL may be called critical.
+(`families.yaml`), worth four remarks; each labelled remark in production code counts as one more.
+
+    (useful + 4 * family) / (labelled + 4)
+
+Remarks in tests, documentation and the like count for nothing here: a review tells them apart. What
+is below SHOWN is counted by a review and not shown; only what reaches CRITICAL may be critical.
 """
 
 from __future__ import annotations
