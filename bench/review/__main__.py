@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from bench.review import COLUMNS
 from bench.review.believed import SHOWN, Row, rows
 from bench.review.labels import everything, sources
 from bench.review.planted import Seen, gardens, reviewed
@@ -23,14 +24,17 @@ from orchestrator.errors import BadGoal
 def believed() -> str:
     """The rows that were measured, and how many were not."""
     measured = [row for row in rows().values() if row.labelled]
-    head = "| lens | row | family | labelled | useful | true | false | believed |"
-    lines = [head, "|---|---|---|---|---|---|---|---|", *map(_row, sorted(measured, key=_order))]
+    lines = [*_head(COLUMNS[1]), *map(_row, sorted(measured, key=_order))]
     rest = len(rows()) - len(measured)
     shown = sum(row.confidence >= SHOWN for row in rows().values())
     lines += ["", f"{len(everything())} remarks are labelled in {len(sources())} repositories."]
     lines.append(f"{rest} rows have no label in production code and are believed by their family.")
     lines.append(f"{shown} of {len(rows())} rows are shown.")
     return "\n".join(lines)
+
+
+def _head(columns: tuple[str, ...]) -> list[str]:
+    return [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
 
 
 def _order(row: Row) -> tuple[str, int, str]:
@@ -46,7 +50,7 @@ def _row(row: Row) -> str:
 
 async def planted() -> str:
     """What a review shows of the planted defects, by language."""
-    lines = ["| language | planted | found | look-alikes | remarked |", "|---|---|---|---|---|"]
+    lines = _head(COLUMNS[0])
     missed: list[str] = []
     everywhere: list[Seen] = []
     for garden in gardens():
