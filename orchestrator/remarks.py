@@ -17,6 +17,8 @@ from orchestrator.contracts import Finding, Remark, Report, Severity, Sightings
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 ADJACENT = 1
 """Lines."""
+SURE = 80
+"""What an agent is less sure of, in percent, is no remark: it is told so."""
 LISTED = 60
 """Remarks of one lens that an agent is told."""
 CREDENTIAL_LENS = "secrets"
@@ -45,7 +47,8 @@ def sightings_of(finding: Finding, inputs: Collection[str] = ()) -> Sightings:
     """
     given, remarks = finding.data.get("remarks"), remarks_in(finding.data)
     if by_agent(finding):
-        remarks = tuple(_of_agent(remark, finding, inputs) for remark in remarks)
+        sure = [each for each in remarks if each.confidence >= SURE]
+        return Sightings(remarks=tuple(_of_agent(each, finding, inputs) for each in sure))
     said = {**finding.data, "remarks": remarks}
     try:
         found = Sightings.model_validate(said)

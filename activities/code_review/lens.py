@@ -34,7 +34,7 @@ class Grade:
 
 Beyond = tuple[str, str, int]
 SYNTAX = "invalid-syntax"
-UNKNOWN = Grade("warning", 50)
+UNKNOWN = Grade("warning", 30)
 """What a newer tool says and no table knows is counted, and not shown by default."""
 
 

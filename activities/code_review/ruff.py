@@ -28,7 +28,7 @@ def command(
     grades: Mapping[str, Grade],
 ) -> Callable[[Sequence[str], bool], CommandLine]:
     """The command whose rules are the rows of the table."""
-    rules = ",".join((*(rule for rule in grades if rule != SYNTAX), UNREADABLE))
+    rules = ",".join((*(rule for rule in grades if rule != SYNTAX and " " not in rule), UNREADABLE))
 
     def build(files: Sequence[str], honour: bool) -> CommandLine:
         options = (

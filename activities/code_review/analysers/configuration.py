@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from activities.code_review.lens import SYNTAX, Analyser, CommandLine, Grade, script, told
 
-GRADES = {SYNTAX: Grade("critical", 85), "repeated-key": Grade("warning", 90)}
+GRADES = {SYNTAX: Grade("critical", 85), "repeated-key": Grade("warning", 70)}
 
 
 def command(files: Sequence[str], honour: bool) -> CommandLine:

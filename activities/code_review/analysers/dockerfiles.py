@@ -10,23 +10,23 @@ from activities.code_review.analysers import shell
 from activities.code_review.lens import SYNTAX, Analyser, CommandLine, Grade, program, sifted, told
 
 GRADES = {
-    SYNTAX: Grade("critical", 80),
-    "DL3002": Grade("info", 60),
-    "DL3011": Grade("critical", 95),
-    "DL3012": Grade("warning", 90),
-    "DL3021": Grade("critical", 90),
-    "DL3022": Grade("warning", 75),
-    "DL3023": Grade("critical", 90),
-    "DL3024": Grade("critical", 90),
-    "DL3043": Grade("critical", 90),
-    "DL3044": Grade("warning", 85),
-    "DL3061": Grade("critical", 90),
-    "DL4003": Grade("warning", 85),
-    "DL4004": Grade("warning", 85),
+    SYNTAX: Grade("critical", 85),
+    "DL3002": Grade("info", 10),
+    "DL3011": Grade("critical", 85),
+    "DL3012": Grade("warning", 70),
+    "DL3021": Grade("critical", 85),
+    "DL3022": Grade("warning", 70),
+    "DL3023": Grade("critical", 85),
+    "DL3024": Grade("critical", 85),
+    "DL3043": Grade("critical", 85),
+    "DL3044": Grade("warning", 70),
+    "DL3061": Grade("critical", 85),
+    "DL4003": Grade("warning", 70),
+    "DL4004": Grade("warning", 70),
     # What hadolint hands on of shellcheck.
     **{rule: grade for rule, grade in shell.GRADES.items() if rule != SYNTAX},
     # Matters of taste, and of images that shall never change.
-    "DL": Grade("info", 40),
+    "DL": Grade("info", 3),
 }
 
 

@@ -8,6 +8,7 @@ program of its own, so it imports nothing of this project. Nothing is verified o
 import functools
 import hashlib
 import json
+import math
 import os
 import re
 import sys
@@ -52,6 +53,19 @@ KEYWORD = re.compile("|".join(DENYLIST), re.IGNORECASE)
 # Longer lines are data or minified; the detectors' patterns are not all linear.
 LONGEST_LINE = 5_000
 
+
+KEYWORD_KIND = "Secret Keyword"
+# What people write where a secret will stand, or beside one.
+PLACEHOLDER = re.compile(
+    r"example|sample|dummy|fake|test|change[-_]?me|placeholder|your|xxx|secret|passw|token|default"
+    r"|foobar|redacted|admin|user|1234|abc|[{<$%]",
+    re.IGNORECASE,
+)
+PROSE = re.compile(r"\.(?:md|rst|txt|html?|ipynb|baseline|lock)\Z")
+COMMENT = re.compile(r"\s*(?:#|//|\*|>>>|--|<!--|;)")
+LIKELY_LETTERS = range(8, 201)
+LIKELY_BITS = 2.8
+"""Of entropy, a letter."""
 
 OF_A_KIND = 200
 """Secrets of one kind that are named in one file."""
@@ -112,10 +126,24 @@ def look_at(path: str, salt: bytes, printed: Printed, values: dict[str, None]) -
             "file": path, "line": number, "column": lines[number - 1].find(value) + 1, "kind": kind,
             "hash": digest, "allowed": allowed,
         }  # fmt: skip
+        entry["likely"] = kind == KEYWORD_KIND and likely(value, lines[number - 1], path)
         printed["secrets"].append(entry)
     printed["beyond"] += [
         (path, kind, count - OF_A_KIND) for kind, count in seen.items() if count > OF_A_KIND
     ]
+
+
+def likely(value: str, line: str, path: str) -> bool:
+    """Whether what a name calls a secret looks like one: random enough, no path, no placeholder,
+    and in code or configuration.
+    """
+    if PROSE.search(path) or COMMENT.match(line) or len(value) not in LIKELY_LETTERS:
+        return False
+    letters = re.search("[A-Za-z]", value) and re.search("[0-9]", value)
+    if not letters or re.search(r"[\s/\\()\[\],;:.]", value) or PLACEHOLDER.search(value):
+        return False
+    shares = [count / len(value) for count in Counter(value).values()]
+    return -sum(share * math.log2(share) for share in shares) >= LIKELY_BITS
 
 
 def found_in(lines: list[str], path: str) -> Iterator[tuple[int, str, str]]:

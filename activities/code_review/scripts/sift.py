@@ -35,6 +35,19 @@ DEEPEST = 200
 """Levels of nesting beyond which YAML is not read: each further one costs libyaml more."""
 SHELL_STOPPED = {1072, 1073, 1088, 1089}
 """Codes by which shellcheck says that it could not read on."""
+NEAR = {
+    "from outside": re.compile(
+        r"(?i)\b(?:request|req|argv|input|params?|form|payload|cookies?|user(?!_defined)\w*|email"
+        r"|upload\w*|untrusted|recv)\b"
+    ),
+    "password": re.compile(r"(?i)passw|secret|token|credential"),
+    "quoted": re.compile(
+        r"""'%?\{(?!\w*(?:date|time|path|table|schema))[\w.]+\}%?'|'%?%s%?'|'%?["'] ?\+"""
+    ),
+    "formatted": re.compile(r"""\bf["']|\.format\(|["'] [%+] """),
+}
+STRANGER = re.compile(r"\b(?:title|body|head_ref|head\.\w+|message|comment|email|name)\b")
+"""What anybody can write who opens a request; above, what stands around a place of bandit."""
 Item = dict[str, Any]
 Read = Callable[[IO[bytes], list[str]], Iterator[Item]]
 """What a tool writes, and the files it could not read, which are added -> its items."""
@@ -93,6 +106,7 @@ def of_bandit(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
             "last_line": max([line, *(item["line_range"] or ())]),
             "scale": f"{item['issue_severity']}/{item['issue_confidence']}",
             "message": cut(item["issue_text"]),
+            "near": [name for name, pattern in NEAR.items() if pattern.search(item["code"])],
         }
 
 
@@ -166,13 +180,14 @@ def of_zizmor(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
         sure = item["determinations"]
         for place in item["locations"]:
             if place["symbolic"]["kind"] == "Primary":
+                by = "/of a stranger" if STRANGER.search(str(place["concrete"]["feature"])) else ""
                 start = place["concrete"]["location"]["start_point"]
                 yield {
                     "file": place["symbolic"]["key"]["Local"]["verbatim_path"],
                     "rule": item["ident"],
                     "line": start["row"] + 1,
                     "column": start["column"] + 1,
-                    "scale": f"{item['ident']}/{sure['severity']}/{sure['confidence']}",
+                    "scale": f"{item['ident']}/{sure['severity']}/{sure['confidence']}{by}",
                     "message": cut(f"{item['desc']}: {place['symbolic']['annotation']}"),
                 }
                 break

@@ -15,6 +15,7 @@ from activities.code_review import lenses
 from activities.code_review.analysers import dockerfiles, javascript
 from activities.code_review.lenses import analysers, idle_of, readers
 from activities.serving import narrowed
+from bench.review.believed import SHOWN
 from orchestrator.contracts import Draft, Omission, Plan, RoleCard, Subtask
 from orchestrator.errors import LensFailed
 from repositories import Bench, Repository, remarks_of
@@ -48,7 +49,7 @@ DEFECTS: dict[str, tuple[str, str, set[tuple[int, str]]]] = {
     "workflows": (
         ".github/workflows/ci.yml",
         WORKFLOW,
-        {(1, "dangerous-triggers"), (6, "template-injection")},
+        {(6, "template-injection")},
     ),
     "dockerfiles": (
         "Dockerfile",
@@ -70,7 +71,7 @@ SETTINGS = {
     "sgconfig.yml": "ruleDirs: []\n",
     ".shellcheckrc": "disable=all\nexternal-sources=true\n",
     "zizmor.yml": "rules: {template-injection: {disable: true}}\n",
-    ".github/zizmor.yml": "rules: {dangerous-triggers: {disable: true}}\n",
+    ".github/zizmor.yml": "rules: {template-injection: {disable: true}}\n",
     ".hadolint.yaml": "ignored: [DL3024, DL3011, DL4003]\n",
     ".yamllint": "rules: {}\n",
 }
@@ -91,7 +92,7 @@ def usable(lens: str) -> str:
 
 
 def shown(draft: Draft) -> set[tuple[int, str]]:
-    return {(each.line, each.rule) for each in remarks_of(draft) if each.confidence >= 80}
+    return {(each.line, each.rule) for each in remarks_of(draft) if each.confidence >= SHOWN}
 
 
 @pytest.fixture

@@ -18,10 +18,11 @@ from scripted import ScriptedModel
 
 SECRET = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
 CODE = f"""import subprocess
+import sys
 
 
-def run(name):
-    subprocess.call("ls " + name, shell=True)
+def run():
+    subprocess.call("ls " + sys.argv[1], shell=True)
     return undefined_name
 
 

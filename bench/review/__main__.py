@@ -1,0 +1,118 @@
+"""How right the code review is.
+
+python -m bench.review believed     what each rule was measured and is believed
+python -m bench.review planted      what it finds of the planted defects
+python -m bench.review sources      how the labelled archives are fetched
+python -m bench.review FOLDER       precision on the archives in a folder
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from bench.review import COLUMNS
+from bench.review.believed import SHOWN, Row, rows
+from bench.review.labels import everything, sources
+from bench.review.planted import Seen, gardens, reviewed
+from bench.review.precision import Judged, judged, tables
+from orchestrator.errors import BadGoal
+
+
+def believed() -> str:
+    """The rows that were measured, and how many were not."""
+    measured = [row for row in rows().values() if row.labelled]
+    lines = [*_head(COLUMNS[1]), *map(_row, sorted(measured, key=_order))]
+    rest = len(rows()) - len(measured)
+    shown = sum(row.confidence >= SHOWN for row in rows().values())
+    lines += ["", f"{len(everything())} remarks are labelled in {len(sources())} repositories."]
+    lines.append(f"{rest} rows have no label in production code and are believed by their family.")
+    lines.append(f"{shown} of {len(rows())} rows are shown.")
+    return "\n".join(lines)
+
+
+def _head(columns: tuple[str, ...]) -> list[str]:
+    return [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+
+
+def _order(row: Row) -> tuple[str, int, str]:
+    return row.lens, -row.confidence, row.name
+
+
+def _row(row: Row) -> str:
+    return (
+        f"| {row.lens} | {row.name} | {row.family} | {row.labelled} | {row.useful} | {row.true}"
+        f" | {row.false} | {row.confidence} |"
+    )
+
+
+async def planted() -> str:
+    """What a review shows of the planted defects, by language."""
+    lines = _head(COLUMNS[0])
+    missed: list[str] = []
+    everywhere: list[Seen] = []
+    for garden in gardens():
+        seen = await reviewed(garden)
+        everywhere += seen
+        lines.append(f"| {garden.language} | {_counts(seen)} |")
+        missed += [f"* missed: {each.change.name}" for each in seen if _wrong(each)]
+        missed += [
+            f"* remarked: {each.change.name} ({', '.join(each.rules)})"
+            for each in seen
+            if each.rules and not each.is_defect
+        ]
+    lines.append(f"| all | {_counts(everywhere)} |")
+    return "\n".join([*lines, "", *missed])
+
+
+def _wrong(seen: Seen) -> bool:
+    return seen.is_defect and not seen.rules
+
+
+def _counts(seen: Iterable[Seen]) -> str:
+    listed = list(seen)
+    defects = [each for each in listed if each.is_defect]
+    others = [each for each in listed if not each.is_defect]
+    return " | ".join(
+        str(n)
+        for n in (
+            len(defects),
+            sum(bool(each.rules) for each in defects),
+            len(others),
+            sum(bool(each.rules) for each in others),
+        )
+    )
+
+
+async def precision(folder: Path) -> str:
+    """The tables over every labelled archive that the folder has."""
+    there = [each for each in sources() if (folder / each.archive).is_file()]
+    if not there:
+        raise BadGoal(f"no labelled archive in {folder}; python -m bench.review sources says which")
+    found: list[Judged] = []
+    for source in there:
+        found += await judged(source, folder)
+    return tables(found)
+
+
+def main(arguments: list[str]) -> str:
+    """What is to be printed."""
+    match arguments:
+        case ["believed"]:
+            return believed()
+        case ["planted"]:
+            return asyncio.run(planted())
+        case ["sources"]:
+            return "\n".join(each.fetch for each in sources())
+        case [folder]:
+            return asyncio.run(precision(Path(folder)))
+    raise BadGoal(str(__doc__).strip())
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(main(sys.argv[1:]) + "\n")
+    except BadGoal as error:
+        sys.exit(str(error))
