@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 
-def printed(path: Path, printer: str) -> None:
+def printed(path: Path, request: dict[str, str]) -> None:
     """Print a receipt on the printer that the customer's till names."""
-    subprocess.run(f"lp -d {printer} {path}", shell=True, check=True)
+    subprocess.run(f"lp -d {request['printer']} {path}", shell=True, check=True)
 
 
 def opened(path: Path) -> None:
