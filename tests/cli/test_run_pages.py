@@ -19,7 +19,7 @@ def test_a_history_from_a_file_becomes_a_page_without_any_server(
     history: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.html"
-    assert main(["report", "--from", str(history), "--out", str(page)]) == Code.COMPLETE
+    assert main(["report", "--history", str(history), "--out", str(page)]) == Code.COMPLETE
     assert capsys.readouterr().out.splitlines() == [page.as_uri()]
     assert page.stat().st_mode & 0o777 == 0o600
     assert "under way" not in page.read_text(), "each of these runs is over"
@@ -41,9 +41,9 @@ async def test_the_history_of_a_run_that_goes_on_is_shown_as_far_as_it_goes(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([], "name the run, or a history with --from FILE"),
-        (["a-run", "--from", "a.json"], "name the run, or a history with --from FILE"),
-        (["--from", "nowhere.json"], "nowhere.json"),
+        ([], "name the run, or a history with --history FILE"),
+        (["a-run", "--history", "a.json"], "name the run, or a history with --history FILE"),
+        (["--history", "nowhere.json"], "nowhere.json"),
     ],
 )
 def test_what_cannot_be_shown_is_refused_in_a_line(
@@ -65,7 +65,7 @@ def test_no_browser_is_said_and_the_page_is_there(
 
     monkeypatch.setattr("webbrowser.open", none)
     page = tmp_path / "page.html"
-    given = ["report", "--from", str(HISTORIES[0]), "--out", str(page), "--open"]
+    given = ["report", "--history", str(HISTORIES[0]), "--out", str(page), "--open"]
     assert main(given) == Code.FAILED
     assert opened == [page.as_uri()] and page.exists()
     assert "open" in capsys.readouterr().err

@@ -39,7 +39,7 @@ def command(
     run_id: RunId = "",
     history: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="Of a history that `export` wrote, not a run."),
+        typer.Option("--history", metavar="FILE", help="Of a history that `export` wrote, not a run."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -50,7 +50,7 @@ def command(
 ) -> int:
     """Write a run as one HTML page that needs nothing else, and print the link to it."""
     if bool(run_id) == bool(history):
-        raise Exit("name the run, or a history with --from FILE")
+        raise Exit("name the run, or a history with --history FILE")
     path, settings = check_file(out), Settings()
     if history is not None:
         look, name = asyncio.run(recorded(history, settings))
