@@ -39,7 +39,7 @@ def command(
     run_id: RunId = "",
     history: Annotated[
         Path | None,
-        typer.Option("--history", metavar="FILE", help="Of a history that `export` wrote, not a run."),
+        typer.Option("--history", metavar="FILE", help="Of a history from `export`."),
     ] = None,
     out: Annotated[
         Path | None,
