@@ -57,7 +57,10 @@ def _headline(outcome: Outcome) -> str:
         where = " in production code" if outcome.remarks else ""
         out = sum(outcome.hidden.values())
         more = f" {many(out, 'remark')} taken out of this review, see below." if out else ""
-        return f"**No remarks**{where} at a confidence of {outcome.min_confidence} or more.{more}"
+        count = many(len(outcome.not_parsed), "file")
+        lost = f" {count} could not be parsed, see below." if outcome.not_parsed else ""
+        sure = f"at a confidence of {outcome.min_confidence} or more"
+        return f"**No remarks**{where} {sure}.{lost}{more}"
     counts = Counter(remark.severity for remark in standing)
     kinds = [
         f"{counts['critical']} critical",

@@ -29,6 +29,8 @@ class Outcome:
     unread: int = 0
     unread_why: dict[str, int] = field(default_factory=dict)
     not_parsed: tuple[str, ...] = ()
+    not_parsed_by: tuple[tuple[str, int], ...] = ()
+    """The lenses that could not parse something, each with how many files."""
     files: int = 0
     """Text files in scope."""
     base: str = ""
@@ -54,8 +56,9 @@ class Outcome:
         return [each for each in elsewhere.in_production(self.remarks) if stands(each)]
 
     def readers(self, language: LanguageShare) -> tuple[str, ...]:
-        """The lenses for a language that really looked."""
-        there = {lens for lens, _ in self.looked}
+        """The lenses for a language that really looked: one that could parse nothing did not."""
+        failed = {lens for lens, _ in self.not_parsed_by}
+        there = {lens for lens, count in self.looked if count or lens not in failed}
         return tuple(lens for lens in language.lenses if lens in there)
 
     @property

@@ -195,6 +195,28 @@ def test_who_looked_in_which_languages_is_said_and_where_nobody_did() -> None:
     assert synthesis.data["unread_languages"] == ["Go", "Shell", "Ruby"]
 
 
+def test_what_a_lens_could_not_parse_is_said_where_it_says_what_it_looked_at() -> None:
+    files = [language("Shell", 2, 100, "shell")]
+    lost = {"not_parsed": ["b.sh"], "languages": files}
+    answer = review(lens("shell", files_read=1, **lost), lens("secrets")).answer
+    assert answer.startswith(
+        "**No remarks** at a confidence of 80 or more. 1 file could not be parsed, see below."
+    )
+    assert (
+        "shell looked for defects in Shell (2 files). secrets looked at 7 files."
+        " **Not parsed**: 1 file by shell." in answer
+    )
+
+
+def test_a_lens_that_could_parse_nothing_is_not_said_to_have_looked() -> None:
+    files = [language("Shell", 1, 100, "shell")]
+    lost = {"not_parsed": ["b.sh"], "languages": files}
+    synthesis = review(lens("shell", files_read=0, **lost), lens("secrets"))
+    assert "shell looked" not in synthesis.answer
+    assert "**Nobody looked for defects** in Shell (1 file, 100 %)." in synthesis.answer
+    assert synthesis.data["unread_languages"] == ["Shell"]
+
+
 def test_without_a_lens_for_any_of_its_languages_a_review_says_that_nothing_is_known() -> None:
     files = [language("Go", 7, 100)]
     idle = {"files_read": 0, "nothing_to_look_at": "no Python files"}
