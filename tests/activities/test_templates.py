@@ -8,7 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from activities.assembly import TEMPLATES
-from activities.code_review.answer import MOST_PER_FILE, MOST_SHOWN
+from activities.code_review.answer import MOST_LINES, MOST_PER_FILE, MOST_SHOWN
 from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.contracts import Escalation, Finding, Omission, Remark, Subtask, Synthesis
 from orchestrator.remarks import merged_remarks
@@ -121,7 +121,7 @@ def test_what_is_not_shown_is_counted() -> None:
     for line in (
         "**1 remark in 1 file**: 1 warning.",
         "In the tree: 7 files of text. bugs and security looked at 7 files.",
-        "- 1 remark below confidence 80: `fork ID --limits min_confidence=0` shows them, too",
+        "- 1 remark below confidence 80: `starter.py fork ID --limits min_confidence=0` shows",
         "- 3 remarks suppressed by comments in the code",
         "- 1 file that some lens could not parse: `bad.py`",
         "- 3 files not read: binary (2), a link (1)",
@@ -242,8 +242,34 @@ def test_a_long_review_has_a_short_answer_and_all_the_data() -> None:
     assert len(remarks_of(synthesis)) == 1_200
     assert synthesis.answer.count("### warning") == MOST_SHOWN
     assert synthesis.answer.count("### warning · `00.py:") == MOST_PER_FILE
-    assert "And 1,170 more remarks: `05.py` 20," in synthesis.answer
-    assert len(synthesis.answer) < 5_000
+    assert "### And 1,170 more remarks\n\n- warning · `00.py:19` `R`\n" in synthesis.answer
+    assert synthesis.answer.count("\n- warning · `") == MOST_LINES
+    assert "\n- and 1,110 more: `05.py` 20," in synthesis.answer
+    assert (
+        "`starter.py show ID SUBTASK` has all that a lens saw, SUBTASK being `bugs`."
+        in synthesis.answer
+    )
+    assert len(synthesis.answer) < 6_500
+
+
+def test_every_critical_defect_is_shown_whole_wherever_it_is() -> None:
+    critical = [
+        remark(line=3 * n + 1, rule="R", message=f"Hole {n}", severity="critical")
+        for n in range(40)
+    ]
+    answer = review(lens("bugs", *critical, remark(line=500, rule="W"))).answer
+    assert answer.count("### critical · `a.py:") == 40
+    assert "- warning · `a.py:500` `W`" in answer
+    same = [remark(line=3 * n + 1, rule="R", severity="critical") for n in range(40)]
+    places = review(lens("bugs", *same)).answer
+    assert all(f"`a.py:{3 * n + 1}`" in places for n in range(40))
+
+
+def test_of_a_change_each_file_has_as_many_remarks_as_the_answer_holds() -> None:
+    given = [remark(line=3 * n + 1, rule="R", message=f"Wrong {n}") for n in range(MOST_SHOWN + 2)]
+    answer = review(lens("bugs", *given, base="0123456789abcdef" + "0" * 24)).answer
+    assert answer.count("### warning · `a.py:") == MOST_SHOWN
+    assert "### And 2 more remarks\n" in answer
 
 
 def test_a_defect_that_stands_in_many_places_is_told_once_with_its_places() -> None:
