@@ -314,6 +314,13 @@ def test_two_names_of_one_defect_in_one_line_are_one_remark() -> None:
         assert len(merged_remarks(found)) == 1
 
 
+def test_code_of_a_request_that_is_run_is_one_remark_whatever_tools_call_it() -> None:
+    ours = remark(lens="patterns", rule="js-code-of-request", severity="critical", message="Runs")
+    for rule in ("no-eval", "no-implied-eval"):
+        (one,) = merged_remarks([remark(lens="javascript", rule=rule, message="eval"), ours])
+        assert (one.rule, one.also) == ("js-code-of-request", (f"javascript:{rule}",))
+
+
 def test_what_is_only_complex_is_a_paragraph_with_the_three_worst_places() -> None:
     tangled = [
         remark(file=f"{n}.py", line=n, rule="complex-function", weight=n, summed=True,
