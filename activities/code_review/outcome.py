@@ -48,7 +48,9 @@ class Outcome:
     unconfirmed: tuple[Remark, ...] = ()
     """What only an agent says."""
     missing: tuple[str, ...] = ()
-    """Titles of lenses that failed or were not run; why, the report's gaps say."""
+    """Titles of lenses that failed; why, the report's gaps say. What was never to run, the report
+    lists with the reason.
+    """
 
     @property
     def standing(self) -> list[Remark]:

@@ -69,7 +69,7 @@ def _outcome(material: SynthesisMaterial, tally: _Tally) -> Outcome:
         min_confidence=material.min_confidence,
         agents=agents,
         unconfirmed=unconfirmed,
-        missing=(*_missing(material), *(each.what for each in material.not_run)),
+        missing=tuple(_missing(material)),
     )
 
 
