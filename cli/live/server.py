@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from cli import orders, outcome
 from cli.delivery import as_page
@@ -26,6 +28,7 @@ FRESH_SECONDS = 0.5
 """How long what was read last is still shown: many tabs ask the server no more often than one."""
 LAST_SECONDS = 3.0
 """How long a page that is open is given to fetch the run's end."""
+log = logging.getLogger(__name__)
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -34,6 +37,17 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+
+
+def ours(record: logging.LogRecord) -> bool:
+    """Whether a record is of a mistake of ours, and not of a request that is none: any program of
+    this machine can send one, and what is logged stands in the middle of the board.
+    """
+    raised = record.exc_info[1] if record.exc_info else None
+    return not isinstance(raised, HttpProcessingError | web.RequestPayloadError)
+
+
+log.addFilter(ours)
 
 
 @dataclass
@@ -130,7 +144,7 @@ class LivePage:
 async def live(connection: Connection, run_id: str) -> AsyncIterator[str]:
     """Serve the page of a run for as long as the block lasts; its address."""
     app = web.Application(client_max_size=BODY_BYTES)
-    runner = web.AppRunner(app, access_log=None, handle_signals=False)
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, logger=log)
     held = list[LivePage]()
 
     async def show(request: web.Request) -> web.StreamResponse:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -15,7 +17,7 @@ from browser import CHROMIUM, WITHOUT, tab
 from cli.exits import Exit
 from cli.live.forms import order_of
 from cli.live.guard import COOKIE, Guard
-from cli.live.server import live
+from cli.live.server import LivePage, live
 from conftest import Runs, seen
 from drawn import view
 from intake.connection import Connection
@@ -177,6 +179,38 @@ async def test_the_page_runs_its_own_script_alone_and_stands_in_no_frame(
                 assert cookie.startswith(f"{COOKIE}=")
                 assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
             assert len(nonces) == 2
+
+
+async def sent(visitor: Visitor, request: bytes) -> int:
+    """The status that bytes on a connection of their own are answered with."""
+    host, port = visitor.origin.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(request.replace(b"HOST", f"{host}:{port}".encode()))
+    status = (await reader.readline()).split()[1]
+    writer.close()
+    return int(status)
+
+
+async def test_what_is_no_request_leaves_the_terminal_as_it_is_and_our_mistakes_are_told(
+    connection: Connection, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = b" HTTP/1.1\r\nHost: HOST\r\n"
+    async with visiting(connection, "no-run") as visitor:
+        for request in (
+            b"GET /" + b"a" * 9000 + end, b"GET *" + end, b"GET /a\x01b/" + end,
+            b"GET /k/" + end + b"Content-Encoding: br\r\nContent-Length: 3\r\n",
+        ):  # fmt: skip
+            assert await sent(visitor, request + b"\r\nabc") == 400
+        told = [each for each in caplog.records if each.levelno >= logging.WARNING]
+        assert told == []
+
+        async def mistaken(self: LivePage) -> None:
+            raise RuntimeError("a mistake of ours")
+
+        monkeypatch.setattr(LivePage, "look", mistaken)
+        async with visitor.session.get(visitor.address) as answer:
+            assert answer.status == 500
+        assert "a mistake of ours" in caplog.text
 
 
 def test_no_two_servers_have_a_secret_in_common() -> None:
