@@ -101,9 +101,7 @@ class LivePage:
         cookie = request.cookies.get(COOKIE, "")
         if why := self.guard.foreign(request.headers, cookie, self.guard.token):
             raise web.HTTPForbidden(text=why)
-        given = {
-            name: value for name, value in (await request.post()).items() if isinstance(value, str)
-        }
+        given = await _fields(request)
         if why := self.guard.foreign(request.headers, cookie, given.get("token", "")):
             raise web.HTTPForbidden(text=why)
         try:
@@ -138,6 +136,18 @@ class LivePage:
         made = outcome.read(self.run_id, look).report if look.closed else None
         page = as_page(made or report(look.state), look, over=bool(look.closed), live=live)
         return page, policy(scripts)
+
+
+async def _fields(request: web.Request) -> dict[str, str]:
+    """The fields of a form; HTTPBadRequest for a body that is none."""
+    try:
+        sent = await request.post()
+    except web.HTTPException:
+        raise
+    except Exception as error:
+        # A codec that there is not, bytes that are no text, a broken archive: the body decides.
+        raise web.HTTPBadRequest(text="this is no form; send it from the page itself") from error
+    return {name: value for name, value in sent.items() if isinstance(value, str)}
 
 
 @asynccontextmanager

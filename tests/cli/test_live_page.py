@@ -213,6 +213,34 @@ async def test_what_is_no_request_leaves_the_terminal_as_it_is_and_our_mistakes_
         assert "a mistake of ours" in caplog.text
 
 
+FORM = "application/x-www-form-urlencoded"
+
+
+async def test_a_body_that_is_no_form_is_refused_in_a_sentence(
+    connection: Connection, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_parts = b"--x\r\nContent-Disposition: form-data\r\n\r\nabc\r\n--x--\r\n"
+    monkeypatch.setattr("cli.live.guard.Guard.foreign", lambda *_: "")
+    async with visiting(connection, "no-run") as visitor:
+        own = {"Origin": visitor.origin}
+        for kind, body, more in (
+            ("multipart/form-data", b"abc", {}),
+            ("multipart/form-data; boundary=x", b"abc", {}),
+            ("multipart/form-data; boundary=x", in_parts, {}),
+            (f"{FORM}; charset=nope", b"a=b", {}),
+            (f"{FORM}; charset=rot13", b"a=b", {}),
+            (FORM, b"a=\xff", {}),
+            (FORM, b"rubbish", {"Content-Encoding": "gzip"}),
+        ):
+            headers = {**own, "Content-Type": kind, **more}
+            async with visitor.session.post(
+                f"{visitor.address}order", data=body, headers=headers
+            ) as answer:
+                said = (answer.status, await answer.text())
+            assert said == (400, "this is no form; send it from the page itself"), kind
+        assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+
 def test_no_two_servers_have_a_secret_in_common() -> None:
     one, other = Guard(1), Guard(1)
     secrets = [one.key, one.token, one.cookie, other.key, other.token, other.cookie]
