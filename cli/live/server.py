@@ -26,6 +26,8 @@ BODY_BYTES = 64 * 1024
 """Of one order."""
 FRESH_SECONDS = 0.5
 """How long what was read last is still shown: many tabs ask the server no more often than one."""
+SAID_SECONDS = 60.0
+"""How long what came of an order is shown. Once is too short: open pages ask every second."""
 LAST_SECONDS = 3.0
 """How long a page that is open is given to fetch the run's end."""
 log = logging.getLogger(__name__)
@@ -59,6 +61,8 @@ class LivePage:
     guard: Guard
     said: str = ""
     """What came of the last order."""
+    told: float = 0.0
+    """When it was given."""
     asked: float = 0.0
     """When the page was last asked for."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -113,7 +117,7 @@ class LivePage:
             self.said = await orders.tell(self.connection, self.run_id, command, order)
         except Exit as error:
             self.said = one_line(str(error))
-        self._look = None
+        self._look, self.told = None, asyncio.get_running_loop().time()
         raise web.HTTPSeeOther(f"/{self.guard.key}/", headers=HEADERS)
 
     def _check(self, request: web.Request) -> None:
@@ -127,7 +131,9 @@ class LivePage:
         from orchestrator.views.html.steering import Live
 
         scripts = f"script-src 'nonce-{nonce}'; connect-src 'self'; form-action 'self'"
-        live = Live(token=self.guard.token, nonce=nonce, said=self.said, notes=look.notes)
+        old = asyncio.get_running_loop().time() - self.told >= SAID_SECONDS
+        said = "" if old else self.said
+        live = Live(token=self.guard.token, nonce=nonce, said=said, notes=look.notes)
         if look.state is None:
             raise web.HTTPServiceUnavailable(
                 text="The run has not begun; load this page again in a moment.",

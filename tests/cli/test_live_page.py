@@ -96,6 +96,22 @@ async def test_a_plan_is_approved_from_the_page_and_its_answer_appears_there(
             assert 'href="#subtask-1">t1</a>' in page and "waits for your approval" not in page
 
 
+async def test_what_came_of_an_order_is_not_shown_for_ever(
+    runs: Runs, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with runs.worker(approved()):
+        handle = await runs.start(goal(), skipping=False)
+        await seen(handle, lambda each: each.phase == "approval")
+        async with visiting(connection, handle.id) as visitor:
+            await visitor.page()
+            own = {"Origin": visitor.origin}
+            _, page = await visitor.order(own, command="eject", token=visitor.token)
+            assert "is no order of this page" in page
+            assert "is no order of this page" in await visitor.page(), "a page asks each second"
+            monkeypatch.setattr("cli.live.server.SAID_SECONDS", 0.0)
+            assert "is no order of this page" not in await visitor.page()
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason=WITHOUT)
 async def test_a_browser_approves_by_a_click_and_is_brought_up_to_date_by_itself(
     runs: Runs, connection: Connection, tmp_path: Path
