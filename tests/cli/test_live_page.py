@@ -274,6 +274,14 @@ def test_no_two_servers_have_a_secret_in_common() -> None:
         ("raise_cap", {"dollars": "much"}, "is no amount of dollars"),
         ("raise_cap", {"dollars": "NaN"}, "is no amount of dollars"),
         ("raise_cap", {"dollars": "1e999"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "1e3"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "1_0"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "٣"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "1.2.3"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "."}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "0"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "-1"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "1000001"}, "is no amount of dollars"),
     ],
 )
 def test_what_is_no_order_is_refused_in_words(
@@ -281,6 +289,12 @@ def test_what_is_no_order_is_refused_in_words(
 ) -> None:
     with pytest.raises(Exit, match=said):
         order_of(command, given, view())
+
+
+@pytest.mark.parametrize("typed", ["2.5", " $2.50 ", "2.500000", "02.5"])
+def test_an_amount_is_plain_digits_with_one_point(typed: str) -> None:
+    limits = order_of("raise_cap", {"dollars": typed}, view()).limits
+    assert limits is not None and str(limits.dollars) == "2.500000"
 
 
 def test_a_raised_cap_leaves_the_other_caps_as_they_are() -> None:
