@@ -152,7 +152,8 @@ def merged_remarks(remarks: Iterable[Remark]) -> list[Remark]:
     places = sorted(remarks, key=lambda each: (each.file, _subject(each), each.line))
     groups: list[list[Remark]] = []
     for remark in places:
-        if groups and _same(groups[-1][-1], remark):
+        # All of them: else remarks of two lenses in lines one after another would be a chain.
+        if groups and all(_same(each, remark) for each in groups[-1]):
             groups[-1].append(remark)
         else:
             groups.append([remark])

@@ -32,7 +32,8 @@ SUMMARY_LETTERS = 300
 MOST_LANGUAGES = 12
 MOST_FILES = 8
 """Files named that could not be parsed."""
-_CALL = re.compile(r"[@#](?=\w)")
+_CALL = re.compile(r"(?<!&)[@#](?=\w)")
+"""Of an escaped text, in which `&#` begins a letter's number and nothing else."""
 MARKS = {"critical": "🔴", "warning": "🟠", "info": "🔵"}
 
 

@@ -321,6 +321,13 @@ def test_code_of_a_request_that_is_run_is_one_remark_whatever_tools_call_it() ->
         assert (one.rule, one.also) == ("js-code-of-request", (f"javascript:{rule}",))
 
 
+def test_defects_in_lines_one_after_another_stay_apart_when_two_lenses_see_each() -> None:
+    ours = [remark(lens="patterns", rule="js-code-of-request", line=n) for n in range(1, 6)]
+    theirs = [remark(lens="javascript", rule="no-eval", line=n) for n in range(1, 6)]
+    for found in ([*ours, *theirs], [*theirs, *ours]):
+        assert sorted(each.line for each in merged_remarks(found)) == [1, 2, 3, 4, 5]
+
+
 def test_what_is_only_complex_is_a_paragraph_with_the_three_worst_places() -> None:
     tangled = [
         remark(file=f"{n}.py", line=n, rule="complex-function", weight=n, summed=True,

@@ -281,6 +281,11 @@ def test_a_comment_stays_as_short_as_it_must_be_and_says_what_it_left_out() -> N
     assert f"And {1_999 - shown:,} more remarks, in the report." in text and shown > 20
 
 
+def test_what_a_comment_escapes_is_shown_as_the_letter_that_it_is() -> None:
+    text = as_comment(report(remark(message="Couldn't parse", suggestion="1. Fix it")))
+    assert ": Couldn&#x27;t parse</summary>" in text and "&#49;. Fix it." in text
+
+
 HOSTILE = (
     "</summary></details><script>alert(1)</script>",
     "![x](http://evil.example/x.png)",
