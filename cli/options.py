@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +30,8 @@ def _typed(context: typer.Context, parameter: typer.CallbackParam) -> bool:
 def _not_empty(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
     """What was typed; Exit for nothing, as an unset variable gives: it would count as left out."""
     if _typed(context, parameter) and not value:
-        raise Exit(f"--{parameter.name} is empty; name one, or leave the option out")
+        option = parameter.opts[0]
+        raise Exit(f"{option} is empty; name one, or leave the option out")
     return value
 
 
@@ -197,6 +199,7 @@ FailOn = Annotated[
         metavar="SEVERITY",
         help="End with exit code 7 if a review's remarks are that severe: critical, or warning for"
         " both.",
+        callback=_not_empty,
     ),
 ]
 SarifFile = Annotated[
@@ -219,8 +222,10 @@ Links = Annotated[
 ]
 
 
-def pipeline_of(fail_on: str, sarif: Path | None, comment: Path | None, links: str) -> Pipeline:
-    """What a review leaves for a program; Exit for what cannot be meant."""
+def pipeline_of(
+    fail_on: str, sarif: Path | None, comment: Path | None, links: str, out: Path | None = None
+) -> Pipeline:
+    """What a review leaves, beside its report in `out`; Exit for what cannot be meant."""
     if fail_on and fail_on not in FAILING:
         raise Exit(f"--fail-on {fail_on!r}: it takes {' or '.join(FAILING)}")
     if links and not _WEB.fullmatch(links):
@@ -229,8 +234,20 @@ def pipeline_of(fail_on: str, sarif: Path | None, comment: Path | None, links: s
         )
     if links and comment is None:
         raise Exit("--links is for the places of a comment; name its file with --comment")
-    sarif_file = check_file(sarif, "--sarif")
-    return Pipeline(fail_on, sarif_file, check_file(comment, "--comment"), links.rstrip("/"))
+    sarif_file, comment_file = check_file(sarif, "--sarif"), check_file(comment, "--comment")
+    _check_apart({"--sarif": sarif_file, "--comment": comment_file, "--out": check_out(out)})
+    return Pipeline(fail_on, sarif_file, comment_file, links.rstrip("/"))
+
+
+def _check_apart(files: Mapping[str, Path | None]) -> None:
+    """Exit if two options name one file: the last one written would be all that is left."""
+    options = dict[str, str]()
+    for option, file in files.items():
+        if file is None:
+            continue
+        other = options.setdefault(os.path.realpath(file), option)
+        if other != option:
+            raise Exit(f"{other} and {option} name the same file, {str(file)!r}; name two")
 
 
 REPORT_ENDINGS = ("", ".md", ".markdown", ".txt", ".json", ".html")

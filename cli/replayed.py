@@ -51,10 +51,10 @@ async def verdict(file: Path, store: DirectoryStore | None) -> Verdict:
         return Verdict(refused=str(error), problems=())
 
 
-def read(file: Path) -> WorkflowHistory:
-    """The history in a file; Refused if it holds none of a workflow of ours."""
+def read(file: Path, what: str = "replay") -> WorkflowHistory:
+    """The history in a file that `what` names; Refused if it holds none of a workflow of ours."""
     shown = repr(str(file))
-    text = read_text(file, "replay", HISTORY_BYTES)
+    text = read_text(file, what, HISTORY_BYTES)
     try:
         history = WorkflowHistory.from_json(file.stem, text)
     except RecursionError as error:

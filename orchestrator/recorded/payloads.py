@@ -52,7 +52,9 @@ class Payloads:
         return await self.converter.decode_failure(attributes.failure)
 
     def _unreadable(self, event: HistoryEvent, error: Exception) -> Unreadable:
-        said = "; ".join(mistakes(error)) if isinstance(error, ValidationError) else str(error)
+        said = str(error)
+        if isinstance(error, ValidationError):
+            said = "; ".join(each.removeprefix(": ") for each in mistakes(error))
         why = " ".join(said.split())[:300] or type(error).__name__
         return Unreadable(f"event {event.event_id} of {self.run_id}: {why}")
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from cli.exits import Code, Exit
-from cli.main import app
+from cli.main import app, main
 from cli.options import pipeline_of
 from cli.pipeline import Pipeline
 from deployment.settings import HOME
@@ -87,6 +87,30 @@ def test_what_cannot_be_meant_is_refused_before_anything_starts(
     with pytest.raises(Exit) as refused:
         pipeline_of(*arguments)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("command", ["run goal", "watch a-run", "show a-run"])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--fail-on", ""], "--fail-on is empty; name one, or leave the option out"),
+        (["--sarif", "a.md", "--comment", "./a.md"], "--sarif and --comment name the same file"),
+        (["--sarif", "a.json", "--out", "a.json"], "--sarif and --out name the same file"),
+        (["--comment", "b/../a.md", "--out", "a.md"], "--comment and --out name the same file"),
+        (["--comment", "link.md", "--out", "a.md"], "--comment and --out name the same file"),
+    ],
+)
+def test_an_empty_variable_and_a_file_named_twice_are_refused_in_a_line(
+    command: str, given: list[str], said: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a.md").write_text("")
+    (tmp_path / "link.md").symlink_to("a.md")
+    assert main([*command.split(), *given]) == Code.REFUSED
+    err = capsys.readouterr().err
+    assert said in err and err.count("\n") == 1
 
 
 def test_the_example_workflow_types_options_that_there_are_and_trusts_no_event() -> None:

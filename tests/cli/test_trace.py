@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,33 @@ def test_what_is_no_run_and_no_history_is_refused_in_a_line(
 ) -> None:
     assert main(["trace", *arguments]) == Code.REFUSED
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["trace", "report"])
+@pytest.mark.parametrize("path", ["folder", "fifo", "/dev/zero"])
+def test_a_history_that_cannot_be_read_is_refused_by_the_option_that_was_typed(
+    command: str, path: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    os.mkfifo("fifo")
+    assert main([command, "--history", path]) == Code.REFUSED
+    said = capsys.readouterr().err
+    assert said.startswith("--history: ") and path in said and said.count("\n") == 1
+
+
+def test_a_value_that_cannot_be_read_is_said_with_one_colon(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    history = json.loads(HISTORY.read_text())
+    began = history["events"][0]["workflowExecutionStartedEventAttributes"]
+    began["input"]["payloads"][0]["data"] = base64.b64encode(b"{").decode()
+    broken = tmp_path / "broken.json"
+    broken.write_text(json.dumps(history))
+    assert main(["report", "--history", str(broken)]) == Code.REFUSED
+    said = capsys.readouterr().err
+    assert ": Invalid JSON" in said and ": :" not in said
 
 
 @pytest.mark.anyio

@@ -112,7 +112,7 @@ async def recorded(file: Path, settings: Settings) -> tuple[Look, str]:
     from orchestrator.recorded.history import Fold
     from orchestrator.recorded.payloads import Unreadable
 
-    history = read(file)
+    history = read(file, "--history")
     store = store_at(settings.store_url) if settings.store_url else None
     store = await needed(file, history, store)
     converter = data_converter(external_storage(store) if store else None)

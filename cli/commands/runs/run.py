@@ -106,7 +106,7 @@ def command(
     )  # fmt: skip
     if dry and run_id:
         raise Exit("--dry-run starts and closes a run of its own; leave out --id")
-    pipeline = pipeline_of(fail_on, sarif, comment, links)
+    pipeline = pipeline_of(fail_on, sarif, comment, links, out)
     if dry and pipeline.wanted:
         raise Exit("--dry-run reviews nothing; leave out --fail-on, --sarif and --comment")
     options = RunOptions(check_id(run_id), as_json, check_out(out), stay, dry, full, pipeline)

@@ -49,7 +49,7 @@ def command(
     if subtask and out is not None:
         raise Exit("--out writes the report of a run; leave out the subtask, or --out")
     path = check_out(out)
-    pipeline = pipeline_of(fail_on, sarif, comment, links)
+    pipeline = pipeline_of(fail_on, sarif, comment, links, out)
     if subtask and pipeline.wanted:
         raise Exit("--fail-on, --sarif and --comment are of a whole review; leave out the subtask")
     return with_connection(

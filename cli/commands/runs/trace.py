@@ -83,7 +83,7 @@ async def _of_file(file: Path, *, content: bool) -> Trace:
     if not file.exists():
         raise Exit(f"there is no file {str(file)!r}; `export ID --out FILE` writes one")
     try:
-        return await traced_file(read(file).events, content=content)
+        return await traced_file(read(file, "--history").events, content=content)
     except Refused as error:
         raise Exit(str(error)) from error
 

@@ -49,7 +49,7 @@ def command(
 ) -> int:
     """Follow a run to its end and print its report; a plan that waits can be approved here."""
     path = check_out(out)
-    pipeline = pipeline_of(fail_on, sarif, comment, links)
+    pipeline = pipeline_of(fail_on, sarif, comment, links, out)
     return with_connection(
         Settings(),
         embedded,
