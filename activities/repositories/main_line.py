@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from activities.code_review.redact import redact
@@ -21,6 +21,7 @@ from orchestrator.text import counted, for_terminal
 USUAL = ("main", "master")
 NAME_LETTERS = 80
 """Of a revision or branch, in a sentence."""
+REMEDY = "fetch its whole history (fetch-depth: 0), or give base=REVISION"
 CONFIG_SECONDS = 5.0
 _OWN_CONFIG = ("HOME", "XDG_CONFIG_HOME")
 
@@ -34,6 +35,8 @@ class Start:
     uncommitted: bool = False
     """Whether it is the commit that is checked out."""
     why: str = ""
+    cut: bool = False
+    """Whether there is none because the history is cut: the files may be a change, or not."""
 
     def told(self, files: int, changed: int | None) -> str:
         """What is taken and why, in words: `files` are in scope, `changed` are not as the commit
@@ -68,7 +71,15 @@ async def start(view: Git, wanted: Wanted, head: str, changed: int | None) -> St
         return Start(why=f"as {SCOPE}={ALL} asks" if wanted.scope == ALL else "")
     if not head:
         return Start(why="because there is no commit to compare with")
+    found = await _found(view, head, changed)
+    return replace(found, cut=view.view.shallow and not found.commit)
+
+
+async def _found(view: Git, head: str, changed: int | None) -> Start:
+    """What is compared with where nobody said it."""
     name = await main_line(view)
+    if not name and view.view.shallow:
+        return Start(why=f"because the clone is shallow and its main line is not in it: {REMEDY}")
     if not name:
         return Start(
             why="because no main line was found: origin names none, and there is no branch"
@@ -84,12 +95,10 @@ async def start(view: Git, wanted: Wanted, head: str, changed: int | None) -> St
 def _from_point(view: Git, name: str, point: str, head: str, changed: int | None) -> Start:
     main = shown(name)
     if not point:
-        cut = view.view.shallow
-        return Start(
-            why=f"because the clone is shallow: it does not reach the point where it left {main}"
-            if cut
-            else f"because no commit in common with {main} was found"
-        )
+        if not view.view.shallow:
+            return Start(why=f"because no commit in common with {main} was found")
+        reach = f"it does not reach the point where it left {main}"
+        return Start(why=f"because the clone is shallow and {reach}: {REMEDY}")
     if point != head:
         return Start(point, name)
     if changed:
@@ -101,7 +110,8 @@ def _from_point(view: Git, name: str, point: str, head: str, changed: int | None
 
 async def main_line(view: Git) -> str:
     """The name of the main branch: what origin calls so, else `main` or `master`, else what this
-    user's Git calls a first branch, else the only branch there is. Empty: none.
+    user's Git calls a first branch, else the only branch there is, unless the clone is shallow: it
+    may have been asked for that branch alone. Empty: none.
     """
     for name in (view.view.main, *USUAL):
         if name and _refs_of(view, name):
@@ -109,6 +119,8 @@ async def main_line(view: Git) -> str:
     name = await _first_branch()
     if name and _refs_of(view, name):
         return name
+    if view.view.shallow:
+        return ""
     branches = [ref for ref in view.view.refs if ref.startswith(BRANCHES)]
     return branches[0].removeprefix(BRANCHES) if len(branches) == 1 else ""
 

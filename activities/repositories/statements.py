@@ -1,6 +1,6 @@
 """What a repository says of its own files: attributes, settings of a review, known remarks. Where
 only what differs from a base is taken, the base's word counts: a change cannot say of itself what
-is to be overlooked in it.
+is to be overlooked in it. Where a shallow clone does not tell what changed, nothing stated counts.
 """
 
 from __future__ import annotations
@@ -43,19 +43,31 @@ async def read(
     paths: Iterable[bytes],
     index: Mapping[bytes, TreeEntry],
     base: Mapping[bytes, TreeEntry] | None,
+    *,
+    cut: bool = False,
 ) -> Stated:
-    """What is stated in the working tree, whose files are `paths`, or in the base's tree."""
+    """What is stated in the working tree, whose files are `paths`, or in the base's tree; `cut`:
+    there is none because the clone is shallow.
+    """
     here, beyond = _named(paths)
     comparison = Comparison(index, None)
     found = await anyio.to_thread.run_sync(collect, view.layout.tree, here, comparison, MOST_BYTES)
     now = {path.decode(): content for path, content in found.files.items()}
     if base is None:
+        if cut:
+            return Stated(unread=tuple(_doubtful(now)))
         unread = (f"{shown(os.fsdecode(path))}, because it is {why}" for path, why in found.unread)
         return Stated(now, (), (*unread, *_too_many(beyond)))
     there, beyond = _named(base)
     before, lost = await _blobs(view, there, base)
     changed = sorted(path for path in now.keys() | before if _differs(path, now, before))
     return Stated(before, tuple(changed), (*lost, *_too_many(beyond)))
+
+
+def _doubtful(now: Mapping[str, bytes]) -> Iterator[str]:
+    for path in sorted(path for path in now if _differs(path, now, {})):
+        why = "the clone is shallow and nobody named a base: it may be part of what changed"
+        yield f"{shown(path)}, because {why}"
 
 
 def _too_many(beyond: int) -> Iterator[str]:

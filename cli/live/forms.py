@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from cli.exits import Exit
 from orchestrator.contracts import Limits, Order
@@ -12,6 +13,8 @@ from orchestrator.view import RunView
 BARE = ("pause", "resume")
 OF_SUBTASK = ("answer", "retry", "skip")
 OF_CALL = ("approve", "decline")
+_AMOUNT = re.compile(r"\$?(?=\.?[0-9])([0-9]{0,7}(?:\.[0-9]{0,20})?)")
+"""Decimal itself takes more: `1_0`, digits of every script."""
 
 
 def order_of(command: str, given: Mapping[str, str], view: RunView) -> Order:
@@ -41,10 +44,8 @@ def _number(text: str) -> int:
 
 
 def _dollars(text: str) -> Decimal:
-    try:
-        dollars = Decimal(text.strip().removeprefix("$"))
-    except InvalidOperation:
-        dollars = Decimal("NaN")
-    if not dollars.is_finite() or dollars <= 0 or dollars > 1_000_000:
+    amount = _AMOUNT.fullmatch(text.strip())
+    dollars = Decimal(amount[1]) if amount else Decimal(0)
+    if not 0 < dollars <= 1_000_000:
         raise Exit(f"{text!r:.40} is no amount of dollars; write one such as 2.50")
     return dollars

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from cli import orders, outcome
 from cli.delivery import as_page
@@ -24,8 +26,11 @@ BODY_BYTES = 64 * 1024
 """Of one order."""
 FRESH_SECONDS = 0.5
 """How long what was read last is still shown: many tabs ask the server no more often than one."""
+SAID_SECONDS = 60.0
+"""How long what came of an order is shown. Once is too short: open pages ask every second."""
 LAST_SECONDS = 3.0
 """How long a page that is open is given to fetch the run's end."""
+log = logging.getLogger(__name__)
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -34,6 +39,17 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+
+
+def ours(record: logging.LogRecord) -> bool:
+    """Whether a record is of a mistake of ours, and not of a request that is none: any program of
+    this machine can send one, and what is logged stands in the middle of the board.
+    """
+    raised = record.exc_info[1] if record.exc_info else None
+    return not isinstance(raised, HttpProcessingError | web.RequestPayloadError)
+
+
+log.addFilter(ours)
 
 
 @dataclass
@@ -45,6 +61,8 @@ class LivePage:
     guard: Guard
     said: str = ""
     """What came of the last order."""
+    told: float = 0.0
+    """When it was given."""
     asked: float = 0.0
     """When the page was last asked for."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -87,9 +105,7 @@ class LivePage:
         cookie = request.cookies.get(COOKIE, "")
         if why := self.guard.foreign(request.headers, cookie, self.guard.token):
             raise web.HTTPForbidden(text=why)
-        given = {
-            name: value for name, value in (await request.post()).items() if isinstance(value, str)
-        }
+        given = await _fields(request)
         if why := self.guard.foreign(request.headers, cookie, given.get("token", "")):
             raise web.HTTPForbidden(text=why)
         try:
@@ -101,7 +117,7 @@ class LivePage:
             self.said = await orders.tell(self.connection, self.run_id, command, order)
         except Exit as error:
             self.said = one_line(str(error))
-        self._look = None
+        self._look, self.told = None, asyncio.get_running_loop().time()
         raise web.HTTPSeeOther(f"/{self.guard.key}/", headers=HEADERS)
 
     def _check(self, request: web.Request) -> None:
@@ -115,7 +131,9 @@ class LivePage:
         from orchestrator.views.html.steering import Live
 
         scripts = f"script-src 'nonce-{nonce}'; connect-src 'self'; form-action 'self'"
-        live = Live(token=self.guard.token, nonce=nonce, said=self.said, notes=look.notes)
+        old = asyncio.get_running_loop().time() - self.told >= SAID_SECONDS
+        said = "" if old else self.said
+        live = Live(token=self.guard.token, nonce=nonce, said=said, notes=look.notes)
         if look.state is None:
             raise web.HTTPServiceUnavailable(
                 text="The run has not begun; load this page again in a moment.",
@@ -126,11 +144,23 @@ class LivePage:
         return page, policy(scripts)
 
 
+async def _fields(request: web.Request) -> dict[str, str]:
+    """The fields of a form; HTTPBadRequest for a body that is none."""
+    try:
+        sent = await request.post()
+    except web.HTTPException:
+        raise
+    except Exception as error:
+        # A codec that there is not, bytes that are no text, a broken archive: the body decides.
+        raise web.HTTPBadRequest(text="this is no form; send it from the page itself") from error
+    return {name: value for name, value in sent.items() if isinstance(value, str)}
+
+
 @asynccontextmanager
 async def live(connection: Connection, run_id: str) -> AsyncIterator[str]:
     """Serve the page of a run for as long as the block lasts; its address."""
     app = web.Application(client_max_size=BODY_BYTES)
-    runner = web.AppRunner(app, access_log=None, handle_signals=False)
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, logger=log)
     held = list[LivePage]()
 
     async def show(request: web.Request) -> web.StreamResponse:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -15,7 +17,7 @@ from browser import CHROMIUM, WITHOUT, tab
 from cli.exits import Exit
 from cli.live.forms import order_of
 from cli.live.guard import COOKIE, Guard
-from cli.live.server import live
+from cli.live.server import LivePage, live
 from conftest import Runs, seen
 from drawn import view
 from intake.connection import Connection
@@ -92,6 +94,22 @@ async def test_a_plan_is_approved_from_the_page_and_its_answer_appears_there(
             while "under way" in page:
                 page = await visitor.page()
             assert 'href="#subtask-1">t1</a>' in page and "waits for your approval" not in page
+
+
+async def test_what_came_of_an_order_is_not_shown_for_ever(
+    runs: Runs, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with runs.worker(approved()):
+        handle = await runs.start(goal(), skipping=False)
+        await seen(handle, lambda each: each.phase == "approval")
+        async with visiting(connection, handle.id) as visitor:
+            await visitor.page()
+            own = {"Origin": visitor.origin}
+            _, page = await visitor.order(own, command="eject", token=visitor.token)
+            assert "is no order of this page" in page
+            assert "is no order of this page" in await visitor.page(), "a page asks each second"
+            monkeypatch.setattr("cli.live.server.SAID_SECONDS", 0.0)
+            assert "is no order of this page" not in await visitor.page()
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason=WITHOUT)
@@ -179,6 +197,66 @@ async def test_the_page_runs_its_own_script_alone_and_stands_in_no_frame(
             assert len(nonces) == 2
 
 
+async def sent(visitor: Visitor, request: bytes) -> int:
+    """The status that bytes on a connection of their own are answered with."""
+    host, port = visitor.origin.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(request.replace(b"HOST", f"{host}:{port}".encode()))
+    status = (await reader.readline()).split()[1]
+    writer.close()
+    return int(status)
+
+
+async def test_what_is_no_request_leaves_the_terminal_as_it_is_and_our_mistakes_are_told(
+    connection: Connection, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = b" HTTP/1.1\r\nHost: HOST\r\n"
+    async with visiting(connection, "no-run") as visitor:
+        for request in (
+            b"GET /" + b"a" * 9000 + end, b"GET *" + end, b"GET /a\x01b/" + end,
+            b"GET /k/" + end + b"Content-Encoding: br\r\nContent-Length: 3\r\n",
+        ):  # fmt: skip
+            assert await sent(visitor, request + b"\r\nabc") == 400
+        told = [each for each in caplog.records if each.levelno >= logging.WARNING]
+        assert told == []
+
+        async def mistaken(self: LivePage) -> None:
+            raise RuntimeError("a mistake of ours")
+
+        monkeypatch.setattr(LivePage, "look", mistaken)
+        async with visitor.session.get(visitor.address) as answer:
+            assert answer.status == 500
+        assert "a mistake of ours" in caplog.text
+
+
+FORM = "application/x-www-form-urlencoded"
+
+
+async def test_a_body_that_is_no_form_is_refused_in_a_sentence(
+    connection: Connection, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_parts = b"--x\r\nContent-Disposition: form-data\r\n\r\nabc\r\n--x--\r\n"
+    monkeypatch.setattr("cli.live.guard.Guard.foreign", lambda *_: "")
+    async with visiting(connection, "no-run") as visitor:
+        own = {"Origin": visitor.origin}
+        for kind, body, more in (
+            ("multipart/form-data", b"abc", {}),
+            ("multipart/form-data; boundary=x", b"abc", {}),
+            ("multipart/form-data; boundary=x", in_parts, {}),
+            (f"{FORM}; charset=nope", b"a=b", {}),
+            (f"{FORM}; charset=rot13", b"a=b", {}),
+            (FORM, b"a=\xff", {}),
+            (FORM, b"rubbish", {"Content-Encoding": "gzip"}),
+        ):
+            headers = {**own, "Content-Type": kind, **more}
+            async with visitor.session.post(
+                f"{visitor.address}order", data=body, headers=headers
+            ) as answer:
+                said = (answer.status, await answer.text())
+            assert said == (400, "this is no form; send it from the page itself"), kind
+        assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+
 def test_no_two_servers_have_a_secret_in_common() -> None:
     one, other = Guard(1), Guard(1)
     secrets = [one.key, one.token, one.cookie, other.key, other.token, other.cookie]
@@ -196,6 +274,14 @@ def test_no_two_servers_have_a_secret_in_common() -> None:
         ("raise_cap", {"dollars": "much"}, "is no amount of dollars"),
         ("raise_cap", {"dollars": "NaN"}, "is no amount of dollars"),
         ("raise_cap", {"dollars": "1e999"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "1e3"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "1_0"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "٣"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "1.2.3"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "."}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "0"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "-1"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "1000001"}, "is no amount of dollars"),
     ],
 )
 def test_what_is_no_order_is_refused_in_words(
@@ -203,6 +289,12 @@ def test_what_is_no_order_is_refused_in_words(
 ) -> None:
     with pytest.raises(Exit, match=said):
         order_of(command, given, view())
+
+
+@pytest.mark.parametrize("typed", ["2.5", " $2.50 ", "2.500000", "02.5"])
+def test_an_amount_is_plain_digits_with_one_point(typed: str) -> None:
+    limits = order_of("raise_cap", {"dollars": typed}, view()).limits
+    assert limits is not None and str(limits.dollars) == "2.500000"
 
 
 def test_a_raised_cap_leaves_the_other_caps_as_they_are() -> None:

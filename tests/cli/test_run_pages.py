@@ -25,6 +25,21 @@ def test_a_history_from_a_file_becomes_a_page_without_any_server(
     assert "under way" not in page.read_text(), "each of these runs is over"
 
 
+def test_a_history_from_a_file_leaves_the_page_of_a_run_here_with_its_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert main(["report", "--history", str(HISTORIES[0])]) == Code.COMPLETE
+    (imported,) = tmp_path.rglob("*.html")
+    own = imported.with_name(imported.name.replace(".imported.html", ".html"))
+    assert own != imported
+    own.write_text("of the run here")
+    imported.unlink()
+    assert main(["report", "--history", str(HISTORIES[0])]) == Code.COMPLETE
+    assert capsys.readouterr().out.splitlines() == [imported.as_uri()] * 2
+    assert own.read_text() == "of the run here" and imported.exists()
+
+
 @pytest.mark.anyio
 async def test_the_history_of_a_run_that_goes_on_is_shown_as_far_as_it_goes(
     tmp_path: Path,

@@ -33,6 +33,8 @@ CLOSED = {
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT: WorkflowExecutionStatus.TIMED_OUT,
 }
 """How a run closed, by the last event of its history."""
+IMPORTED = ".imported.html"
+"""Of the page of a history from a file: it is no reason to lose that of a run here with its id."""
 
 
 def command(
@@ -54,7 +56,7 @@ def command(
     path, settings = check_file(out), Settings()
     if history is not None:
         look, name = asyncio.run(recorded(history, settings))
-        return written(settings, name, look, path, open_it=open_it)
+        return written(settings, name, look, path, IMPORTED, open_it=open_it)
     return with_connection(
         settings, embedded, lambda connection: run(connection, run_id, path, open_it=open_it)
     )
@@ -74,10 +76,16 @@ async def run(connection: Connection, run_id: str, out: Path | None, *, open_it:
 
 
 def written(
-    settings: Settings, run_id: str, look: Look, out: Path | None, *, open_it: bool
+    settings: Settings,
+    run_id: str,
+    look: Look,
+    out: Path | None,
+    ending: str = ".html",
+    *,
+    open_it: bool,
 ) -> Code:
     """Write the page and print its link."""
-    page = out or place(run_id, StateDir.of(settings).reports, ".html")
+    page = out or place(run_id, StateDir.of(settings).reports, ending)
     try:
         write_whole(page, page_of(run_id, look).encode("utf-8", "backslashreplace"))
     except OSError as error:

@@ -188,6 +188,35 @@ async def test_a_change_of_the_settings_hides_nothing_of_the_same_change(
 
 
 @pytest.mark.anyio
+async def test_a_shallow_clone_without_a_base_hides_nothing_by_its_own_word(
+    tmp_path: Path, repository: Repository
+) -> None:
+    repository.commit({"b.py": BAD})
+    bench = Bench(tmp_path)
+    finding = Finding(
+        subtask_id="bugs", status="complete", data=(await bench.look("bugs", repository)).data
+    )
+    repository.git("checkout", "-q", "-b", "pr")
+    repository.commit(
+        {
+            ".holdfast.toml": "[review]\npaths_out = ['*']\n",
+            ".gitattributes": "*.py linguist-generated\n",
+            baseline.NAME: baseline.written([finding], "")[0],
+        }
+    )
+    here = Repository(tmp_path / "here")
+    address = f"file://{repository.path}"
+    repository.git("clone", "-q", "--depth", "1", "-b", "pr", address, str(here.path))
+    found = await reviewed(bench, await bench.pin(here, scope="changed"))
+    assert len(found.data["remarks"]) == 2 and found.data["hidden"] == {}  # type: ignore[arg-type]
+    for name in (".holdfast.toml", baseline.NAME, ".gitattributes"):
+        why = "the clone is shallow and nobody named a base: it may be part of what changed"
+        assert f"{name}, because {why}" in found.answer
+    obeyed = await reviewed(bench, await bench.pin(here, scope="all"))
+    assert obeyed.data["remarks"] == [], "whoever wants the whole tree gets it as it says"
+
+
+@pytest.mark.anyio
 async def test_settings_that_are_a_link_are_not_followed(
     tmp_path: Path, repository: Repository
 ) -> None:

@@ -207,7 +207,28 @@ async def test_a_shallow_clone_that_does_not_reach_the_point_is_taken_whole_and_
     here.git("remote", "set-head", "origin", "main")
     said, files, _ = await taken(bench, here)
     assert len(files) == 4
-    assert said.startswith("the whole tree, because the clone is shallow: it does not reach")
+    assert said == (
+        "the whole tree, because the clone is shallow and it does not reach the point where it left"
+        " main: fetch its whole history (fetch-depth: 0), or give base=REVISION"
+    )
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["a branch", "a detached HEAD"])
+async def test_a_shallow_clone_of_a_branch_alone_is_not_said_to_be_the_main_line(
+    bench: Bench, repository: Repository, apart: bool
+) -> None:
+    repository.git("branch", "-q", "pr")
+    here = clone(repository, "--depth", "1", "-b", "pr")
+    if apart:
+        here.git("checkout", "-q", "--detach")
+        here.git("branch", "-q", "-D", "pr")
+    here.write("built.txt", "by the pipeline, never committed\n")
+    said, files, pinned = await taken(bench, here)
+    assert (files, pinned.base) == (["a.txt", "built.txt"], "")
+    assert said == (
+        "the whole tree, because the clone is shallow and its main line is not in it: fetch its"
+        " whole history (fetch-depth: 0), or give base=REVISION"
+    )
 
 
 async def test_without_a_commit_or_a_common_one_the_whole_tree_is_taken(
