@@ -30,7 +30,7 @@ from orchestrator.calls.replan import REPLAN, Patch, ReplanMaterial
 from orchestrator.calls.review import REVIEW, Review, ReviewMaterial
 from orchestrator.calls.synthesize import SYNTHESIZE, SynthesisMaterial
 from orchestrator.calls.turn import TAKE_TURN, Turn, TurnMaterial
-from orchestrator.calls.verify import VERIFY, Verdicts, VerifyMaterial
+from orchestrator.calls.verify import VERIFY, Verdicts, VerifyMaterial, as_shown
 from orchestrator.calls.work import COMPOSED_ROLE, WORK, WorkMaterial, below, work_prompt
 from orchestrator.contracts import Call, Draft, Plan, Problem, Reply, Subtask, Synthesis, Usage
 from orchestrator.envelopes import mend
@@ -162,7 +162,10 @@ class Agents:
     async def verify(self, call: Call, material: VerifyMaterial) -> Reply[Verdicts]:
         """Whether remarks of analysers hold, by the code around each; secrets in it stay here."""
         assert self.code is not None, "whoever asks models can open snapshots"
-        return await self._ask(call, material, VERIFY, await self.code(material))
+        shown = await self.code(material)
+        return await self._ask(
+            call, material, VERIFY, shown, after=lambda verdicts: as_shown(verdicts, shown)
+        )
 
     @activity.defn
     async def critique(self, call: Call, material: CritiqueMaterial) -> Reply[Critique]:

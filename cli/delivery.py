@@ -21,6 +21,16 @@ NAME_LETTERS = 200
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 
 
+class PageFailed(Exception):
+    """The page could not be made, by a mistake of ours; the other files are written. It holds the
+    path of the Markdown.
+    """
+
+    def __init__(self, markdown: Path) -> None:
+        super().__init__(str(markdown))
+        self.markdown = markdown
+
+
 def place(run_id: str, folder: Path, ending: str) -> Path:
     """Where a file of a run's report is kept; the folder is there afterwards, and private."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -31,13 +41,19 @@ def place(run_id: str, folder: Path, ending: str) -> Path:
 
 def keep(report: Report, folder: Path, look: Look) -> tuple[Path, Path]:
     """Write the report as `RUN.md`, `RUN.json` and `RUN.html` into a private folder; the paths of
-    the Markdown and of the page.
+    the Markdown and of the page. PageFailed when the others are written and the page is not.
     """
     markdown, document, page = (
         place(report.run_id, folder, ending) for ending in (".md", ".json", ".html")
     )
-    for path in (markdown, document, page):
+    for path in (markdown, document):
         write(report, path, look)
+    try:
+        write(report, page, look)
+    except OSError:
+        raise
+    except Exception as error:
+        raise PageFailed(markdown) from error
     return markdown, page
 
 
@@ -83,6 +99,10 @@ def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
         markdown, page = keep(report, folder, look)
     except OSError as error:
         say(f"The report could not be kept in {folder}: {error.strerror}", "magenta")
+        return
+    except PageFailed as failed:
+        say(f"Report: {failed.markdown}")
+        say(f"Its page could not be made: a mistake of ours: {failed.__cause__!r}", "magenta")
         return
     say(f"Report: {markdown}")
     say(f"Page: {page.as_uri()}")

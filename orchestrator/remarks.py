@@ -171,8 +171,12 @@ def stands(remark: Remark) -> bool:
 
 
 def in_the_way(remark: Remark) -> bool:
-    """Whether it may hold up a change: it stands, is listed, and is of production code."""
-    return stands(remark) and not remark.hidden and remark.kind == "production"
+    """Whether it may hold up a change: it is listed, of production code, and no model refuted it
+    that was alone to say so. What an analyser found, which has a rule, no model's word takes away:
+    it has read the code under review, where somebody may have told it what to say.
+    """
+    alone = not remark.rule
+    return (stands(remark) or not alone) and not remark.hidden and remark.kind == "production"
 
 
 def told_once(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:

@@ -13,9 +13,11 @@ import anyio.to_thread
 
 from activities.code_review.lenses import SCANS
 from activities.code_review.redact import Redactor, redact, without_keys
+from activities.repositories.manifest import SnapshotFile
 from activities.repositories.scratch import Snapshot, Snapshots
 from deployment.known_secrets import REDACTED
 from orchestrator.calls.verify import Shown, VerifyMaterial
+from orchestrator.contracts import Remark
 from orchestrator.policies import EXCERPT_BYTES
 
 SCAN_SECONDS = 60.0
@@ -42,17 +44,35 @@ class Excerpts:
 
 
 def _all(snapshot: Snapshot, material: VerifyMaterial, redactor: Redactor) -> tuple[Shown, ...]:
-    files = {file.path for file in snapshot.manifest.files}
+    files = {file.path: file for file in snapshot.manifest.files}
     found = []
     for remark in material.remarks:
         withheld = [each.line for each in material.withheld if each.file == remark.file]
         text = snapshot.path(remark.file).read_text("utf-8") if remark.file in files else ""
+        absent = _absent(remark, files.get(remark.file), text)
         file = redactor.path(remark.file)
         place = f"{file} line {remark.line}" if remark.line else file
         said = redactor.message(remark.message, LOOKED_AT, remark.file)
-        code = excerpt(text, remark.line, withheld, partial(_line, redactor, remark.file))
-        found.append(Shown(place, said, code))
+        shown_of = partial(_line, redactor, remark.file)
+        code = "" if absent else excerpt(text, remark.line, withheld, shown_of)
+        found.append(Shown(place, said, code, absent))
     return tuple(found)
+
+
+def _absent(remark: Remark, file: SnapshotFile | None, text: str) -> str:
+    """Why there is no such place in what is reviewed; empty: there is. Analysers look at what is
+    there; an agent, whose remark has no rule, may name anything.
+    """
+    if remark.rule:
+        return ""
+    if file is None:
+        return "There is no such file in what is reviewed."
+    if not 0 <= remark.line <= text.count("\n") + 1:
+        return "The file has no such line."
+    spans = file.touched
+    if remark.line and spans is not None and not any(a <= remark.line <= b for a, b in spans):
+        return "The line is no part of what changed."
+    return ""
 
 
 def _line(redactor: Redactor, file: str, text: str) -> str:

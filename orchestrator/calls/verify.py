@@ -60,6 +60,8 @@ class Shown:
     message: str
     code: str
     """Around its line; empty: there is none."""
+    absent: str = ""
+    """Why there is no such place; empty: there is one."""
 
 
 def to_verdicts(answer: VerifyAnswer, material: VerifyMaterial) -> Verdicts:
@@ -75,6 +77,24 @@ def to_verdicts(answer: VerifyAnswer, material: VerifyMaterial) -> Verdicts:
         raise ValueError("verdicts: each needs its why")
     found = (said[number] for number in numbers)
     return Verdicts(verdicts=tuple(Verdict(verdict=each.verdict, why=each.why) for each in found))
+
+
+def as_shown(verdicts: Verdicts, shown: Sequence[Shown]) -> Verdicts:
+    """The verdicts; of a place that is not there, nothing can be confirmed or refuted."""
+    return Verdicts(
+        verdicts=tuple(
+            Verdict(verdict="undecided", why=each.absent) if each.absent else said
+            for said, each in zip(verdicts.verdicts, shown, strict=True)
+        )
+    )
+
+
+def unseen(material: VerifyMaterial) -> tuple[Shown, ...]:
+    """The remarks as they stand in a history, which has no code."""
+    return tuple(
+        Shown(f"{each.file} line {each.line}" if each.line else each.file, each.message, "")
+        for each in material.remarks
+    )
 
 
 def verify_prompt(material: VerifyMaterial, code: Sequence[Shown]) -> str:

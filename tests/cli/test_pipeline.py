@@ -37,6 +37,7 @@ REFUTED = {"severity": "critical", "verdict": "refuted", "why": "no"}
         ("warning", [WARNING], Code.COMPLETE, Code.REMARKS),
         ("warning", [CRITICAL], Code.PARTIAL, Code.REMARKS),
         ("warning", [REFUTED, {"severity": "info"}], Code.COMPLETE, Code.COMPLETE),
+        ("warning", [{**REFUTED, "rule": "B602"}], Code.COMPLETE, Code.REMARKS),
         ("warning", [{**CRITICAL, "kind": "tests"}], Code.COMPLETE, Code.COMPLETE),
         ("warning", [{**CRITICAL, "hidden": "known"}], Code.COMPLETE, Code.COMPLETE),
         ("critical", [CRITICAL], Code.FAILED, Code.FAILED),

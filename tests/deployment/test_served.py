@@ -27,6 +27,7 @@ from boards import view
 from cli import connection
 from cli.commands.care import doctor
 from cli.endpoint import models, worker_endpoint
+from cli.invocation import STARTER
 from deployment.embedded import Endpoint, StateDir, down, ensure_up, up
 from deployment.settings import HOME, Settings
 from deployment.storage import store_at
@@ -183,7 +184,7 @@ async def test_the_command_that_takes_a_workers_endpoint_away_says_so_and_what_h
     assert await connection._up(settings) == now
     told = " ".join(capsys.readouterr().err.split())
     assert told == (connection.LOST_ENDPOINT if said else "")
-    assert connection.LOST_ENDPOINT.endswith("run: starter.py up")
+    assert connection.LOST_ENDPOINT.endswith(f"run: {STARTER} up")
 
 
 @pytest.mark.parametrize(("embedded", "cure"), [(True, "starter.py up"), (False, "worker.py")])
@@ -341,7 +342,7 @@ async def test_a_run_whose_worker_came_back_without_an_endpoint_says_so_and_is_h
         checks = {check.name: check for check in polled}
         assert checks["models"].mark == "bad" and checks["models"].detail.startswith("1 call wait")
         none = worker_endpoint(bare, True)[0].detail
-        assert "none, as in this shell" in none and none.endswith("run: starter.py up")
+        assert "none, as in this shell" in none and none.endswith(f"run: {STARTER} up")
         assert "the worker has none" in worker_endpoint(ours, True)[0].detail
         simulator.script = Script(key=key)
         await asyncio.to_thread(up, ours)
@@ -352,7 +353,7 @@ async def test_a_run_whose_worker_came_back_without_an_endpoint_says_so_and_is_h
         assert (same.mark, same.detail) == ("ok", "the same as this shell's")
         (kept,) = worker_endpoint(bare, True)
         assert "has one that this shell has not" in kept.detail
-        assert kept.detail.endswith("run: starter.py up")
+        assert kept.detail.endswith(f"run: {STARTER} up")
         (other,) = worker_endpoint(shell(tmp_path, simulator, key="another"), True)
         assert "another key" in other.detail
     finally:

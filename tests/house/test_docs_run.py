@@ -17,7 +17,7 @@ from scratch import Scratch, followed, scratch
 
 PAGES = ("README.md", "CONTRIBUTING.md", *sorted(f"docs/{p.name}" for p in HOME.glob("docs/*.md")))
 WITH_SNIPPETS = tuple(page for page in PAGES if snippets(HOME / page))
-FILES = {"markdown", "yaml", "json", "python"}
+FILES = {"markdown", "yaml", "json", "python", "toml"}
 # One reader follows all pages, in order.
 pytestmark = pytest.mark.xdist_group("pages")
 

@@ -12,6 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.calls import KINDS
+from orchestrator.calls.verify import VerifyMaterial
+from orchestrator.contracts import PinnedInput, Remark
+from orchestrator.views.html import exchanges
 from orchestrator.views.html.layout import HEIGHT, WIDTH, layout
 from orchestrator.views.html.page import CHAPTERS, as_html, policy
 from orchestrator.views.html.pictured import Pictured
@@ -30,6 +34,13 @@ def valid(page: str) -> str:
     """The page, if it is HTML to the letter; ParseError where it is not."""
     html5lib.HTMLParser(strict=True).parse(page)
     return page
+
+
+def test_a_verification_is_shown_as_its_history_has_it_without_the_code() -> None:
+    remark = Remark(severity="critical", file="a.py", line=3, message="A shell", confidence=90)
+    pinned = PinnedInput(name="repo", kind="repository", size=1, digest="0")
+    told = exchanges._turn(KINDS["verify"], VerifyMaterial(repository=pinned, remarks=(remark,)))
+    assert "A shell" in told and "a.py line 3" in told
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)

@@ -158,7 +158,7 @@ def test_a_result_says_rule_place_and_level() -> None:
 def test_what_was_refuted_is_no_result_and_what_is_missing_is_said() -> None:
     gap = Gap(subtask_id="bugs", title="Find bugs", status="failed", why="ruff crashed")
     told = report(
-        remark(verdict="refuted", why="no"), remark(file=""),
+        remark(verdict="refuted", why="no", rule=""), remark(file=""),
         status="complete_with_gaps", gaps=(gap,),
     )  # fmt: skip
     run = run_of(as_sarif(told))
@@ -232,7 +232,8 @@ def test_a_comment_counts_and_folds_each_defect_with_links() -> None:
 
 
 def test_a_comment_without_remarks_says_so_and_when_the_review_is_not_whole() -> None:
-    text = as_comment(report(remark(verdict="refuted"), status="complete_with_gaps"))
+    refuted = remark(verdict="refuted", rule="")
+    text = as_comment(report(refuted, status="complete_with_gaps"))
     assert "**No remarks.**" in text and "not whole: complete with gaps" in text
 
 

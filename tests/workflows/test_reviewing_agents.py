@@ -98,6 +98,27 @@ async def test_what_only_an_agent_says_is_listed_apart_and_counts_for_nothing(
     assert isinstance(severities, dict) and sum(map(int, severities.values())) == len(plain)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ({"file": "no/such.py"}, "no such file"),
+        ({"file": "../../../../etc/passwd", "line": 1}, "no such file"),
+        ({"line": 9_999}, "no such line"),
+        ({"line": -5}, "no such line"),
+    ],
+)
+async def test_nobody_can_confirm_what_an_agent_says_of_a_place_that_is_not_there(
+    runs: Runs, place: dict[str, Any], why: str
+) -> None:
+    plain = remarks(await review(runs, None))
+    others = ["confirmed"] * len(plain)
+    lie = finds({**LOST_PAGE, **place})
+    model = ReviewingModel({"logic": [lie], "verify": [says("confirmed", *others)]})
+    report = await review(runs, model)
+    assert len(remarks(report)) == len(plain)
+    assert why in str(report.data["unconfirmed"]) and why in report.answer
+
+
 async def test_agents_that_fail_take_no_remark_away(runs: Runs) -> None:
     plain = remarks(await review(runs, None))
     refused: list[Any] = [CallRefused("not today")]

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from orchestrator.calls import KINDS
 from orchestrator.calls.kind import AnyKind, ModelKind
+from orchestrator.calls.verify import VerifyMaterial, unseen
 from orchestrator.calls.work import WorkMaterial, work_prompt
 from orchestrator.contracts import Contract, Draft, PinnedInput, Plan, Problem, Report, Synthesis
 from orchestrator.envelopes import mend
@@ -130,8 +131,10 @@ def _turn(kind: Any, material: Contract) -> str:
     if not isinstance(kind, ModelKind):
         return ""
     asked: AnyKind = kind
-    nothing: dict[str, tuple[Any, ...]] = {"work": ({},), "verify": ((),)}
-    prompt = asked.turn(material, *nothing.get(asked.name, ()))
+    added: tuple[Any, ...] = ({},) if asked.name == "work" else ()
+    if isinstance(material, VerifyMaterial):
+        added = (unseen(material),)
+    prompt = asked.turn(material, *added)
     return mend(prompt, getattr(material, "broken", None))
 
 
