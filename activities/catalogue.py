@@ -82,7 +82,19 @@ class Catalogue:
 
     def unusable_playbook(self, name: str) -> str:
         """Why a playbook that exists cannot be used; empty: it can, or there is none."""
-        return next((each.why for each in self.unusable_playbooks if each.name == name), "")
+        why = next((each.why for each in self.unusable_playbooks if each.name == name), "")
+        return why or self._roleless(name)
+
+    def _roleless(self, name: str) -> str:
+        """Why nobody of its own could do what a playbook has planned; empty: somebody can, or its
+        plan is there, and says by itself which role it lacks.
+        """
+        playbook = self.playbooks.get(name)
+        lost = [each.why for each in self.unusable_roles if each.playbook == name]
+        own = any(role.playbook == name for role in self.roles.values())
+        if playbook is None or playbook.plan is not None or own or not lost:
+            return ""
+        return f"none of its roles can be used: {'; '.join(lost)}"
 
 
 def _effective(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:

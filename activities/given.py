@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, reader_of
+from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, is_blank, reader_of
 from deployment.folders import NotRegular, TooLarge, read_handle
 from deployment.roots import Outside, Roots, open_file
 from orchestrator.contracts import GoalInput
@@ -30,6 +30,6 @@ def read_given(given: GoalInput, roots: Roots) -> tuple[bytes, str]:
         raise BadGoal(f"input {given.name!r}: no such path: {given.value!r:.300}") from None
     except OSError as error:
         raise BadGoal(f"{what}: cannot be read: {error.strerror}") from None
-    if not reader and not content.strip():
+    if not reader and is_blank(content):
         raise BadGoal(f"{what}: there is nothing in it; give a file that says something")
     return content, reader

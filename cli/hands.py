@@ -49,7 +49,7 @@ def hands(
 def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
     needs = [Settings.variable(each) for each in tool.needs]
     own = settings.endpoint_web and tool.name in (WEB_SEARCH, WEB_FETCH)
-    unset = _unset(tool, settings)
+    unset = unset_for(tool, settings)
     others = [other for other, ours in OF_CLAUDE_CODE.items() if tool.name in ours]
     told = (
         _owned(owners),
@@ -64,7 +64,7 @@ def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
     return Checkup("agents", tool.name, "note" if unset else "ok", "; ".join(filter(None, told)))
 
 
-def _unset(tool: Tool, settings: Settings) -> list[str]:
+def unset_for(tool: Tool, settings: Settings) -> list[str]:
     """The settings without which a tool does nothing here."""
     if settings.endpoint_web and tool.name in (WEB_SEARCH, WEB_FETCH):
         return []
@@ -93,7 +93,7 @@ async def mcp_servers(catalogue: Catalogue, settings: Settings) -> AsyncIterator
     """
     every = owners_in(catalogue)
     owners = {name: roles for name, roles in every.items() if name.startswith(OF_SERVERS)}
-    gone = [name for name, tool in shipped().items() if name in every and _unset(tool, settings)]
+    gone = [name for name, tool in shipped().items() if name in every and unset_for(tool, settings)]
     try:
         servers = read_servers(settings.mcp_file, os.environ)
     except BadServers as error:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from activities.catalogue_files import PlaybookFile
 from activities.preparation import INPUT_BYTES
-from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, reader_of
+from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, is_blank, reader_of
 from deployment.folders import read_regular
 from intake.refusal import Refused
 from orchestrator.contracts import GoalInput, InputKind
 from orchestrator.mistakes import none_of
+from orchestrator.text import says_something
 
 LITERAL = "text:"
 MOST_LITERAL_BYTES = 200 * 1024
@@ -41,7 +42,12 @@ def input_of(pair: str, playbook: PlaybookFile | None) -> GoalInput:
         return GoalInput(name=name, kind="text", value=check_size(f"--input {name}", text))
     if value.startswith(LITERAL) and declared is None:
         text = value.removeprefix(LITERAL)
+        if not says_something(text):
+            raise Refused(f"--input {name}: the text after {LITERAL!r} is empty; write some")
         return GoalInput(name=name, kind="text", value=check_size(f"--input {name}", text))
+    if declared and not says_something(value.removeprefix(LITERAL)):
+        what = f"the text after {LITERAL!r} is empty, and a {_KINDS[declared.kind]} is needed"
+        raise Refused(f"--input {name}: {what}; give {name}=PATH")
     return _path_input(name, value, declared.kind if declared else None)
 
 
@@ -86,7 +92,7 @@ def _check_file(name: str, path: Path) -> None:
         raise Refused(f"{what}: {error}") from error
     except OSError as error:
         raise Refused(f"{what}: {error.strerror}; give a smaller or another file") from error
-    if not reader and not content.strip():
+    if not reader and is_blank(content):
         raise Refused(f"{what}: there is nothing in it; give a file that says something")
     if len(content) > INPUT_BYTES and not reader:
         raise Refused(f"{what}: larger than {INPUT_BYTES >> 20} MiB; give a smaller one")

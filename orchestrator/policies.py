@@ -110,9 +110,11 @@ EXCERPT_BYTES = 3_000
 """How much of the code around a remark is shown: about 25 lines before and after."""
 FALLBACK_ROLE = "analyst"
 """Takes the whole goal when the planner gives no valid plan."""
-MIN_SYNTHESIS_SECONDS = 60
 SYNTHESIS_SHARE = 0.20
 """This share of the deadline is kept for the synthesis."""
+MIN_SYNTHESIS_SECONDS = 60
+MOST_SYNTHESIS_SHARE = 0.25
+"""Of a short deadline so much at most: each team keeps such a share of what is left to it, too."""
 
 
 def tools_queue(queue: str) -> str:

@@ -8,6 +8,7 @@ highest severity and confidence and names the others in `also`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
@@ -31,6 +32,9 @@ SUBJECTS = {
     # Characters that turn the reading direction around, and a jump out of a `finally`.
     "B613": "hidden direction", "PLE2502": "hidden direction",
     "B012": "jump out of finally", "SIM107": "jump out of finally",
+    # Text that is run: oxlint by the call, a rule of ours by where its text comes from.
+    "js-code-of-request": "text run as code", "no-eval": "text run as code",
+    "no-implied-eval": "text run as code",
 }  # fmt: skip
 
 
@@ -103,6 +107,22 @@ def remarks_told(report: Report) -> tuple[Remark, ...] | None:
     return remarks_in(report.data) if isinstance(report.data.get("remarks"), list) else None
 
 
+def not_parsed(report: Report) -> tuple[str, ...]:
+    """The files of a review that some lens could not parse."""
+    given = report.data.get("not_parsed")
+    return tuple(map(str, given)) if isinstance(given, list) else ()
+
+
+def not_read(report: Report) -> tuple[int, tuple[tuple[str, int], ...]]:
+    """How many files of a review nobody could read, and why, the most common reason first: of the
+    first of them, where there are very many.
+    """
+    in_all, given = report.data.get("unread_in_all"), report.data.get("unread")
+    known = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+    whys = Counter(str(each.get("why") or "") for each in known)
+    return max(in_all if isinstance(in_all, int) else 0, len(known)), tuple(whys.most_common())
+
+
 def in_a_line(finding: Finding) -> str:
     """What a lens found, for a table; empty for what is no lens's. A table is drawn at every event:
     remarks are counted, and none is read.
@@ -132,7 +152,8 @@ def merged_remarks(remarks: Iterable[Remark]) -> list[Remark]:
     places = sorted(remarks, key=lambda each: (each.file, _subject(each), each.line))
     groups: list[list[Remark]] = []
     for remark in places:
-        if groups and _same(groups[-1][-1], remark):
+        # All of them: else remarks of two lenses in lines one after another would be a chain.
+        if groups and all(_same(each, remark) for each in groups[-1]):
             groups[-1].append(remark)
         else:
             groups.append([remark])

@@ -17,13 +17,20 @@ from orchestrator.text import code_span, for_markdown, sentence
 from orchestrator.text import counted as many
 from orchestrator.views import remarks as shown
 
+MOST_CRITICAL = 100
+"""Critical defects shown one by one, wherever they are: they may stand in a change's way."""
 MOST_SHOWN = 30
-"""Remarks shown one by one."""
+"""Defects shown one by one while there are no more critical ones."""
 MOST_PER_FILE = 6
+"""Of these in a file of a whole tree; what a change brought is for its author, wherever it is."""
+MOST_LINES = 60
+"""Remarks told in a line each, behind those."""
 MOST_NAMES = 8
 """Files named in a line of counts."""
 WORST = 3
 """Places of a lens that is told in sum."""
+OF_A_LENS, ALL_OF_IT = "starter.py show ID SUBTASK", "starter.py fork ID --limits min_confidence=0"
+"""Whoever shows the answer knows the run's id, and how this program is called there."""
 Group = tuple[Remark, ...]
 
 
@@ -57,7 +64,10 @@ def _headline(outcome: Outcome) -> str:
         where = " in production code" if outcome.remarks else ""
         out = sum(outcome.hidden.values())
         more = f" {many(out, 'remark')} taken out of this review, see below." if out else ""
-        return f"**No remarks**{where} at a confidence of {outcome.min_confidence} or more.{more}"
+        count = many(len(outcome.not_parsed), "file")
+        lost = f" {count} could not be parsed, see below." if outcome.not_parsed else ""
+        sure = f"at a confidence of {outcome.min_confidence} or more"
+        return f"**No remarks**{where} {sure}.{lost}{more}"
     counts = Counter(remark.severity for remark in standing)
     kinds = [
         f"{counts['critical']} critical",
@@ -90,20 +100,40 @@ def _one_thing(outcome: Outcome) -> str:
 
 
 def _one_by_one(outcome: Outcome) -> Iterable[str]:
-    """The first remarks by rank, each defect once, and counts of what is not shown."""
+    """The first remarks by rank, each defect once, and then the rest in short."""
+    most_per_file = MOST_SHOWN if outcome.base else MOST_PER_FILE
     of_file: Counter[str] = Counter()
     told: list[Group] = []
-    left: Counter[str] = Counter()
+    left: list[Remark] = []
     for group in told_once(outcome.standing):
-        file = group[0].file
-        if len(told) < MOST_SHOWN and of_file[file] < MOST_PER_FILE:
-            of_file[file] += 1
+        first = group[0]
+        room = len(told) < MOST_SHOWN and of_file[first.file] < most_per_file
+        if (len(told) < MOST_CRITICAL) if first.severity == "critical" else room:
+            of_file[first.file] += first.severity != "critical"
             told.append(group)
         else:
-            left.update(each.file for each in group)
+            left += group
     yield from map(shown.block, told)
     if left:
-        yield f"And {left.total():,} more remarks: {_names(left.most_common())}."
+        yield _left(left)
+
+
+def _left(remarks: list[Remark]) -> str:
+    """The place and the rule of each of the first, counts of the others, and where they all are."""
+    lines = [
+        f"{each.severity} · {shown.place(each)} {code_span(each.rule or each.lens)}"
+        for each in remarks[:MOST_LINES]
+    ]
+    if others := Counter(each.file for each in remarks[MOST_LINES:]):
+        lines.append(f"and {others.total():,} more: {_names(others.most_common())}")
+    lenses = [*dict.fromkeys(each.lens for each in remarks if each.lens)]
+    which = f", SUBTASK being {' or '.join(map(code_span, lenses))}" if lenses else ""
+    return "\n\n".join(
+        [
+            _list(f"And {many(len(remarks), 'more remark')}", lines),
+            f"{code_span(OF_A_LENS)} has all that a lens saw{which}.",
+        ]
+    )
 
 
 def _names(files: list[tuple[str, int]]) -> str:
@@ -169,8 +199,7 @@ def _rest(outcome: Outcome) -> str:
     if outcome.below:
         lines.append(
             f"{many(outcome.below, 'remark')} below confidence {outcome.min_confidence}:"
-            " `fork ID --limits min_confidence=0` shows them, too, and"
-            " `show ID SUBTASK` those of one lens"
+            f" {code_span(ALL_OF_IT)} shows them, too, and {code_span(OF_A_LENS)} those of one lens"
         )
     if outcome.suppressed:
         lines.append(f"{many(outcome.suppressed, 'remark')} suppressed by comments in the code")

@@ -29,6 +29,8 @@ class Outcome:
     unread: int = 0
     unread_why: dict[str, int] = field(default_factory=dict)
     not_parsed: tuple[str, ...] = ()
+    not_parsed_by: tuple[tuple[str, int], ...] = ()
+    """The lenses that could not parse something, each with how many files."""
     files: int = 0
     """Text files in scope."""
     base: str = ""
@@ -46,7 +48,9 @@ class Outcome:
     unconfirmed: tuple[Remark, ...] = ()
     """What only an agent says."""
     missing: tuple[str, ...] = ()
-    """Titles of lenses that failed or were not run; why, the report's gaps say."""
+    """Titles of lenses that failed; why, the report's gaps say. What was never to run, the report
+    lists with the reason.
+    """
 
     @property
     def standing(self) -> list[Remark]:
@@ -54,8 +58,9 @@ class Outcome:
         return [each for each in elsewhere.in_production(self.remarks) if stands(each)]
 
     def readers(self, language: LanguageShare) -> tuple[str, ...]:
-        """The lenses for a language that really looked."""
-        there = {lens for lens, _ in self.looked}
+        """The lenses for a language that really looked: one that could parse nothing did not."""
+        failed = {lens for lens, _ in self.not_parsed_by}
+        there = {lens for lens, count in self.looked if count or lens not in failed}
         return tuple(lens for lens in language.lenses if lens in there)
 
     @property

@@ -18,7 +18,8 @@ def looked(outcome: Outcome) -> str:
         parts = [f"Reviewed: {for_markdown(outcome.scope)}."]
         if outcome.base:
             parts.append("`--input scope=all` takes the whole tree.")
-    parts += [*_by_language(outcome), *_of_any_file(outcome), *_unread(outcome)]
+    parts += [*_by_language(outcome), *_of_any_file(outcome)]
+    parts += [*_not_parsed(outcome), *_unread(outcome)]
     by_reason: dict[str, list[str]] = {}
     for lens, why in outcome.idle:
         by_reason.setdefault(why, []).append(lens)
@@ -46,13 +47,25 @@ def _of_any_file(outcome: Outcome) -> list[str]:
     special = {lens for language in outcome.languages for lens in outcome.readers(language)}
     by_count: dict[int, list[str]] = {}
     for lens, count in outcome.looked:
-        if lens not in special:
+        if count and lens not in special:
             by_count.setdefault(count, []).append(lens)
     seen = [
         f"{names(lenses)} looked at {counted(count, 'file')}"
         for count, lenses in sorted(by_count.items(), reverse=True)
     ]
     return [f"{'; '.join(seen)}."] if seen else []
+
+
+def _not_parsed(outcome: Outcome) -> list[str]:
+    """Who could not take in how many of the files that were for it."""
+    by_count: dict[int, list[str]] = {}
+    for lens, count in outcome.not_parsed_by:
+        by_count.setdefault(count, []).append(lens)
+    said = [
+        f"{counted(count, 'file')} by {names(lenses)}"
+        for count, lenses in sorted(by_count.items(), reverse=True)
+    ]
+    return [f"**Not parsed**: {'; '.join(said)}."] if said else []
 
 
 def _unread(outcome: Outcome) -> list[str]:

@@ -69,7 +69,7 @@ def _outcome(material: SynthesisMaterial, tally: _Tally) -> Outcome:
         min_confidence=material.min_confidence,
         agents=agents,
         unconfirmed=unconfirmed,
-        missing=(*_missing(material), *(each.what for each in material.not_run)),
+        missing=tuple(_missing(material)),
     )
 
 
@@ -99,6 +99,7 @@ class _Tally:
     unread_why: dict[str, int] = field(default_factory=dict)
     unread_files: tuple[Unread, ...] = ()
     not_parsed: set[str] = field(default_factory=set)
+    not_parsed_by: list[tuple[str, int]] = field(default_factory=list)
     base: str = ""
     scope: str = ""
     narrowing: Narrowing = field(default_factory=Narrowing)
@@ -126,6 +127,8 @@ class _Tally:
         else:
             self.looked.append((finding.subtask_id, found.files_read))
         self.not_parsed.update(found.not_parsed)
+        if failed := max(found.not_parsed_in_all, len(found.not_parsed)):
+            self.not_parsed_by.append((finding.subtask_id, failed))
         self.notes.update(dict.fromkeys(found.notes))
         self.base, self.scope = self.base or found.base, self.scope or found.scope
         if found.narrowing != Narrowing():
@@ -144,6 +147,7 @@ class _Tally:
             unread=self.unread,
             unread_why=self.unread_why,
             not_parsed=tuple(sorted(self.not_parsed)),
+            not_parsed_by=tuple(self.not_parsed_by),
             files=self.files,
             base=self.base,
             scope=self.scope,

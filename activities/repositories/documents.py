@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from orchestrator.text import says_something
+
 DOCUMENT_BYTES = 32 * 1024 * 1024
 """The largest document; text is enclosed in prompts, and bounded by them."""
 TEXT_WINDOW = 8_000
 """Bytes; a NUL byte among the first of a file makes it no text, as git decides it."""
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_NO_DOCUMENT = {
+    b"\x89PNG\r\n": "a picture (PNG)",
+    b"\xff\xd8\xff": "a picture (JPEG)",
+    b"GIF87a": "a picture (GIF)",
+    b"GIF89a": "a picture (GIF)",
+    b"II*\0": "a picture (TIFF)",
+    b"MM\0*": "a picture (TIFF)",
+    b"\x1f\x8b": "an archive (gzip)",
+    b"BZh": "an archive (bzip2)",
+    b"\xfd7zXZ\0": "an archive (xz)",
+    b"7z\xbc\xaf\x27\x1c": "an archive (7z)",
+    b"Rar!\x1a\x07": "an archive (RAR)",
+    b"\x28\xb5\x2f\xfd": "an archive (zstd)",
+}
+_OFFICE = (b"word/document.xml", b"xl/workbook.xml", b"ppt/presentation.xml")
+"""The directory of an Office file names one of them; nothing is unpacked to find it."""
 _BEGINNINGS = {
     b"PK\x03\x04": "read_document",
     b"PAR1": "query_data",
@@ -22,6 +40,8 @@ def reader_of(content: bytes) -> str:
     """The tool that reads it; empty: it is text, which prompts enclose. NotReadable for neither."""
     if b"%PDF-" in content[:1024]:
         return "read_document"
+    if content.startswith(b"PK\x03\x04") and not any(part in content for part in _OFFICE):
+        raise NotReadable("an archive (ZIP), and no document that a tool reads; unpack it first")
     for beginning, reader in _BEGINNINGS.items():
         if content.startswith(beginning):
             return reader
@@ -39,6 +59,18 @@ def reader_of(content: bytes) -> str:
     try:
         content.decode("utf-8")
     except UnicodeDecodeError:
+        # Only here: a text may well begin with the letters of a signature.
+        for beginning, what in _NO_DOCUMENT.items():
+            if content.startswith(beginning):
+                raise NotReadable(f"{what}, which no tool reads; give text or a document") from None
         # Text as another system writes it, which is no UTF-8, has to be decoded.
         return "read_document"
     return ""
+
+
+def is_blank(content: bytes) -> bool:
+    """Whether nobody would see anything of a text: bytes that are no text are something."""
+    try:
+        return not says_something(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        return not content.strip()

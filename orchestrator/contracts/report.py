@@ -21,6 +21,8 @@ class Report(Contract):
 
     status: ReportStatus
     run_id: str
+    stopped: str = ""
+    """What ended the work before it was done, as `deadline`; empty: nothing did."""
     goal: str
     title: str = ""
     """What the run is about, in a line: the goal's words, or of a playbook's own which input."""

@@ -4,6 +4,7 @@ nothing is widened. Pure.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from orchestrator import policies
@@ -19,6 +20,11 @@ NAME_LENGTH = 40
 NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 COPIED_WORDS = 8
 """So many words of an input in a row are no longer the planner's own."""
+
+_ADDRESS = re.compile(r"://|\S@\S|(?<![\w.-])(?:[\w-]+\.)+[^\W\d_]{2,}(?![\w-])")
+"""With a scheme, of e-mail, or the bare name of a host: words with dots, letters at the end."""
+_MARKUP = frozenset("<>{}`＜＞")
+"""What could pass for the end of the passage of a prompt that a description stands in."""
 
 
 def with_composed(plan: Plan, roles: Sequence[RoleCard]) -> tuple[RoleCard, ...]:
@@ -121,8 +127,10 @@ def _of_words(role: ComposedRole, untrusted: Sequence[PinnedInput]) -> Iterator[
     if len(said.split()) < FEWEST_WORDS or len(said) > MOST_LETTERS or len(said.splitlines()) > 1:
         most = f"at most {MOST_LETTERS} letters"
         yield f"description: one line of {FEWEST_WORDS} words or more, {most}"
-    if "://" in said:
+    if _ADDRESS.search(said):
         yield "description: it names an address; say what the role does, and put the place nowhere"
+    if not _MARKUP.isdisjoint(said):
+        yield "description: it has markup in it (< > { } `); say what the role does in plain words"
     for pinned in untrusted:
         if _copies(said, pinned.preview):
             yield (

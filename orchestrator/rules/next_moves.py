@@ -67,7 +67,7 @@ def _next(state: State) -> Move | None:
         return _hold(state)
     deadline = state.work_deadline
     if state.phase in ("planning", "working") and deadline and now >= deadline:
-        return _cut(state) if state.stop else Stop("deadline", "the deadline was reached")
+        return _cut(state) if state.stop else Stop("deadline", state.work_over)
     match state.phase:
         case "planning":
             return outages.next_reach(state) or _plan(state)
@@ -88,7 +88,10 @@ def _overdue(state: State, now: datetime) -> Move | None:
     if state.deadline is None or now < state.deadline:
         return None
     if not state.stop:
-        return Stop("deadline", "the deadline was reached")
+        total = state.goal.limits.deadline_seconds
+        return Stop(
+            "deadline", f"the deadline of {total} s was reached before the answer was there"
+        )
     paid = tuple(key for key in state.ledger.reserved if not state.flights[key].cut)
     return Cut(paid) if paid else None
 

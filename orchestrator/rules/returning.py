@@ -136,7 +136,10 @@ def examined(state: State, move: Examine, draft: Draft, now: datetime) -> State:
 def unanswered(state: State, move: Ask, trouble: Trouble, now: datetime) -> State:
     call = move.call
     if state.flights[call.id].cut:
-        trouble = replace(trouble, kind="cancelled")
+        # The call itself knows only that it was cut, not by which limit.
+        why = state.stop.why if state.stop and state.stopped_by("deadline") else ""
+        why = f"{trouble.why}: {why}" if why else trouble.why
+        trouble = replace(trouble, kind="cancelled", why=why)
     state = landed(state, call.id)
     if call.kind == "reach":
         return outages.not_found(state, trouble)

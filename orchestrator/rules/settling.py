@@ -49,6 +49,12 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
     return replace(state, replanning=replanning)
 
 
+def without_setback(state: State, subtask_id: str) -> State:
+    """The same, but no plan is changed because of this subtask."""
+    setbacks = tuple(each for each in state.replanning.setbacks if each.subtask_id != subtask_id)
+    return replace(state, replanning=replace(state.replanning, setbacks=setbacks))
+
+
 def _handed_up(progress: Progress, status: FindingStatus) -> Draft:
     """Its last draft; of an agent that is ended in the middle, what it has said so far."""
     if status in ("failed", "cancelled") and progress.resume.text:

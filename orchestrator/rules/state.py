@@ -169,8 +169,17 @@ class State:
     @property
     def _work_seconds(self) -> float:
         total = self.goal.limits.deadline_seconds
-        kept = max(total * policies.SYNTHESIS_SHARE, policies.MIN_SYNTHESIS_SECONDS)
-        return total - min(kept, total / 2)
+        least = min(policies.MIN_SYNTHESIS_SECONDS, total * policies.MOST_SYNTHESIS_SHARE)
+        return total - max(total * policies.SYNTHESIS_SHARE, least)
+
+    @property
+    def work_over(self) -> str:
+        """Why work is cut at its deadline, and which limit that is."""
+        total = self.goal.limits.deadline_seconds
+        whose = "this team's" if self.goal.depth else "this run's"
+        above = ", which the run above had left" if self.goal.depth else ""
+        most = f"work may take {self._work_seconds:g} s of {whose} {total} s{above}"
+        return f"the deadline was reached: {most}"
 
     @property
     def seconds_left(self) -> float:

@@ -28,11 +28,11 @@ from orchestrator.rules import graph, outages
 from orchestrator.rules.edits import add_bill, tried, update
 from orchestrator.rules.parts import Progress, partial_of, passes_on
 from orchestrator.rules.repair import give_up, judge_work
-from orchestrator.rules.settling import ended_by_person, settle
+from orchestrator.rules.settling import ended_by_person, settle, without_setback
 from orchestrator.rules.state import State
 
 CUT: tuple[ReportStatus, ...] = ("cancelled", "deadline_partial")
-"""How a team ends that had too little time."""
+"""How a team ends that had too little time; with nothing in hand it ends `failed`."""
 
 
 def start(state: State, progress: Progress) -> StartTeam | None:
@@ -167,7 +167,8 @@ def _judge(state: State, subtask_id: str, report: Report, now: datetime) -> Stat
     missing = "; ".join(f"{gap.title}: {gap.why}" for gap in report.gaps)
     why = f"its team ended {report.status}" + (f": {missing}" if missing else "")
     partial = _partial(report)
-    reason: EscalationReason = "timeout" if report.status in CUT else "confidence_too_low"
+    cut = report.status in CUT or report.stopped == "deadline"
+    reason: EscalationReason = "timeout" if cut else "confidence_too_low"
     draft = Draft(
         status="escalated",
         content=partial,
@@ -184,6 +185,9 @@ def _judge(state: State, subtask_id: str, report: Report, now: datetime) -> Stat
         return settle(state, subtask_id, "cancelled", ending or why, now)
     if partial:
         return settle(state, subtask_id, "escalated", why, now)
+    if cut:
+        # Its time was what the run had left: neither a fallback nor another plan has any.
+        return without_setback(settle(state, subtask_id, "failed", why, now), subtask_id)
     return give_up(state, subtask_id, why, now)
 
 

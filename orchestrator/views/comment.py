@@ -10,7 +10,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from orchestrator.contracts import Remark, Report
-from orchestrator.remarks import SEVERITIES, in_the_way, remarks_told, told_once
+from orchestrator.remarks import (
+    SEVERITIES,
+    in_the_way,
+    not_parsed,
+    not_read,
+    remarks_told,
+    told_once,
+)
 from orchestrator.text import code_span, counted, for_markdown, inline, sentence, visible
 from orchestrator.views import remarks as shown
 from orchestrator.views.sarif import encoded
@@ -23,7 +30,10 @@ MARK = "<!-- holdfast review -->"
 """By which a program finds the comment again, to renew it."""
 SUMMARY_LETTERS = 300
 MOST_LANGUAGES = 12
-_CALL = re.compile(r"[@#](?=\w)")
+MOST_FILES = 8
+"""Files named that could not be parsed."""
+_CALL = re.compile(r"(?<!&)[@#](?=\w)")
+"""Of an escaped text, in which `&#` begins a letter's number and nothing else."""
 MARKS = {"critical": "🔴", "warning": "🟠", "info": "🔵"}
 
 
@@ -33,7 +43,8 @@ def as_comment(report: Report, links: str = "") -> str:
     """
     standing = [each for each in remarks_told(report) or () if in_the_way(each)]
     groups = told_once(standing)
-    head = "\n\n".join([MARK, _headline(standing), *_warnings(report)])
+    lost = not_parsed(report)
+    head = "\n\n".join([MARK, _headline(standing, bool(lost)), *_warnings(report, lost)])
     tail = _tail(report)
     room = MOST_LETTERS - MARGIN - len(head) - len(tail)
     told: list[str] = []
@@ -48,9 +59,9 @@ def as_comment(report: Report, links: str = "") -> str:
     return "\n\n".join([head, *told, *more, tail]) + "\n"
 
 
-def _headline(standing: Sequence[Remark]) -> str:
+def _headline(standing: Sequence[Remark], lost: bool) -> str:
     if not standing:
-        return "**No remarks.**"
+        return "**No remarks, but not everything could be parsed.**" if lost else "**No remarks.**"
     counts = Counter(each.severity for each in standing)
     listed = ", ".join(
         f"{MARKS[severity]} {counts[severity]:,} {severity}"
@@ -60,7 +71,7 @@ def _headline(standing: Sequence[Remark]) -> str:
     return f"**{counted(len(standing), 'remark')}**: {listed}"
 
 
-def _warnings(report: Report) -> Iterator[str]:
+def _warnings(report: Report, lost: Sequence[str]) -> Iterator[str]:
     """What somebody must know who reads that there is nothing, or little."""
     if report.status != "complete":
         yield f"⚠️ The review is not whole: {for_markdown(report.status.replace('_', ' '))}."
@@ -68,6 +79,14 @@ def _warnings(report: Report) -> Iterator[str]:
     if isinstance(unread, list) and unread:
         named = ", ".join(inline(str(each)) for each in unread[:MOST_LANGUAGES])
         yield f"Nobody looked for defects in {named}{', …' * (len(unread) > MOST_LANGUAGES)}."
+    if lost:
+        named = ", ".join(code_span(each) for each in lost[:MOST_FILES])
+        count = counted(len(lost), "file")
+        yield f"⚠️ {count} could not be parsed: {named}{', …' * (len(lost) > MOST_FILES)}."
+    unread_files, whys = not_read(report)
+    if unread_files:
+        listed = ", ".join(f"{inline(why)} ({n})" for why, n in whys)
+        yield f"{counted(unread_files, 'file')} not read{f': {listed}' * bool(listed)}."
 
 
 def _folded(group: Sequence[Remark], links: str) -> str:

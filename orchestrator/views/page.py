@@ -4,11 +4,12 @@ done and at which price.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from orchestrator.contracts import Finding, Report
 from orchestrator.harmless import harmless
-from orchestrator.text import code_span, inline, sentence
+from orchestrator.text import PLAIN_ID, code_span, inline, sentence
 from orchestrator.views import findings, orders
 from orchestrator.views.amounts import calls, money, seconds
 
@@ -23,6 +24,7 @@ STATUS = {
     "cancelled": "Cancelled",
     "failed": "Failed",
 }
+_COMMAND = re.compile(r"`starter\.py (fork|show) ID(?=[ `])")
 NOTHING_FINISHED = "Stopped at the budget, before anything was finished"
 
 
@@ -34,7 +36,7 @@ def as_markdown(
     """
     parts = [f"# {inline(report.title or report.goal)}", _summary(report)]
     if report.answer.strip():
-        parts.append(harmless(report.answer.strip()))
+        parts.append(harmless(answer_of(report, to_type).strip()))
     parts += _listed("Gaps", _gaps(report))
     parts += _listed("Conflicts", map(inline, report.conflicts))
     parts += _listed("Not supported by any finding", map(inline, report.flags))
@@ -57,6 +59,13 @@ def as_markdown(
         parts.append(f"One finding with all it says: {shown}")
     parts += _goes_on(report, to_type)
     return "\n\n".join(parts) + "\n"
+
+
+def answer_of(report: Report, to_type: ToType) -> str:
+    """The answer, with the commands on its run that code wrote into it as they are typed here."""
+    if not PLAIN_ID.fullmatch(report.run_id):
+        return report.answer
+    return _COMMAND.sub(lambda found: f"`{to_type(found[1], report.run_id)}", report.answer)
 
 
 def _summary(report: Report) -> str:

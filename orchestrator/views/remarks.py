@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from orchestrator.contracts import Remark
 from orchestrator.text import code_span, counted, for_markdown, sentence, visible
 
-MOST_PLACES = 8
+MOST_PLACES, MOST_CRITICAL_PLACES = 8, 100
 """Places of a defect that stands in many that are named."""
 WIDTH = 66
 """Letters of a line of code that are shown: with its number it fits a terminal of 80 columns."""
@@ -77,8 +77,9 @@ def _listed(group: Sequence[Remark]) -> Iterator[str]:
 
 def places(group: Sequence[Remark]) -> str:
     """The first places of a defect, and how many more there are."""
-    named = ", ".join(place(each) for each in group[:MOST_PLACES])
-    more = len(group) - MOST_PLACES
+    most = MOST_CRITICAL_PLACES if group[0].severity == "critical" else MOST_PLACES
+    named = ", ".join(place(each) for each in group[:most])
+    more = len(group) - most
     return f"{named} and {counted(more, 'more place')}" if more > 0 else named
 
 

@@ -79,6 +79,7 @@ def report(state: State) -> Report:
     return Report(
         status=status_of(state),
         run_id=state.run_id,
+        stopped=state.stop.reason if state.stop else "",
         goal=state.goal.text,
         title=title(state),
         plan=state.plan,

@@ -10,14 +10,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from orchestrator.contracts import Remark, Report
-from orchestrator.remarks import in_the_way, remarks_told
-from orchestrator.text import sentence, visible
+from orchestrator.remarks import in_the_way, not_parsed, not_read, remarks_told
+from orchestrator.text import counted, sentence, visible
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 ROOT = "%SRCROOT%"
 """What paths are relative to: the top folder of the repository, by the name that readers know."""
 MOST_RESULTS, MOST_BYTES = 25_000, 10_000_000
 """Of one run, as GitHub takes it: what is ranked behind that is left out, and said."""
+MOST_FILES = 1_000
+"""Files that could not be parsed, each with a notification of its own."""
 TEXT_LETTERS = 1_000
 LEVELS = {"critical": "error", "warning": "warning", "info": "note"}
 SCORES = {"critical": "9.0", "warning": "6.0", "info": "3.0"}
@@ -57,14 +59,25 @@ def _invocation(report: Report, left: int) -> Json:
     """How far the review went: what is missing is told as a notification."""
     missing = [f"{gap.title}: {gap.why}" for gap in report.gaps]
     missing += [f"{left} remarks beyond what one file may hold"] if left else []
-    told = [
-        {"level": "warning", "message": {"text": _text(each)}} for each in missing[:MOST_RESULTS]
-    ]
+    count, whys = not_read(report)
+    listed = ", ".join(f"{why} ({n})" for why, n in whys)
+    missing += [f"{counted(count, 'file')} not read: {listed}".rstrip(": ")] if count else []
+    told = [_notified(each) for each in missing]
+    lost = not_parsed(report)
+    told += [_notified("Some lens could not parse this file", each) for each in lost[:MOST_FILES]]
+    if len(lost) > MOST_FILES:
+        told.append(_notified(f"{len(lost) - MOST_FILES} more files could not be parsed"))
     complete = report.status == "complete"
     return {
         "executionSuccessful": complete,
         **({"toolExecutionNotifications": told} if told else {}),
     }
+
+
+def _notified(text: str, file: str = "") -> Json:
+    place: Json = {"artifactLocation": {"uri": encoded(file), "uriBaseId": ROOT}}
+    where = {"locations": [{"physicalLocation": place}]} if file else {}
+    return {"level": "warning", "message": {"text": _text(text)}, **where}
 
 
 def _rules(remarks: Iterable[Remark]) -> list[Json]:

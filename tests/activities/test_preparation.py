@@ -291,7 +291,8 @@ async def test_a_file_that_is_not_text_is_refused(preparation: Preparation, allo
     ("content", "reader"),
     [
         (b"%PDF-1.7 \xff", "read_document"),
-        (b"PK\x03\x04 \xff", "read_document"),
+        (b"PK\x03\x04 \xff word/document.xml", "read_document"),
+        (b"GIF89a begins a picture", ""),
         (b"PAR1\0\0", "query_data"),
         (b"SQLite format 3\0", "query_data"),
         ("name;size\nMüller;3\n".encode("latin-1"), "read_document"),

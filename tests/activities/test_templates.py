@@ -8,7 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from activities.assembly import TEMPLATES
-from activities.code_review.answer import MOST_PER_FILE, MOST_SHOWN
+from activities.code_review.answer import MOST_LINES, MOST_PER_FILE, MOST_SHOWN
 from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.contracts import Escalation, Finding, Omission, Remark, Subtask, Synthesis
 from orchestrator.remarks import merged_remarks
@@ -121,14 +121,14 @@ def test_what_is_not_shown_is_counted() -> None:
     for line in (
         "**1 remark in 1 file**: 1 warning.",
         "In the tree: 7 files of text. bugs and security looked at 7 files.",
-        "- 1 remark below confidence 80: `fork ID --limits min_confidence=0` shows them, too",
+        "- 1 remark below confidence 80: `starter.py fork ID --limits min_confidence=0` shows",
         "- 3 remarks suppressed by comments in the code",
         "- 1 file that some lens could not parse: `bad.py`",
         "- 3 files not read: binary (2), a link (1)",
         "- untracked files were cut",
-        "**Not part of this review**: Ask a model.",
     ):
         assert line in synthesis.answer
+    assert "Ask a model" not in synthesis.answer, "the report lists it with the reason"
 
 
 def test_a_lens_that_failed_is_named_and_did_not_look() -> None:
@@ -195,6 +195,28 @@ def test_who_looked_in_which_languages_is_said_and_where_nobody_did() -> None:
     assert synthesis.data["unread_languages"] == ["Go", "Shell", "Ruby"]
 
 
+def test_what_a_lens_could_not_parse_is_said_where_it_says_what_it_looked_at() -> None:
+    files = [language("Shell", 2, 100, "shell")]
+    lost = {"not_parsed": ["b.sh"], "languages": files}
+    answer = review(lens("shell", files_read=1, **lost), lens("secrets")).answer
+    assert answer.startswith(
+        "**No remarks** at a confidence of 80 or more. 1 file could not be parsed, see below."
+    )
+    assert (
+        "shell looked for defects in Shell (2 files). secrets looked at 7 files."
+        " **Not parsed**: 1 file by shell." in answer
+    )
+
+
+def test_a_lens_that_could_parse_nothing_is_not_said_to_have_looked() -> None:
+    files = [language("Shell", 1, 100, "shell")]
+    lost = {"not_parsed": ["b.sh"], "languages": files}
+    synthesis = review(lens("shell", files_read=0, **lost), lens("secrets"))
+    assert "shell looked" not in synthesis.answer
+    assert "**Nobody looked for defects** in Shell (1 file, 100 %)." in synthesis.answer
+    assert synthesis.data["unread_languages"] == ["Shell"]
+
+
 def test_without_a_lens_for_any_of_its_languages_a_review_says_that_nothing_is_known() -> None:
     files = [language("Go", 7, 100)]
     idle = {"files_read": 0, "nothing_to_look_at": "no Python files"}
@@ -220,8 +242,34 @@ def test_a_long_review_has_a_short_answer_and_all_the_data() -> None:
     assert len(remarks_of(synthesis)) == 1_200
     assert synthesis.answer.count("### warning") == MOST_SHOWN
     assert synthesis.answer.count("### warning · `00.py:") == MOST_PER_FILE
-    assert "And 1,170 more remarks: `05.py` 20," in synthesis.answer
-    assert len(synthesis.answer) < 5_000
+    assert "### And 1,170 more remarks\n\n- warning · `00.py:19` `R`\n" in synthesis.answer
+    assert synthesis.answer.count("\n- warning · `") == MOST_LINES
+    assert "\n- and 1,110 more: `05.py` 20," in synthesis.answer
+    assert (
+        "`starter.py show ID SUBTASK` has all that a lens saw, SUBTASK being `bugs`."
+        in synthesis.answer
+    )
+    assert len(synthesis.answer) < 6_500
+
+
+def test_every_critical_defect_is_shown_whole_wherever_it_is() -> None:
+    critical = [
+        remark(line=3 * n + 1, rule="R", message=f"Hole {n}", severity="critical")
+        for n in range(40)
+    ]
+    answer = review(lens("bugs", *critical, remark(line=500, rule="W"))).answer
+    assert answer.count("### critical · `a.py:") == 40
+    assert "- warning · `a.py:500` `W`" in answer
+    same = [remark(line=3 * n + 1, rule="R", severity="critical") for n in range(40)]
+    places = review(lens("bugs", *same)).answer
+    assert all(f"`a.py:{3 * n + 1}`" in places for n in range(40))
+
+
+def test_of_a_change_each_file_has_as_many_remarks_as_the_answer_holds() -> None:
+    given = [remark(line=3 * n + 1, rule="R", message=f"Wrong {n}") for n in range(MOST_SHOWN + 2)]
+    answer = review(lens("bugs", *given, base="0123456789abcdef" + "0" * 24)).answer
+    assert answer.count("### warning · `a.py:") == MOST_SHOWN
+    assert "### And 2 more remarks\n" in answer
 
 
 def test_a_defect_that_stands_in_many_places_is_told_once_with_its_places() -> None:
@@ -264,6 +312,20 @@ def test_two_names_of_one_defect_in_one_line_are_one_remark() -> None:
     for one, other in (("PLE2502", "B613"), ("B012", "SIM107")):
         found = [remark(lens="bugs", rule=one), remark(lens="security", rule=other)]
         assert len(merged_remarks(found)) == 1
+
+
+def test_code_of_a_request_that_is_run_is_one_remark_whatever_tools_call_it() -> None:
+    ours = remark(lens="patterns", rule="js-code-of-request", severity="critical", message="Runs")
+    for rule in ("no-eval", "no-implied-eval"):
+        (one,) = merged_remarks([remark(lens="javascript", rule=rule, message="eval"), ours])
+        assert (one.rule, one.also) == ("js-code-of-request", (f"javascript:{rule}",))
+
+
+def test_defects_in_lines_one_after_another_stay_apart_when_two_lenses_see_each() -> None:
+    ours = [remark(lens="patterns", rule="js-code-of-request", line=n) for n in range(1, 6)]
+    theirs = [remark(lens="javascript", rule="no-eval", line=n) for n in range(1, 6)]
+    for found in ([*ours, *theirs], [*theirs, *ours]):
+        assert sorted(each.line for each in merged_remarks(found)) == [1, 2, 3, 4, 5]
 
 
 def test_what_is_only_complex_is_a_paragraph_with_the_three_worst_places() -> None:

@@ -382,6 +382,14 @@ def test_no_name_in_a_report_of_somebody_elses_workflow_is_markup() -> None:
         assert UNSEEN.search(page) is None
 
 
+def test_commands_that_a_review_names_are_shown_as_they_are_typed_here() -> None:
+    answer = "`starter.py show ID SUBTASK` and `starter.py fork ID --limits min_confidence=0`"
+    shown = pages.as_markdown(report(answer=answer, run_id="run-7"))
+    assert f"`{STARTER} show run-7 SUBTASK`" in shown
+    assert f"`{STARTER} fork run-7 --limits min_confidence=0`" in shown
+    assert "show ID" in pages.as_markdown(report(answer=answer, run_id="a`b"))
+
+
 def test_a_command_on_a_run_does_nothing_else_in_a_shell() -> None:
     assert to_type("show", "a-1") == f"{STARTER} show a-1"
     line = to_type("fork", "x; rm -rf $(pwd)\n\x9b31m")

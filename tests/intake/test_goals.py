@@ -138,6 +138,12 @@ def test_files_text_and_limits_of_a_free_form_goal_are_taken_as_given(tmp_path: 
     [
         (b"\xff\xfe", r"^input 'notes' is a document"),
         (b"x" * (INPUT_BYTES + 1), "^--input notes: .* larger than"),
+        (b"\xef\xbb\xbf\n", "there is nothing in it"),
+        ("\u200b\u00a0\n".encode(), "there is nothing in it"),
+        (b"PK\x03\x04junk", r"an archive \(ZIP\), and no document"),
+        (b"\x89PNG\r\n\x1a\n", r"a picture \(PNG\), which no tool reads"),
+        (b"\xff\xd8\xff\xe0", r"a picture \(JPEG\), which no tool reads"),
+        (b"\x1f\x8b\x08", r"an archive \(gzip\), which no tool reads"),
     ],
 )
 def test_a_file_that_no_run_could_read_is_refused(content: bytes, why: str, tmp_path: Path) -> None:
@@ -145,6 +151,15 @@ def test_a_file_that_no_run_could_read_is_refused(content: bytes, why: str, tmp_
     wish = Wish(text="Summarise", inputs=("notes=data",))
     with pytest.raises(Refused, match=why):
         asyncio.run(goal_of(wish, Catalogue(), Settings(), embedded=False))
+
+
+@pytest.mark.parametrize("text", ["", " ", "\u200b"])
+def test_a_text_with_nothing_in_it_is_said_to_be_empty(text: str) -> None:
+    wish = Wish(text="Summarise", inputs=(f"notes=text:{text}",))
+    with pytest.raises(Refused, match=r"^--input notes: the text after 'text:' is empty"):
+        asyncio.run(goal_of(wish, Catalogue(), Settings(), embedded=False))
+    with pytest.raises(Refused, match=r"^--input repo: the text .* is empty, and a repository"):
+        asked(f"repo=text:{text}")
 
 
 @pytest.mark.anyio

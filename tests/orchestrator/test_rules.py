@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal
+
+import pytest
 
 from driving import BRIEFING, ROLES, Drive, model, subtask
 from orchestrator import policies
 from orchestrator.calls.replan import Change, Patch
-from orchestrator.contracts import Order, Plan, Tier
+from orchestrator.contracts import Goal, Limits, Order, Plan, Tier
 from orchestrator.events import Started, Steered
 from orchestrator.moves import Ask, Stop
 from orchestrator.plans import revision
 from orchestrator.rules.reducer import apply
+from orchestrator.rules.state import first_state
 from orchestrator.views import reporting, running
 from outcomes import AMPLE, begun, comes_back, end, in_flight, wait_until_cut
 
@@ -309,3 +313,18 @@ def test_a_replan_may_change_a_subtask_once() -> None:
     assert revision.problems(twice, run.replanned_from) == (
         "changes[1] drop 'c': it is changed twice",
     )
+
+
+@pytest.mark.parametrize(
+    "deadline, working, below",
+    [(12, 9, 6.75), (60, 45, 33.75), (240, 180, 135), (300, 240, 180), (900, 720, 576)],
+)
+def test_a_short_deadline_is_mostly_for_work_also_in_a_team(
+    deadline: int, working: float, below: float
+) -> None:
+    """A fifth is kept for the answer, at least a minute, but never more than a quarter."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    run = first_state("run", Goal(text="g", limits=Limits(deadline_seconds=deadline)), now, "")
+    assert run.seconds_left == working
+    limits = Limits(deadline_seconds=int(run.seconds_left))
+    assert first_state("team", Goal(text="g", limits=limits), now, "").seconds_left == below

@@ -169,6 +169,32 @@ def test_what_was_refuted_is_no_result_and_what_is_missing_is_said() -> None:
     assert said["message"]["text"] == "Find bugs: ruff crashed"
 
 
+LOST = {
+    "not_parsed": ["deploy [1].sh"],
+    "unread_in_all": 3,
+    "unread": [{"path": "x", "why": "binary"}, {"path": "y", "why": "binary"}],
+}
+
+
+def test_what_was_not_parsed_and_not_read_is_told_to_programs_with_its_place() -> None:
+    run = run_of(as_sarif(report(data=LOST)))
+    (invocation,) = run["invocations"]
+    assert invocation["executionSuccessful"] is True
+    unread, unparsed = invocation["toolExecutionNotifications"]
+    assert unread["message"]["text"] == "3 files not read: binary (2)"
+    assert unparsed["message"]["text"] == "Some lens could not parse this file"
+    (place,) = unparsed["locations"]
+    assert place["physicalLocation"]["artifactLocation"]["uri"] == "deploy%20%5B1%5D.sh"
+
+
+def test_of_very_many_files_that_were_not_parsed_the_rest_is_counted() -> None:
+    names = [f"{n}.sh" for n in range(1_203)]
+    run = run_of(as_sarif(report(data={"not_parsed": names})))
+    told = run["invocations"][0]["toolExecutionNotifications"]
+    assert len(told) == 1_001
+    assert told[-1]["message"]["text"] == "203 more files could not be parsed"
+
+
 @pytest.mark.parametrize(
     ("path", "uri"),
     [
@@ -237,12 +263,27 @@ def test_a_comment_without_remarks_says_so_and_when_the_review_is_not_whole() ->
     assert "**No remarks.**" in text and "not whole: complete with gaps" in text
 
 
+def test_a_comment_says_what_could_not_be_parsed_or_read() -> None:
+    text = as_comment(report(data=LOST))
+    assert "**No remarks, but not everything could be parsed.**" in text
+    assert "⚠️ 1 file could not be parsed: `deploy [1].sh`." in text
+    assert "3 files not read: binary (2)." in text
+    assert "**No remarks.**" in as_comment(report())
+    many = as_comment(report(remark(), data={"not_parsed": [f"{n}.sh" for n in range(20)]}))
+    assert "⚠️ 20 files could not be parsed: `0.sh`," in many and "`7.sh`, …." in many
+
+
 def test_a_comment_stays_as_short_as_it_must_be_and_says_what_it_left_out() -> None:
     many = [remark(line=n, message=f"Number {n} " + "y" * 300) for n in range(1, 2_000)]
     text = as_comment(report(*many))
     assert len(text) <= MOST_LETTERS
     shown = text.count("<details>")
     assert f"And {1_999 - shown:,} more remarks, in the report." in text and shown > 20
+
+
+def test_what_a_comment_escapes_is_shown_as_the_letter_that_it_is() -> None:
+    text = as_comment(report(remark(message="Couldn't parse", suggestion="1. Fix it")))
+    assert ": Couldn&#x27;t parse</summary>" in text and "&#49;. Fix it." in text
 
 
 HOSTILE = (

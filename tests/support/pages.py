@@ -23,7 +23,7 @@ from deployment.settings import HOME
 ELISION = "…"
 FENCE = re.compile(r"^( *)```(\w*)$")
 COMMENT = re.compile(r"^<!-- (.*) -->$")
-NAMED = re.compile(r"`([\w./-]+\.(?:md|yaml|json|py))`")
+NAMED = re.compile(r"`([\w./-]+\.(?:md|yaml|json|py|toml))`")
 RUN_ID = r"[a-z][a-z-]*-\d{4}-[a-z0-9]{5}"
 DURATION = r"(?:\d+ h )?(?:\d+ min )?\d[\d.]* (?:s|min|h|d)\b"
 FIGURE = r"\d[\d,]*(?:\.\d+)?"

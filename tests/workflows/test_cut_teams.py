@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from test_teams import catalogue, goal
 
+from activities.catalogue import Catalogue
 from conftest import Handle, Runs, folded, seen
 from deployment.histories.replay import replay
 from orchestrator.contracts import Finding, Order, Report
@@ -170,3 +172,34 @@ async def test_a_team_is_given_what_is_left_of_the_time_and_what_was_asked_above
 
 
 INSTRUCTION = "Find out everything about part t2 of the goal"
+
+
+def with_fallback(runs: Runs) -> Catalogue:
+    """The shipped roles, and a team whose fallback is one of them."""
+    found = catalogue(runs)
+    department = found.roles["department"]
+    card = department.card.model_copy(update={"fallback": "writer"})
+    roles = {**found.roles, "department": replace(department, card=card)}
+    return Catalogue(roles, found.playbooks)
+
+
+async def test_a_team_that_its_deadline_ended_with_nothing_in_hand_is_handed_to_nobody(
+    runs: Runs,
+) -> None:
+    """Neither its fallback nor another plan is paid for, though a subtask needs what is missing."""
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("a"))],
+            "a": [asyncio.Event()],
+            "t2": [works("two")],
+            "synthesize": [synthesizes("two [t2]")],
+        }
+    )
+    plan = ready(subtask("t1", role="department"), subtask("t2"), subtask("t3", "t1"))
+    wanted = goal(plan=plan, limits={"deadline_seconds": 40, "concurrency": 3})
+    report = await runs.run(wanted, model, catalogue=with_fallback(runs))
+    assert sorted(model.heard) == ["a", "critique", "plan", "synthesize", "t2"]
+    gap = next(each for each in report.gaps if each.subtask_id == "t1")
+    assert gap.status == "failed"
+    assert "the deadline was reached: work may take 22.5 s of this team's 30 s" in gap.why
+    assert "which the run above had left" in gap.why

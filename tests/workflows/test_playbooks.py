@@ -148,7 +148,7 @@ async def test_what_a_role_goes_without_is_said_before_the_run_begins(runs: Runs
             await handle.result()
 
 
-@pytest.mark.parametrize("content", ["", " \n\t\n"])
+@pytest.mark.parametrize("content", ["", " \n\t\n", "\ufeff\n", "\u200b\u00a0"])
 async def test_an_empty_document_is_refused_before_anything_is_paid(
     runs: Runs, content: str
 ) -> None:

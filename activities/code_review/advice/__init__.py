@@ -22,7 +22,17 @@ class Advice:
     """Of one rule, in whole sentences."""
 
     why: str
-    do: str
+    do: str = ""
+    """What to do; empty where the rule is ours and says it itself."""
+    instead: bool = False
+    """Whether that takes the place of what the tool says, which speaks of its own settings."""
+
+
+def advice_on(lens: str, rule: str) -> Advice | None:
+    """The row that a rule takes. What hadolint hands on of shellcheck is the shell's."""
+    rows = advice_of("shell" if lens == "dockerfiles" and rule.startswith("SC") else lens)
+    lengths = range(len(rule), -1, -1)
+    return next((rows[rule[:n]] for n in lengths if rule[:n] in rows), None)
 
 
 @cache
@@ -37,10 +47,8 @@ def advice_of(lens: str) -> dict[str, Advice]:
 
 def advised(remark: Remark) -> Remark:
     """The remark with why it matters, and with what to do where its tool does not say it."""
-    rows = advice_of(remark.lens)
-    lengths = range(len(remark.rule), -1, -1)
-    row = next((rows[remark.rule[:n]] for n in lengths if remark.rule[:n] in rows), None)
+    row = advice_on(remark.lens, remark.rule)
     if row is None:
         return remark
-    suggestion = remark.suggestion or row.do
+    suggestion = row.do if row.instead else remark.suggestion or row.do
     return remark.model_copy(update={"matters": row.why, "suggestion": suggestion})

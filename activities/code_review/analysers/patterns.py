@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from activities.code_review.lens import Analyser, CommandLine, Grade, program, sifted, told
+from activities.code_review.lens import (
+    Analyser,
+    CommandLine,
+    Grade,
+    Parsed,
+    program,
+    sifted,
+    told,
+)
 from orchestrator.contracts import Severity
 
 RULES = Path(__file__).parents[1] / "rules"
@@ -39,6 +48,13 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
     )  # fmt: skip
 
 
+def parse(stdout: bytes) -> Parsed:
+    """What it says. Each call of a chain begins where the first does: that is one place."""
+    parsed = told(stdout)
+    places = {(each.file, each.rule, each.line, each.column): each for each in parsed.sightings}
+    return replace(parsed, sightings=tuple(places.values()))
+
+
 ANALYSER = Analyser(
     name="patterns",
     looks_for="Go, Java, JavaScript, PHP, Ruby, Rust or TypeScript files",
@@ -46,7 +62,7 @@ ANALYSER = Analyser(
     languages=("Go", "Java", "JavaScript", "PHP", "Ruby", "Rust", "TypeScript"),
     by_ending=True,
     command=command,
-    parse=told,
+    parse=parse,
     program="ast-grep",
     package="ast-grep-cli",
 )

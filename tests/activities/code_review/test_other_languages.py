@@ -291,3 +291,18 @@ async def test_programs_are_taken_from_this_environment_alone() -> None:
                     next(each for each in arguments if each.endswith(f"/{analyser.program}"))
                 ).resolve()
             )
+
+
+async def test_a_path_whose_variable_a_line_above_guards_is_no_remark(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit(
+        {
+            "a.sh": '#!/bin/bash\nout=${1:?}\nrm -rf "$out"/*\n',
+            "b.sh": '#!/bin/sh\n: "${out:?say where}"\n\trm -rf "${out}/"\n',
+            "late.sh": '#!/bin/sh\nrm -rf "$out/"\n: "${out:?}"\n',
+            "other.sh": '#!/bin/sh\nb=${1:?}\n# ${out:?}\nrm -rf "$out/"\n',
+        }
+    )
+    seen = {each.file for each in remarks_of(await bench.look("shell", repository))}
+    assert seen == {"late.sh", "other.sh"}

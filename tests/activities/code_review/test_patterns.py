@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,16 @@ import pytest
 import yaml
 
 from activities.code_review.analysers import patterns
-from activities.code_review.lens import told
 
 EXAMPLES = Path(__file__).with_name("examples")
 ENDINGS = {"go": "go", "java": "java", "rust": "rs", "ruby": "rb", "php": "php"}
 SCRIPTS = ("js", "ts")
 """The rules for JavaScript are those for TypeScript."""
 FEWEST = 2
+SURROUNDED = "outer(inner({}), 1).then(last);"
+"""Calls around an example and after it, where it is an expression."""
 
-Found = dict[str, set[str]]
+Found = dict[str, Counter[str]]
 
 
 def examples() -> Iterator[tuple[str, str, str, str]]:
@@ -41,16 +42,18 @@ def endings(language: str) -> tuple[str, ...]:
 def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     """The rules that see something in each example, by the example's file."""
     folder = tmp_path_factory.mktemp("examples")
-    files = []
+    files = {}
     for number, (_, _, language, text) in enumerate(examples()):
         for ending in endings(language):
-            files.append(folder / f"{number}.{ending}")
-            files[-1].write_text(text + "\n", "utf-8")
+            files[folder / f"{number}.{ending}"] = text
+            files[folder / f"{number}-inside.{ending}"] = SURROUNDED.format(text.rstrip(";"))
+    for file, text in files.items():
+        file.write_text(text + "\n", "utf-8")
     command = patterns.command([str(each) for each in files], True)
     done = subprocess.run(command.arguments, capture_output=True, check=True)
-    seen: Found = defaultdict(set)
-    for each in told(done.stdout).sightings:
-        seen[Path(each.file).name].add(each.rule)
+    seen: Found = defaultdict(Counter)
+    for each in patterns.parse(done.stdout).sightings:
+        seen[Path(each.file).name][each.rule] += 1
     return seen
 
 
@@ -65,7 +68,19 @@ CASES = [
 def test_a_rule_finds_what_is_bad_and_leaves_alone_what_is_good(
     found: Found, rule: str, sort: str, file: str
 ) -> None:
-    assert (rule in found[file]) == (sort == "bad")
+    assert found[file][rule] == (sort == "bad")
+
+
+def test_a_place_is_one_remark_whatever_calls_surround_it(found: Found) -> None:
+    inside = {file: rules for file, rules in found.items() if "-inside." in file}
+    assert len(inside) > 100
+    twice = {
+        f"{file}: {rule}": count
+        for file, rules in inside.items()
+        for rule, count in rules.items()
+        if count > 1
+    }
+    assert not twice
 
 
 def test_every_rule_has_examples_of_both_kinds_and_says_what_to_do() -> None:

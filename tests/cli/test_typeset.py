@@ -1,0 +1,53 @@
+"""The code of a remark on a terminal of any width."""
+
+from __future__ import annotations
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from cli.screen.typeset import Page
+from orchestrator.contracts import Excerpt, Remark
+from orchestrator.views.remarks import code_of
+
+BEFORE = "    connection.execute(sql, timeout=30, retries=5, name="
+AROUND = "    for each in things that are written in a very long line: pass"
+
+
+def shown(code: str, width: int) -> list[str]:
+    console = Console(width=width, force_terminal=False, color_system=None)
+    with console.capture() as capture:
+        console.print(Page(code, hyperlinks=False))
+    return [line.rstrip() for line in capture.get().splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("width", [24, 40, 60, 80])
+@pytest.mark.parametrize("before", [BEFORE, "    x = ", BEFORE.replace("sql", "漢字")])
+def test_a_line_of_code_is_cut_to_the_screen_and_its_mark_stands_below_its_place(
+    width: int, before: str
+) -> None:
+    lines = (AROUND, f"{before}missing(some, more, arguments)", "    done()")
+    remark = Remark(
+        severity="warning", file="a.py", line=9, message="m", confidence=90,
+        excerpt=Excerpt(first=8, lines=lines, letter=len(before) + 1),
+    )  # fmt: skip
+    rows = shown(code_of(remark), width)
+    assert [row.split("|")[0].strip(" >") for row in rows] == ["8", "9", "", "10"]
+    assert all(cell_len(row) <= width for row in rows)
+    marked = rows[1]
+    at, column = rows[2].index("^"), 0
+    for place, letter in enumerate(marked):
+        if column == at:
+            assert "missing".startswith(marked[place : place + 7].rstrip("…"))
+            assert letter == "m"
+            break
+        column += cell_len(letter)
+    else:
+        pytest.fail("the mark stands below nothing")
+
+
+def test_any_other_block_goes_on_in_the_next_line_so_that_it_can_be_copied() -> None:
+    command = ".venv/bin/python starter.py fork a-run-with-a-long-name"
+    assert "".join(each.strip() for each in shown(f"    {command}", 30)).replace(
+        " ", ""
+    ) == command.replace(" ", "")

@@ -1,0 +1,72 @@
+"""What a playbook's run goes without is said before a run begins, by `run` and by `start`."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from activities.catalogue import Catalogue
+from cli.commands.runs import run, start
+from deployment.settings import HOME, Settings
+from intake.goals import Wish, goal_of
+from intake.refusal import Refused
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The shipped roles and playbooks, to be changed; a ticket, and an endpoint that is set."""
+    for name in ("roles", "playbooks"):
+        shutil.copytree(HOME / name, tmp_path / name)
+    (tmp_path / "ticket.md").write_text("It does not start")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
+    monkeypatch.delenv("HOLDFAST_WEB_SEARCH", raising=False)
+    return tmp_path
+
+
+def claims(home: Path, *names: str) -> Catalogue:
+    """The catalogue in which these roles of tech-support claim the same case."""
+    for name in names:
+        path = home / "playbooks" / "tech-support" / "roles" / f"{name}.md"
+        path.write_text(path.read_text().replace("cases: [", "cases: [a broken thing, "))
+    return Catalogue.load(home)
+
+
+@pytest.mark.parametrize("command", [run.command, start.command])
+@pytest.mark.parametrize(
+    ("playbook", "given", "said"),
+    [
+        ("tech-support", "ticket", "role documenter: documenter.md: cases: role 'escalator'"),
+        ("competitive-intelligence", "competitors", "tool web_search, of market-researcher: "),
+    ],
+)
+def test_what_a_playbook_goes_without_is_said_before_anything_is_asked(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: Callable[..., int],
+    playbook: str,
+    given: str,
+    said: str,
+) -> None:
+    loaded = claims(home, "documenter", "escalator")
+    monkeypatch.setattr(Catalogue, "load", lambda: loaded)
+    for module in (run, start):
+        monkeypatch.setattr(module, "with_connection", lambda *_: 0)
+    assert command(playbook=playbook, inputs=[f"{given}=ticket.md"], embedded=True) == 0
+    heard = " ".join(capsys.readouterr().err.split())
+    assert f"Goes without {said}" in heard
+
+
+def test_a_playbook_none_of_whose_roles_can_be_used_is_refused(home: Path) -> None:
+    loaded = claims(home, "documenter", "escalator", "troubleshooter")
+    wish = Wish(playbook="tech-support", inputs=("ticket=ticket.md",))
+    with pytest.raises(Refused) as refused:
+        asyncio.run(goal_of(wish, loaded, Settings(), embedded=True))
+    line = str(refused.value)
+    assert "playbook 'tech-support' cannot be used: none of its roles can be used: " in line
+    assert line.count("claims 'a broken thing', too") == 3 and "\n" not in line
