@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pydantic import JsonValue, ValidationError
 
 from orchestrator.contracts import Finding, Remark, Report, Severity, Sightings
+from orchestrator.text import counted
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 ADJACENT = 1
@@ -111,6 +112,22 @@ def not_parsed(report: Report) -> tuple[str, ...]:
     """The files of a review that some lens could not parse."""
     given = report.data.get("not_parsed")
     return tuple(map(str, given)) if isinstance(given, list) else ()
+
+
+def taken_out(report: Report) -> str:
+    """How many remarks the repository's own settings or a baseline took out of a review, and what
+    did; empty: none.
+    """
+    said = report.data.get("hidden")
+    counts = {
+        str(word): count
+        for word, count in (said.items() if isinstance(said, dict) else ())
+        if isinstance(count, int) and count > 0
+    }
+    listed = ", ".join(f"{word} ({count})" for word, count in counts.items())
+    taken = counted(sum(counts.values()), "remark")
+    said_by = f"{taken} taken out by the repository's settings or a baseline: {listed}"
+    return said_by if counts else ""
 
 
 def not_read(report: Report) -> tuple[int, tuple[tuple[str, int], ...]]:

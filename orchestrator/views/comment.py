@@ -16,6 +16,7 @@ from orchestrator.remarks import (
     not_parsed,
     not_read,
     remarks_told,
+    taken_out,
     told_once,
 )
 from orchestrator.text import code_span, counted, for_markdown, inline, sentence, visible
@@ -83,6 +84,8 @@ def _warnings(report: Report, lost: Sequence[str]) -> Iterator[str]:
         named = ", ".join(code_span(each) for each in lost[:MOST_FILES])
         count = counted(len(lost), "file")
         yield f"⚠️ {count} could not be parsed: {named}{', …' * (len(lost) > MOST_FILES)}."
+    if hidden := taken_out(report):
+        yield f"⚠️ {for_markdown(hidden)}."
     unread_files, whys = not_read(report)
     if unread_files:
         listed = ", ".join(f"{inline(why)} ({n})" for why, n in whys)

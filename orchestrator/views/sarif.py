@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from orchestrator.contracts import Remark, Report
-from orchestrator.remarks import in_the_way, not_parsed, not_read, remarks_told
+from orchestrator.remarks import in_the_way, not_parsed, not_read, remarks_told, taken_out
 from orchestrator.text import counted, sentence, visible
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -62,6 +62,7 @@ def _invocation(report: Report, left: int) -> Json:
     count, whys = not_read(report)
     listed = ", ".join(f"{why} ({n})" for why, n in whys)
     missing += [f"{counted(count, 'file')} not read: {listed}".rstrip(": ")] if count else []
+    missing += [hidden] if (hidden := taken_out(report)) else []
     told = [_notified(each) for each in missing]
     lost = not_parsed(report)
     told += [_notified("Some lens could not parse this file", each) for each in lost[:MOST_FILES]]

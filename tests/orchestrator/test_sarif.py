@@ -273,6 +273,15 @@ def test_a_comment_says_what_could_not_be_parsed_or_read() -> None:
     assert "⚠️ 20 files could not be parsed: `0.sh`," in many and "`7.sh`, …." in many
 
 
+def test_what_the_repository_took_out_of_its_own_review_is_said_to_whoever_reads_the_gate() -> None:
+    told = report(data={"hidden": {"path **": 2, "known": 1}})
+    said = "3 remarks taken out by the repository's settings or a baseline"
+    assert said.replace("'", "'") in as_comment(told).replace("\\", "")
+    (invocation,) = run_of(as_sarif(told))["invocations"]
+    (only,) = invocation["toolExecutionNotifications"]
+    assert only["message"]["text"] == f"{said}: path ** (2), known (1)"
+
+
 def test_a_comment_stays_as_short_as_it_must_be_and_says_what_it_left_out() -> None:
     many = [remark(line=n, message=f"Number {n} " + "y" * 300) for n in range(1, 2_000)]
     text = as_comment(report(*many))
