@@ -2,9 +2,9 @@
 
     python -m bench.latency [TIMES]        prints Markdown
 
-The plan of load B of `bench.overhead`, 24 uneven subtasks in four layers, run so many times with
-as much at once as the plan could use and so many times with one at a time, in turns, in one
-deployment against a scripted model. Seconds are those of the reports, start to end.
+Load B of `bench.overhead`, 24 uneven subtasks in four layers, is run so many times with as much at
+once as its plan could use and so many times with one at a time, in turns, in one deployment against
+a scripted model. Seconds are those of the reports, start to end.
 """
 
 from __future__ import annotations
