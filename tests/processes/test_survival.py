@@ -113,16 +113,26 @@ def lost(history: WorkflowHistory) -> list[str]:
     return [each.last_failure.message for each in started if each.attempt > 1]
 
 
-def struck(settings: Settings, running: subprocess.Popen[str], name: str) -> frozenset[str]:
-    """Wait until some tools are done and some are not, then kill; the tools that were done."""
-    deadline = time.monotonic() + SECONDS
+async def some_done(settings: Settings, running: subprocess.Popen[str]) -> frozenset[str]:
+    """The tools that are done, once some are and some are not."""
+    deadline, client = time.monotonic() + SECONDS, None
     while True:
         assert time.monotonic() < deadline and running.poll() is None, "the run never got going"
-        with suppress(RPCError, Unreachable, AssertionError):
-            done = tools_completed(history(settings))
-            if 2 <= len(done) < 6:
-                break
-        time.sleep(0.1)
+        with suppress(RPCError, Unreachable):
+            endpoint = status(settings).endpoint
+            if client is None and endpoint is not None:
+                client = await connect(endpoint.target)
+            if client is not None:
+                seen = await client.get_workflow_handle(RUN_ID).fetch_history()
+                done = tools_completed(seen)
+                if 2 <= len(done) < 6:
+                    return done
+        await asyncio.sleep(0.1)
+
+
+def struck(settings: Settings, running: subprocess.Popen[str], name: str) -> frozenset[str]:
+    """Wait until some tools are done and some are not, then kill; the tools that were done."""
+    done = asyncio.run(some_done(settings, running))
     now = status(settings)
     pids = {"server": now.server_pid, "worker": now.worker_pid, "starter": running.pid}
     for victim in VICTIMS[name]:
