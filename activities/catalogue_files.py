@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -33,11 +33,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.rules.graph import COMPOSED
 
-if TYPE_CHECKING:
-    pass
-
 OwnModel = Literal[RoleTier, "inherit"]
-MODELS = ("haiku", "sonnet", "opus", "inherit")
 ONLY_SHOWN = {"color"}
 """Fields of Claude Code's subagent files that say how its own screen shows an agent."""
 NEED_A_MODEL = (

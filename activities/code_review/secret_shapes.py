@@ -33,10 +33,10 @@ _KINDS: tuple[type[RegexBasedDetector], ...] = (
     SlackDetector, SquareOAuthDetector, StripeDetector, TelegramBotTokenDetector,
     TwilioKeyDetector,
 )  # fmt: skip
-_OURS: dict[str, str] = yaml.safe_load(
+OURS: dict[str, str] = yaml.safe_load(
     Path(__file__).with_name("secret_kinds.yaml").read_text("utf-8")
 )
 SHAPES: tuple[re.Pattern[str], ...] = (
     *(shape for kind in _KINDS for shape in kind().denylist),
-    *(re.compile(rf"\b{shape}") for shape in _OURS.values()),
+    *(re.compile(rf"\b{shape}") for shape in OURS.values()),
 )

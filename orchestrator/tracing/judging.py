@@ -18,7 +18,6 @@ from orchestrator.events import (
 )
 from orchestrator.rules.state import State
 
-Landed = Prepared | NotPrepared | Answered | Unanswered | Examined | TeamEnded | AgentEnded
 ACCEPTED = "accepted"
 
 

@@ -18,7 +18,7 @@ from cli.exits import Exit
 from cli.live.forms import order_of
 from cli.live.guard import COOKIE, Guard
 from cli.live.server import LivePage, live
-from conftest import Runs, seen
+from conftest import Handle, Runs, seen
 from drawn import view
 from intake.connection import Connection
 from orchestrator.contracts import Goal
@@ -78,123 +78,116 @@ def goal() -> Goal:
     return Goal.model_validate(given)
 
 
-async def test_a_plan_is_approved_from_the_page_and_its_answer_appears_there(
-    runs: Runs, connection: Connection
-) -> None:
+@asynccontextmanager
+async def waiting(runs: Runs) -> AsyncIterator[Handle]:
+    """A run whose plan waits for approval."""
     async with runs.worker(approved()):
         handle = await runs.start(goal(), skipping=False)
         await seen(handle, lambda each: each.phase == "approval")
-        async with visiting(connection, handle.id) as visitor:
+        yield handle
+
+
+async def test_a_plan_is_approved_from_the_page_and_its_answer_appears_there(
+    runs: Runs, connection: Connection
+) -> None:
+    async with waiting(runs) as handle, visiting(connection, handle.id) as visitor:
+        page = await visitor.page()
+        assert "The plan waits for your approval" in page and "There is no answer yet" in page
+        own = {"Origin": visitor.origin}
+        status, page = await visitor.order(own, command="approve", token=visitor.token)
+        assert status == 200 and "approved" in page
+        await handle.result()
+        while "under way" in page:
             page = await visitor.page()
-            assert "The plan waits for your approval" in page and "There is no answer yet" in page
-            own = {"Origin": visitor.origin}
-            status, page = await visitor.order(own, command="approve", token=visitor.token)
-            assert status == 200 and "approved" in page
-            await handle.result()
-            while "under way" in page:
-                page = await visitor.page()
-            assert 'href="#subtask-1">t1</a>' in page and "waits for your approval" not in page
+        assert 'href="#subtask-1">t1</a>' in page and "waits for your approval" not in page
 
 
 async def test_what_came_of_an_order_is_not_shown_for_ever(
     runs: Runs, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with runs.worker(approved()):
-        handle = await runs.start(goal(), skipping=False)
-        await seen(handle, lambda each: each.phase == "approval")
-        async with visiting(connection, handle.id) as visitor:
-            await visitor.page()
-            own = {"Origin": visitor.origin}
-            _, page = await visitor.order(own, command="eject", token=visitor.token)
-            assert "is no order of this page" in page
-            assert "is no order of this page" in await visitor.page(), "a page asks each second"
-            monkeypatch.setattr("cli.live.server.SAID_SECONDS", 0.0)
-            assert "is no order of this page" not in await visitor.page()
+    async with waiting(runs) as handle, visiting(connection, handle.id) as visitor:
+        await visitor.page()
+        own = {"Origin": visitor.origin}
+        _, page = await visitor.order(own, command="eject", token=visitor.token)
+        assert "is no order of this page" in page
+        assert "is no order of this page" in await visitor.page(), "a page asks each second"
+        monkeypatch.setattr("cli.live.server.SAID_SECONDS", 0.0)
+        assert "is no order of this page" not in await visitor.page()
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason=WITHOUT)
 async def test_a_browser_approves_by_a_click_and_is_brought_up_to_date_by_itself(
     runs: Runs, connection: Connection, tmp_path: Path
 ) -> None:
-    async with runs.worker(approved()):
-        handle = await runs.start(goal(), skipping=False)
-        await seen(handle, lambda each: each.phase == "approval")
-        async with live(connection, handle.id) as address, tab(tmp_path / "profile") as browser:
-            await browser.open(address)
-            await browser.value("document.querySelector('[value=approve] ~ button').click()")
-            await browser.until("document.querySelector('[role=status]')")
-            assert "approved" in await browser.value("document.body.innerText")
-            await handle.result()
-            await browser.until("document.querySelector('#answer .cite')")
-            assert browser.refused == [] and browser.dialogs == []
+    async with (
+        waiting(runs) as handle,
+        live(connection, handle.id) as address,
+        tab(tmp_path / "profile") as browser,
+    ):
+        await browser.open(address)
+        await browser.value("document.querySelector('[value=approve] ~ button').click()")
+        await browser.until("document.querySelector('[role=status]')")
+        assert "approved" in await browser.value("document.body.innerText")
+        await handle.result()
+        await browser.until("document.querySelector('#answer .cite')")
+        assert browser.refused == [] and browser.dialogs == []
 
 
 async def test_what_a_run_has_reserved_is_not_said_to_be_spent(
     runs: Runs, connection: Connection
 ) -> None:
-    async with runs.worker(approved()):
-        handle = await runs.start(goal(), skipping=False)
-        await seen(handle, lambda each: each.phase == "approval")
-        async with visiting(connection, handle.id) as visitor:
-            page = await visitor.page()
-            assert "≤" not in page.partition("</header>")[0]
+    async with waiting(runs) as handle, visiting(connection, handle.id) as visitor:
+        page = await visitor.page()
+        assert "≤" not in page.partition("</header>")[0]
 
 
 async def test_nobody_else_gives_an_order_or_sees_the_page(
     runs: Runs, connection: Connection
 ) -> None:
-    async with runs.worker(approved()):
-        handle = await runs.start(goal(), skipping=False)
-        await seen(handle, lambda each: each.phase == "approval")
-        async with visiting(connection, handle.id) as visitor:
-            await visitor.page()
-            own, given = {"Origin": visitor.origin}, {"command": "approve"}
-            for headers in (
-                {}, {"Origin": "null"}, {"Origin": "http://evil.example"},
-                {"Origin": visitor.origin.replace("127.0.0.1", "localhost")},
-                {**own, "Sec-Fetch-Site": "cross-site"}, {**own, "Sec-Fetch-Site": "same-site"},
-            ):  # fmt: skip
-                status, said = await visitor.order(headers, **given, token=visitor.token)
-                assert (status, said) == (403, "orders come from the page itself")
-            for token in ("", "guessed", visitor.token[:-1]):
-                assert (await visitor.order(own, **given, token=token))[0] == 403
-            rebound = {**own, "Host": "evil.example"}
-            assert (await visitor.order(rebound, **given, token=visitor.token))[0] == 404
-            async with aiohttp.ClientSession() as stranger:
-                alone = Visitor(stranger, visitor.address)
-                assert (await alone.order(own, **given, token=visitor.token))[0] == 403
-                for address in (f"{visitor.origin}/", f"{visitor.origin}/guessed/"):
-                    async with stranger.get(address) as answer:
-                        assert answer.status == 404
-                async with stranger.get(
-                    visitor.address, headers={"Host": "evil.example"}
-                ) as answer:
-                    assert answer.status == 404 and "Compare" not in await answer.text()
-                async with stranger.get(f"{visitor.address}order?command=approve") as answer:
-                    assert answer.status == 405
-            assert "The plan waits for your approval" in await visitor.page()
+    async with waiting(runs) as handle, visiting(connection, handle.id) as visitor:
+        await visitor.page()
+        own, given = {"Origin": visitor.origin}, {"command": "approve"}
+        for headers in (
+            {}, {"Origin": "null"}, {"Origin": "http://evil.example"},
+            {"Origin": visitor.origin.replace("127.0.0.1", "localhost")},
+            {**own, "Sec-Fetch-Site": "cross-site"}, {**own, "Sec-Fetch-Site": "same-site"},
+        ):  # fmt: skip
+            status, said = await visitor.order(headers, **given, token=visitor.token)
+            assert (status, said) == (403, "orders come from the page itself")
+        for token in ("", "guessed", visitor.token[:-1]):
+            assert (await visitor.order(own, **given, token=token))[0] == 403
+        rebound = {**own, "Host": "evil.example"}
+        assert (await visitor.order(rebound, **given, token=visitor.token))[0] == 404
+        async with aiohttp.ClientSession() as stranger:
+            alone = Visitor(stranger, visitor.address)
+            assert (await alone.order(own, **given, token=visitor.token))[0] == 403
+            for address in (f"{visitor.origin}/", f"{visitor.origin}/guessed/"):
+                async with stranger.get(address) as answer:
+                    assert answer.status == 404
+            async with stranger.get(visitor.address, headers={"Host": "evil.example"}) as answer:
+                assert answer.status == 404 and "Compare" not in await answer.text()
+            async with stranger.get(f"{visitor.address}order?command=approve") as answer:
+                assert answer.status == 405
+        assert "The plan waits for your approval" in await visitor.page()
 
 
 async def test_the_page_runs_its_own_script_alone_and_stands_in_no_frame(
     runs: Runs, connection: Connection
 ) -> None:
-    async with runs.worker(approved()):
-        handle = await runs.start(goal(), skipping=False)
-        await seen(handle, lambda each: each.phase == "approval")
-        async with visiting(connection, handle.id) as visitor:
-            nonces = set()
-            for _ in range(2):
-                async with visitor.session.get(visitor.address) as answer:
-                    policy = answer.headers["Content-Security-Policy"]
-                    page = await answer.text()
-                    cookie = answer.headers["Set-Cookie"]
-                (nonce,) = NONCE.findall(policy)
-                nonces.add(nonce)
-                assert page.count("<script") == page.count(f'<script nonce="{nonce}">') == 1
-                assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
-                assert cookie.startswith(f"{COOKIE}=")
-                assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
-            assert len(nonces) == 2
+    async with waiting(runs) as handle, visiting(connection, handle.id) as visitor:
+        nonces = set()
+        for _ in range(2):
+            async with visitor.session.get(visitor.address) as answer:
+                policy = answer.headers["Content-Security-Policy"]
+                page = await answer.text()
+                cookie = answer.headers["Set-Cookie"]
+            (nonce,) = NONCE.findall(policy)
+            nonces.add(nonce)
+            assert page.count("<script") == page.count(f'<script nonce="{nonce}">') == 1
+            assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
+            assert cookie.startswith(f"{COOKIE}=")
+            assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
+        assert len(nonces) == 2
 
 
 async def sent(visitor: Visitor, request: bytes) -> int:

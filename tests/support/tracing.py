@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
+from conftest import Handle, Runs
+from orchestrator.contracts import Goal, Order
 from orchestrator.tracing.steps import Trace
+from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
 SCHEDULED = "activity_task_scheduled_event_attributes"
 INITIATED = "start_child_workflow_execution_initiated_event_attributes"
 ORDER = "workflow_execution_update_accepted_event_attributes"
 CANCEL = "workflow_execution_cancel_requested_event_attributes"
+
+
+async def paused_and_resumed(runs: Runs) -> Handle:
+    """A run that a person paused and resumed while its only subtask was under way."""
+    held = asyncio.Event()
+    model = ScriptedModel({"t1": [held, works("one")], "synthesize": [synthesizes("done")]})
+    goal = Goal(text="Compare engines", use_models=True, plan=ready(subtask("t1")))
+    async with runs.worker(model):
+        handle = await runs.start(goal, skipping=False)
+        await model.asked("t1")
+        await handle.execute_update("pause", Order(by="me"))
+        await handle.execute_update("resume", Order(by="me"))
+        held.set()
+        await handle.result()
+    return handle
 
 
 def counted(events: Iterable[HistoryEvent]) -> int:

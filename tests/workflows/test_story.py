@@ -4,7 +4,6 @@ however often its history is replayed.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Any
 
@@ -13,10 +12,11 @@ from temporalio import workflow
 
 from conftest import Runs
 from deployment.histories.replay import played
-from orchestrator.contracts import Bill, Goal, Order
+from orchestrator.contracts import Bill, Goal
 from orchestrator.errors import PossiblyBilled
 from orchestrator.tracing import story
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
+from tracing import paused_and_resumed
 from workflows import WORKFLOWS
 
 pytestmark = pytest.mark.anyio
@@ -79,15 +79,7 @@ async def test_it_has_a_line_for_all_that_happened_and_none_twice_where_each_tas
 async def test_people_stand_in_it_with_what_they_were_asked_and_what_they_said(
     runs: Runs, caplog: pytest.LogCaptureFixture
 ) -> None:
-    held = asyncio.Event()
-    model = ScriptedModel({"t1": [held, works("one")], "synthesize": [synthesizes("done")]})
-    async with runs.worker(model):
-        handle = await runs.start(goal(plan=ready(subtask("t1"))), skipping=False)
-        await model.asked("t1")
-        await handle.execute_update("pause", Order(by="me"))
-        await handle.execute_update("resume", Order(by="me"))
-        held.set()
-        await handle.result()
+    handle = await paused_and_resumed(runs)
     said = [each for each in told(caplog, handle.id) if each["story"] == "person"]
     assert [(each["command"], each["by"]) for each in said] == [("pause", "me"), ("resume", "me")]
 

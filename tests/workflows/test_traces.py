@@ -14,12 +14,12 @@ from activities.catalogue import Catalogue
 from conftest import Runs
 from deployment.histories.replay import export
 from deployment.histories.tracing import traced, traced_file
-from orchestrator.contracts import Bill, Goal, GoalInput, Order, Usage
+from orchestrator.contracts import Bill, Goal, GoalInput, Usage
 from orchestrator.errors import PossiblyBilled
 from orchestrator.tracing.steps import Step, Trace
 from repositories import Repository
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
-from tracing import in_histories, of_history
+from tracing import in_histories, of_history, paused_and_resumed
 
 pytestmark = pytest.mark.anyio
 
@@ -185,15 +185,7 @@ async def test_tries_carry_their_verdict_their_why_and_what_they_cost_at_worst(r
 
 
 async def test_an_order_of_a_person_is_a_step(runs: Runs) -> None:
-    held = asyncio.Event()
-    model = ScriptedModel({"t1": [held, works("one")], "synthesize": [synthesizes("done")]})
-    async with runs.worker(model):
-        handle = await runs.start(goal(plan=ready(subtask("t1"))), skipping=False)
-        await model.asked("t1")
-        await handle.execute_update("pause", Order(by="me"))
-        await handle.execute_update("resume", Order(by="me"))
-        held.set()
-        await handle.result()
+    await paused_and_resumed(runs)
     trace = await whole(runs)
     assert [each.name for each in trace.steps if each.kind == "order"] == ["pause", "resume"]
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from pathlib import Path
-
-import yaml
 
 from activities.code_review.lens import (
     Analyser,
@@ -19,10 +16,6 @@ from activities.code_review.lens import (
     script,
 )
 
-OURS: dict[str, str] = yaml.safe_load(
-    (Path(__file__).parents[1] / "secret_kinds.yaml").read_text("utf-8")
-)
-"""The kinds that detect-secrets does not know."""
 _SALT = secrets.token_hex(16)
 """Of this process: equal values get equal marks within a review, and a mark is of no use to anybody
 who wants the value.
