@@ -23,6 +23,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
+if __name__ == "__main__":
+    # What is imported stays: to look for garbage in it is a tenth of what a start costs.
+    gc.disable()
+
 from temporalio.client import Client
 from temporalio.common import WorkerDeploymentVersion
 from temporalio.runtime import Runtime
@@ -266,6 +270,7 @@ def main(
     # What is there now stays: the collector need not go through it again and again.
     gc.collect()
     gc.freeze()
+    gc.enable()
     try:
         asyncio.run(serve(settings, target, served, gate, first=not given.sibling))
     except Unreachable as error:

@@ -11,14 +11,18 @@ import ipaddress
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import aiohttp
-from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from activities.toolset.tool import ToolError
 from deployment.address import is_loopback
 from orchestrator.text import one_line
+
+if TYPE_CHECKING:
+    # Loaded once something is asked: a tenth of what every command's start would cost.
+    import aiohttp
+    from aiohttp.abc import AbstractResolver
 
 SECONDS = 20.0
 """For one page in all, with what it redirects to."""
@@ -71,6 +75,8 @@ def guarded(info: aiohttp.AddrInfoType) -> socket.socket:
 
 def connector(resolver: AbstractResolver | None = None) -> aiohttp.TCPConnector:
     """What makes connections to public addresses only."""
+    import aiohttp
+
     return aiohttp.TCPConnector(
         socket_factory=guarded, resolver=resolver, use_dns_cache=False, limit=4
     )
@@ -82,6 +88,8 @@ async def fetched(
     """The first `most` bytes of a page. ToolError, in a line, for an address that is no public one,
     wherever on the way, and for a page that does not come.
     """
+    import aiohttp
+
     session = aiohttp.ClientSession(
         connector=connector(resolver),
         trust_env=False,
@@ -169,6 +177,8 @@ async def asked(
     for this machine. ToolError when it cannot be reached, or says more than `most` bytes; `named`
     is what a model knows it by, else its host.
     """
+    import aiohttp
+
     name, direct = named or URL(url).host, is_loopback(url)
     try:
         async with (
