@@ -267,8 +267,7 @@ def main(
     # Temporal's profiles fail with RuntimeError.
     except (ValueError, OSError, RuntimeError, EmbeddedError) as error:
         return _refused(error, 2)
-    # What is there now stays: the collector need not go through it again and again.
-    gc.collect()
+    # What is there now stays: the collector need not go through it, now or ever.
     gc.freeze()
     gc.enable()
     try:
@@ -295,7 +294,6 @@ def _refused(error: Exception, code: int) -> int:
 if __name__ == "__main__":
     code = main()
     logging.shutdown()
-    sys.stdout.flush()
     sys.stderr.flush()
     # The SDK can crash while the interpreter shuts down, after all work is done.
     os._exit(code)

@@ -17,6 +17,7 @@ from activities.asking.forms import shape_of
 from activities.asking.past import Past
 from activities.asking.reaching import until_reached
 from activities.asking.replies import Shape, lost
+from activities.prompts.writing import written
 from activities.seam import Budget, Code, Gate, Journal, Model, Store, Template
 from activities.turns.taking import Unfit, fits, take
 from orchestrator.calls.critique import CRITIQUE, Critique, CritiqueMaterial
@@ -105,7 +106,7 @@ class Agents:
     async def take_turn(self, call: Call, material: TurnMaterial) -> Reply[Turn]:
         """One turn of an agent with tools: calls of tools, or its answer, which is checked here."""
         contents = await self._contents(call, material.work)
-        first = await asyncio.to_thread(work_prompt, material.work, contents)
+        first = await written(call, work_prompt, material.work, contents)
         system = below(self._role(call, material.work), self._told(call, TAKE_TURN.prompt))
         reply = await take(
             self._asking(), self.store, call, material, system, first, self.tools,
@@ -202,8 +203,7 @@ class Agents:
         system = self._told(call, kind.prompt)
         if role:
             system = below(role, system)
-        # Inputs of megabytes are put into envelopes: not on the loop, which serves every call.
-        turn = await asyncio.to_thread(kind.turn, material, *added)
+        turn = await written(call, kind.turn, material, *added)
         prompt = mend(turn, getattr(material, "broken", None))
         usual: Shape[Any, Value] = Shape(kind.answer, lambda each: kind.value(each, material))
         wanted = shape or usual

@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
-import anthropic
 import httpx2
 
 from activities.asking.patience import Patience, through
 from activities.claude.classify import NOBODY_HOME
+from activities.claude.clients import Clients
 from activities.claude.endpoint import OFFICIAL, make_client, why_unreached
 from activities.claude.failures import Exchange, Failures, Price
 from activities.claude.passage import BYTES_FOR_A_TOKEN, ROOM, Passage, events, under_way
@@ -58,18 +58,17 @@ class Claude:
         """`price` prices the bills of failed calls; what is `known` to be secret, at least the key
         and what the address carries, is in nothing that an endpoint is repeated with.
         """
-        self._key = key
         self._base_url = base_url or OFFICIAL
         self._known = known or KnownSecrets((key, *withheld_of(base_url)))
         self._failures = Failures(self._known, self._base_url, price)
-        self._connections = connections
         self._stall = stall_seconds
         # Silence is `Patience`'s: the transport's own timeouts do not know that the process slept.
         self._timeout = httpx2.Timeout(
             None, connect=min(CONNECT_SECONDS, stall_seconds), pool=pool_seconds
         )
-        self._client: anthropic.AsyncAnthropic | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._clients = Clients(
+            lambda most: make_client(key, self._base_url, self._timeout, most), connections
+        )
         self._drains: set[asyncio.Task[None]] = set()
 
     @property
@@ -114,8 +113,8 @@ class Claude:
         # Counting is a courtesy: without it the bytes bound the price just as safely.
         with suppress(Exception):
             async with asyncio.timeout(COUNT_SECONDS):
-                with under_way(Passage()):
-                    counted = await self._connected().messages.count_tokens(**body)
+                with under_way(Passage()), self._clients.taken() as client:
+                    counted = await client.messages.count_tokens(**body)
         # What is not JSON arrives as a string.
         tokens = getattr(counted, "input_tokens", None)
         if type(tokens) is not int or not 0 < tokens <= most:
@@ -130,8 +129,8 @@ class Claude:
         why = ""
         try:
             async with asyncio.timeout(MODELS_SECONDS):
-                with under_way(passage):
-                    await self._connected().get("/v1/models?limit=1", cast_to=object)
+                with under_way(passage), self._clients.taken() as client:
+                    await client.get("/v1/models?limit=1", cast_to=object)
         except TimeoutError:
             why = f"no answer within {MODELS_SECONDS:g} s"
         except Exception as error:
@@ -142,24 +141,15 @@ class Claude:
 
     async def aclose(self) -> None:
         """Close the connections; the instance may be used again in another event loop."""
-        client, self._client = self._client, None
         drains, self._drains = self._drains, set()
         await asyncio.gather(*drains)
-        if client is not None:
-            await client.close()
-
-    def _connected(self) -> anthropic.AsyncAnthropic:
-        """The process's client, made on first use because its connections belong to a loop."""
-        loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
-            self._loop = loop
-            self._client = make_client(self._key, self._base_url, self._timeout, self._connections)
-        return self._client
+        await self._clients.aclose()
 
     async def _send(self, body: dict[str, Any], exchange: Exchange) -> None:
-        api = self._connected().messages.with_streaming_response
         transcript = exchange.transcript
         async with AsyncExitStack() as stack:
+            client = stack.enter_context(self._clients.taken())
+            api = client.messages.with_streaming_response
             response = await stack.enter_async_context(api.create(**body, timeout=self._timeout))
             raw = response.http_response
             if "json" in raw.headers.get("content-type", ""):

@@ -1,0 +1,67 @@
+"""The connections of one process to its endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import anthropic
+
+TOGETHER = 32
+"""Requests of one client at a time. It looks at each of its connections whenever one is taken or
+given back: with 200 of them that was a twelfth of all that a worker computes.
+"""
+
+
+@dataclass
+class _Line:
+    """One client, and how many requests it has under way."""
+
+    client: anthropic.AsyncAnthropic
+    flying: int = 0
+
+
+class Clients:
+    """As many clients as the requests under way need, made as they are needed. Used from one event
+    loop at a time, because connections belong to a loop.
+    """
+
+    def __init__(self, make: Callable[[int], anthropic.AsyncAnthropic], connections: int) -> None:
+        """`make` gets how many connections a client may have; all together have `connections`."""
+        self._make = make
+        self._each = min(TOGETHER, connections)
+        self._most = connections // self._each
+        self._lines: list[_Line] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @contextmanager
+    def taken(self) -> Iterator[anthropic.AsyncAnthropic]:
+        """A client for one request, which is under way as long as the block."""
+        line = self._free()
+        line.flying += 1
+        try:
+            yield line.client
+        finally:
+            line.flying -= 1
+
+    async def aclose(self) -> None:
+        """Close all connections; more may be opened afterwards, in another event loop, too."""
+        lines, self._lines = self._lines, []
+        await asyncio.gather(*(line.client.close() for line in lines))
+
+    def _free(self) -> _Line:
+        """The first one with room, so that connections are used again; above the most, the one that
+        a request waits for least.
+        """
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._lines = loop, []
+        for line in self._lines:
+            if line.flying < self._each:
+                return line
+        if len(self._lines) < self._most:
+            self._lines.append(_Line(self._make(self._each)))
+            return self._lines[-1]
+        return min(self._lines, key=lambda line: line.flying)
