@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import socket
@@ -58,6 +59,14 @@ def why_unreached(error: BaseException) -> tuple[str, bool]:
     return visible(said), False
 
 
+@functools.cache
+def _trusted(*, from_environment: bool) -> ssl.SSLContext:
+    """Whom this machine trusts, read once: to read all its certificates takes longer than all else
+    that a client is made of.
+    """
+    return httpx2.create_ssl_context(trust_env=from_environment)
+
+
 def make_client(
     key: str, base_url: str, timeout: httpx2.Timeout, connections: int
 ) -> anthropic.AsyncAnthropic:
@@ -66,12 +75,20 @@ def make_client(
     if is_loopback(base_url):
         # A proxy of the environment does not lead back to this machine.
         http = httpx2.AsyncClient(
-            limits=limits, timeout=timeout, event_hooks=HOOKS, trust_env=False
+            limits=limits,
+            timeout=timeout,
+            event_hooks=HOOKS,
+            trust_env=False,
+            verify=_trusted(from_environment=False),
         )
     else:
         # A redirect would carry prompt and key to another host.
         http = anthropic.DefaultAsyncHttpxClient(
-            limits=limits, timeout=timeout, event_hooks=HOOKS, follow_redirects=False
+            limits=limits,
+            timeout=timeout,
+            event_hooks=HOOKS,
+            follow_redirects=False,
+            verify=_trusted(from_environment=True),
         )
     # Some gateways read only the older header; the official host takes the key as a bearer.
     older = {} if base_url == OFFICIAL or not key else {"X-Api-Key": key}
