@@ -267,8 +267,7 @@ def main(
     # Temporal's profiles fail with RuntimeError.
     except (ValueError, OSError, RuntimeError, EmbeddedError) as error:
         return _refused(error, 2)
-    # What is there now stays: the collector need not go through it again and again.
-    gc.collect()
+    # What is there now stays: the collector need not go through it, now or ever.
     gc.freeze()
     gc.enable()
     try:
