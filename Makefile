@@ -26,7 +26,7 @@ test: lint ## Style, types and all tests; offline
 lint: $(STAMP) ## Style and types alone
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
-	$(PYTHON) -m mypy
+	$(PYTHON) -m mypy --num-workers 2
 
 record: $(STAMP) ## Write the recorded histories of tests/histories anew
 	$(PYTHON) tests/record.py
