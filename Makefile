@@ -7,8 +7,8 @@ NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
 REPO ?=
 BASE ?=
 VENV = .venv
-# As many as a small machine has cores: tests of real processes start many of their own.
-TESTERS ?= 2
+# One more than a small machine has cores: tests of real processes wait for much of their time.
+TESTERS ?= 3
 PYTHON = $(VENV)/bin/python
 STAMP = $(VENV)/locked.stamp
 
@@ -26,7 +26,7 @@ test: lint ## Style, types and all tests; offline
 lint: $(STAMP) ## Style and types alone
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
-	$(PYTHON) -m mypy
+	$(PYTHON) -m mypy --num-workers 2
 
 record: $(STAMP) ## Write the recorded histories of tests/histories anew
 	$(PYTHON) tests/record.py

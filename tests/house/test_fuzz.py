@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import typer
 from hypothesis import HealthCheck, given, settings
@@ -36,7 +37,7 @@ from deployment import embedded
 from deployment.embedded import EmbeddedError, StateDir
 from deployment.known_secrets import KnownSecrets
 from deployment.settings import HOME, Settings
-from intake import plans
+from intake import example, plans
 from orchestrator.plans import validity
 
 SECONDS = 10
@@ -96,6 +97,8 @@ def nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(connection, "probe_local", lambda *_: None)
     # It asks each tool for its version.
     monkeypatch.setattr(doctor, "tool", lambda name: Checkup("tools", name, "note", "not asked"))
+    # It makes its example by Git.
+    monkeypatch.setattr(example, "made", lambda folder: folder)
     monkeypatch.setattr(subprocess, "Popen", _no_process)
     monkeypatch.setattr(asyncio, "create_subprocess_exec", _no_process)
     return tmp_path
@@ -159,6 +162,7 @@ def checked(line: list[str]) -> int:
     return code
 
 
+@hypothesis.example(["demo"])
 @given(command_lines())
 @settings(LOCAL, max_examples=100)
 def test_whatever_is_typed_is_done_or_refused_in_a_clear_line(line: list[str]) -> None:

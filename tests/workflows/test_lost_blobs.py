@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import astuple, replace
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -149,6 +150,8 @@ async def test_a_run_whose_results_are_lost_says_so_and_goes_on_when_they_are_ba
     model = ScriptedModel(script)
     # What was taken in is asked of the store again when the run is replayed.
     runs.kept = 0
+    # A step that failed is tried again after this, and not after ten seconds.
+    runs.task_timeout = timedelta(seconds=2)
     async with runs.worker(model), asyncio.timeout(60):
         handle = await runs.start(Goal(text="Compare", plan=plan, use_models=True), skipping=False)
         await model.asked("t2")
