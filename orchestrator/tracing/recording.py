@@ -18,6 +18,7 @@ from orchestrator.recorded.history import CLOSING
 from orchestrator.recorded.payloads import Unreadable
 from orchestrator.rules.timers import moment
 from orchestrator.tracing import facts
+from orchestrator.tracing.context import MEMO_CONTEXT, SpanContext, context_in
 from orchestrator.tracing.steps import Step, StepStatus, Trace, placed
 from orchestrator.tracing.watching import Watch
 from orchestrator.tracing.whole import of_orders, of_subtasks, of_view, subtask_step
@@ -47,6 +48,8 @@ class Recorder:
     below: list[RunBelow] = field(default_factory=list)
     first_run: str = ""
     """Temporal's id of the first execution."""
+    caller: SpanContext | None = None
+    """What the run's starter handed on with it."""
     unreadable: str = ""
     """Why verdicts and subtasks are not known; empty: they are."""
     _steps: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -84,7 +87,7 @@ class Recorder:
     def trace(self, below: Iterable[Step] = ()) -> Trace:
         """The whole, with what runs below this one did."""
         steps = placed((*self.steps(), *below))
-        return Trace(self.workflow_id, self.first_run, steps, self.unreadable)
+        return Trace(self.workflow_id, self.first_run, steps, self.caller, self.unreadable)
 
     def steps(self) -> tuple[Step, ...]:
         """What is known by now."""
@@ -111,6 +114,9 @@ class Recorder:
             self._steps[0] |= known
         else:
             self._steps[0] |= {"kind": "run"}
+            given = [each for key, each in told.memo.fields.items() if key == MEMO_CONTEXT]
+            header = await facts.read(self.converter, given, str)
+            self.caller = context_in(header) if isinstance(header, str) else None
             self._watch = Watch(self.workflow_id, self.converter)
 
     async def _activity(self, key: int, told: Any, at: datetime) -> None:
