@@ -43,7 +43,8 @@ from activities.gate.throttles import ShowThrottles
 from activities.wiring import MakeJournal, MakeLenses, Served, build, shipped_lenses
 from deployment.embedded import EmbeddedError, StateDir, attendance, embedded_target
 from deployment.metrics import CountCalls, Gauges
-from deployment.otel import send_spans, spans_wanted
+from deployment.otel.closed_runs import send_spans
+from deployment.otel.exporting import spans_wanted
 from deployment.own_server import configured_target
 from deployment.settings import Settings
 from deployment.storage.daily import keep_clean

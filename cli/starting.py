@@ -1,16 +1,19 @@
 """What the commands that start a run share: when its plan is shown first, what is said of it
-before, and its first lines.
+before, its first lines, and the span of it that a backend is sent.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from decimal import Decimal
+from typing import Any
 
-from cli.connection import tell
+from cli.connection import tell, with_connection
 from cli.endpoint import endpoint_of
-from cli.exits import Exit
+from cli.exits import Code, Exit
 from cli.screen.streams import say
 from deployment.address import address_of
+from deployment.otel.commands import CommandSpan, begun
 from deployment.settings import Settings
 from intake.connection import Connection
 from intake.goals import approval_of
@@ -46,9 +49,43 @@ def say_what_is_sent(goal: Goal, endpoint: str) -> None:
     say(f"Sent there: the goal{', and what they need of your inputs: ' + sent if sent else ''}.")
 
 
-async def started(connection: Connection, goal: Goal, run_id: str, *, dry: bool = False) -> str:
-    """Launch a run and say which it is; its id."""
-    launched = await launch(connection, goal, run_id, tell, dry=dry)
+def with_span(
+    name: str,
+    settings: Settings,
+    embedded: bool,
+    do: Callable[[Connection, CommandSpan], Coroutine[Any, Any, int]],
+) -> int:
+    """Do what a command that starts a run does, with a connection and a span; its exit code."""
+    span = begun(name, _warn)
+    try:
+        code = with_connection(settings, embedded, lambda connection: do(connection, span))
+        span.error = Code(code).name.lower() if code else ""
+    except BaseException as raised:
+        span.error = type(raised).__name__
+        raise
+    finally:
+        span.end(settings.secrets, _warn)
+    return code
+
+
+def _warn(line: str) -> None:
+    say(line, "magenta")
+
+
+async def started(
+    connection: Connection,
+    goal: Goal,
+    run_id: str,
+    *,
+    dry: bool = False,
+    span: CommandSpan | None = None,
+) -> str:
+    """Launch a run and say which it is; its id. `span`: that of the command, which the run's spans
+    are to hang under.
+    """
+    span = span or CommandSpan()
+    launched = await launch(connection, goal, run_id, tell, dry=dry, traceparent=span.handed_on)
+    span.run_id = launched.run_id
     await announce(connection, launched.run_id)
     if launched.attached:
         say("A run of this id and goal exists already; attached to it.", "dim")

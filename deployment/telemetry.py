@@ -7,21 +7,22 @@ bounded in its size.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
 import structlog
-from structlog.typing import EventDict, Processor, WrappedLogger
 from temporalio import activity, workflow
 from temporalio.runtime import (
     LogForwardingConfig,
@@ -59,6 +60,12 @@ _TEMPORAL = {
     "attempt": "attempt",
 }
 """What is kept of Temporal's facts about a message, and under which name."""
+_CONTEXT = "said_within"
+"""The attribute of a record that has what structlog had bound where it was said."""
+_ADAPTERS = ("temporal_workflow", "temporal_activity")
+_OF_EVERY_RECORD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", _CONTEXT}
+_HAS_A_FORM = (str, int, float, dict, list, tuple, type(None))
+_ISO = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()) -> None:
@@ -67,15 +74,22 @@ def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()
     `secrets` are blotted out wherever they occur: a library may log a header.
     """
     handler = _Together(_print if path is None else _LogFile(path).write_all)
-    handler.setFormatter(_formatter(secrets))
+    handler.setFormatter(_JsonLines(secrets))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    # What no line shows need not be found out for each.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     for name in CHATTY:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
     # Its sentence repeats as text what the record carries as fields.
     workflow.logger.workflow_info_on_message = False
     activity.logger.activity_info_on_message = False
     structlog.configure(
-        processors=[*_shared(), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            structlog.processors.StackInfoRenderer(),
+            structlog.processors.format_exc_info,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
@@ -114,21 +128,25 @@ def _print(lines: Iterable[str]) -> None:
 
 
 class _Together(logging.Handler):
-    """Makes each line where it is said, and has a thread write those of a moment together: to write
-    one hands the interpreter to others, which costs its caller more than to make it. A warning is
-    on its way, with all that was said before it, when its caller goes on.
+    """Has a thread make and write the lines of a moment together: several in a row cost less than
+    each between other things, and to write one hands the interpreter to others. A warning is on its
+    way, with all that was said before it, when its caller goes on.
     """
 
     def __init__(self, write_all: Callable[[Iterable[str]], None]) -> None:
         super().__init__()
         self._write_all = write_all
-        self._lines: deque[str] = deque()
+        self._records: deque[logging.LogRecord] = deque()
         self._said, self._writing = threading.Event(), threading.Lock()
         threading.Thread(target=self._write_on, name="log", daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._lines.append(self.format(record))
+            # What it was said with may be another by the time of its line.
+            if not isinstance(record.msg, dict):
+                record.msg, record.args = record.getMessage(), None
+            vars(record)[_CONTEXT] = structlog.contextvars.get_contextvars()
+            self._records.append(record)
         except Exception:
             self.handleError(record)
         if record.levelno >= logging.WARNING:
@@ -140,7 +158,15 @@ class _Together(logging.Handler):
         """Write what was said so far. A disk that takes nothing loses lines and stops nobody."""
         with self._writing, suppress(OSError):
             # Others may say more meanwhile, behind these.
-            self._write_all([self._lines.popleft() for _ in range(len(self._lines))])
+            said = [self._records.popleft() for _ in range(len(self._records))]
+            self._write_all([line for each in said if (line := self._line(each))])
+
+    def _line(self, record: logging.LogRecord) -> str:
+        try:
+            return self.format(record)
+        except Exception:
+            self.handleError(record)
+            return ""
 
     def _write_on(self) -> None:
         while self._said.wait():
@@ -178,47 +204,46 @@ def measured(port: int) -> Runtime:
         return runtime()
 
 
-def _shared() -> list[Processor]:
-    return [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.stdlib.PositionalArgumentsFormatter(),
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.StackInfoRenderer(),
-        structlog.processors.format_exc_info,
-    ]
+class _JsonLines(logging.Formatter):
+    """A line for a record, whoever made it. The library's own formatter makes a record of the
+    record first and leads that through a chain, which is most of what a run's story would cost.
+    """
 
+    def __init__(self, secrets: Iterable[str]) -> None:
+        super().__init__()
+        self._known = KnownSecrets(secrets)
 
-def _formatter(secrets: Iterable[str]) -> logging.Formatter:
-    known = KnownSecrets(secrets)
-
-    def rendered(logger: WrappedLogger, name: str, event: EventDict) -> str:
+    def format(self, record: logging.LogRecord) -> str:
+        given = record.msg if isinstance(record.msg, dict) else _told(record)
+        said: dict[str, Any] = {**getattr(record, _CONTEXT, {}), **given}
+        said |= {"level": record.levelname.lower(), "logger": record.name}
+        said["timestamp"] = f"{datetime.fromtimestamp(record.created, UTC):{_ISO}}"
+        if record.exc_info:
+            said["exception"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            said["stack"] = record.stack_info
         # Before it is JSON: in a line, what is blotted out could be a part of its form.
-        said = {key: _plain(value) for key, value in event.items()}
-        render = structlog.processors.JSONRenderer(default=str)
-        return str(render(logger, name, known.blot_all(said)))
+        plain = {key: _plain(value) for key, value in said.items()}
+        return json.dumps(self._known.blot_all(plain), default=str)
 
-    return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[*_shared(), structlog.stdlib.ExtraAdder(), _flattened],
-        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, rendered],
-    )
+
+def _told(record: logging.LogRecord) -> dict[str, Any]:
+    """The message of a record, and what it was given beside it. Temporal's own adapters put their
+    facts in one object; ours stand beside the message.
+    """
+    given = {key: value for key, value in vars(record).items() if key not in _OF_EVERY_RECORD}
+    given["event"] = record.getMessage()
+    for key in _ADAPTERS:
+        facts: Mapping[str, Any] = given.pop(key, None) or {}
+        for theirs, ours in _TEMPORAL.items():
+            if facts.get(theirs):
+                given.setdefault(ours, facts[theirs])
+    return given
 
 
 def _plain(value: Any) -> Any:
     """What JSON has a form for as it is, anything else as text."""
-    known = isinstance(value, str | int | float | dict | list | tuple) or value is None
-    return value if known else str(value)
-
-
-def _flattened(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
-    """Temporal's own adapters put their facts in one object; ours stand beside the message."""
-    for key in ("temporal_workflow", "temporal_activity"):
-        facts: dict[str, Any] = event.pop(key, None) or {}
-        for theirs, ours in _TEMPORAL.items():
-            if facts.get(theirs):
-                event.setdefault(ours, facts[theirs])
-    return event
+    return value if isinstance(value, _HAS_A_FORM) else str(value)
 
 
 class LogContext(Interceptor):

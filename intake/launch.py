@@ -19,7 +19,6 @@ from temporalio.service import RPCError
 from activities.catalogue import Catalogue
 from deployment.embedded import register_root
 from deployment.roots import Roots
-from deployment.settings import Settings
 from intake.connection import Connection, Tell, require_worker
 from intake.refusal import Refused
 from intake.repositories import about, roots_of
@@ -27,6 +26,7 @@ from orchestrator.contracts import Approval, Goal
 from orchestrator.search import SEARCH_ATTRIBUTES
 from orchestrator.text import PLAIN_ID, code_span, for_markdown, inline
 from orchestrator.titles import title_of
+from orchestrator.tracing.context import MEMO_CONTEXT
 from orchestrator.views.amounts import money, seconds
 
 WORKFLOW = "SupervisorWorkflow"
@@ -67,30 +67,33 @@ class Launched:
 
 
 async def launch(
-    connection: Connection, goal: Goal, run_id: str, tell: Tell, *, dry: bool = False
+    connection: Connection,
+    goal: Goal,
+    run_id: str,
+    tell: Tell,
+    *,
+    dry: bool = False,
+    traceparent: str = "",
 ) -> Launched:
     """Start the run, or attach to the one of this id and goal. An empty id: a new random one.
-    `dry`: it is to show its plan alone. Refused if the id belongs to another goal, or nobody would
-    work on it.
+    `dry`: it is to show its plan alone. `traceparent`: the span that the run's hang under. Refused
+    if the id belongs to another goal, or nobody would work on it.
     """
-    target = connection.target
-    if target.embedded:
-        _allow(goal, connection.settings)
+    _allow(goal, connection)
     await require_worker(connection, tell, models=goal.use_models)
     goal = await _completed(goal, connection)
     chosen = run_id or new_id(goal)
-    roots = roots_of(goal.inputs, connection.settings, embedded=target.embedded)
-    title = await title_before(goal, roots)
+    title = await title_before(goal, _roots(goal, connection))
     try:
         await connection.client.start_workflow(
             WORKFLOW,
             goal,
             id=chosen,
-            task_queue=target.task_queue,
+            task_queue=connection.target.task_queue,
             # Closed runs count too: the same id and goal again gets that run's report.
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-            memo={MEMO_TITLE: title[:_MEMO_CHARACTERS], MEMO_DRY: dry},
+            memo=_memo(title, dry, traceparent),
             static_summary=summary(title),
             static_details=details(goal),
         )
@@ -105,10 +108,22 @@ async def launch(
     return Launched(chosen)
 
 
-def _allow(goal: Goal, settings: Settings) -> None:
-    """Let the embedded worker read what the goal names, and what the settings allow here: it may be
+def _roots(goal: Goal, connection: Connection) -> Roots:
+    return roots_of(goal.inputs, connection.settings, embedded=connection.target.embedded)
+
+
+def _memo(title: str, dry: bool, traceparent: str) -> dict[str, object]:
+    context = {MEMO_CONTEXT: traceparent} if traceparent else {}
+    return {MEMO_TITLE: title[:_MEMO_CHARACTERS], MEMO_DRY: dry, **context}
+
+
+def _allow(goal: Goal, connection: Connection) -> None:
+    """Let an embedded worker read what the goal names, and what the settings allow here: it may be
     older than this shell's.
     """
+    settings = connection.settings
+    if not connection.target.embedded:
+        return
     named = [Path(each.value) for each in goal.inputs if each.kind != "text"]
     for path in (*named, *settings.allowed_roots):
         register_root(settings, path)

@@ -24,7 +24,7 @@ from orchestrator.moves import StartAgent, StartTeam
 from orchestrator.recorded import landings
 from orchestrator.recorded.payloads import Payloads, Unreadable, activity_error, child_error
 from orchestrator.recorded.signals import SIGNALS, heard
-from orchestrator.recorded.steps import Steps
+from orchestrator.recorded.steps import Step, Steps
 from orchestrator.recorded.troubles import report_in
 from orchestrator.rules import next_moves, reducer
 from orchestrator.rules.parts import Flight
@@ -256,6 +256,10 @@ class Fold:
             # The SDK drops what it cannot decode.
             return None
         return heard(attributes.signal_name, told, self._task_began)
+
+    def step(self, scheduled: int) -> Step | None:
+        """What this event scheduled; None: nothing that the rules know."""
+        return self.steps.by_id.get(self._flights.get(scheduled, ""))
 
     def _flight(self, scheduled: int) -> Flight | None:
         assert self._state is not None

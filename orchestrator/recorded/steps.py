@@ -23,6 +23,7 @@ from orchestrator.events import (
 )
 from orchestrator.money.ledger import Ledger
 from orchestrator.moves import Ask, Examine, Flying, Prepare, StartAgent, StartTeam
+from orchestrator.recorded.judging import Judged, judged
 from orchestrator.rules.state import State
 
 PREPARE = Prepare().id
@@ -45,6 +46,12 @@ class Step:
     """Of that, what is a worst case."""
     calls: int = 0
     tokens: int = 0
+    try_number: int = 0
+    """Which try at its subtask it belongs to, from 1; 0: to none."""
+    verdict: str = ""
+    """What the supervisor made of it; empty: nothing yet."""
+    why: str = ""
+    """Of the verdict."""
 
     @property
     def id(self) -> str:
@@ -93,13 +100,14 @@ class Steps:
     """The steps of one run, in the order in which they were scheduled."""
 
     by_id: dict[str, Step] = field(default_factory=dict)
+    _drafts: dict[str, str] = field(default_factory=dict)
+    """The last one that worked on each subtask: a review's verdict is one on its draft."""
 
     def take(self, before: State, event: Event, after: State) -> None:
         """Take in an event, with the state that it found and the one that it left."""
         match event:
             case Started(move=Prepare() | Ask() | Examine() | StartTeam() | StartAgent() as move):
-                flight = after.flights.get(move.id)
-                self.by_id[move.id] = Step(move, flight.started if flight else after.now)
+                self._begin(move, before, after)
             case Prepared() | NotPrepared():
                 self._end(PREPARE, event, before, after)
             case Answered() | Unanswered() | Examined() | TeamEnded() | AgentEnded():
@@ -107,6 +115,25 @@ class Steps:
             case Abandoned(ids=ids):
                 for each in ids:
                     self._end(each, None, before, after)
+        if (found := judged(before, event, after)) is not None:
+            self._judge(found)
+
+    def _begin(self, move: Flying, before: State, after: State) -> None:
+        flight = after.flights.get(move.id)
+        progress = before.work.get(move.subtask_id)
+        number = len(progress.tries) + 1 if progress is not None else 0
+        begun = flight.started if flight else after.now
+        self.by_id[move.id] = Step(move, begun, try_number=number)
+        if progress is not None and (not isinstance(move, Ask) or move.call.kind == "work"):
+            self._drafts[move.subtask_id] = move.id
+
+    def _judge(self, found: Judged) -> None:
+        step = self.by_id.get(found.flight)
+        if step is None:
+            return
+        draft = self._drafts.get(step.subtask_id, "") if found.of_try else ""
+        for id in {found.flight, draft} & self.by_id.keys():
+            self.by_id[id] = replace(self.by_id[id], verdict=found.verdict, why=found.why)
 
     def _end(self, id: str, landing: Landing | None, before: State, after: State) -> None:
         step = self.by_id.get(id)

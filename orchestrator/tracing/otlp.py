@@ -15,11 +15,13 @@ from typing import Any
 
 from orchestrator.tracing.chrome import micros
 from orchestrator.tracing.facts import USES_TOOLS
-from orchestrator.tracing.steps import Step, last_moment
+from orchestrator.tracing.steps import Step, Trace, last_moment
 
 Attribute = str | int | float | bool | list[str]
 PROVIDER = "anthropic"
 SCOPE = "holdfast"
+CONVERSATION = "gen_ai.conversation.id"
+"""The run that a person started."""
 _CLIENT, _INTERNAL = 3, 1
 _UNSET, _ERROR = 0, 2
 _OPERATIONS: Mapping[str, str] = {
@@ -54,27 +56,28 @@ class OtelSpan:
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
 
 
-def spans(steps: Sequence[Step], trace: str, *, content: bool = False) -> tuple[OtelSpan, ...]:
-    """A span for each step that has begun. `trace`: what the trace's id is made of; Temporal's id
-    of the run's first execution tells runs of one name apart. The same step has the same ids
-    whenever and by whomever it is told: so that nothing told twice counts twice.
+def spans(trace: Trace, *, content: bool = False) -> tuple[OtelSpan, ...]:
+    """A span for each step that has begun; the run's hangs under its caller's, where it has one.
+    The same step has the same ids whenever and by whomever it is told, so that nothing that is told
+    twice counts twice.
     """
-    late = last_moment(steps)
+    late = last_moment(trace.steps)
     if late is None:
         return ()
-    return tuple(
-        _span(each, trace, late, content=content) for each in steps if each.started is not None
-    )
+    begun = [each for each in trace.steps if each.started is not None]
+    return tuple(_span(each, trace, late, content=content) for each in begun)
 
 
-def _span(step: Step, trace: str, late: datetime, *, content: bool) -> OtelSpan:
+def _span(step: Step, trace: Trace, late: datetime, *, content: bool) -> OtelSpan:
     assert step.started is not None
+    of, caller = trace.first_run, trace.caller
+    above = caller.span_id if caller else ""
     start = micros(step.started) * 1_000
     failed = step.status in ("error", "unfinished")
     return OtelSpan(
-        trace_id=hashlib.sha256(trace.encode()).hexdigest()[:32],
-        span_id=_span_id(trace, step.id),
-        parent_id=_span_id(trace, step.parent) if step.parent else "",
+        trace_id=caller.trace_id if caller else hashlib.sha256(of.encode()).hexdigest()[:32],
+        span_id=_span_id(of, step.id),
+        parent_id=_span_id(of, step.parent) if step.parent else above,
         name=_name(step),
         start=start,
         end=max(micros(step.ended or late) * 1_000, start),
@@ -84,8 +87,8 @@ def _span(step: Step, trace: str, late: datetime, *, content: bool) -> OtelSpan:
     )
 
 
-def _span_id(trace: str, step: str) -> str:
-    return hashlib.sha256(f"{trace}\n{step}".encode()).hexdigest()[:16]
+def _span_id(first_run: str, step: str) -> str:
+    return hashlib.sha256(f"{first_run}\n{step}".encode()).hexdigest()[:16]
 
 
 def _asks(step: Step) -> bool:
@@ -103,7 +106,7 @@ def _name(step: Step) -> str:
 
 def _conventional(step: Step) -> dict[str, Attribute]:
     """By the conventions. A sum of calls is in no `usage`, or a backend would count it twice."""
-    found: dict[str, Attribute] = {"gen_ai.conversation.id": step.session}
+    found: dict[str, Attribute] = {CONVERSATION: step.session}
     if step.kind in _OPERATIONS and (step.kind != "call" or step.model):
         found["gen_ai.operation.name"] = _OPERATIONS[step.kind]
     if step.agent and step.kind != "order":

@@ -14,12 +14,13 @@ from typing import Any
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.converter import DataConverter
 
-from orchestrator.recorded.history import CLOSING
+from orchestrator.moves import Ask
+from orchestrator.recorded.history import CLOSING, Fold
 from orchestrator.recorded.payloads import Unreadable
 from orchestrator.rules.timers import moment
 from orchestrator.tracing import facts
+from orchestrator.tracing.context import MEMO_CONTEXT, SpanContext, context_in
 from orchestrator.tracing.steps import Step, StepStatus, Trace, placed
-from orchestrator.tracing.watching import Watch
 from orchestrator.tracing.whole import of_orders, of_subtasks, of_view, subtask_step
 
 ENDS = ("completed", "failed", "timed_out", "canceled", "terminated")
@@ -47,11 +48,13 @@ class Recorder:
     below: list[RunBelow] = field(default_factory=list)
     first_run: str = ""
     """Temporal's id of the first execution."""
+    caller: SpanContext | None = None
+    """What the run's starter handed on with it."""
     unreadable: str = ""
     """Why verdicts and subtasks are not known; empty: they are."""
     _steps: dict[int, dict[str, Any]] = field(default_factory=dict)
     """By the event that scheduled them; the run itself by 0."""
-    _watch: Watch | None = None
+    _fold: Fold | None = None
     _agent: bool = False
     _subtask: str = ""
     """Of an agent: the subtask that it works on."""
@@ -75,16 +78,16 @@ class Recorder:
             await self._ended(0, name.removeprefix("workflow_execution_"), told, at)
         elif (end := _end_of(name)) is not None:
             await self._ended(_began(told), end, told, at)
-        if self._watch is not None and not self.unreadable:
+        if self._fold is not None and not self.unreadable:
             try:
-                await self._watch.take(event)
+                await self._fold.take(event)
             except Unreadable as error:
                 self.unreadable = str(error)
 
     def trace(self, below: Iterable[Step] = ()) -> Trace:
         """The whole, with what runs below this one did."""
         steps = placed((*self.steps(), *below))
-        return Trace(self.workflow_id, self.first_run, steps, self.unreadable)
+        return Trace(self.workflow_id, self.first_run, steps, self.caller, self.unreadable)
 
     def steps(self) -> tuple[Step, ...]:
         """What is known by now."""
@@ -92,7 +95,7 @@ class Recorder:
         whole = self._steps.get(0)
         if whole is not None and not self.above:
             found.append(self._step(0, whole))
-        state = self._watch.state if self._watch and not self.unreadable else None
+        state = self._fold.state if self._fold and not self.unreadable else None
         if state is None:
             return tuple(found)
         found += of_orders(state, self.session, self._own)
@@ -111,14 +114,17 @@ class Recorder:
             self._steps[0] |= known
         else:
             self._steps[0] |= {"kind": "run"}
-            self._watch = Watch(self.workflow_id, self.converter)
+            given = [each for key, each in told.memo.fields.items() if key == MEMO_CONTEXT]
+            header = await facts.read(self.converter, given, str)
+            self.caller = context_in(header) if isinstance(header, str) else None
+            self._fold = Fold(self.workflow_id, self.converter)
 
     async def _activity(self, key: int, told: Any, at: datetime) -> None:
         kind, payloads = told.activity_type.name, told.input.payloads
-        call = self._watch.call(told.activity_id) if self._watch else None
-        if call is not None:
+        step = self._fold.steps.by_id.get(told.activity_id) if self._fold else None
+        if step is not None and isinstance(step.move, Ask):
             # The rules have just made it: to decode it again is dear.
-            known = facts.of_call(call)
+            known = facts.of_call(step.move.call)
         else:
             known = await facts.of_activity(self.converter, kind, payloads)
         read = await self._content("input", payloads)
@@ -201,17 +207,14 @@ class Recorder:
         return self._own if self._agent or not subtask else subtask_step(self._own, subtask)
 
     def _judged(self, key: int) -> dict[str, Any]:
-        if self._watch is None:
+        step = self._fold.step(key) if self._fold else None
+        if step is None:
             return {}
-        flight = self._watch.flight(key)
-        found = self._watch.verdicts.get(flight)
-        known: dict[str, Any] = {"try_number": self._watch.tries.get(flight, 0)}
-        if found is not None:
-            known |= {"verdict": found.verdict, **({"why": found.why} if found.why else {})}
-        return known
+        said = {name: text for name in ("verdict", "why") if (text := getattr(step, name))}
+        return {"try_number": step.try_number, **said}
 
     def _of_run(self, given: dict[str, Any]) -> dict[str, Any]:
-        state = self._watch.state if self._watch and not self.unreadable else None
+        state = self._fold.state if self._fold and not self.unreadable else None
         return of_view(state, given) if state is not None else {}
 
 

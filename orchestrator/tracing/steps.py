@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from orchestrator.contracts import Contract, Money, Usage
+from orchestrator.tracing.context import SpanContext
 
 StepKind = Literal["run", "subtask", "team", "agent", "call", "tool", "lens", "prepare", "order"]
 StepStatus = Literal["ok", "error", "cancelled", "skipped", "running", "unfinished"]
@@ -79,6 +80,8 @@ class Trace:
     first_run: str
     """Temporal's id of the run's first execution: it tells runs of one name apart."""
     steps: tuple[Step, ...]
+    caller: SpanContext | None = None
+    """The span that the run hangs under; None: it begins a trace of its own."""
     unreadable: str = ""
     """Why verdicts and subtasks are not in it; empty: they are."""
 

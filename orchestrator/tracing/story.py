@@ -32,11 +32,11 @@ from orchestrator.moves import (
     StartTeam,
     Stop,
 )
+from orchestrator.recorded.judging import judged
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.repair import STRENGTH
 from orchestrator.rules.state import State
 from orchestrator.text import one_line
-from orchestrator.tracing.judging import judged
 from orchestrator.views.reporting import status_of
 
 LETTERS = 300

@@ -56,7 +56,7 @@ def test_what_a_playbook_goes_without_is_said_before_anything_is_asked(
     loaded = claims(home, "documenter", "escalator")
     monkeypatch.setattr(Catalogue, "load", lambda: loaded)
     for module in (run, start):
-        monkeypatch.setattr(module, "with_connection", lambda *_: 0)
+        monkeypatch.setattr(module, "with_span", lambda *_: 0)
     assert command(playbook=playbook, inputs=[f"{given}=ticket.md"], embedded=True) == 0
     heard = " ".join(capsys.readouterr().err.split())
     assert f"Goes without {said}" in heard

@@ -20,10 +20,11 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 
 from conftest import Handle, Runs
-from deployment import otel
 from deployment.histories.tracing import traced
 from deployment.known_secrets import KnownSecrets
-from deployment.otel import SentRuns, exporter, send_closed, send_spans, spans_wanted
+from deployment.otel import closed_runs
+from deployment.otel.closed_runs import CONTENT, SentRuns, send_closed, send_spans
+from deployment.otel.exporting import DISABLED, VARIABLES, Send, exporter, spans_wanted
 from deployment.settings import HOME, Settings
 from orchestrator.contracts import Bill, Goal
 from orchestrator.errors import PossiblyBilled
@@ -32,7 +33,7 @@ from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
 
-ENDPOINT = otel.VARIABLES[0]
+ENDPOINT = VARIABLES[0]
 SECRET = "sk-very-secret-9182736"
 
 
@@ -51,7 +52,7 @@ async def closed(runs: Runs) -> str:
     return (await runs.run(goal, model)).run_id
 
 
-async def until_sent(runs: Runs, run_id: str, sent: SentRuns, send: otel.Send) -> None:
+async def until_sent(runs: Runs, run_id: str, sent: SentRuns, send: Send) -> None:
     """Look until the server's list shows the run and it was sent."""
     known = KnownSecrets([SECRET])
     execution = (await runs.client.get_workflow_handle(run_id).describe()).run_id
@@ -122,7 +123,7 @@ async def test_what_was_said_is_in_no_span_unless_it_is_asked_for_and_a_secret_n
     assert not [each for each in of_run(backend, run_id) if "input.value" in told(each)]
     assert "dropped" not in str(of_run(backend, run_id))
     backend.spans.clear()
-    monkeypatch.setenv(otel.CONTENT, "true")
+    monkeypatch.setenv(CONTENT, "true")
     await until_sent(runs, run_id, beginning(), exporter())
     said = str([told(each) for each in of_run(backend, run_id)])
     assert "Tell [redacted]" in said and "very-secret" not in said
@@ -142,8 +143,8 @@ async def test_who_is_killed_before_it_noted_what_was_sent_sends_the_same_ids_ag
 async def test_a_backend_that_is_away_gets_all_of_it_later(
     runs: Runs, backend: Received, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(otel, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(otel, "LONGEST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(closed_runs, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(closed_runs, "LONGEST_PAUSE_SECONDS", 0.2)
     backend.takes = False
     sending = asyncio.create_task(send_spans(runs.client, tmp_path, []))
     try:
@@ -168,10 +169,10 @@ async def test_a_backend_that_is_away_gets_all_of_it_later(
 async def test_where_the_exporter_is_not_installed_that_is_said_and_nothing_ends(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def missing() -> otel.Send:
+    def missing() -> Send:
         raise ImportError("no", name="opentelemetry.sdk")
 
-    monkeypatch.setattr(otel, "exporter", missing)
+    monkeypatch.setattr(closed_runs, "exporter", missing)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(send_spans(runs.client, tmp_path, []), 0.2)
     assert "opentelemetry.sdk is not installed: pip install" in caplog.text
@@ -182,14 +183,14 @@ async def test_where_the_exporter_is_not_installed_that_is_said_and_nothing_ends
     [
         ({}, False),
         ({ENDPOINT: "http://127.0.0.1:1"}, True),
-        ({otel.VARIABLES[1]: "http://127.0.0.1:1/v1/traces"}, True),
-        ({ENDPOINT: "http://127.0.0.1:1", otel.DISABLED: "true"}, False),
+        ({VARIABLES[1]: "http://127.0.0.1:1/v1/traces"}, True),
+        ({ENDPOINT: "http://127.0.0.1:1", DISABLED: "true"}, False),
     ],
 )
 def test_it_is_off_unless_a_backend_is_named(
     variables: dict[str, str], wanted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in (*otel.VARIABLES, otel.DISABLED):
+    for name in (*VARIABLES, DISABLED):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)

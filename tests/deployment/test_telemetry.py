@@ -116,6 +116,7 @@ def test_a_file_is_bounded_and_each_line_of_it_is_made_once(tmp_path: Path) -> N
         handler.formatter.format = lambda record: made.append(1) or whole(record)
         for number in range(100):
             logging.getLogger("library").info("line %d", number)
+            handler.flush()
         print(len(made))
         """
     )

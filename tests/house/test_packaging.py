@@ -137,7 +137,7 @@ PARTS = {"pydantic-monty-client": "pydantic-monty", "mcp-types": "mcp"}
 """Of packages that come in parts, the whole that is depended on."""
 
 
-OPTIONAL = {"deployment/otel.py": "otel"}
+OPTIONAL = {"deployment/otel/exporting.py": "otel"}
 """Modules that import a group of dependencies only when somebody has asked for it."""
 
 

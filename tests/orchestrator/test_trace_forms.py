@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -39,11 +40,11 @@ def test_every_step_is_one_slice_and_slices_of_a_row_lie_within_each_other(trace
 
 
 def test_every_step_is_one_span_with_ids_that_are_the_same_each_time(trace: Trace) -> None:
-    told = spans(trace.steps, trace.first_run)
+    told = spans(trace)
     assert len(told) == len(trace.steps) == len({each.span_id for each in told})
-    assert told == spans(trace.steps, trace.first_run)
+    assert told == spans(trace)
     assert {each.span_id for each in told}.isdisjoint(
-        each.span_id for each in spans(trace.steps, "another run of this name")
+        each.span_id for each in spans(replace(trace, first_run="another run of this name"))
     )
     ids = {each.span_id for each in told}
     roots = [each for each in told if not each.parent_id]
@@ -52,7 +53,7 @@ def test_every_step_is_one_span_with_ids_that_are_the_same_each_time(trace: Trac
 
 
 def test_only_calls_of_models_have_usage_so_that_no_token_is_counted_twice(trace: Trace) -> None:
-    told = spans(trace.steps, trace.first_run)
+    told = spans(trace)
     paid = [each for each in told if "gen_ai.usage.input_tokens" in each.attributes]
     assert {each.name.split()[0] for each in paid} <= {"chat"}
     whole = next(each for each in trace.steps if not each.parent)
@@ -62,15 +63,15 @@ def test_only_calls_of_models_have_usage_so_that_no_token_is_counted_twice(trace
 
 
 def test_a_span_has_no_words_of_models_and_people_unless_they_are_asked_for(trace: Trace) -> None:
-    bare = str(spans(trace.steps, trace.first_run))
+    bare = str(spans(trace))
     said = [each.why for each in trace.steps if each.why] + [each.title for each in trace.steps]
     assert not [each for each in said if each and each in bare and len(each.split()) > 1]
-    full = spans(trace.steps, trace.first_run, content=True)
+    full = spans(trace, content=True)
     assert any("input.value" in each.attributes for each in full)
 
 
 def test_the_file_is_as_the_protocol_has_it_in_json(trace: Trace) -> None:
-    document = as_file(spans(trace.steps, trace.first_run), {"service.name": "holdfast"})
+    document = as_file(spans(trace), {"service.name": "holdfast"})
     (resource,) = document["resourceSpans"]
     (scope,) = resource["scopeSpans"]
     for span in scope["spans"]:

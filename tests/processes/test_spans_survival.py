@@ -68,4 +68,7 @@ def test_a_run_whose_worker_is_killed_has_as_many_spans_as_its_history_has_steps
     assert max(each.attempt for each in begun) == 2, "something was done again"
     steps = counted(events) + SUBTASKS + 1
     ids = [each.span_id for each in received.spans]
-    assert len(ids) == len(set(ids)) == steps
+    assert len(ids) == len(set(ids)) == steps + 1, "the command that started it has one, too"
+    (above,) = (each for each in received.spans if each.name == "holdfast run")
+    (run,) = (each for each in received.spans if each.name == "invoke_workflow")
+    assert (run.trace_id, run.parent_span_id) == (above.trace_id, above.span_id)

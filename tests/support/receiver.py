@@ -45,13 +45,15 @@ def receiver() -> Iterator[Received]:
                 body = gzip.decompress(body)
             known = self.path == "/v1/traces"
             known = known and self.headers["Content-Type"] == "application/x-protobuf"
-            self.send_response(200 if known and received.takes else 400)
+            taken = known and received.takes
+            if taken:
+                # Before it is answered: whoever has the answer may look for it.
+                received.take(body)
+            self.send_response(200 if taken else 400)
             answer = ExportTraceServiceResponse().SerializeToString()
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
             self.wfile.write(answer)
-            if known and received.takes:
-                received.take(body)
 
         def log_message(self, *_: object) -> None:
             pass

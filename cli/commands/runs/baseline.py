@@ -11,16 +11,17 @@ import typer
 from activities.catalogue import Catalogue
 from activities.code_review.scope import baseline
 from cli import outcome
-from cli.connection import configured_target, with_connection
+from cli.connection import configured_target
 from cli.exits import Code, Exit
 from cli.follow import display, watch
 from cli.invocation import to_type
 from cli.options import Embedded, Inputs
 from cli.screen.streams import say
-from cli.starting import started
+from cli.starting import started, with_span
 from deployment.embedded import StateDir
 from deployment.embedded.private import make_folder
 from deployment.files import write_whole
+from deployment.otel.commands import CommandSpan
 from deployment.settings import Settings
 from intake.connection import Connection
 from intake.goals import Wish, goal_of
@@ -52,14 +53,19 @@ def command(
     if not ours:
         configured_target(settings)
     goal = asyncio.run(goal_of(wish, Catalogue.load(), settings, embedded=ours))
-    return with_connection(
-        settings, embedded, lambda connection: run(connection, goal, in_repo=in_repo)
+    return with_span(
+        "baseline",
+        settings,
+        embedded,
+        lambda connection, span: run(connection, goal, in_repo=in_repo, span=span),
     )
 
 
-async def run(connection: Connection, goal: Goal, *, in_repo: bool) -> int:
+async def run(
+    connection: Connection, goal: Goal, *, in_repo: bool, span: CommandSpan | None = None
+) -> int:
     """Review, and write down what is known then; 0, or Exit where a lens saw nothing."""
-    run_id = await started(connection, goal, "")
+    run_id = await started(connection, goal, "", span=span)
     with display() as shown:
         look = await watch(connection, run_id, shown, lambda _: False)
     ended = outcome.read(run_id, look)

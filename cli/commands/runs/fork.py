@@ -14,7 +14,6 @@ import typer
 from activities.catalogue import Catalogue
 from cli import outcome
 from cli.commands.runs.watch import to_the_end
-from cli.connection import with_connection
 from cli.exits import Exit
 from cli.follow import look_at
 from cli.options import (
@@ -31,7 +30,8 @@ from cli.options import (
     check_out,
 )
 from cli.screen.streams import at_terminal, say
-from cli.starting import approval_when, endpoint_known, say_what_is_sent, started
+from cli.starting import approval_when, endpoint_known, say_what_is_sent, started, with_span
+from deployment.otel.commands import CommandSpan
 from deployment.settings import Settings
 from intake import plans
 from intake.connection import Connection
@@ -109,12 +109,21 @@ def command(
         as_json,
         check_out(out),
     )
-    return with_connection(
-        Settings(), embedded, lambda connection: run(connection, run_id, change, options)
+    return with_span(
+        "fork",
+        Settings(),
+        embedded,
+        lambda connection, span: run(connection, run_id, change, options, span),
     )
 
 
-async def run(connection: Connection, run_id: str, change: ForkChange, options: ForkOptions) -> int:
+async def run(
+    connection: Connection,
+    run_id: str,
+    change: ForkChange,
+    options: ForkOptions,
+    span: CommandSpan | None = None,
+) -> int:
     """Start the fork and follow it to its end; the exit code of what came out."""
     goal, report = await _finished(connection, run_id)
     wanted = forked(goal, report, change)
@@ -128,7 +137,7 @@ async def run(connection: Connection, run_id: str, change: ForkChange, options: 
     )
     where = endpoint_known(connection.settings, embedded=connection.target.embedded)
     say_what_is_sent(wanted, where)
-    fresh = await started(connection, wanted, options.run_id)
+    fresh = await started(connection, wanted, options.run_id, span=span)
     say(f"A fork of {run_id}. {_told(wanted)}")
     return await to_the_end(connection, fresh, as_json=options.as_json, out=options.out)
 

@@ -13,7 +13,7 @@ import typer
 from activities.catalogue import Catalogue
 from cli.commands.runs import dry_run
 from cli.commands.runs.watch import to_the_end
-from cli.connection import configured_target, with_connection
+from cli.connection import configured_target
 from cli.exits import Exit
 from cli.invocation import STARTER
 from cli.options import (
@@ -42,8 +42,9 @@ from cli.options import (
 )
 from cli.pipeline import Pipeline
 from cli.screen.streams import at_terminal, say, typed
-from cli.starting import approval_when, endpoint_known, say_what_is_sent, started
+from cli.starting import approval_when, endpoint_known, say_what_is_sent, started, with_span
 from cli.without import say_without
+from deployment.otel.commands import CommandSpan
 from deployment.settings import Settings
 from intake.connection import Connection
 from intake.goals import Wish, goal_of
@@ -118,12 +119,16 @@ def command(
     wanted = asyncio.run(goal_of(wish, catalogue, settings, embedded=ours))
     say_without(wanted, catalogue, settings, embedded=ours)
     say_what_is_sent(wanted, endpoint_known(settings, embedded=ours))
-    return with_connection(settings, embedded, lambda connection: run(connection, wanted, options))
+    return with_span(
+        "run", settings, embedded, lambda connection, span: run(connection, wanted, options, span)
+    )
 
 
-async def run(connection: Connection, goal: Goal, options: RunOptions) -> int:
+async def run(
+    connection: Connection, goal: Goal, options: RunOptions, span: CommandSpan | None = None
+) -> int:
     """Start and follow to the end; the exit code of what came out."""
-    run_id = await started(connection, goal, options.run_id, dry=options.dry)
+    run_id = await started(connection, goal, options.run_id, dry=options.dry, span=span)
     if options.dry:
         return await dry_run.finish(connection, run_id, as_json=options.as_json, full=options.full)
     code = await to_the_end(

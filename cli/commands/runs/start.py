@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from activities.catalogue import Catalogue
-from cli.connection import configured_target, with_connection
+from cli.connection import configured_target
 from cli.exits import Code
 from cli.invocation import to_type
 from cli.options import (
@@ -23,8 +23,9 @@ from cli.options import (
     WaitForRaise,
 )
 from cli.screen.streams import put, say, say_all
-from cli.starting import endpoint_known, say_what_is_sent, started
+from cli.starting import endpoint_known, say_what_is_sent, started, with_span
 from cli.without import say_without
+from deployment.otel.commands import CommandSpan
 from deployment.settings import Settings
 from intake.connection import Connection
 from intake.goals import Wish, approval_of, goal_of
@@ -61,14 +62,18 @@ def command(
     wanted = asyncio.run(goal_of(wish, catalogue, settings, embedded=ours))
     say_without(wanted, catalogue, settings, embedded=ours)
     known = check_id(run_id)
-    return with_connection(settings, embedded, lambda connection: run(connection, wanted, known))
+    return with_span(
+        "start", settings, embedded, lambda connection, span: run(connection, wanted, known, span)
+    )
 
 
-async def run(connection: Connection, goal: Goal, run_id: str) -> int:
+async def run(
+    connection: Connection, goal: Goal, run_id: str, span: CommandSpan | None = None
+) -> int:
     """Start and return; the id alone on stdout, for scripts."""
     where = endpoint_known(connection.settings, embedded=connection.target.embedded)
     say_what_is_sent(goal, where)
-    fresh = await started(connection, goal, run_id)
+    fresh = await started(connection, goal, run_id, span=span)
     put(fresh)
     say_all(_waits(goal, fresh))
     say(f"Watch it with: {to_type('watch', fresh)}", "dim")

@@ -116,5 +116,4 @@ def _documents(found: Trace, form: Format, *, content: bool) -> Iterator[dict[st
         case "chrome":
             yield chrome(found.steps)
         case "otlp":
-            told = spans(found.steps, found.first_run, content=content)
-            yield as_file(told, {"service.name": NAME})
+            yield as_file(spans(found, content=content), {"service.name": NAME})

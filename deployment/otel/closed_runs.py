@@ -1,5 +1,4 @@
-"""Sends the trace of each run that has closed to an OpenTelemetry backend. Off unless
-OTEL_EXPORTER_OTLP_ENDPOINT, or the one for traces, is set; then nothing of it is even imported.
+"""Sends the trace of each run that has closed to an OpenTelemetry backend.
 
 Spans are made from histories, not while work is done: so a run has exactly as many as its history
 has steps, whoever was killed meanwhile, and a workflow that replays tells nothing again. What was
@@ -12,13 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
@@ -27,13 +25,11 @@ from temporalio.service import RPCError
 from deployment.files import write_whole
 from deployment.histories.tracing import traced
 from deployment.known_secrets import KnownSecrets
-from orchestrator import __version__
-from orchestrator.tracing.otlp import SCOPE, OtelSpan, spans
+from deployment.otel.exporting import MISSING, Send, blotted, exporter
+from orchestrator.tracing.otlp import OtelSpan, spans
 
-VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """The conventions' own switch."""
-DISABLED = "OTEL_SDK_DISABLED"
 LOOK_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 60.0
 """Between two tries to reach a backend."""
@@ -41,12 +37,7 @@ LAG = timedelta(seconds=10)
 """How late the server's list may show a run that has closed."""
 BATCH = 500
 """Spans of one request."""
-MISSING = (
-    "no spans are sent, because %s is not installed: pip install opentelemetry-sdk"
-    " opentelemetry-exporter-otlp-proto-http"
-)
 log = logging.getLogger("spans")
-Send = Callable[[Sequence[OtelSpan]], bool]
 
 
 class SentRuns(BaseModel):
@@ -56,12 +47,6 @@ class SentRuns(BaseModel):
     """Runs that closed before, by more than a lag, are done."""
     runs: dict[str, datetime] = Field(default_factory=dict)
     """Executions whose spans a backend has, with the time of their close."""
-
-
-def spans_wanted() -> bool:
-    """Whether the environment names a backend."""
-    off = os.environ.get(DISABLED, "").strip().lower() == "true"
-    return not off and any(os.environ.get(name) for name in VARIABLES)
 
 
 async def send_spans(client: Client, state: Path, secrets: Iterable[str]) -> None:
@@ -145,13 +130,16 @@ class _Waiting:
 
 
 async def _spans_of(client: Client, run: WorkflowExecution, known: KnownSecrets) -> list[OtelSpan]:
-    """None of an execution that was reset: the one that goes on has its steps."""
+    """None of an execution that was reset: the one that goes on has its steps; and none of a run
+    whose caller keeps nothing of its trace.
+    """
     if await _was_reset(client, run):
         return []
     content = os.environ.get(CONTENT, "").strip().lower() == "true"
     found = await traced(client, run.id, execution=run.run_id, content=content)
-    told = spans(found.steps, found.first_run, content=content)
-    return [_blotted(each, known) for each in told]
+    if found.caller is not None and not found.caller.sampled:
+        return []
+    return [blotted(each, known) for each in spans(found, content=content)]
 
 
 async def _was_reset(client: Client, run: WorkflowExecution) -> bool:
@@ -160,12 +148,6 @@ async def _was_reset(client: Client, run: WorkflowExecution) -> bool:
         return False
     told = await client.get_workflow_handle(run.id, run_id=run.run_id).describe()
     return bool(told.raw_description.workflow_extended_info.reset_run_id)
-
-
-def _blotted(span: OtelSpan, known: KnownSecrets) -> OtelSpan:
-    values = {"name": span.name, "error": span.error, "attributes": dict(span.attributes)}
-    clean: dict[str, Any] = known.blot_all(values)
-    return OtelSpan(**{**vars(span), **clean})
 
 
 def _read(path: Path) -> SentRuns:
@@ -179,47 +161,3 @@ def _read(path: Path) -> SentRuns:
 
 def _put(path: Path, sent: SentRuns) -> None:
     write_whole(path, sent.model_dump_json().encode())
-
-
-# ---------------------------------------------------------------- by OpenTelemetry's own exporter
-
-
-def exporter() -> Send:
-    """Sends spans as its environment variables say. ImportError where it is not installed."""
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.resources import SERVICE_NAME, Resource
-    from opentelemetry.sdk.trace.export import SpanExportResult
-
-    target = OTLPSpanExporter()
-    resource = Resource.create()
-    if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
-        resource = resource.merge(Resource({SERVICE_NAME: SCOPE}))
-
-    def send(told: Sequence[OtelSpan]) -> bool:
-        made = [_made(each, resource) for each in told]
-        return target.export(made) is SpanExportResult.SUCCESS
-
-    return send
-
-
-def _made(span: OtelSpan, resource: Any) -> Any:
-    from opentelemetry.sdk.trace import ReadableSpan
-    from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-    from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
-
-    def context(id: str) -> SpanContext:
-        sampled = TraceFlags(TraceFlags.SAMPLED)
-        return SpanContext(int(span.trace_id, 16), int(id, 16), False, sampled)
-
-    return ReadableSpan(
-        span.name,
-        context=context(span.span_id),
-        parent=context(span.parent_id) if span.parent_id else None,
-        resource=resource,
-        attributes=span.attributes,
-        kind=SpanKind.CLIENT if span.client else SpanKind.INTERNAL,
-        instrumentation_scope=InstrumentationScope(SCOPE, __version__),
-        status=Status(StatusCode.ERROR, span.error) if span.error else Status(StatusCode.UNSET),
-        start_time=span.start,
-        end_time=span.end,
-    )
