@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -33,6 +33,7 @@ from orchestrator.recorded.history import Fold
 from orchestrator.recorded.payloads import Unreadable
 from orchestrator.recorded.steps import Step
 from orchestrator.rules.state import State
+from orchestrator.tracing.steps import Step as Turned
 from orchestrator.view import RunView
 from orchestrator.views.running import run_view, tiers_in_flight
 
@@ -67,6 +68,8 @@ class Look:
     """What agents are at, by subtask, as far as it was looked for."""
     steps: tuple[Step, ...] = ()
     """What the run did, and has under way."""
+    turns: Mapping[str, Sequence[Turned]] = field(default_factory=dict)
+    """What each of its agents with tools did, by the id of its workflow, as far as it was read."""
 
     @property
     def view(self) -> RunView | None:

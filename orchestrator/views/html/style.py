@@ -91,6 +91,9 @@ details > :not(summary) { margin-left: .9rem; margin-right: .9rem }
 .try.refused { border-color: var(--warn) }
 .try h3, .try h4 { margin: 0 0 .3rem; font-size: .95rem }
 .why { color: var(--warn) } .reason { display: block }
+ul.turns { list-style: none; padding: 0; margin-block: .6rem; font-size: .92rem }
+ul.turns li { margin: .55rem 0 } ul.turns p { margin: 0 }
+ul.turns .tool { margin-left: .45rem; padding-left: .95rem; border-left: 2px solid var(--line) }
 ul.plain { list-style: none; padding-left: 0 }
 """
 _DRAWN = """
