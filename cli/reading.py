@@ -64,6 +64,8 @@ class Look:
     notes: tuple[str, ...] = ()
     stuck: str = ""
     """Why the run cannot go on by itself, and what frees it; also the first note. Empty: it can."""
+    away: bool = False
+    """Whether the server did not answer: then nothing is known but the notes."""
     doing: Mapping[str, str] = field(default_factory=dict)
     """What agents are at, by subtask, as far as it was looked for."""
     steps: tuple[Step, ...] = ()
@@ -119,7 +121,7 @@ class Reader:
                 raise no_such_run(self.run_id) from error
             target = self.connection.target
             gone = f"server at {target.address} gone, waiting{full(target)}"
-            return Look(notes=(gone, *trouble))
+            return Look(notes=(gone, *trouble), away=True)
         running = description.status is WorkflowExecutionStatus.RUNNING
         stuck = self._stuck(description) if running else ""
         notes = trouble
@@ -130,8 +132,8 @@ class Reader:
         closed = None if running else description.status
         if self.fold is None:
             return Look(closed, notes=notes, stuck=stuck)
-        steps = tuple(self.fold.steps.by_id.values())
-        return Look(closed, self.fold.state, self.fold.report, notes, stuck, self.doing, steps)
+        fold, steps = self.fold, tuple(self.fold.steps.by_id.values())
+        return Look(closed, fold.state, fold.report, notes, stuck, doing=self.doing, steps=steps)
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:

@@ -81,8 +81,28 @@ def as_html(run: Pictured, live: Live | None = None) -> str:
     own = {"steering": steering(run, live)} if live else {}
     chapters = {name: each for name, each in (*own.items(), *_chapters(run)) if each is not None}
     content = [_top(run), _jump(chapters), main[chapters.values()], _foot(run)]
-    end = body(data_over=run.over and "yes")[content, scripted(live) if live else None]
-    page = html(lang="en")[_head(run, live), end]
+    title = f"{_title(run)} · {run.report.run_id}"
+    over = run.over and not (live and live.away)
+    return _whole(_head(title, live), content, live, over=over)
+
+
+def as_notice(run_id: str, said: str, live: Live, *, over: bool) -> str:
+    """The page of a run of which there is nothing else to show: why, in words."""
+    content = [
+        header[
+            p(".eyebrow")["holdfast · run ", span(".mono")[short(run_id, 200)]],
+            h1["There is nothing to show"],
+        ],
+        nav(".jump", aria_label="Chapters"),
+        main[section("answer", "Why", p(role="status")[cut(said, 2_000)])],
+    ]
+    return _whole(_head(run_id, live), content, live, over=over)
+
+
+def _whole(top: Element, content: Node, live: Live | None, *, over: bool) -> str:
+    away = live is not None and bool(live.away)
+    told = {"data_over": over and "yes", "data_away": away and "yes"}
+    page = html(lang="en")[top, body(**told)[content, scripted(live) if live else None]]
     return _UNSEEN.sub(lambda found: visible(found[0]), f"{page}\n")
 
 
@@ -93,7 +113,7 @@ def policy(scripts: str = "") -> str:
     return "; ".join((*rules, scripts or "form-action 'none'"))
 
 
-def _head(run: Pictured, live: Live | None) -> Element:
+def _head(title: str, live: Live | None) -> Element:
     return head[
         meta(charset="utf-8"),
         # Of a page that is served its server says so, with more than can be said here.
@@ -101,7 +121,7 @@ def _head(run: Pictured, live: Live | None) -> Element:
         meta(name="viewport", content="width=device-width, initial-scale=1"),
         meta(name="color-scheme", content="light dark"),
         None if live else meta(name="referrer", content="no-referrer"),
-        heading[short(f"{_title(run)} · {run.report.run_id}", MOST_TITLE)],
+        heading[short(title, MOST_TITLE)],
         style[Markup(STYLE)],
     ]
 

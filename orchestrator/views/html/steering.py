@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from htpy import Element, Node, button, form, h3, label, option, p, script, select
+from htpy import Element, Node, button, code, form, h3, label, option, p, script, select
 from htpy import input as box
 from markupsafe import Markup
 
@@ -18,10 +18,13 @@ from orchestrator.views.html.pictured import Pictured, cut, section, short
 SETTLED = ("complete", "failed", "escalated", "skipped", "cancelled")
 AGAIN = ("failed", "escalated", "skipped", "cancelled")
 SCRIPT = """
-const typed = () => [...document.querySelectorAll('form input:not([type=hidden])')]
-  .some(each => each.value && each.value !== each.defaultValue);
+const typing = () => { const at = document.activeElement;
+  return at && at.matches('form input') && at.value !== at.defaultValue };
+const given = () => [...document.querySelectorAll('form input[id], form select[id]')];
 const place = each => { const home = each.closest('[id]');
   return home.id + ' ' + [...home.querySelectorAll('details')].indexOf(each) };
+const lost = is => { document.getElementById('lost').hidden = !is;
+  for (const each of document.querySelectorAll('form button')) each.disabled = is };
 let seen = '';
 const update = async () => {
   try {
@@ -29,19 +32,29 @@ const update = async () => {
     const text = await answer.text();
     const page = new DOMParser().parseFromString(text, 'text/html');
     const whole = page.body.innerHTML.replace(/nonce="[^"]*"/g, '');
-    if (answer.ok && whole !== seen && !typed()) {
+    const told = page.querySelector('main');
+    const stale = page.body.dataset.away || document.body.dataset.away;
+    if (told && whole !== seen && (stale || !typing())) {
       const opened = new Set([...document.querySelectorAll('details[open]')].map(place));
       const focused = document.activeElement && document.activeElement.id;
+      const before = new Map(given().map(each => [each.id, each.value]));
       for (const part of ['header', 'nav.jump', 'main'])
         document.querySelector(part).replaceWith(page.querySelector(part));
       for (const each of document.querySelectorAll('details'))
         if (opened.has(place(each))) each.open = true;
+      for (const each of given()) {
+        const value = before.get(each.id);
+        if (value && (!each.options || [...each.options].some(one => one.value === value)))
+          each.value = value;
+      }
       if (focused) document.getElementById(focused)?.focus();
+      document.body.dataset.away = page.body.dataset.away || '';
+      document.title = page.title;
       seen = whole;
     }
-    if (page.body.dataset.over) return;
-    document.getElementById('lost').hidden = answer.ok;
-  } catch { document.getElementById('lost').hidden = false }
+    lost(!told);
+    if (told && page.body.dataset.over) return;
+  } catch { lost(true) }
   setTimeout(update, 1000);
 };
 setTimeout(update, 1000);
@@ -58,11 +71,17 @@ class Live:
     """What came of the last order."""
     notes: tuple[str, ...] = ()
     """Why the run does not go on as fast as it could."""
+    away: str = ""
+    """Why what is shown is not how the run stands now; empty: it is."""
+    again: str = ""
+    """What is typed to serve the page once more."""
 
 
 def steering(run: Pictured, live: Live) -> Node:
     """The chapter; of a run that is over only what came of the last order."""
     said = p(".do", role="status")[cut(live.said, 1_000)] if live.said else None
+    if live.away:
+        return section("steering", "Not up to date", p(".why")[cut(live.away, 1_000)], said)
     if run.over or run.view is None:
         return section("steering", "Steering", said) if said else None
     return section(
@@ -78,8 +97,10 @@ def steering(run: Pictured, live: Live) -> Node:
 def scripted(live: Live) -> Node:
     """The script, and what is said when nobody serves the page any more."""
     return [
-        p("#lost.do", hidden=True)[
-            "Nobody serves this page any more; it shows what it showed last."
+        p("#lost.do", role="status", hidden=True)[
+            "This page is not brought up to date any more, and takes no orders: it shows what it"
+            " showed last. If whoever served it has ended, serve it again with: ",
+            code(".typed")[live.again],
         ],
         script(nonce=live.nonce)[Markup(SCRIPT)],
     ]
