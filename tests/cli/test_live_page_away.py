@@ -100,7 +100,7 @@ async def wire(
     runs: Runs, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Wire]:
     """Between `connection` and the server."""
-    monkeypatch.setattr("cli.live.sight.LOOK_SECONDS", 0.3)
+    monkeypatch.setattr("cli.live.sight.LOOK_SECONDS", 1.0)
     made = Wire(connection.target.address)
     await made.mend()
     config: dict[str, Any] = {**runs.client.config()}
@@ -223,6 +223,7 @@ async def test_a_browser_shows_what_became_of_the_run_and_of_whoever_served_the_
     async with waiting(runs) as handle, tab(tmp_path / "profile") as browser:
         async with live(connection, handle.id) as address:
             await browser.open(address)
+            await browser.until("document.getElementById('in-reject')")
             await _typed(browser, "in-reject", "not this")
             async with wire.away():
                 await browser.until("document.body.innerText.includes('does not answer')")
