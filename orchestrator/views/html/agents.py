@@ -61,7 +61,8 @@ def _why(run: Pictured, id: str, found: Finding | None) -> Node:
         return None
     taken = next((gap.took_down for gap in run.report.gaps if gap.subtask_id == id), ())
     return p(".why")[
-        cut(found.why), [" Skipped because of it: ", run.links(taken), "."] if taken else None
+        cut(found.why.rstrip(".")),
+        ["; skipped because of it: ", run.links(taken)] if taken else None,
     ]
 
 

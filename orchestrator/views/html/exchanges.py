@@ -25,6 +25,12 @@ from orchestrator.views.html.prose import prose
 from orchestrator.views.html.turns import turns
 
 Anchors = Mapping[str, str]
+ONE = {
+    "work": "Work of an agent", "agent": "Agent with tools", "team": "Team",
+    "review": "Review of a draft", "refine": "Refinement of a draft", "examine": "Lens",
+    "digest": "Digest",
+}  # fmt: skip
+"""A kind of step, where one of them is meant."""
 
 
 def exchange(step: Step, run: Pictured, title: Element = h4) -> Element:
@@ -43,7 +49,7 @@ def exchange(step: Step, run: Pictured, title: Element = h4) -> Element:
 
 
 def _name(step: Step) -> Node:
-    return [money.KINDS.get(step.kind, step.kind), " ", code[step.id]]
+    return [ONE.get(step.kind) or money.KINDS.get(step.kind, step.kind), " ", code[step.id]]
 
 
 def _facts(step: Step) -> tuple[str, ...]:

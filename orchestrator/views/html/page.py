@@ -67,6 +67,11 @@ MARKED = {
     "failed": "failed",
 }  # fmt: skip
 """As which status of a subtask that of a run looks."""
+ASKS = {
+    "plan": "approval of the plan", "call": "approval of a call of a tool", "subtask": "an answer",
+    "budget": "more money", "paused": "it is paused",
+}  # fmt: skip
+"""What a person is asked for, by the kind of the question."""
 CHAPTERS = {
     "steering": "Steering", "answer": "Answer", "missing": "What is missing", "notes": "Notes",
     "plan": "Plan", "times": "Time", "money": "Money", "findings": "Findings",
@@ -80,7 +85,7 @@ def as_html(run: Pictured, live: Live | None = None) -> str:
     """
     own = {"steering": steering(run, live)} if live else {}
     chapters = {name: each for name, each in (*own.items(), *_chapters(run)) if each is not None}
-    content = [_top(run), _jump(chapters), main[chapters.values()], _foot(run)]
+    content = [_top(run, live), _jump(chapters), main[chapters.values()], _foot(run)]
     title = f"{_title(run)} · {run.report.run_id}"
     over = run.over and not (live and live.away)
     return _whole(_head(title, live), content, live, over=over)
@@ -130,23 +135,28 @@ def _title(run: Pictured) -> str:
     return short(run.report.title or run.report.goal or run.report.run_id, MOST_TITLE)
 
 
-def _top(run: Pictured) -> Element:
+def _top(run: Pictured, live: Live | None) -> Element:
     report, title = run.report, _title(run)
     goal = report.goal.strip()
     more = goal and short(goal, MOST_TITLE) != goal
     return header[
         p(".eyebrow")["holdfast · run ", span(".mono")[short(report.run_id, 200)]],
         h1[title],
-        p[_verdict(run)],
+        p[_verdict(run, away=live is not None and bool(live.away))],
         details[summary["The whole goal"], p[cut(goal)]] if more or goal != title else None,
         dl(".facts")[(_fact(*each) for each in _facts(run))],
     ]
 
 
-def _verdict(run: Pictured) -> Element:
+def _verdict(run: Pictured, *, away: bool) -> Element:
     report = run.report
     if not run.over:
         said = PHASES[run.view.phase] if run.view else ""
+        if away:
+            return span(".chip.s-cancelled.verdict")[f"⊘ cannot be seen; it was {said}"]
+        if run.view and run.view.waiting:
+            asks = ", ".join(dict.fromkeys(ASKS[each.kind] for each in run.view.waiting))
+            return span(".chip.s-escalated.verdict")[f"? waits for a person: {asks}"]
         return span(".chip.s-running.verdict")[f"▸ under way: {said}"]
     complete = any(each.status == "complete" for each in report.findings)
     nothing = report.status == "budget_stopped" and not complete

@@ -7,7 +7,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from htpy import Element, Node, button, code, form, h3, label, option, p, script, select
+from htpy import (
+    Element,
+    Node,
+    button,
+    code,
+    div,
+    form,
+    h3,
+    label,
+    option,
+    p,
+    pre,
+    script,
+    select,
+    span,
+)
 from htpy import input as box
 from markupsafe import Markup
 
@@ -89,7 +104,7 @@ def steering(run: Pictured, live: Live) -> Node:
         "Steering",
         said,
         [p(".why")[cut(each, 1_000)] for each in live.notes],
-        [_question(each, live) for each in run.view.waiting],
+        [_question(each, run, live) for each in run.view.waiting],
         _always(run, live),
     )
 
@@ -106,30 +121,53 @@ def scripted(live: Live) -> Node:
     ]
 
 
-def _question(question: Question, live: Live) -> Node:
+def _question(question: Question, run: Pictured, live: Live) -> Node:
     about = f"{question.subtask_id}: " if question.subtask_id else ""
-    said = p[f"{about}{cut(question.text, 4_000)}"] if question.text else None
+    said: Node = p[f"{about}{cut(question.text, 4_000)}"] if question.text else None
     match question.kind:
         case "plan":
             title, forms = "The plan waits for your approval", [
-                _form(live, "approve", "Approve"), _form(live, "reject", "Reject", "Why"),
+                _form(live, "approve", "Approve", hint="Carry it out as it is planned."),
+                _form(live, "reject", "Reject", "Why"),
             ]  # fmt: skip
+            said = [said, _price(run)]
         case "call":
             title = f"Call {question.call} of a tool waits for your approval"
             number = ("call", str(question.call))
+            said = pre[f"{about}{cut(question.text, 4_000)}"]
             forms = [
-                _form(live, "approve", "Approve", of=number),
+                _form(live, "approve", "Approve", of=number, hint="Make this very call, once."),
                 _form(live, "decline", "Decline", "Why", of=number),
             ]
         case "subtask":
             title = "A subtask asks you"
             own = ("subtask", question.subtask_id)
-            forms = [_form(live, "answer", "Answer", "Answer", of=own)]
+            forms = [_form(live, "answer", "Answer", "Your answer", of=own)]
         case "budget":
             title, forms = "The run waits for more money", []
         case "paused":
-            title, forms = "The run is paused", [_form(live, "resume", "Resume")]
-    return [h3[title], said, forms]
+            title = "The run is paused"
+            forms = [_form(live, "resume", "Resume", hint="Go on where it stands.")]
+    return div(".ask")[h3[title], said, forms]
+
+
+def _price(run: Pictured) -> Node:
+    """What a plan that waits would cost, and what would leave this machine."""
+    preview = run.view.preview if run.view else None
+    if preview is None or run.view is None:
+        return None
+    cap = min(filter(None, (preview.high, run.view.dollars_cap)), default=None)
+    return [
+        p[
+            f"It is expected to cost {money(preview.expected)}, and costs at most {money(cap)};",
+            " what each subtask is to do stands below.",
+        ],
+        p(".soft.small")[
+            f"Sent to {preview.endpoint or 'the endpoint'}: {cut('; '.join(preview.leaves), 2_000)}"
+        ]
+        if preview.leaves
+        else None,
+    ]
 
 
 def _always(run: Pictured, live: Live) -> Iterator[Node]:
@@ -139,12 +177,17 @@ def _always(run: Pictured, live: Live) -> Iterator[Node]:
     lost = [row.id for row in run.view.rows if row.status in AGAIN]
     yield h3["At any time"]
     if not any(each.kind == "paused" for each in run.view.waiting):
-        yield _form(live, "pause", "Pause")
+        yield _form(live, "pause", "Pause", hint="What is under way ends, and nothing new begins.")
     if lost:
         yield _form(live, "retry", "Retry", "In other words", choices=lost)
     if open_ones:
         yield _form(live, "skip", "Skip", "Why", choices=open_ones)
-    yield _form(live, "raise_cap", f"Raise the cap of {money(run.view.dollars_cap)}", "Dollars")
+    now = f"New cap in dollars (now {money(run.view.dollars_cap)})"
+    yield _form(live, "raise_cap", "Raise the cap", now)
+
+
+FIRST = ("approve", "answer", "resume")
+"""What a question is waiting for."""
 
 
 def _form(
@@ -155,21 +198,25 @@ def _form(
     *,
     of: tuple[str, str] | None = None,
     choices: list[str] | None = None,
+    hint: str = "",
 ) -> Element:
     """One order: a button, with what is to be chosen and typed. `of`: what it is about."""
     given = {"token": live.token, "command": command, **dict([of] if of else [])}
     own = f"{command}-{of[1]}" if of else command
     name = "dollars" if command == "raise_cap" else "text"
-    chosen = select(name="subtask", aria_label=f"{said}: subtask", id=f"of-{own}")[
-        (option(value=each)[short(each, 60)] for each in choices or ())
+    chosen = label(".field.few")[
+        "Subtask",
+        select(name="subtask", id=f"of-{own}")[
+            (option(value=each)[short(each, 60)] for each in choices or ())
+        ],
     ]
-    typed = [
-        label(for_=f"in-{own}")[text],
-        box(id=f"in-{own}", name=name, type="text", autocomplete="off"),
-    ]
+    typed = label(".field")[text, box(id=f"in-{own}", name=name, type="text", autocomplete="off")]
     return form(".order", method="post", action="order")[
         (box(type="hidden", name=key, value=value) for key, value in given.items()),
-        chosen if choices else None,
-        typed if text else None,
-        button(type="submit")[said],
+        div(".fields")[
+            span(".soft.small")[hint] if hint else None,
+            chosen if choices else None,
+            typed if text else None,
+        ],
+        button(type="submit", class_="first" if command in FIRST else None)[said],
     ]
