@@ -82,7 +82,7 @@ def as_page(report: Report, look: Look, *, over: bool = True, live: Live | None 
         # A report counts what is reserved as spent; while a run goes on, it is not.
         spent = {"dollars": view.dollars_spent, "assumed": view.assumed}
         report = report.model_copy(update={**spent, "model_calls": view.model_calls})
-    return as_html(Pictured(report, to_type, look.steps, view, over), live)
+    return as_html(Pictured(report, to_type, look.steps, view, over, look.turns), live)
 
 
 def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:

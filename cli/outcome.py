@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from temporalio.client import WorkflowExecutionStatus
 
 from cli.delivery import deliver
+from cli.doing import Turns
 from cli.exits import Code, code_of
 from cli.invocation import STARTER, to_type
 from cli.pipeline import Pipeline
@@ -83,5 +84,7 @@ async def tell(
     say(f"Come back with: {to_type('show', run_id)} (all runs: {STARTER} list)", "dim")
     if ended.report is not None:
         code = pipeline.pass_on(ended.report, code)
-        deliver(ended.report, StateDir.of(connection.settings).reports, out, ended.look)
+        turns = await Turns(connection, run_id).of(ended.look.steps)
+        look = replace(ended.look, turns=turns)
+        deliver(ended.report, StateDir.of(connection.settings).reports, out, look)
     return code

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -33,6 +33,7 @@ from orchestrator.recorded.history import Fold
 from orchestrator.recorded.payloads import Unreadable
 from orchestrator.recorded.steps import Step
 from orchestrator.rules.state import State
+from orchestrator.tracing.steps import Step as Turned
 from orchestrator.view import RunView
 from orchestrator.views.running import run_view, tiers_in_flight
 
@@ -63,10 +64,14 @@ class Look:
     notes: tuple[str, ...] = ()
     stuck: str = ""
     """Why the run cannot go on by itself, and what frees it; also the first note. Empty: it can."""
+    away: bool = False
+    """Whether the server did not answer: then nothing is known but the notes."""
     doing: Mapping[str, str] = field(default_factory=dict)
     """What agents are at, by subtask, as far as it was looked for."""
     steps: tuple[Step, ...] = ()
     """What the run did, and has under way."""
+    turns: Mapping[str, Sequence[Turned]] = field(default_factory=dict)
+    """What each of its agents with tools did, by the id of its workflow, as far as it was read."""
 
     @property
     def view(self) -> RunView | None:
@@ -116,7 +121,7 @@ class Reader:
                 raise no_such_run(self.run_id) from error
             target = self.connection.target
             gone = f"server at {target.address} gone, waiting{full(target)}"
-            return Look(notes=(gone, *trouble))
+            return Look(notes=(gone, *trouble), away=True)
         running = description.status is WorkflowExecutionStatus.RUNNING
         stuck = self._stuck(description) if running else ""
         notes = trouble
@@ -127,8 +132,8 @@ class Reader:
         closed = None if running else description.status
         if self.fold is None:
             return Look(closed, notes=notes, stuck=stuck)
-        steps = tuple(self.fold.steps.by_id.values())
-        return Look(closed, self.fold.state, self.fold.report, notes, stuck, self.doing, steps)
+        fold, steps = self.fold, tuple(self.fold.steps.by_id.values())
+        return Look(closed, fold.state, fold.report, notes, stuck, doing=self.doing, steps=steps)
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 from temporalio import activity
 from temporalio.api.enums.v1 import TaskQueueType
@@ -29,7 +29,7 @@ from temporalio.worker import (
     Interceptor,
 )
 
-from orchestrator.contracts import Bill, Call, Reply
+from orchestrator.contracts import Bill, Call, Reply, Tier
 from orchestrator.policies import tools_queue
 from orchestrator.recorded.troubles import detail
 from orchestrator.search import WAITING
@@ -47,6 +47,7 @@ _LATENCIES = (
     "temporal_activity_succeed_endtoend_latency",
     "temporal_workflow_endtoend_latency",
 )
+DIRECTIONS = ("input", "output", "cache_read", "cache_write")
 log = logging.getLogger("worker")
 _KINDS = {
     "workflow": TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
@@ -79,6 +80,11 @@ class CountCalls(Interceptor):
         self._calls = meter.create_counter("holdfast_calls", "Calls and tools that came back.")
         self._paid = meter.create_counter("holdfast_microdollars", "Millionths of a dollar paid.")
         self._tokens = meter.create_counter("holdfast_tokens", "Tokens as endpoints counted them.")
+        # What is paid first would be no increase of a series that begins with it.
+        for tier in get_args(Tier):
+            self._paid.add(0, {"tier": tier})
+            for direction in DIRECTIONS:
+                self._tokens.add(0, {"tier": tier, "direction": direction})
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         """The SDK makes one of these for each worker."""
@@ -95,7 +101,7 @@ class CountCalls(Interceptor):
             return
         self._paid.add(int((bill.dollars or Decimal(0)) * MICRO), {"tier": tier})
         used = bill.usage
-        for name in ("input", "output", "cache_read", "cache_write"):
+        for name in DIRECTIONS:
             self._tokens.add(getattr(used, f"{name}_tokens"), {"tier": tier, "direction": name})
 
 

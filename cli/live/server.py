@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
+from temporalio.service import RPCError
 
 from cli import orders, outcome
 from cli.delivery import as_page
 from cli.exits import Exit
+from cli.invocation import to_type
 from cli.live.forms import order_of
 from cli.live.guard import COOKIE, Guard
-from cli.reading import Look, Reader
+from cli.live.sight import Sight, Sights
 from intake.connection import Connection
 from orchestrator.text import one_line
 from orchestrator.views.reporting import report
@@ -30,6 +32,7 @@ SAID_SECONDS = 60.0
 """How long what came of an order is shown. Once is too short: open pages ask every second."""
 LAST_SECONDS = 3.0
 """How long a page that is open is given to fetch the run's end."""
+UNSURE = "the server did not answer: nobody knows whether the order arrived; look before you repeat"
 log = logging.getLogger(__name__)
 HEADERS = {
     "Cache-Control": "no-store",
@@ -67,34 +70,36 @@ class LivePage:
     """When the page was last asked for."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once a page has shown how the run ended."""
-    _look: Look | None = None
-    _looked: float = 0.0
+    _sight: Sight | None = None
+    _seen: float = 0.0
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
-        self._reader = Reader(self.connection, self.run_id)
+        self.sights = Sights(self.connection, self.run_id)
 
-    async def look(self) -> Look:
+    async def look(self) -> Sight:
         """The run as it stands, as of a moment ago."""
         async with self._turn:
             now = asyncio.get_running_loop().time()
-            if self._look is None or now - self._looked > FRESH_SECONDS:
-                await self._reader.find_doing()
-                self._look, self._looked = await self._reader.look(), now
-            return self._look
+            if self._sight is None or now - self._seen > FRESH_SECONDS:
+                self._sight = await self.sights.next()
+                self._seen = asyncio.get_running_loop().time()
+            return self._sight
 
     async def show(self, request: web.Request) -> web.Response:
         """The page."""
         self._check(request)
         self.asked = asyncio.get_running_loop().time()
-        look, nonce = await self.look(), secrets.token_urlsafe(16)
-        text, policy = self._page(look, nonce)
-        response = web.Response(text=text, content_type="text/html", headers=HEADERS)
+        sight, nonce = await self.look(), secrets.token_urlsafe(16)
+        text, policy = self._page(sight, nonce)
+        response = web.Response(
+            text=text, status=sight.status, content_type="text/html", headers=HEADERS
+        )
         response.headers["Content-Security-Policy"] = f"{policy}; frame-ancestors 'none'"
         response.set_cookie(
             COOKIE, self.guard.cookie, path=f"/{self.guard.key}/", httponly=True, samesite="Strict"
         )
-        if look.closed:
+        if sight.final:
             self.ended.set()
         return response
 
@@ -109,36 +114,43 @@ class LivePage:
         if why := self.guard.foreign(request.headers, cookie, given.get("token", "")):
             raise web.HTTPForbidden(text=why)
         try:
-            view = (await self.look()).view
-            if view is None:
-                raise Exit("the run has not begun")
+            sight = await self.look()
+            view = sight.look.view if sight.look else None
+            if view is None or sight.away:
+                raise Exit("nothing was told to the run, which could not be seen just then")
             command = given.get("command", "")
             order = order_of(command, given, view)
             self.said = await orders.tell(self.connection, self.run_id, command, order)
         except Exit as error:
             self.said = one_line(str(error))
-        self._look, self.told = None, asyncio.get_running_loop().time()
+        except RPCError as error:
+            self.said = f"{UNSURE} ({one_line(error.message)})"
+        self._sight, self.told = None, asyncio.get_running_loop().time()
         raise web.HTTPSeeOther(f"/{self.guard.key}/", headers=HEADERS)
 
     def _check(self, request: web.Request) -> None:
         if why := self.guard.strange(request.headers, request.match_info["key"]):
             raise web.HTTPNotFound(text=why)
 
-    def _page(self, look: Look, nonce: str) -> tuple[str, str]:
+    def _page(self, sight: Sight, nonce: str) -> tuple[str, str]:
         """The page, and what the browser may do with it."""
         # Only who serves a page loads what draws it.
-        from orchestrator.views.html.page import policy
+        from orchestrator.views.html.page import as_notice, policy
         from orchestrator.views.html.steering import Live
 
         scripts = f"script-src 'nonce-{nonce}'; connect-src 'self'; form-action 'self'"
         old = asyncio.get_running_loop().time() - self.told >= SAID_SECONDS
-        said = "" if old else self.said
-        live = Live(token=self.guard.token, nonce=nonce, said=said, notes=look.notes)
-        if look.state is None:
-            raise web.HTTPServiceUnavailable(
-                text="The run has not begun; load this page again in a moment.",
-                headers={**HEADERS, "Refresh": "1"},
-            )
+        look = sight.look
+        live = Live(
+            token=self.guard.token,
+            nonce=nonce,
+            said="" if old else self.said,
+            notes=look.notes if look else (),
+            away=sight.away,
+            again=f"{to_type('watch', self.run_id)} --web",
+        )
+        if look is None or look.state is None:
+            return as_notice(self.run_id, sight.away, live, over=look is not None), policy(scripts)
         made = outcome.read(self.run_id, look).report if look.closed else None
         page = as_page(made or report(look.state), look, over=bool(look.closed), live=live)
         return page, policy(scripts)
@@ -178,8 +190,15 @@ async def live(connection: Connection, run_id: str) -> AsyncIterator[str]:
         held.append(page)
         yield page.guard.address
         await _until_seen(page)
+    except Exit:
+        # The run is gone: whoever has its page open is told why.
+        if held:
+            await _until_seen(held[0])
+        raise
     finally:
         await runner.cleanup()
+        for each in held:
+            await each.sights.leave()
 
 
 async def _until_seen(page: LivePage) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
@@ -17,6 +18,8 @@ from orchestrator.tracing.steps import Step, Trace
 
 AT_ONCE = 10
 """Histories that are read at the same time."""
+AGENT_SECONDS = 3.0
+"""How long one request for the history of an agent may take: a page waits for it."""
 
 
 async def traced(
@@ -29,6 +32,17 @@ async def traced(
     turn = asyncio.Semaphore(AT_ONCE)
     await _take(client, whole, execution, turn)
     return whole.trace(await _below(client, whole, turn))
+
+
+async def traced_agent(client: Client, run_id: str, agent: str) -> tuple[Step, ...]:
+    """The turns of one agent and its calls of tools, in the order in which they were scheduled.
+    `agent`: its workflow's id. RPCError if there is none.
+    """
+    recorder = Recorder(agent, run_id, client.data_converter, above=agent)
+    limit = timedelta(seconds=AGENT_SECONDS)
+    async for event in client.get_workflow_handle(agent).fetch_history_events(rpc_timeout=limit):
+        await recorder.take(event)
+    return recorder.steps()
 
 
 async def _take(

@@ -128,6 +128,8 @@ class Decision(Contract):
     verdict: Literal["approved", "declined", "unknown"]
     """Unknown: it was approved, and a segment that may have run it was lost."""
     why: str = ""
+    by: str = ""
+    """The person; empty: nobody came, or gave no name."""
 
 
 class Resume(Contract):

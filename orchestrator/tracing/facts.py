@@ -27,6 +27,13 @@ _KINDS: dict[str, StepKind] = {PREPARE: "prepare", LENS: "lens", TOOL: "tool"}
 """By the type of an activity; every other one is a call."""
 CEILING = "ceiling"
 """What was reserved for a call: what it counts at when nobody knows what it cost."""
+USE, APPROVED = "use", "approved"
+"""Of a call of a tool that a person approved, the name by which the decision knows it; of an agent,
+who approved which of them.
+"""
+ASIDE = (CEILING, USE, APPROVED)
+"""What helps to make a step, and is no field of it."""
+SOMEBODY = "a person"
 USES_TOOLS = "uses tools"
 """The verdict on a turn that is no answer yet."""
 _Facts = dict[str, Any]
@@ -47,6 +54,8 @@ class Returned(Contract):
     problem: Problem | None = None
     is_error: bool = False
     unknown: bool = False
+    size: int = 0
+    text: str = ""
 
 
 async def read(converter: DataConverter, payloads: Sequence[Payload], kind: Any) -> Any:
@@ -77,12 +86,19 @@ async def of_activity(converter: DataConverter, kind: str, arguments: Sequence[P
             facts |= {**of_subtask(work.subtask), "agent": work.subtask.role, "tool": work.lens}
     elif kind == TOOL:
         use: UseMaterial | None = await read(converter, arguments, UseMaterial)
-        facts["tool"] = use.use.name if use is not None else ""
+        facts |= of_use(use) if use is not None else {}
     elif kind != PREPARE:
         facts["call"] = kind
         call: Call | None = await read(converter, arguments, Call)
         facts |= of_call(call) if call is not None else {}
     return facts
+
+
+def of_use(material: UseMaterial) -> _Facts:
+    """Which tool is called, with what."""
+    use = material.use
+    known = {USE: use.id} if material.approved else {}
+    return {"tool": use.name, "arguments": one_line(use.says), **known}
 
 
 def of_call(call: Call) -> _Facts:
@@ -103,20 +119,23 @@ async def of_child(converter: DataConverter, kind: str, arguments: Sequence[Payl
         return {"kind": "agent"}
     facts = of_subtask(agent.work.subtask)
     asked = {"agent": agent.role.name, "tier": agent.model.tier, "model": agent.model.id}
-    return {"kind": "agent", **facts, **asked}
+    approved = [each for each in agent.decisions if each.verdict == "approved"]
+    by = {each.use_id: one_line(each.by) or SOMEBODY for each in approved}
+    return {"kind": "agent", **facts, **asked, APPROVED: by}
 
 
 async def of_result(converter: DataConverter, payloads: Sequence[Payload]) -> _Facts:
     """What an activity returned, what it cost, and what is wrong with it."""
     returned: Returned = await read(converter, payloads, Returned) or Returned()
-    facts: _Facts = {"status": "ok", **_of_bill(returned.bill)}
+    facts: _Facts = {"status": "ok", "size": returned.size, **_of_bill(returned.bill)}
     if returned.problem is not None:
         facts |= {"verdict": returned.problem.kind, "why": returned.problem.why}
     if returned.value is not None and returned.value.uses:
         facts["verdict"] = USES_TOOLS
     if returned.is_error:
-        unknown = "nobody knows whether it ran" if returned.unknown else ""
-        facts |= {"status": "error", "verdict": "tool_error", "why": unknown}
+        # Of an error that was kept in the store, the history has no words.
+        why = "nobody knows whether it ran" if returned.unknown else one_line(returned.text)[:300]
+        facts |= {"status": "error", "verdict": "tool_error", "why": why}
     return facts
 
 

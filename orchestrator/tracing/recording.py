@@ -6,7 +6,7 @@ well, failed, was killed or is still going on, and of one whose history came as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -58,6 +58,8 @@ class Recorder:
     _agent: bool = False
     _subtask: str = ""
     """Of an agent: the subtask that it works on."""
+    _approved: Mapping[str, str] = field(default_factory=dict)
+    """Of an agent: by whom which calls of tools were approved."""
 
     async def take(self, event: HistoryEvent) -> None:
         """Take in the next event."""
@@ -111,6 +113,7 @@ class Recorder:
         if self._agent:
             known = await facts.of_child(self.converter, facts.AGENT, told.input.payloads)
             self._subtask = known.get("subtask", "")
+            self._approved = known.get(facts.APPROVED, {})
             self._steps[0] |= known
         else:
             self._steps[0] |= {"kind": "run"}
@@ -127,6 +130,7 @@ class Recorder:
             known = facts.of_call(step.move.call)
         else:
             known = await facts.of_activity(self.converter, kind, payloads)
+            known["by"] = self._approved.get(known.get(facts.USE, ""), "")
         read = await self._content("input", payloads)
         self._steps[key] = {"name": told.activity_id, "asked": at, **known, **read}
 
@@ -177,7 +181,7 @@ class Recorder:
         return self._steps[0].get("ended") if 0 in self._steps else None
 
     def _step(self, key: int, known: dict[str, Any]) -> Step:
-        given = {name: value for name, value in known.items() if name != facts.CEILING}
+        given = {name: value for name, value in known.items() if name not in facts.ASIDE}
         asked, began = given.pop("asked", None), given.pop("began", None)
         ended = given.get("ended")
         if ended is None and self._closed is not None:

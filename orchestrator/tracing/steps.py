@@ -45,6 +45,12 @@ class Step(Contract):
     call: str = ""
     """Of a call of a model, its kind."""
     tool: str = ""
+    arguments: str = ""
+    """Of a call of a tool: what it was given, in a few harmless words."""
+    size: int = 0
+    """Bytes of what a tool brought."""
+    by: str = ""
+    """The person who approved a call of a tool, or gave an order; empty: there was none."""
     tier: str = ""
     model: str = ""
     try_number: int = 0

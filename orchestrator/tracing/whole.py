@@ -106,6 +106,7 @@ def of_orders(state: State, session: str, own: str) -> list[Step]:
             run=state.run_id,
             subtask=given.order.subtask_id,
             agent="person",
+            by=given.order.by,
             status="error" if given.refused else "ok",
             verdict="refused" if given.refused else "carried out",
             why=given.refused,

@@ -294,3 +294,13 @@ def test_a_raised_cap_leaves_the_other_caps_as_they_are() -> None:
     limits = order_of("raise_cap", {"dollars": "$5"}, view(tokens_cap=7)).limits
     assert limits is not None
     assert (str(limits.dollars), limits.model_calls, limits.tokens) == ("5.000000", 60, 7)
+
+
+async def test_a_plan_that_waits_is_shown_with_its_price_and_what_the_person_is_asked_for(
+    runs: Runs, connection: Connection
+) -> None:
+    async with waiting(runs) as handle, visiting(connection, handle.id) as visitor:
+        page = await visitor.page()
+        assert "? waits for a person: approval of the plan" in page.partition("</header>")[0]
+        assert re.search(r"It is expected to cost \$0\.\d+, and costs at most \$[\d.]+;", page)
+        assert "Sent to the endpoint: the goal" in page

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cli.commands.runs.logs import shown
 from cli.connection import own_target
 from cli.exits import Code
 from cli.main import main
@@ -49,8 +50,8 @@ def test_the_story_of_all_processes_comes_in_order_and_without_other_runs(
     assert main(["logs", "r1"]) == Code.COMPLETE
     shown = capsys.readouterr().out.splitlines()
     assert [each.split()[1] for each in shown] == ["plan", "dispatch", "result", "closed"]
-    assert "[t1.1] call=turn-1 tools=read_file,sum" in shown[2]
-    assert shown[1].endswith("call=work-t1-1 subtask=t1")
+    assert "[t1.1] turn-1 tools=read_file,sum" in shown[2]
+    assert shown[1].endswith("dispatch   t1 work-t1-1")
     assert "\x1b" not in "".join(shown) and "another" not in "".join(shown)
 
 
@@ -81,3 +82,15 @@ def test_with_a_server_of_ones_own_it_says_where_its_workers_write(
     assert main(["logs", "r1"]) == Code.REFUSED
     assert "workflow_id r1" in capsys.readouterr().err
     assert main(["logs", "r1", "--embedded"]) == Code.COMPLETE
+
+
+def test_a_line_says_first_whose_it_is_what_came_of_it_and_the_price_and_why_at_its_end() -> None:
+    told = json.loads(
+        line(3, "result", story="result", call="work-t1-1", subtask="t1", dollars="0.001674",
+             verdict="failed_checks", why="no year", tier="haiku")
+    )  # fmt: skip
+    assert shown(told, "r1").partition("  ")[2] == (
+        "result     t1 work-t1-1 failed_checks $0.0017 tier=haiku: no year"
+    )
+    lost = {**told, "dollars": "unknown", "why": "", "reserved": "0.11312"}
+    assert shown(lost, "r1").endswith("failed_checks price unknown tier=haiku reserved=$0.1132")

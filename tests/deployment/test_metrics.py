@@ -7,8 +7,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
 import socket
+import subprocess
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
@@ -16,6 +19,7 @@ import pytest
 import yaml
 from temporalio.client import Client
 from temporalio.runtime import Runtime
+from temporalio.testing import WorkflowEnvironment
 
 from activities.gate.rate_gate import RateGate
 from conftest import Runs
@@ -29,6 +33,7 @@ from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
 
+PROMTOOL = shutil.which("promtool")
 PLACE = HOME / "docs" / "metrics"
 NAME = re.compile(r"\b(?:temporal|holdfast)_[a-z_]+")
 FREE = {"namespace", "task_queue", "workflow_type", "activity_type", "service_name"}
@@ -119,6 +124,38 @@ async def test_dashboard_and_alerts_ask_for_nothing_that_is_not_told(scraped: st
     assert len(asked) > 12
     unknown = {name for each in asked for name in NAME.findall(each)} - known
     assert not unknown, f"nobody tells {', '.join(sorted(unknown))}"
+
+
+async def test_money_and_tokens_of_each_tier_are_told_before_the_first_call(
+    env: WorkflowEnvironment,
+) -> None:
+    port = free_port()
+    own = runtime(prometheus(port))
+    address = env.client.service_client.config.target_host
+    # Kept: with its last client a runtime ends.
+    client = await Client.connect(address, runtime=own)
+    CountCalls(own.metric_meter)
+    told = figures(await asyncio.to_thread(scrape, port))
+    paid = [labels for name, labels in told if name == "holdfast_microdollars_total"]
+    assert len(paid) == 3 and any('tier="opus"' in labels for labels in paid)
+    assert len([name for name, _ in told if name == "holdfast_tokens_total"]) == 12
+    assert {value for (name, _), value in told.items() if name.startswith("holdfast")} == {0.0}
+    del client
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="there is no promtool on PATH: alerts are not tried")
+async def test_each_alert_rings_when_it_should_and_what_is_usual_rings_nothing(
+    tmp_path: Path,
+) -> None:
+    assert PROMTOOL is not None
+    alerts = PLACE / "alerts.yaml"
+    tried = (HOME / "tests" / "support" / "alerts.yaml").read_text()
+    for rule in yaml.safe_load(alerts.read_text())["groups"][0]["rules"]:
+        assert tried.count(f"alertname: {rule['alert']}\n") == 1, "each is seen to ring"
+    (tmp_path / "tried.yaml").write_text(tried.replace("ALERTS", str(alerts)))
+    given = (PROMTOOL, "test", "rules", str(tmp_path / "tried.yaml"))
+    done = await asyncio.to_thread(subprocess.run, given, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def expressions(value: Any) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -12,15 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drawn import START
 from orchestrator.calls import KINDS
 from orchestrator.calls.verify import VerifyMaterial
 from orchestrator.contracts import PinnedInput, Remark
+from orchestrator.tracing.steps import Step
 from orchestrator.views.html import exchanges
 from orchestrator.views.html.layout import HEIGHT, WIDTH, layout
 from orchestrator.views.html.page import CHAPTERS, as_html, policy
 from orchestrator.views.html.pictured import Pictured
 from orchestrator.views.html.prose import cited, prose
 from orchestrator.views.html.style import STYLE
+from orchestrator.views.html.turns import turns
 from paged import HARM, HISTORIES, WORD, recorded, reviewed, shown, subtasks
 
 pytestmark = pytest.mark.anyio
@@ -53,6 +57,22 @@ async def test_every_recorded_run_has_a_valid_page_with_all_its_steps(path: Path
         assert step.id in page, f"{step.id} is not on the page"
     for finding in run.report.findings:
         assert f'id="{run.anchors[finding.subtask_id]}"' in page
+
+
+def test_of_agents_that_did_very_much_the_page_shows_the_beginning_and_says_so() -> None:
+    def used(number: int) -> Step:
+        return Step(
+            session="r", id=f"{number}", kind="tool", name=f"tool-1-{number}", run="r.t1.1",
+            tool=HARM, arguments=HARM, why=HARM, by=HARM, status="error", started=START,
+        )  # fmt: skip
+
+    busy = tuple(used(number) for number in range(1_000))
+    run = replace(shown(2), turns={f"run-1.t1.{number}": busy for number in range(100)})
+    page = str(turns(run, "run-1.t1.0"))
+    assert page.count('<li class="tool">') == 20
+    assert "980 more; all of them: " in page and "trace run-1" in page
+    assert LIVE.findall(" ".join(TAG.findall(page))) == []
+    assert len(page) < 20 * 3_000
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,10 +18,14 @@ from cli.screen.streams import OUT, put_json
 from deployment.embedded import StateDir
 from deployment.settings import Settings
 from orchestrator.text import one_line
+from orchestrator.views.amounts import money
 
 _BESIDE = ("event", "timestamp", "level", "logger", "workflow_id", "run_id", "workflow_type")
 _SHOWN_BEFORE = (*_BESIDE, "story", "exception", "stack")
 """Of a line's fields, what a person is shown in front, or not at all."""
+_FIRST = ("subtask", "call", "tool", "command", "verdict", "status")
+"""Of a story's facts, those that say by themselves what they are."""
+_AMOUNTS = ("reserved", "expected")
 
 
 def command(
@@ -86,10 +91,33 @@ def shown(line: dict[str, Any], run_id: str) -> str:
     # Of a story the attempt is that of the workflow task: nothing that a reader could use.
     hidden = (*_SHOWN_BEFORE, "attempt") if "story" in line else _SHOWN_BEFORE
     facts = {name: value for name, value in line.items() if name not in hidden}
-    said = " ".join(f"{name}={_value(value)}" for name, value in facts.items())
+    said = _story(facts) if "story" in line else _listed(facts)
     grave = f"{line['level']}: " if line.get("level") not in ("info", None) else ""
     what = f"{grave}{line.get('event', '')}"
-    return one_line(f"{at}  {what:<9} {f'[{below}] ' * bool(below)}{said}")
+    told = one_line(f"{f'[{below}] ' * bool(below)}{said}")
+    return f"{one_line(at)}  {one_line(what):<9}  {told}".rstrip()
+
+
+def _story(facts: Mapping[str, Any]) -> str:
+    """`t1 work-t1-1 accepted $0.0017 tier=sonnet: why`: what all look for comes first."""
+    first = [_value(facts[name]) for name in _FIRST if facts.get(name)]
+    paid = [_paid(facts["dollars"])] if facts.get("dollars") else []
+    known = (*_FIRST, "dollars", "why")
+    rest = {name: value for name, value in facts.items() if name not in known and value}
+    rest |= {name: _paid(rest[name]) for name in _AMOUNTS if name in rest}
+    said = " ".join(filter(None, (*first, *paid, _listed(rest))))
+    return f"{said}: {facts['why']}".removeprefix(": ") if facts.get("why") else said
+
+
+def _paid(amount: Any) -> str:
+    try:
+        return money(Decimal(str(amount)))
+    except ArithmeticError:
+        return f"price {_value(amount)}"
+
+
+def _listed(facts: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={_value(value)}" for name, value in facts.items())
 
 
 def _value(value: Any) -> str:

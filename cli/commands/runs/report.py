@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from temporalio.client import WorkflowExecutionStatus
 from cli import outcome
 from cli.connection import with_connection
 from cli.delivery import as_page, place
+from cli.doing import Turns
 from cli.exits import Code, Exit
 from cli.options import Embedded, RunId, check_file
 from cli.reading import Look, Reader
@@ -69,6 +71,7 @@ async def run(connection: Connection, run_id: str, out: Path | None, *, open_it:
     if not look.closed:
         await reader.find_doing()
         look = await reader.look()
+    look = replace(look, turns=await Turns(connection, run_id).of(look.steps))
     if look.state is None:
         say_all(look.notes, "magenta")
         raise Exit(f"{run_id} has not begun: there is nothing to show", Code.UNREACHABLE)

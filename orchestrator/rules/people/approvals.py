@@ -90,7 +90,7 @@ def _said(state: State, order: Order, verdict: Literal["approved", "declined"]) 
     assert found is not None, "refused when nothing waits"
     progress, asked = found
     why = order.text.strip()[:WHY_LETTERS]
-    decision = Decision(use_id=asked.use.id, verdict=verdict, why=why)
+    decision = Decision(use_id=asked.use.id, verdict=verdict, why=why, by=order.by)
     return _decide(
         state, progress.subtask.id, lambda call: decision if call.number == asked.number else None
     )

@@ -9,7 +9,7 @@ from htpy import Element, Node, a, article, code, details, div, h3, li, p, stron
 from orchestrator.contracts import Finding, Subtask
 from orchestrator.data import as_markdown, is_data
 from orchestrator.remarks import of_a_lens
-from orchestrator.views import findings
+from orchestrator.views import findings, orders
 from orchestrator.views.html.exchanges import exchange
 from orchestrator.views.html.pictured import Pictured, cut, section, short, status_chip
 from orchestrator.views.html.prose import prose, prose_line
@@ -27,9 +27,7 @@ def agents(run: Pictured) -> Node:
 def supervisor(run: Pictured) -> Node:
     """What the supervisor asked for the run as a whole."""
     own = [each for each in run.steps if not each.subtask_id and each.kind in WORDS]
-    told = [
-        exchange(each, run.anchors, h3) for each in own if each.kind not in ("prepare", "reach")
-    ]
+    told = [exchange(each, run, h3) for each in own if each.kind not in ("prepare", "reach")]
     return section("supervisor", "What the supervisor asked", told) if told else None
 
 
@@ -63,7 +61,8 @@ def _why(run: Pictured, id: str, found: Finding | None) -> Node:
         return None
     taken = next((gap.took_down for gap in run.report.gaps if gap.subtask_id == id), ())
     return p(".why")[
-        cut(found.why), [" Skipped because of it: ", run.links(taken), "."] if taken else None
+        cut(found.why.rstrip(".")),
+        ["; skipped because of it: ", run.links(taken)] if taken else None,
     ]
 
 
@@ -98,6 +97,7 @@ def _history(run: Pictured, subtask: Subtask, found: Finding | None) -> Node:
     steps = run.steps_of(subtask.id)
     lines = [*_asked(subtask)]
     tries = [*findings.tries(found)] if found else []
+    declined = [*_declined(run, subtask.id)]
     many = f"{len(steps)} step{'s' * (len(steps) != 1)}" if steps else "what was asked"
     return details[
         summary[f"How it was done: {many}", f", {len(tries)} tries" if len(tries) > 1 else ""],
@@ -105,8 +105,15 @@ def _history(run: Pictured, subtask: Subtask, found: Finding | None) -> Node:
         ul(".small")[(li[prose_line(cut(each))] for each in tries)]
         if tries and not (found and of_a_lens(found))
         else None,
-        [exchange(each, run.anchors) for each in steps],
+        [exchange(each, run) for each in steps],
+        ul(".small")[(li[prose_line(cut(each))] for each in declined)] if declined else None,
     ]
+
+
+def _declined(run: Pictured, subtask_id: str) -> Iterator[str]:
+    """The calls of tools that a person did not allow: no history of an agent has them."""
+    given = (each for each in run.report.orders if each.command == "decline")
+    yield from orders.lines(tuple(e for e in given if e.about.startswith(f"{subtask_id}: ")))
 
 
 def _chosen(subtask: Subtask) -> Node:

@@ -20,26 +20,36 @@ from orchestrator.moves import Ask, Examine, StartAgent, StartTeam
 from orchestrator.recorded.steps import Step
 from orchestrator.views.amounts import at_most, hands, seconds
 from orchestrator.views.html import money
-from orchestrator.views.html.pictured import cut
+from orchestrator.views.html.pictured import Pictured, cut
 from orchestrator.views.html.prose import prose
+from orchestrator.views.html.turns import turns
 
 Anchors = Mapping[str, str]
+ONE = {
+    "work": "Work of an agent", "agent": "Agent with tools", "team": "Team",
+    "review": "Review of a draft", "refine": "Refinement of a draft", "examine": "Lens",
+    "digest": "Digest",
+}  # fmt: skip
+"""A kind of step, where one of them is meant."""
 
 
-def exchange(step: Step, anchors: Anchors, title: Element = h4) -> Element:
-    """One step: a line of facts, what it was told, what it said."""
+def exchange(step: Step, run: Pictured, title: Element = h4) -> Element:
+    """One step: a line of facts, what it was told, what it did with tools, what it said."""
     wrong = why_not(step)
     return div(class_="try refused" if wrong else "try")[
         title[_name(step)],
         p(".soft.small")[" · ".join(filter(None, _facts(step)))],
         p(".why")["Not accepted: ", wrong] if wrong else None,
         _unfold("What it was told", _told(step)),
-        _unfold("What it answered", _said(step, anchors)),
+        turns(run, step.move.run_of(run.report.run_id))
+        if isinstance(step.move, StartAgent)
+        else None,
+        _unfold("What it answered", _said(step, run.anchors)),
     ]
 
 
 def _name(step: Step) -> Node:
-    return [money.KINDS.get(step.kind, step.kind), " ", code[step.id]]
+    return [ONE.get(step.kind) or money.KINDS.get(step.kind, step.kind), " ", code[step.id]]
 
 
 def _facts(step: Step) -> tuple[str, ...]:

@@ -38,8 +38,8 @@ def notes(run: Pictured) -> Node:
 
 def _gap(gap: Gap, run: Pictured) -> Node:
     where = [" (", run.link(gap.subtask_id), ")"] if gap.subtask_id else None
-    taken = [" Skipped because of it: ", run.links(gap.took_down), "."] if gap.took_down else None
-    said = cut(gap.why, MOST_WORDS)
+    taken = ["; skipped because of it: ", run.links(gap.took_down)] if gap.took_down else None
+    said = cut(gap.why.rstrip("."), MOST_WORDS)
     return [strong[cut(gap.title, 300)], where, " ", status_chip(gap.status), " ", said, taken]
 
 

@@ -67,6 +67,11 @@ MARKED = {
     "failed": "failed",
 }  # fmt: skip
 """As which status of a subtask that of a run looks."""
+ASKS = {
+    "plan": "approval of the plan", "call": "approval of a call of a tool", "subtask": "an answer",
+    "budget": "more money", "paused": "it is paused",
+}  # fmt: skip
+"""What a person is asked for, by the kind of the question."""
 CHAPTERS = {
     "steering": "Steering", "answer": "Answer", "missing": "What is missing", "notes": "Notes",
     "plan": "Plan", "times": "Time", "money": "Money", "findings": "Findings",
@@ -80,9 +85,29 @@ def as_html(run: Pictured, live: Live | None = None) -> str:
     """
     own = {"steering": steering(run, live)} if live else {}
     chapters = {name: each for name, each in (*own.items(), *_chapters(run)) if each is not None}
-    content = [_top(run), _jump(chapters), main[chapters.values()], _foot(run)]
-    end = body(data_over=run.over and "yes")[content, scripted(live) if live else None]
-    page = html(lang="en")[_head(run, live), end]
+    content = [_top(run, live), _jump(chapters), main[chapters.values()], _foot(run)]
+    title = f"{_title(run)} · {run.report.run_id}"
+    over = run.over and not (live and live.away)
+    return _whole(_head(title, live), content, live, over=over)
+
+
+def as_notice(run_id: str, said: str, live: Live, *, over: bool) -> str:
+    """The page of a run of which there is nothing else to show: why, in words."""
+    content = [
+        header[
+            p(".eyebrow")["holdfast · run ", span(".mono")[short(run_id, 200)]],
+            h1["There is nothing to show"],
+        ],
+        nav(".jump", aria_label="Chapters"),
+        main[section("answer", "Why", p(role="status")[cut(said, 2_000)])],
+    ]
+    return _whole(_head(run_id, live), content, live, over=over)
+
+
+def _whole(top: Element, content: Node, live: Live | None, *, over: bool) -> str:
+    away = live is not None and bool(live.away)
+    told = {"data_over": over and "yes", "data_away": away and "yes"}
+    page = html(lang="en")[top, body(**told)[content, scripted(live) if live else None]]
     return _UNSEEN.sub(lambda found: visible(found[0]), f"{page}\n")
 
 
@@ -93,7 +118,7 @@ def policy(scripts: str = "") -> str:
     return "; ".join((*rules, scripts or "form-action 'none'"))
 
 
-def _head(run: Pictured, live: Live | None) -> Element:
+def _head(title: str, live: Live | None) -> Element:
     return head[
         meta(charset="utf-8"),
         # Of a page that is served its server says so, with more than can be said here.
@@ -101,7 +126,7 @@ def _head(run: Pictured, live: Live | None) -> Element:
         meta(name="viewport", content="width=device-width, initial-scale=1"),
         meta(name="color-scheme", content="light dark"),
         None if live else meta(name="referrer", content="no-referrer"),
-        heading[short(f"{_title(run)} · {run.report.run_id}", MOST_TITLE)],
+        heading[short(title, MOST_TITLE)],
         style[Markup(STYLE)],
     ]
 
@@ -110,23 +135,28 @@ def _title(run: Pictured) -> str:
     return short(run.report.title or run.report.goal or run.report.run_id, MOST_TITLE)
 
 
-def _top(run: Pictured) -> Element:
+def _top(run: Pictured, live: Live | None) -> Element:
     report, title = run.report, _title(run)
     goal = report.goal.strip()
     more = goal and short(goal, MOST_TITLE) != goal
     return header[
         p(".eyebrow")["holdfast · run ", span(".mono")[short(report.run_id, 200)]],
         h1[title],
-        p[_verdict(run)],
+        p[_verdict(run, away=live is not None and bool(live.away))],
         details[summary["The whole goal"], p[cut(goal)]] if more or goal != title else None,
         dl(".facts")[(_fact(*each) for each in _facts(run))],
     ]
 
 
-def _verdict(run: Pictured) -> Element:
+def _verdict(run: Pictured, *, away: bool) -> Element:
     report = run.report
     if not run.over:
         said = PHASES[run.view.phase] if run.view else ""
+        if away:
+            return span(".chip.s-cancelled.verdict")[f"⊘ cannot be seen; it was {said}"]
+        if run.view and run.view.waiting:
+            asks = ", ".join(dict.fromkeys(ASKS[each.kind] for each in run.view.waiting))
+            return span(".chip.s-escalated.verdict")[f"? waits for a person: {asks}"]
         return span(".chip.s-running.verdict")[f"▸ under way: {said}"]
     complete = any(each.status == "complete" for each in report.findings)
     nothing = report.status == "budget_stopped" and not complete

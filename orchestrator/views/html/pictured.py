@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
@@ -13,6 +13,7 @@ from htpy import div as block
 from orchestrator.contracts import Finding, Report, Subtask
 from orchestrator.recorded.steps import Step
 from orchestrator.rules import graph
+from orchestrator.tracing.steps import Step as Turned
 from orchestrator.view import Row, RunView
 
 MOST_LETTERS = 20_000
@@ -37,6 +38,8 @@ class Pictured:
     view: RunView | None = None
     """Where it stands; None where there is only a report."""
     over: bool = True
+    turns: Mapping[str, Sequence[Turned]] = field(default_factory=dict)
+    """What agents with tools did, by workflow; one that is missing was not read."""
 
     @cached_property
     def subtasks(self) -> dict[str, Subtask]:

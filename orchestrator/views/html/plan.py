@@ -22,13 +22,13 @@ def plan(run: Pictured) -> Node:
     """The chapter; nothing where there is no plan yet."""
     if not run.subtasks:
         return None
-    chain = run.chain
+    chain, arrows = run.chain, any(each.depends_on for each in run.subtasks.values())
     return section(
         "plan",
         "Plan",
         wide("The plan as a graph", _picture(run)),
         p(".soft.small")[
-            "An arrow leads from a subtask to what builds on it. ",
+            "An arrow leads from a subtask to what builds on it. " if arrows else "",
             "Thick: the longest chain, as it was measured. " if chain else "",
             "A dashed frame: added while the run went on." if _added(run) else "",
         ],
@@ -153,7 +153,7 @@ def _row(run: Pictured, subtask: Subtask) -> Element:
         spent = at_most(found.dollars, found.assumed)
     return tr[
         td[run.link(subtask.id)],
-        td[short(subtask.title, 90), _why(subtask)],
+        td(".name")[short(subtask.title, 90), _why(subtask)],
         td[short(_role(run, subtask), 40)],
         td[run.links(subtask.depends_on) or "–"],
         td[status_chip("complete", "taken over")

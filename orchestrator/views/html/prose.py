@@ -89,7 +89,7 @@ def _reader() -> MarkdownIt:
 
 
 def _table_open(*_: object) -> str:
-    return '<div class="wide" tabindex="0" role="region" aria-label="Table"><table>\n'
+    return '<div class="wide" tabindex="0" role="group" aria-label="Table"><table>\n'
 
 
 def _link_open(_renderer: object, tokens: Sequence[Token], place: int, *_: object) -> str:

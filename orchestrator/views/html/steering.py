@@ -7,7 +7,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from htpy import Element, Node, button, form, h3, label, option, p, script, select
+from htpy import (
+    Element,
+    Node,
+    button,
+    code,
+    div,
+    form,
+    h3,
+    label,
+    option,
+    p,
+    pre,
+    script,
+    select,
+    span,
+)
 from htpy import input as box
 from markupsafe import Markup
 
@@ -18,10 +33,13 @@ from orchestrator.views.html.pictured import Pictured, cut, section, short
 SETTLED = ("complete", "failed", "escalated", "skipped", "cancelled")
 AGAIN = ("failed", "escalated", "skipped", "cancelled")
 SCRIPT = """
-const typed = () => [...document.querySelectorAll('form input:not([type=hidden])')]
-  .some(each => each.value && each.value !== each.defaultValue);
+const typing = () => { const at = document.activeElement;
+  return at && at.matches('form input') && at.value !== at.defaultValue };
+const given = () => [...document.querySelectorAll('form input[id], form select[id]')];
 const place = each => { const home = each.closest('[id]');
   return home.id + ' ' + [...home.querySelectorAll('details')].indexOf(each) };
+const lost = is => { document.getElementById('lost').hidden = !is;
+  for (const each of document.querySelectorAll('form button')) each.disabled = is };
 let seen = '';
 const update = async () => {
   try {
@@ -29,19 +47,29 @@ const update = async () => {
     const text = await answer.text();
     const page = new DOMParser().parseFromString(text, 'text/html');
     const whole = page.body.innerHTML.replace(/nonce="[^"]*"/g, '');
-    if (answer.ok && whole !== seen && !typed()) {
+    const told = page.querySelector('main');
+    const stale = page.body.dataset.away || document.body.dataset.away;
+    if (told && whole !== seen && (stale || !typing())) {
       const opened = new Set([...document.querySelectorAll('details[open]')].map(place));
       const focused = document.activeElement && document.activeElement.id;
+      const before = new Map(given().map(each => [each.id, each.value]));
       for (const part of ['header', 'nav.jump', 'main'])
         document.querySelector(part).replaceWith(page.querySelector(part));
       for (const each of document.querySelectorAll('details'))
         if (opened.has(place(each))) each.open = true;
+      for (const each of given()) {
+        const value = before.get(each.id);
+        if (value && (!each.options || [...each.options].some(one => one.value === value)))
+          each.value = value;
+      }
       if (focused) document.getElementById(focused)?.focus();
+      document.body.dataset.away = page.body.dataset.away || '';
+      document.title = page.title;
       seen = whole;
     }
-    if (page.body.dataset.over) return;
-    document.getElementById('lost').hidden = answer.ok;
-  } catch { document.getElementById('lost').hidden = false }
+    lost(!told);
+    if (told && page.body.dataset.over) return;
+  } catch { lost(true) }
   setTimeout(update, 1000);
 };
 setTimeout(update, 1000);
@@ -58,11 +86,17 @@ class Live:
     """What came of the last order."""
     notes: tuple[str, ...] = ()
     """Why the run does not go on as fast as it could."""
+    away: str = ""
+    """Why what is shown is not how the run stands now; empty: it is."""
+    again: str = ""
+    """What is typed to serve the page once more."""
 
 
 def steering(run: Pictured, live: Live) -> Node:
     """The chapter; of a run that is over only what came of the last order."""
     said = p(".do", role="status")[cut(live.said, 1_000)] if live.said else None
+    if live.away:
+        return section("steering", "Not up to date", p(".why")[cut(live.away, 1_000)], said)
     if run.over or run.view is None:
         return section("steering", "Steering", said) if said else None
     return section(
@@ -70,7 +104,7 @@ def steering(run: Pictured, live: Live) -> Node:
         "Steering",
         said,
         [p(".why")[cut(each, 1_000)] for each in live.notes],
-        [_question(each, live) for each in run.view.waiting],
+        [_question(each, run, live) for each in run.view.waiting],
         _always(run, live),
     )
 
@@ -78,37 +112,62 @@ def steering(run: Pictured, live: Live) -> Node:
 def scripted(live: Live) -> Node:
     """The script, and what is said when nobody serves the page any more."""
     return [
-        p("#lost.do", hidden=True)[
-            "Nobody serves this page any more; it shows what it showed last."
+        p("#lost.do", role="status", hidden=True)[
+            "This page is not brought up to date any more, and takes no orders: it shows what it"
+            " showed last. If whoever served it has ended, serve it again with: ",
+            code(".typed")[live.again],
         ],
         script(nonce=live.nonce)[Markup(SCRIPT)],
     ]
 
 
-def _question(question: Question, live: Live) -> Node:
+def _question(question: Question, run: Pictured, live: Live) -> Node:
     about = f"{question.subtask_id}: " if question.subtask_id else ""
-    said = p[f"{about}{cut(question.text, 4_000)}"] if question.text else None
+    said: Node = p[f"{about}{cut(question.text, 4_000)}"] if question.text else None
     match question.kind:
         case "plan":
             title, forms = "The plan waits for your approval", [
-                _form(live, "approve", "Approve"), _form(live, "reject", "Reject", "Why"),
+                _form(live, "approve", "Approve", hint="Carry it out as it is planned."),
+                _form(live, "reject", "Reject", "Why"),
             ]  # fmt: skip
+            said = [said, _price(run)]
         case "call":
             title = f"Call {question.call} of a tool waits for your approval"
             number = ("call", str(question.call))
+            said = pre[f"{about}{cut(question.text, 4_000)}"]
             forms = [
-                _form(live, "approve", "Approve", of=number),
+                _form(live, "approve", "Approve", of=number, hint="Make this very call, once."),
                 _form(live, "decline", "Decline", "Why", of=number),
             ]
         case "subtask":
             title = "A subtask asks you"
             own = ("subtask", question.subtask_id)
-            forms = [_form(live, "answer", "Answer", "Answer", of=own)]
+            forms = [_form(live, "answer", "Answer", "Your answer", of=own)]
         case "budget":
             title, forms = "The run waits for more money", []
         case "paused":
-            title, forms = "The run is paused", [_form(live, "resume", "Resume")]
-    return [h3[title], said, forms]
+            title = "The run is paused"
+            forms = [_form(live, "resume", "Resume", hint="Go on where it stands.")]
+    return div(".ask")[h3[title], said, forms]
+
+
+def _price(run: Pictured) -> Node:
+    """What a plan that waits would cost, and what would leave this machine."""
+    preview = run.view.preview if run.view else None
+    if preview is None or run.view is None:
+        return None
+    cap = min(filter(None, (preview.high, run.view.dollars_cap)), default=None)
+    return [
+        p[
+            f"It is expected to cost {money(preview.expected)}, and costs at most {money(cap)};",
+            " what each subtask is to do stands below.",
+        ],
+        p(".soft.small")[
+            f"Sent to {preview.endpoint or 'the endpoint'}: {cut('; '.join(preview.leaves), 2_000)}"
+        ]
+        if preview.leaves
+        else None,
+    ]
 
 
 def _always(run: Pictured, live: Live) -> Iterator[Node]:
@@ -118,12 +177,17 @@ def _always(run: Pictured, live: Live) -> Iterator[Node]:
     lost = [row.id for row in run.view.rows if row.status in AGAIN]
     yield h3["At any time"]
     if not any(each.kind == "paused" for each in run.view.waiting):
-        yield _form(live, "pause", "Pause")
+        yield _form(live, "pause", "Pause", hint="What is under way ends, and nothing new begins.")
     if lost:
         yield _form(live, "retry", "Retry", "In other words", choices=lost)
     if open_ones:
         yield _form(live, "skip", "Skip", "Why", choices=open_ones)
-    yield _form(live, "raise_cap", f"Raise the cap of {money(run.view.dollars_cap)}", "Dollars")
+    now = f"New cap in dollars (now {money(run.view.dollars_cap)})"
+    yield _form(live, "raise_cap", "Raise the cap", now)
+
+
+FIRST = ("approve", "answer", "resume")
+"""What a question is waiting for."""
 
 
 def _form(
@@ -134,21 +198,25 @@ def _form(
     *,
     of: tuple[str, str] | None = None,
     choices: list[str] | None = None,
+    hint: str = "",
 ) -> Element:
     """One order: a button, with what is to be chosen and typed. `of`: what it is about."""
     given = {"token": live.token, "command": command, **dict([of] if of else [])}
     own = f"{command}-{of[1]}" if of else command
     name = "dollars" if command == "raise_cap" else "text"
-    chosen = select(name="subtask", aria_label=f"{said}: subtask", id=f"of-{own}")[
-        (option(value=each)[short(each, 60)] for each in choices or ())
+    chosen = label(".field.few")[
+        "Subtask",
+        select(name="subtask", id=f"of-{own}")[
+            (option(value=each)[short(each, 60)] for each in choices or ())
+        ],
     ]
-    typed = [
-        label(for_=f"in-{own}")[text],
-        box(id=f"in-{own}", name=name, type="text", autocomplete="off"),
-    ]
+    typed = label(".field")[text, box(id=f"in-{own}", name=name, type="text", autocomplete="off")]
     return form(".order", method="post", action="order")[
         (box(type="hidden", name=key, value=value) for key, value in given.items()),
-        chosen if choices else None,
-        typed if text else None,
-        button(type="submit")[said],
+        div(".fields")[
+            span(".soft.small")[hint] if hint else None,
+            chosen if choices else None,
+            typed if text else None,
+        ],
+        button(type="submit", class_="first" if command in FIRST else None)[said],
     ]

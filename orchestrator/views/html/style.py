@@ -14,7 +14,7 @@ _COLOURS = """
   --good: light-dark(#116b3c, #6fd79b); --good-wash: light-dark(#e3f4ea, #15311f);
   --bad: light-dark(#b3261e, #ff9d94); --bad-wash: light-dark(#fce8e6, #3c1a18);
   --warn: light-dark(#8a4b00, #ffc069); --warn-wash: light-dark(#fdf0dc, #37270e);
-  --idle: light-dark(#c9d0da, #47505e); }
+  --idle: light-dark(#c9d0da, #47505e); --edge: light-dark(#858e9c, #6c7686); }
 """
 _BASE = """
 * { box-sizing: border-box }
@@ -43,7 +43,9 @@ table { border-collapse: collapse; width: 100%; font-size: .92rem;
 th { text-align: left; font-weight: 600; color: var(--soft); font-size: .8rem }
 th, td { padding: .42rem .7rem .42rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
   overflow-wrap: break-word }
-td.n, th.n { text-align: right; white-space: nowrap } td.bar { width: 26%; min-width: 5rem }
+th:last-child, td:last-child { padding-right: 0 }
+td.n, th.n { text-align: right; white-space: nowrap } td.bar { width: 40%; min-width: 5rem }
+caption { text-align: left; padding-bottom: .3rem } td.name { min-width: 13rem }
 tr.sum td { font-weight: 600; border-bottom: 0 }
 hr { border: 0; border-top: 1px solid var(--line) }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: .25rem }
@@ -91,6 +93,9 @@ details > :not(summary) { margin-left: .9rem; margin-right: .9rem }
 .try.refused { border-color: var(--warn) }
 .try h3, .try h4 { margin: 0 0 .3rem; font-size: .95rem }
 .why { color: var(--warn) } .reason { display: block }
+ul.turns { list-style: none; padding: 0; margin-block: .6rem; font-size: .92rem }
+ul.turns li { margin: .55rem 0 } ul.turns p { margin: 0 }
+ul.turns .tool { margin-left: .45rem; padding-left: .95rem; border-left: 2px solid var(--line) }
 ul.plain { list-style: none; padding-left: 0 }
 """
 _DRAWN = """
@@ -132,16 +137,26 @@ svg .track { fill: var(--fill) } .key { display: inline-block; vertical-align: -
 .choice { font-size: .92rem; color: var(--soft); margin-right: .6rem }
 pre.lines { padding: .5rem 0; white-space: normal } pre.lines span { display: block;
   padding: 0 .9rem; white-space: pre-wrap } pre.lines .here { background: var(--warn-wash) }
-form.order { display: inline-flex; flex-wrap: wrap; gap: .5rem; align-items: center;
-  margin: .3rem 1rem .3rem 0 } button, form input, select { font: inherit; font-size: .92rem;
-  border: 1px solid var(--line); border-radius: .5rem; padding: .25rem .7rem; max-width: 100%;
-  background: var(--card); color: var(--ink) } button { background: var(--wash); cursor: pointer;
-  font-weight: 600; color: var(--accent) } form label { font-size: .88rem; color: var(--soft) }
+.ask { border-left: 4px solid var(--accent); padding-left: 1rem; margin: 1.1rem 0 1.6rem }
+.ask h3 { margin-top: 0 }
+form.order { display: grid; grid-template-columns: minmax(0, 1fr) 9.5rem; gap: .6rem 1rem;
+  align-items: end; margin: .6rem 0 }
+.fields { display: flex; flex-wrap: wrap; gap: .6rem; align-self: center }
+.field { display: grid; gap: .2rem; flex: 1 1 12rem; font-size: .85rem; color: var(--soft) }
+.field.few { flex: 0 1 9rem } button, form input, select { font: inherit; font-size: .95rem;
+  border: 1px solid var(--edge); border-radius: .5rem; padding: .38rem .7rem; width: 100%;
+  min-height: 2.5rem; background: var(--card); color: var(--ink) }
+button { background: var(--wash); cursor: pointer;
+  font-weight: 600; color: var(--accent); border-color: transparent }
+button.first { background: var(--accent); color: var(--card) }
+button:hover { border-color: var(--accent) } button:disabled { opacity: .5; cursor: default }
 footer { color: var(--soft); font-size: .85rem; padding-bottom: 3rem }
 @media (max-width: 40rem) { .card { padding: 1rem 1.05rem; border-radius: .7rem }
   main, header, footer, nav.jump { padding-left: .8rem; padding-right: .8rem }
   ul.times li { grid-template-columns: minmax(0, 7.2rem) 1fr 3.6rem; gap: .5rem }
-  td.bar, th.bar { display: none } table { font-size: .86rem } .wide table { min-width: 30rem } }
+  td.bar, th.bar { display: none } table { font-size: .86rem } form.order { display: block }
+  dl.facts div:last-child:nth-child(odd) { grid-column: 1 / -1 }
+  form.order button { margin-top: .5rem } .ask { padding-left: .8rem } }
 @media print { :root { color-scheme: light } body { font-size: 10.5pt; background: none }
   .card { border: 0; padding: 0; margin: 1.2rem 0 }
   nav.jump, .filter, .filter + label, .choice { display: none }
