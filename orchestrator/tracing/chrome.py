@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from orchestrator.recorded.judging import ACCEPTED
 from orchestrator.tracing.facts import USES_TOOLS
-from orchestrator.tracing.judging import ACCEPTED
 from orchestrator.tracing.steps import Step, StepStatus, last_moment
 
 NAME_LETTERS = 80
