@@ -17,7 +17,7 @@ from activities.catalogue_tools import CatalogueError
 from activities.prompts.files import system_prompts
 from deployment.settings import Settings
 from intake import plans
-from intake.inputs import check_inputs, check_size, input_of, unread_of
+from intake.inputs import check_documents, check_inputs, check_size, input_of, unread_of
 from intake.refusal import Refused
 from intake.repositories import check_repositories
 from orchestrator.contracts import (
@@ -71,6 +71,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     problem = validity.unread_problem(ready, catalogue.roles_for(wish.playbook), unread)
     if problem:
         raise Refused(problem)
+    await check_documents(inputs)
     use_models = wish.models or not _works_without_models(ready, catalogue)
     if use_models and embedded:
         _check_endpoint(settings, wish.playbook)
