@@ -100,7 +100,7 @@ def _check_file(name: str, path: Path) -> None:
 
 
 async def check_documents(inputs: tuple[GoalInput, ...]) -> None:
-    """Return if each document opens and has a word in it, or takes long to look at; else Refused."""
+    """Return if each document opens and has a word in it, or is not soon read; else Refused."""
     for each in inputs:
         _, reader = unread_of(each)
         if reader == "read_document":
