@@ -5,8 +5,6 @@ Decisions follow from the sequence of events alone; the only moments are those t
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from orchestrator import policies
 from orchestrator.agent.approvals import error, gathered, put_off, unaskable, unasked, waits
 from orchestrator.agent.money import (
@@ -47,6 +45,7 @@ from orchestrator.calls.work import exchange_seconds
 from orchestrator.contracts import Call, Problem
 from orchestrator.events import Trouble
 from orchestrator.policies import USE_TOOL, Options
+from orchestrator.replacing import replace
 
 TOO_MANY = (
     f"This call was not made: of one message at most {policies.MOST_TOOL_CALLS} calls are. Make"
