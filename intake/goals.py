@@ -72,9 +72,10 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     if problem:
         raise Refused(problem)
     await check_documents(inputs)
-    use_models = wish.models or not _works_without_models(ready, catalogue)
+    without = _works_without_models(ready, catalogue)
+    use_models = wish.models or not without
     if use_models and embedded:
-        _check_endpoint(settings, wish.playbook)
+        _check_endpoint(settings, wish.playbook if without else "")
     return Goal(
         text=text,
         inputs=inputs,
@@ -177,7 +178,9 @@ def _check_prices(settings: Settings) -> None:
 
 
 def _no_endpoint(playbook: str) -> Refused:
-    """The refusal, in three lines, of a goal that needs a model where none can be wish."""
+    """The refusal, in three lines, of a goal that needs a model where none can be asked.
+    `playbook`: the one that was named, if it can do without.
+    """
     free = (
         f"Without a model: --playbook {playbook} alone, if you leave out --models."
         if playbook

@@ -217,6 +217,16 @@ def test_a_document_that_is_not_soon_looked_at_is_left_to_whoever_reads_it(
     assert goal.inputs[0].kind == "file"
 
 
+@pytest.mark.usefixtures("repository")
+def test_where_no_model_can_be_asked_only_a_playbook_that_can_do_without_is_named() -> None:
+    Path("ticket.md").write_text("It does not start")
+    support = Wish(playbook="tech-support", inputs=("ticket=ticket.md",))
+    with pytest.raises(Refused, match="Without a model: make demo, or run --playbook code-review"):
+        asyncio.run(goal_of(support, SHIPPED, Settings(), embedded=True))
+    with pytest.raises(Refused, match="Without a model: --playbook review alone, if you leave out"):
+        asked("repo=code", models=True)
+
+
 @pytest.mark.parametrize("text", ["", " ", "\u200b"])
 def test_a_text_with_nothing_in_it_is_said_to_be_empty(text: str) -> None:
     wish = Wish(text="Summarise", inputs=(f"notes=text:{text}",))
