@@ -30,6 +30,6 @@ def read_given(given: GoalInput, roots: Roots) -> tuple[bytes, str]:
         raise BadGoal(f"input {given.name!r}: no such path: {given.value!r:.300}") from None
     except OSError as error:
         raise BadGoal(f"{what}: cannot be read: {error.strerror}") from None
-    if not reader and is_blank(content):
+    if is_blank(content):
         raise BadGoal(f"{what}: there is nothing in it; give a file that says something")
     return content, reader

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Collection, Iterator, Mapping
 
 from activities.catalogue import Catalogue
 from cli.invocation import STARTER
 from cli.screen.streams import say_all
 from deployment.settings import Settings
-from orchestrator.contracts import Goal
+from orchestrator.calls.turn import OF_SERVERS, READS_ON
+from orchestrator.contracts import Goal, RoleCard
 from orchestrator.text import one_line
 
 
@@ -28,13 +30,55 @@ def _roles(goal: Goal, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _tools(goal: Goal, catalogue: Catalogue, settings: Settings) -> Iterator[str]:
+    """The roles that keep no tool, then the tools that others go on without."""
+    own = [
+        role.card
+        for role in catalogue.roles.values()
+        if role.playbook == goal.playbook and role.card.tier != "none"
+    ]
+    gone = _gone({name for card in own for name in card.tools}, settings)
+    kept = list[RoleCard]()
+    for card in own:
+        lost = [name for name in card.tools if name in gone]
+        if lost and {*card.tools} <= {*lost, READS_ON}:
+            whys = "; ".join(dict.fromkeys(gone[name] for name in lost))
+            yield f"role {card.name}, which has no tool but {', '.join(lost)}: {whys}"
+        else:
+            kept.append(card)
+    for name, why in gone.items():
+        if lack := [card.name for card in kept if name in card.tools]:
+            yield f"tool {name}, of {', '.join(lack)}: {why}"
+
+
+def _gone(names: Collection[str], settings: Settings) -> dict[str, str]:
+    """Why there is no such tool here, by its name: a key that is not set, or a server of which the
+    file of servers has no usable word. What a server offers is known only when it runs.
+    """
     # All tools and what speaks with servers: commands that start nothing do not wait for them.
     from activities.toolset.shelf import shipped
     from cli.hands import unset_for
 
-    own = [role.card for role in catalogue.roles.values() if role.playbook == goal.playbook]
-    for name, tool in shipped().items():
-        lack = [card.name for card in own if card.tier != "none" and name in card.tools]
-        if lack and (unset := unset_for(tool, settings)):
-            why = f"{', '.join(unset)} is not set here; see: {STARTER} doctor"
-            yield f"tool {name}, of {', '.join(lack)}: {why}"
+    ours = shipped()
+    unset = {name: unset_for(ours[name], settings) for name in names if name in ours}
+    gone = {name: f"{', '.join(keys)} is not set here" for name, keys in unset.items() if keys}
+    gone |= _no_server([name for name in names if name.startswith(OF_SERVERS)], settings)
+    return {name: f"{gone[name]}; see: {STARTER} doctor" for name in sorted(gone)}
+
+
+def _no_server(names: Collection[str], settings: Settings) -> Iterator[tuple[str, str]]:
+    """Each of these tools whose server cannot be there, and why."""
+    from activities.toolset.mcp import server_of
+    from activities.toolset.servers import BadServers, Server, read_servers
+
+    servers: Mapping[str, Server] = {}
+    unknown = f"there is no such server in {settings.mcp_file.name}"
+    try:
+        servers = read_servers(settings.mcp_file, os.environ) if names else {}
+    except BadServers as error:
+        unknown = str(error)
+    for name in names:
+        server = server_of(name, servers)
+        if server is None:
+            yield name, unknown
+        elif server.flaw:
+            yield name, f"the MCP server {server.name} cannot be used: {server.flaw}"

@@ -17,7 +17,7 @@ from activities.catalogue_tools import CatalogueError
 from activities.prompts.files import system_prompts
 from deployment.settings import Settings
 from intake import plans
-from intake.inputs import check_inputs, check_size, input_of, unread_of
+from intake.inputs import check_documents, check_inputs, check_size, input_of, unread_of
 from intake.refusal import Refused
 from intake.repositories import check_repositories
 from orchestrator.contracts import (
@@ -71,9 +71,11 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     problem = validity.unread_problem(ready, catalogue.roles_for(wish.playbook), unread)
     if problem:
         raise Refused(problem)
-    use_models = wish.models or not _works_without_models(ready, catalogue)
+    await check_documents(inputs)
+    without = _works_without_models(ready, catalogue)
+    use_models = wish.models or not without
     if use_models and embedded:
-        _check_endpoint(settings, wish.playbook)
+        _check_endpoint(settings, wish.playbook if without else "")
     return Goal(
         text=text,
         inputs=inputs,
@@ -176,7 +178,9 @@ def _check_prices(settings: Settings) -> None:
 
 
 def _no_endpoint(playbook: str) -> Refused:
-    """The refusal, in three lines, of a goal that needs a model where none can be wish."""
+    """The refusal, in three lines, of a goal that needs a model where none can be asked.
+    `playbook`: the one that was named, if it can do without.
+    """
     free = (
         f"Without a model: --playbook {playbook} alone, if you leave out --models."
         if playbook

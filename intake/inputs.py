@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from deployment.folders import read_regular
 from intake.refusal import Refused
 from orchestrator.contracts import GoalInput, InputKind
 from orchestrator.mistakes import none_of
-from orchestrator.text import says_something
+from orchestrator.text import one_line, says_something
 
 LITERAL = "text:"
 MOST_LITERAL_BYTES = 200 * 1024
@@ -92,10 +93,23 @@ def _check_file(name: str, path: Path) -> None:
         raise Refused(f"{what}: {error}") from error
     except OSError as error:
         raise Refused(f"{what}: {error.strerror}; give a smaller or another file") from error
-    if not reader and is_blank(content):
+    if is_blank(content):
         raise Refused(f"{what}: there is nothing in it; give a file that says something")
     if len(content) > INPUT_BYTES and not reader:
         raise Refused(f"{what}: larger than {INPUT_BYTES >> 20} MiB; give a smaller one")
+
+
+async def check_documents(inputs: tuple[GoalInput, ...]) -> None:
+    """Return if each document opens and has a word in it, or is not soon read; else Refused."""
+    for each in inputs:
+        _, reader = unread_of(each)
+        if reader == "read_document":
+            # Only here, because what reads documents takes a moment to load.
+            from activities.tools.read_document import unreadable
+
+            content = await asyncio.to_thread(read_regular, Path(each.value), DOCUMENT_BYTES)
+            if why := await unreadable(content):
+                raise Refused(f"--input {each.name}: {each.value!r} {one_line(why)}")
 
 
 def check_size(what: str, text: str) -> str:

@@ -239,16 +239,16 @@ def _unsaid(remark: Remark) -> Remark:
 
 
 def ranked(remarks: Iterable[Remark]) -> list[Remark]:
-    """Production code first, then by severity, confidence, weight, file and line; what was refuted
-    comes later, and last what is not listed.
+    """Production code first, then by severity and confidence, of equals what analysers found, then
+    by weight, file and line; what was refuted comes later, and last what is not listed.
     """
     return sorted(remarks, key=rank)
 
 
-def rank(remark: Remark) -> tuple[bool, bool, bool, int, int, int, str, int, int, str]:
+def rank(remark: Remark) -> tuple[bool, bool, bool, int, int, bool, int, str, int, int, str]:
     """What remarks are sorted by."""
     return (
         bool(remark.hidden), remark.verdict == "refuted", remark.kind != "production",
-        SEVERITIES.index(remark.severity), -remark.confidence, -remark.weight,
+        SEVERITIES.index(remark.severity), -remark.confidence, not remark.rule, -remark.weight,
         remark.file, remark.line, remark.column, remark.rule,
     )  # fmt: skip

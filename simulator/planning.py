@@ -90,6 +90,7 @@ def _written(part: Part, number: int, prompt: str) -> dict[str, Any]:
         "secondary": part.secondary,
         "why": f"{MARK} {part.why}" if part.why else BLANK["why"],
         "depends_on": [*part.depends_on],
+        "acceptance_criteria": part.acceptance_criteria,
     }
 
 

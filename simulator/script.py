@@ -84,6 +84,7 @@ class Part(BaseModel):
     why: str = ""
     title: str = ""
     instruction: str = ""
+    acceptance_criteria: str = ""
     inputs: tuple[str, ...] | None = None
     """None: those that the role can read."""
     depends_on: tuple[str, ...] = ()

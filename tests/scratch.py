@@ -70,6 +70,8 @@ class Scratch:
     """The copy, with its processes."""
 
     folder: Path
+    script: str = SCRIPT
+    """What its endpoint answers."""
     started: list[subprocess.Popen[str]] = field(default_factory=list)
     endpoint: dict[str, str] = field(default_factory=dict)
     """The variables that lead to the simulator."""
@@ -141,7 +143,7 @@ class Scratch:
     def start(self) -> None:
         """The endpoint, and the starter that is loaded."""
         script = self.folder / "script.yaml"
-        script.write_text(SCRIPT, encoding="utf-8")
+        script.write_text(self.script, encoding="utf-8")
         simulator = self._process("-m", "simulator", "--script", str(script))
         assert simulator.stdout
         exports = [simulator.stdout.readline() for _ in range(2)]
@@ -327,11 +329,11 @@ def _file(scratch: Scratch, snippet: Snippet) -> Ran:
 
 
 @contextlib.contextmanager
-def scratch() -> Iterator[Scratch]:
+def scratch(script: str = SCRIPT) -> Iterator[Scratch]:
     """A copy for as long as it is needed; nothing of it is left behind."""
     # A short path, because it holds a socket.
     with tempfile.TemporaryDirectory(prefix="pages-") as folder:
-        made = Scratch(Path(folder).resolve())
+        made = Scratch(Path(folder).resolve(), script)
         made.make()
         try:
             made.start()

@@ -114,6 +114,8 @@ class Analyser:
     """
     summed: bool = False
     """Whether what it sees is told in a paragraph, and not remark by remark."""
+    rules: tuple[str, ...] = ()
+    """The names of its rules, where its table's rows do not begin with them."""
 
     @property
     def lacking(self) -> str:

@@ -8,6 +8,7 @@ DOCUMENT_BYTES = 32 * 1024 * 1024
 """The largest document; text is enclosed in prompts, and bounded by them."""
 TEXT_WINDOW = 8_000
 """Bytes; a NUL byte among the first of a file makes it no text, as git decides it."""
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _NO_DOCUMENT = {
     b"\x89PNG\r\n": "a picture (PNG)",
@@ -49,7 +50,7 @@ def reader_of(content: bytes) -> str:
         raise NotReadable(
             "an old or encrypted Office document; save it as .docx, .xlsx or .pptx without password"
         )
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if content.startswith(_UTF_16):
         return "read_document"
     if b"\0" in content[:TEXT_WINDOW]:
         raise NotReadable(
@@ -69,8 +70,15 @@ def reader_of(content: bytes) -> str:
 
 
 def is_blank(content: bytes) -> bool:
-    """Whether nobody would see anything of a text: bytes that are no text are something."""
+    """Whether nobody would see anything of a text. A document begins with letters, and is not."""
+    return not says_something(decoded(content))
+
+
+def decoded(content: bytes) -> str:
+    """Bytes as text: UTF-8, UTF-16 where a mark says so, else as Windows writes Latin letters."""
+    if content.startswith(_UTF_16):
+        return content.decode("utf-16", "replace")
     try:
-        return not says_something(content.decode("utf-8"))
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return not content.strip()
+        return content.decode("cp1252", "replace")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -87,7 +88,12 @@ def _no_repository(tree: Path) -> str:
     for parent in tree.parents:
         if os.path.lexists(parent / ".git"):
             return f"{str(tree)!r} is inside a Git repository; name its top folder {str(parent)!r}"
-    return f"{str(tree)!r} is not a Git repository; name one, or run `git init` there"
+    # Then all of it is reviewed: there is no commit to compare with.
+    made = f"git -C {shlex.quote(str(tree))} init"
+    return (
+        f"{str(tree)!r} is not a Git repository; name one, or make it one: {made}"
+        " (nothing has to be committed)"
+    )
 
 
 # ---------------------------------------------------------------- what leads elsewhere

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import anyio.to_thread
 from pydantic import Field, JsonValue
 
 from activities.code_review.redact import redact, without_keys
+from activities.repositories.documents import decoded
 from activities.tools.read_file import read_file
 from activities.toolset.child import ChildFailed, in_child
-from activities.toolset.inputs import cited_as, decoded, place_of, read, shown
+from activities.toolset.inputs import cited_as, place_of, read, shown
 from activities.toolset.tool import Here, Result, ToolError, tool
-from orchestrator.text import counted, one_line
+from orchestrator.text import counted, one_line, says_something
 
 DOCUMENT_BYTES = 64 * 1024 * 1024
 """The largest document that is read."""
@@ -23,8 +25,11 @@ SECONDS, ALL_SECONDS = 30.0, 60.0
 """How long a reader goes on to the next part; how long it may take in all."""
 OLD_OFFICE = bytes.fromhex("d0cf11e0a1b11ae1")
 OFFICE = {b"word/document.xml": "docx", b"xl/workbook.xml": "xlsx", b"ppt/presentation.xml": "pptx"}
+LOOK_SECONDS, ALL_LOOK_SECONDS = 5.0, 15.0
+"""The same for a look at whether there is anything to read."""
 SCRIPTS = {"pdf": "read_pdf.py", "csv": "read_text.py", "html": "read_text.py"}
 ENDINGS = {"csv": "csv", "tsv": "csv", "html": "html", "htm": "html", "xhtml": "html"}
+NOTHING = "has nothing in it that can be read"
 NEVER = {
     "doc": "an old Word document; save it as .docx",
     "xls": "an old workbook; save it as .xlsx",
@@ -60,15 +65,44 @@ async def read_document(
         "kind": kind, "first": first, "last": last, "sheet": sheet,
         "letters": LETTERS, "seconds": SECONDS,
     }  # fmt: skip
-    request = json.dumps(asked).encode() + b"\n" + content
     try:
-        script = SCRIPTS.get(kind, "read_office.py")
-        answer = json.loads(await in_child(script, request, seconds=ALL_SECONDS))
+        answer = await _parsed(content, asked, ALL_SECONDS)
     except ChildFailed as error:
         raise ToolError(f"{shown(file_path)} is not read: a reader of it {error}") from None
     if answer["refused"]:
         raise ToolError(f"{shown(file_path)} {one_line(answer['refused'])}")
     return Result(await anyio.to_thread.run_sync(_told, answer, name, first))
+
+
+async def unreadable(content: bytes) -> str:
+    """Why nobody would read a word of a document, as the rest of a sentence. Empty: there is one,
+    or that cannot be told soon.
+    """
+    try:
+        kind = kind_of(content, "document")
+    except ToolError as error:
+        return str(error).partition(" ")[2]
+    if kind not in ("pdf", *OFFICE.values()):
+        return "" if says_something(decoded(content)) else NOTHING
+    asked = {
+        "kind": kind, "first": 1, "last": 0, "sheet": "", "letters": 1, "seconds": LOOK_SECONDS,
+    }  # fmt: skip
+    try:
+        answer = await _parsed(content, asked, ALL_LOOK_SECONDS)
+    except ChildFailed:
+        # What an agent that has more time makes of it, it says.
+        return ""
+    if any(note.startswith("stopped before") for note in answer["notes"]):
+        return ""
+    words = any(says_something(text.replace("|", "")) for _, text in answer["parts"])
+    return str(answer["refused"] or ("" if words else NOTHING))
+
+
+async def _parsed(content: bytes, asked: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """What the script for this kind of document answers. ChildFailed: it did not."""
+    script = SCRIPTS.get(asked["kind"], "read_office.py")
+    request = json.dumps(asked).encode() + b"\n" + content
+    return dict(json.loads(await in_child(script, request, seconds=seconds)))
 
 
 def kind_of(content: bytes, path: str) -> str:

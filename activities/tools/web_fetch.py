@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from activities.repositories.documents import decoded
 from activities.toolset.child import ChildFailed, in_child
-from activities.toolset.inputs import decoded
 from activities.toolset.tool import Here, ToolError, tool
 from activities.toolset.web import Answer, fetched
 from orchestrator.text import one_line

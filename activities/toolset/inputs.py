@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from activities.code_review.redact import MARGIN, redact, without_keys
+from activities.repositories.documents import decoded
 from activities.repositories.working_tree import PATH_FOLDERS
 from activities.toolset.tool import Here, ToolError
 from deployment.folders import Folder, NotRegular, TooLarge, read_regular
@@ -194,16 +195,6 @@ def text_of(content: bytes, path: str) -> str:
     if b"\0" in content[:TEXT_WINDOW] and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ToolError(f"{shown(path)} is no text; read_document reads PDF and Office documents")
     return without_keys(decoded(content))
-
-
-def decoded(content: bytes) -> str:
-    """Bytes as text: UTF-8, UTF-16 where a mark says so, else as Windows writes Latin letters."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return content.decode("utf-16", "replace")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("cp1252", "replace")
 
 
 def harmless(line: str, letters: int) -> str:

@@ -21,8 +21,19 @@ NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 COPIED_WORDS = 8
 """So many words of an input in a row are no longer the planner's own."""
 
-_ADDRESS = re.compile(r"://|\S@\S|(?<![\w.-])(?:[\w-]+\.)+[^\W\d_]{2,}(?![\w-])")
-"""With a scheme, of e-mail, or the bare name of a host: words with dots, letters at the end."""
+_DOT = "[.\u3002\uff0e\uff61]"
+"""What stands between the parts of a host's name, wherever a browser looks it up."""
+_ADDRESS = re.compile(rf"://|\S@\S|(?<![\w.])(?:\d{{1,3}}{_DOT}){{3}}\d{{1,3}}(?![\w.])")
+"""With a scheme, of e-mail, or in numbers."""
+_HOST = re.compile(rf"(?<![\w.-])(?:[\w-]+{_DOT})+[^\W\d_]{{2,}}(?![\w-])")
+"""What may be the bare name of a host: words with dots, letters at the end."""
+_NO_HOST = re.compile(
+    r"[\w-]+\.(?:js|jsx|mjs|ts|tsx|json|yaml|yml|toml|xml|csv|tsv|txt|pdf|docx|xlsx|pptx|html|css|sql)",
+    re.IGNORECASE,
+)
+"""A library (node.js) or a file: no top-level domain is called so, and no other words are let by:
+ASP.NET and README.md could be hosts.
+"""
 _MARKUP = frozenset("<>{}`＜＞")
 """What could pass for the end of the passage of a prompt that a description stands in."""
 
@@ -127,8 +138,11 @@ def _of_words(role: ComposedRole, untrusted: Sequence[PinnedInput]) -> Iterator[
     if len(said.split()) < FEWEST_WORDS or len(said) > MOST_LETTERS or len(said.splitlines()) > 1:
         most = f"at most {MOST_LETTERS} letters"
         yield f"description: one line of {FEWEST_WORDS} words or more, {most}"
-    if _ADDRESS.search(said):
-        yield "description: it names an address; say what the role does, and put the place nowhere"
+    if address := _address_in(said):
+        yield (
+            f"description: it names an address ({address!r:.60}); say what the role does, and put"
+            " the place nowhere; what is no address, write without its dots"
+        )
     if not _MARKUP.isdisjoint(said):
         yield "description: it has markup in it (< > { } `); say what the role does in plain words"
     for pinned in untrusted:
@@ -137,6 +151,14 @@ def _of_words(role: ComposedRole, untrusted: Sequence[PinnedInput]) -> Iterator[
                 f"description: it repeats words of the input {pinned.name!r}, which gives no"
                 " instructions; say in your own words what the role does"
             )
+
+
+def _address_in(said: str) -> str:
+    """The first address in a text; empty: there is none."""
+    if found := _ADDRESS.search(said):
+        return found[0]
+    hosts = (found[0] for found in _HOST.finditer(said))
+    return next((host for host in hosts if not _NO_HOST.fullmatch(host)), "")
 
 
 def _copies(said: str, text: str) -> bool:

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from activities.catalogue import Catalogue
+from cli import without
 from cli.commands.runs import run, start
 from deployment.settings import HOME, Settings
 from intake.goals import Wish, goal_of
 from intake.refusal import Refused
+from orchestrator.contracts import Goal
 
 
 @pytest.fixture
@@ -60,6 +62,67 @@ def test_what_a_playbook_goes_without_is_said_before_anything_is_asked(
     assert command(playbook=playbook, inputs=[f"{given}=ticket.md"], embedded=True) == 0
     heard = " ".join(capsys.readouterr().err.split())
     assert f"Goes without {said}" in heard
+
+
+SEARCHER = """---
+name: market-researcher
+description: Finds facts about one company in a register, each with its date and its source.
+model: haiku
+tools: {tools}
+---
+You look things up.
+"""
+
+
+@pytest.mark.parametrize(
+    ("tools", "servers", "said"),
+    [
+        (
+            "mcp__register__find, mcp__register__get",
+            "",
+            "role market-researcher, which has no tool but mcp__register__find,"
+            " mcp__register__get: there is no such server in .mcp.json; see: ",
+        ),
+        (
+            "read_file, mcp__register__find",
+            "",
+            "tool mcp__register__find, of market-researcher: there is no such server in .mcp.json",
+        ),
+        (
+            "read_file, mcp__register__find",
+            '{"mcpServers": {"register": {"comand": "x"}}}',
+            "tool mcp__register__find, of market-researcher: the MCP server register cannot be",
+        ),
+        (
+            "read_file, mcp__register__find",
+            "[]",
+            "tool mcp__register__find, of market-researcher: '",
+        ),
+        (
+            "web_search, mcp__register__find",
+            '{"mcpServers": {"register": {"command": "/no/such/program"}}}',
+            "tool web_search, of market-researcher: HOLDFAST_WEB_SEARCH is not set here",
+        ),
+    ],
+)
+def test_tools_of_servers_are_looked_at_and_a_role_that_keeps_none_is_named(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tools: str,
+    servers: str,
+    said: str,
+) -> None:
+    role = home / "playbooks" / "competitive-intelligence" / "roles" / "market-researcher.md"
+    role.write_text(SEARCHER.format(tools=tools))
+    (home / ".mcp.json").write_text(servers or "{}")
+    loaded = Catalogue.load(home)
+    settings = Settings(mcp_file=home / ".mcp.json")
+    goal = Goal(text="Compare", playbook="competitive-intelligence", use_models=True)
+    without.say_without(goal, loaded, settings, embedded=True)
+    heard = " ".join(capsys.readouterr().err.split())
+    assert f"Goes without {said}" in heard
+    assert heard.count("Goes without") == 1, "of a server that may be there, nothing is said"
 
 
 def test_a_playbook_none_of_whose_roles_can_be_used_is_refused(home: Path) -> None:

@@ -14,8 +14,11 @@ import typer
 from cli.main import app
 from deployment.settings import HOME, Settings
 from pages import FIGURE, snippets
+from pictures import PICTURES
 
 PAGES = sorted([*HOME.glob("*.md"), *HOME.glob("docs/*.md")])
+WITH_EXAMPLES = ("code-review", *(p.parent.name for p in sorted(HOME.glob("playbooks/*/examples"))))
+"""Playbooks; the code review's example is the demo's."""
 README = (HOME / "README.md").read_text(encoding="utf-8")
 REPAIR = (HOME / "docs" / "repair.md").read_text(encoding="utf-8")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -71,6 +74,21 @@ def test_every_picture_is_shown_and_small() -> None:
     for picture in (HOME / "docs" / "images").iterdir():
         assert picture.name in shown
         assert picture.stat().st_size <= 200_000, f"{picture.name} slows the page down"
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_each_playbook_has_a_page_with_example_picture_price_and_where_it_fails(name: str) -> None:
+    page = (HOME / "docs" / f"{name}.md").read_text("utf-8")
+    assert {"An example", "What it costs", "Where it fails"} <= {*HEADING.findall(page)}
+    assert "](images/" in page and f"docs/{name}.md" in README
+    costs = page.partition("## What it costs")[2].partition("\n## ")[0]
+    for said in ("typically", "at least", "scripted answers"):
+        assert said in costs, f"docs/{name}.md: What it costs: {said}"
+
+
+def test_each_picture_that_is_made_anew_is_there() -> None:
+    for name in PICTURES:
+        assert (HOME / "docs" / "images" / f"{name}.png").is_file(), f"tests/pictures.py {name}"
 
 
 def test_every_make_target_of_the_readme_exists() -> None:

@@ -13,8 +13,10 @@ from activities.catalogue import Catalogue
 from activities.catalogue_files import PlaybookFile, Role
 from activities.catalogue_tools import CatalogueError
 from activities.preparation import INPUT_BYTES
+from activities.tools import read_document
 from cli.commands.care import export
 from deployment.settings import Settings
+from documents import pdf, repacked, slides, word, workbook
 from intake import goals
 from intake.connection import Connection
 from intake.goals import Wish, goal_of
@@ -41,6 +43,13 @@ REVIEW = Catalogue(
         )
     },
 )
+
+SHIPPED = Catalogue.load()
+EMPTY = (
+    b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
+    b"<w:body/></w:document>"
+)
+"""A Word document in which nobody wrote anything."""
 
 
 @pytest.fixture
@@ -136,7 +145,10 @@ def test_files_text_and_limits_of_a_free_form_goal_are_taken_as_given(tmp_path: 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"\xff\xfe", r"^input 'notes' is a document"),
+        ("a line".encode("utf-16"), r"^input 'notes' is a document"),
+        (b"\xff\xfe", "there is nothing in it"),
+        (" \n\u200b".encode("utf-16"), "there is nothing in it"),
+        (b"\xa0\n", "there is nothing in it"),
         (b"x" * (INPUT_BYTES + 1), "^--input notes: .* larger than"),
         (b"\xef\xbb\xbf\n", "there is nothing in it"),
         ("\u200b\u00a0\n".encode(), "there is nothing in it"),
@@ -151,6 +163,68 @@ def test_a_file_that_no_run_could_read_is_refused(content: bytes, why: str, tmp_
     wish = Wish(text="Summarise", inputs=("notes=data",))
     with pytest.raises(Refused, match=why):
         asyncio.run(goal_of(wish, Catalogue(), Settings(), embedded=False))
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"%PDF-1.7\nnot really", r"is no PDF that can be read \("),
+        (pdf(["A clause."])[:300], r"is no PDF that can be read \("),
+        (pdf(["", ""]), r"has no text \(2 pages looked at\): pictures of text"),
+        (pdf(["A clause."], password="x"), "is encrypted, and opens only with its password"),
+        (word(["A clause."])[:-100], "is damaged: its packing cannot be read"),
+        (repacked(word(["A."]), {"word/document.xml": b"<w"}), "is damaged, and cannot be read"),
+        (repacked(word([]), {"word/document.xml": EMPTY}), "has nothing in it that can be read"),
+        (workbook({"Rates": {}}), "has nothing in it that can be read"),
+        (slides([""]), "has nothing in it that can be read"),
+    ],
+)
+def test_a_document_without_a_word_to_read_is_refused_before_anything_starts(
+    content: bytes, why: str, tmp_path: Path
+) -> None:
+    (tmp_path / "contract").write_bytes(content)
+    wish = Wish(playbook="contract-review", inputs=("contract=contract",))
+    with pytest.raises(Refused, match=f"^--input contract: '.*/contract' {why}") as refused:
+        asyncio.run(goal_of(wish, SHIPPED, Settings(), embedded=False))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pdf(["", "A clause."]),
+        word([], [["Term", "36 months"]]),
+        workbook({"Rates": {"B7": 1900}}),
+        slides(["", "A clause."]),
+        "Une clause française".encode("cp1252"),
+        "A clause.".encode("utf-16"),
+    ],
+)
+def test_a_document_with_a_word_in_it_is_accepted(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "contract").write_bytes(content)
+    wish = Wish(playbook="contract-review", inputs=("contract=contract",))
+    goal = asyncio.run(goal_of(wish, SHIPPED, Settings(), embedded=False))
+    assert goal.inputs[0].kind == "file"
+
+
+def test_a_document_that_is_not_soon_looked_at_is_left_to_whoever_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_document, "ALL_LOOK_SECONDS", 0.0)
+    (tmp_path / "contract").write_bytes(pdf([""]))
+    wish = Wish(playbook="contract-review", inputs=("contract=contract",))
+    goal = asyncio.run(goal_of(wish, SHIPPED, Settings(), embedded=False))
+    assert goal.inputs[0].kind == "file"
+
+
+@pytest.mark.usefixtures("repository")
+def test_where_no_model_can_be_asked_only_a_playbook_that_can_do_without_is_named() -> None:
+    Path("ticket.md").write_text("It does not start")
+    support = Wish(playbook="tech-support", inputs=("ticket=ticket.md",))
+    with pytest.raises(Refused, match="Without a model: make demo, or run --playbook code-review"):
+        asyncio.run(goal_of(support, SHIPPED, Settings(), embedded=True))
+    with pytest.raises(Refused, match="Without a model: --playbook review alone, if you leave out"):
+        asked("repo=code", models=True)
 
 
 @pytest.mark.parametrize("text", ["", " ", "\u200b"])

@@ -19,6 +19,7 @@ COMPLEX, VERY_COMPLEX, EXTREME = 16, 26, 51
 LONG, VERY_LONG = 120, 300
 """Lines of code without blank lines and comments."""
 
+COMPLEX_FUNCTION, LONG_FUNCTION = "complex-function", "long-function"
 GRADES = {
     "complexity above 50": Grade("warning", 90),
     "complexity above 25": Grade("warning", 85),
@@ -42,7 +43,7 @@ def parse(stdout: bytes) -> Parsed:
             file=str(item["file"]),
             line=int(item["line"]),
             last_line=int(item["last_line"]),
-            rule="complex-function" if item["complexity"] >= COMPLEX else "long-function",
+            rule=COMPLEX_FUNCTION if item["complexity"] >= COMPLEX else LONG_FUNCTION,
             message=(
                 f"The function {str(item['name'])[:100]} has cyclomatic complexity"
                 f" {item['complexity']} over {item['length']} lines of code"
@@ -79,4 +80,5 @@ ANALYSER = Analyser(
     command=command,
     parse=parse,
     summed=True,
+    rules=(COMPLEX_FUNCTION, LONG_FUNCTION),
 )

@@ -24,6 +24,7 @@ TEAM = 3
 MOST = 10
 """Files named for each reason."""
 
+RULES = HOT_SPOT, ONE_OWNER, BUS_FACTOR = "hot-spot", "one-owner", "bus-factor"
 GRADES = {
     "hot spot, among the first three": Grade("warning", 80),
     "hot spot": Grade("info", 80),
@@ -71,7 +72,7 @@ def _hot_spots(work: Mapping[str, _Work], commits: int) -> tuple[Sighting, ...]:
         Sighting(
             file=path,
             line=0,
-            rule="hot-spot",
+            rule=HOT_SPOT,
             message=(
                 f"Hot spot: changed by {work[path].commits} of the last {commits} commits"
                 f" ({work[path].changed} lines) and {work[path].lines} lines long"
@@ -96,7 +97,7 @@ def _sole_owners(work: Mapping[str, _Work]) -> tuple[Sighting, ...]:
         Sighting(
             file=path,
             line=0,
-            rule="one-owner",
+            rule=ONE_OWNER,
             message=f"{count} of {commits} commits are by {author[:80]}: nobody else knows it",
             grade="one owner",
             suggestion="Let somebody else review or make the next change",
@@ -117,7 +118,7 @@ def _bus_factor(manifest: Manifest, work: Mapping[str, _Work]) -> tuple[Sighting
     if count * 2 <= sum(owners.values()):
         return ()
     message = f"{author[:80]} is the main author of {count} of {sum(owners.values())} files"
-    return (Sighting("", 0, "bus-factor", message, "bus factor of one"),)
+    return (Sighting("", 0, BUS_FACTOR, message, "bus factor of one"),)
 
 
 def _notes(manifest: Manifest, team: Counter[str]) -> tuple[str, ...]:
@@ -130,4 +131,5 @@ ANALYSER = Analyser(
     grades=GRADES,
     survey=survey,
     summed=True,
+    rules=RULES,
 )

@@ -109,7 +109,7 @@ def parse(stdout: bytes) -> Parsed:
             file=str(item["file"]),
             line=int(item["line"]),
             column=int(item["column"]),
-            rule=str(item["kind"]).lower().replace(" ", "-"),
+            rule=_rule(str(item["kind"])),
             message=f"{item['kind']} in the code (value marked {item['hash']})",
             grade=LIKELY if item["likely"] else str(item["kind"]),
             suggestion="Revoke it, then read it from the environment or a secret store",
@@ -127,10 +127,15 @@ def parse(stdout: bytes) -> Parsed:
     )
 
 
+def _rule(kind: str) -> str:
+    return kind.lower().replace(" ", "-")
+
+
 ANALYSER = Analyser(
     name="secrets",
     looks_for="text files",
     grades=GRADES,
     command=command,
     parse=parse,
+    rules=tuple(map(_rule, GRADES)),
 )

@@ -11,6 +11,7 @@ from orchestrator.contracts import Narrowing, Remark
 
 KNOWN = "known"
 THRESHOLD = "threshold"
+RULE = "rule "
 SLASH = ord("/")
 
 
@@ -31,7 +32,7 @@ class Narrower:
             return why
         for name in (remark.rule, f"{remark.lens}:{remark.rule}"):
             if name in self._narrowing.rules_off:
-                return f"rule {name}"
+                return f"{RULE}{name}"
         if remark.confidence < self._narrowing.threshold:
             return THRESHOLD
         return KNOWN if remark.fingerprint and remark.fingerprint in self._known else ""

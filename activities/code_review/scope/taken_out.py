@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from activities.code_review.scope.attributes import Attributes
 from activities.code_review.scope.kinds import kind_of
-from activities.code_review.scope.narrowing import KNOWN, THRESHOLD, Narrower
+from activities.code_review.scope.narrowing import KNOWN, RULE, THRESHOLD, Narrower
+from activities.code_review.scope.rule_names import unknown
 from orchestrator.contracts import Narrowing, Remark
 from orchestrator.remarks import ranked
 from orchestrator.text import code_span, counted, for_markdown
@@ -69,12 +70,15 @@ def _settings(
     said = f"By {for_markdown(narrowing.source)}"
     paths = [(f"files {code_span(each)}", f"path {each}") for each in narrowing.paths_out]
     rules = [
-        (f"rule {code_span(name)}, because: {for_markdown(why)}", f"rule {name}")
+        (f"rule {code_span(name)}, because: {for_markdown(why)}", f"{RULE}{name}")
         for name, why in narrowing.rules_off.items()
     ]
     both = [*paths, *rules]
     for what, why in both[:MOST_NAMED]:
-        yield f"{said}: {what} ({_hides(counts[why], criticals[why])})"
+        hides = _hides(counts[why], criticals[why])
+        if not counts[why] and why.startswith(RULE) and (no_rule := unknown(why[len(RULE) :])):
+            hides = f"hides nothing: {no_rule}"
+        yield f"{said}: {what} ({hides})"
     if more := both[MOST_NAMED:]:
         total = sum(counts[why] for _, why in more)
         worst = sum(criticals[why] for _, why in more)

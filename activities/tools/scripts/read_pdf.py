@@ -12,7 +12,6 @@ import time
 from typing import Any
 
 from pypdf import PageObject, PasswordType, PdfReader
-from pypdf.errors import PyPdfError
 
 SPACES, BLANKS = re.compile(r" {4,}"), re.compile(r"\n\s*\n\s*\n+")
 
@@ -29,7 +28,10 @@ def main(request: bytes) -> bytes:
             answer["refused"] = "is encrypted, and opens only with its password: give it without"
         else:
             read_pages(reader, asked, answer)
-    except PyPdfError as error:
+    except MemoryError:
+        raise
+    except Exception as error:
+        # What is broken in a PDF ends in errors of any kind.
         answer["refused"] = f"is no PDF that can be read ({type(error).__name__})"
     return json.dumps(answer).encode()
 

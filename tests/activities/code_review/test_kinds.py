@@ -118,6 +118,14 @@ def remark(kind: FileKind, **fields: object) -> Remark:
     return Remark.model_validate({**given, "confidence": 90, "kind": kind, **fields})
 
 
+def test_of_equals_what_an_analyser_found_comes_before_what_an_agent_says() -> None:
+    agent = remark("production", lens="logic", rule="", file="a.py", weight=9)
+    analyser = remark("production", lens="bugs", file="b.py")
+    surer = remark("production", lens="logic", rule="", file="c.py", confidence=95)
+    worse = remark("production", lens="logic", rule="", severity="critical", confidence=80)
+    assert ranked([agent, analyser, surer, worse]) == [worse, surer, analyser, agent]
+
+
 def test_production_code_comes_first_and_the_rest_stands_in_a_line_of_its_own() -> None:
     remarks = [
         remark("tests", severity="critical", message="Undefined name"),

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from activities.code_review.scope import baseline, settings, taken_out
+from activities.code_review.advice import advice_of
+from activities.code_review.lenses import analysers
+from activities.code_review.scope import baseline, rule_names, settings, taken_out
 from activities.code_review.scope.narrowing import Narrower
 from activities.code_review.synthesis import review
 from orchestrator.calls.synthesize import SynthesisMaterial
@@ -23,6 +25,7 @@ threshold = 85
 [review.rules_off]
 F821 = "names come from a plug-in"
 """
+NO = "no analyser is known to have such a rule"
 BAD = "print(nope)\ndef f(x=[]):\n    return x\n"
 
 
@@ -137,6 +140,57 @@ def test_the_answer_says_what_was_taken_out_and_how_much_that_hides() -> None:
     assert "**Known**: 1 remark not listed, by a file" in said
     assert "Not obeyed: unknown key" in said and "`.holdfast.toml` is changed." in said
     assert taken_out.told(Narrowing(), [remark()], 80) == ""
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("F281", "names like it: `F841`, `F821`, `F811`)"),
+        ("b602", f"{NO}; names like it: `B602`"),
+        (
+            "securty:B602",
+            f"{NO}; names like it: `security:B602`",
+        ),
+        ("bugs:B602", f"{NO}; names like it: `bugs:B"),
+        (
+            "complex-funktion",
+            f"{NO}; names like it: `complex-function`",
+        ),
+        (
+            "aws-acess-key",
+            f"{NO}; names like it: `aws-access-key`",
+        ),
+        ("qqqqqqqqqq", f"{NO})"),
+        ("F", f"{NO}; names"),
+        ("F821", "hides nothing more)"),
+        ("F501", "hides nothing more)"),
+        ("PLE0101", "hides nothing more)"),
+        ("security:B113", "hides nothing more)"),
+        ("template-injection", "hides nothing more)"),
+        ("complex-function", "hides nothing more)"),
+        ("hot-spot", "hides nothing more)"),
+        ("aws-access-key", "hides nothing more)"),
+    ],
+)
+def test_a_rule_that_no_analyser_has_is_said_with_the_names_like_it(rule: str, said: str) -> None:
+    narrowing = Narrowing(source=".holdfast.toml", rules_off={rule: "it is meant"})
+    assert said in taken_out.told(narrowing, [remark()], 50)
+
+
+def test_the_rules_of_the_page_s_tables_and_of_all_advice_are_known() -> None:
+    for name, lens in analysers().items():
+        rules = [
+            *advice_of(name),
+            *(row for row in lens.grades if " " not in row and not lens.rules),
+        ]
+        for rule in filter(None, rules):
+            assert not rule_names.unknown(f"{name}:{rule.partition('/')[0]}"), f"{name}: {rule}"
+
+
+def test_a_rule_that_an_unknown_tool_reports_is_taken_out_without_a_word() -> None:
+    narrowing = Narrowing(source=".holdfast.toml", rules_off={"new-rule": "it is meant"})
+    said = taken_out.told(narrowing, [remark(rule="new-rule", hidden="rule new-rule")], 50)
+    assert "(1 remark not listed)" in said
 
 
 def test_what_agents_found_is_of_a_kind_and_is_taken_out_too() -> None:

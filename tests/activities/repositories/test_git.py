@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+import anyio
 import pytest
 
 from activities.repositories import git
@@ -80,6 +82,20 @@ async def test_what_is_no_repository_is_refused_with_what_to_do(tmp_path: Path) 
             async with opened(path, tmp_path):
                 pass
         assert "\n" not in refusal.value.message
+
+
+async def test_what_a_folder_without_git_is_refused_with_makes_it_one_that_is_read(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    with pytest.raises(BadGoal, match="make it one") as refusal:
+        async with opened(folder, tmp_path):
+            pass
+    command = refusal.value.message.partition("make it one: ")[2].partition(" (")[0]
+    await anyio.run_process(shlex.split(command))
+    async with opened(folder, tmp_path) as repository:
+        assert await repository.head() == ""
 
 
 async def test_refs_as_reftable_are_refused_in_one_line(repository: Repository) -> None:

@@ -1,0 +1,199 @@
+"""The pictures of README and docs, made anew: real runs of the copy in which a reader would sit,
+seen in a real browser. What models say in them is scripted, and the pages say so.
+
+    python tests/pictures.py [NAME ...]        makes docs/images/NAME.png, or all of them
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import subprocess
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+# So that this can be run by itself, too.
+sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from browser import Tab, tab
+from deployment.embedded.state import Endpoint, StateDir
+from deployment.settings import HOME, Settings
+from intake import example
+from scratch import SCRIPT, SECONDS, Scratch, scratch
+
+IMAGES = HOME / "docs" / "images"
+MOST_BYTES = 200_000
+UI_WIDTH = 1500
+"""Pixels; the Web UI keeps 256 of them for its own menu."""
+TALL = 2_000
+"""Pixels: no picture is of something below."""
+AROUND = 24
+"""Pixels that are kept beside what a picture is of."""
+PORTS = """
+  - call: plan
+    text: What do these reports disagree about
+    plan:
+      - {id: north, role: researcher, title: The northern ports, inputs: [north], instruction: "Say what happened in the ports of the north."}
+      - {id: south, role: researcher, title: The southern ports, inputs: [south], instruction: "Say what happened in the ports of the south."}
+      - {id: west, role: researcher, title: The western ports, inputs: [west], instruction: "Say what happened in the ports of the west."}
+      - {id: compare, role: analyst, title: What they disagree about, depends_on: [north, south, west], inputs: [], instruction: "Say where these accounts contradict each other.", acceptance_criteria: "Each contradiction names both places."}
+      - {id: figure, role: analyst, title: What it amounts to, depends_on: [compare], inputs: [], instruction: "Put a figure to each contradiction."}
+  - {call: work, text: happened in the ports of the south, first: 1, answer: low_confidence}
+"""  # noqa: E501
+"""A goal whose second subtask is tried again."""
+PACE = "latency: [0.9, 1.8]\n"
+GOAL = "What do these reports disagree about?"
+COASTS = ("north", "south", "west")
+EXAMPLES = {
+    "tech-support": {"ticket": "ticket.md"},
+    "contract-review": {"contract": "contract.md", "rules": "rules.md"},
+    "competitive-intelligence": {"competitors": "competitors.md", "material": "material"},
+}
+
+
+@dataclass(frozen=True)
+class Studio:
+    """Where a picture is taken: a copy of the project, and a browser."""
+
+    made: Scratch
+    tab: Tab
+
+    def starter(self, *arguments: str, models: bool = False) -> str:
+        """What a command printed on stdout."""
+        program = str(self.made.project / ".venv" / "bin" / "python")
+        given = self.made.endpoint if models else {}
+        done = subprocess.run(
+            [program, "starter.py", *arguments], cwd=self.made.project, timeout=SECONDS,
+            env=self.made.environment | given, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, check=True,
+        )  # fmt: skip
+        return done.stdout
+
+    @property
+    def page(self) -> Path:
+        """The page of the run that ended last."""
+        pages = (self.made.state / "reports").glob("*.html")
+        return max(pages, key=lambda path: path.stat().st_mtime_ns)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the copy's server is."""
+        found = StateDir.of(Settings(_env_file=None, state_dir=self.made.state)).endpoint()
+        assert found is not None
+        return found
+
+    async def web_ui(self, run_id: str, shown: str) -> None:
+        """The run in the Web UI, once this selector is there, and what it is to show has come."""
+        run = f"{self.endpoint.target.ui_url}/namespaces/default/workflows/{run_id}"
+        await self.tab.open(run, width=UI_WIDTH)
+        await self.tab.until("/[0-9a-f-]{36}/.test(location.pathname)")
+        execution = (await self.tab.value("location.pathname")).split("/")[5]
+        await self.tab.open(f"{run}/{execution}/{shown}", width=UI_WIDTH)
+        await self.tab.until("document.querySelector('h1')")
+        # It draws as it gets the history, page by page.
+        await asyncio.sleep(5)
+
+    async def take(self, name: str, box: str) -> None:
+        """What the page shows in a box: JavaScript for [left, top, right, bottom]."""
+        width = await self.tab.value("window.innerWidth")
+        await self.tab.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=TALL, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
+        # The Web UI draws its graph again.
+        await asyncio.sleep(2)
+        left, top, right, bottom = await self.tab.value(box)
+        clip = {"x": left, "y": top, "width": right - left, "height": bottom - top, "scale": 1}
+        shot = await self.tab.call("Page.captureScreenshot", format="png", clip=clip)
+        content = base64.b64decode(shot["data"])
+        assert len(content) < MOST_BYTES, f"{name}: {len(content):,} bytes; show less"
+        (IMAGES / f"{name}.png").write_bytes(content)
+
+
+def around(first: str, last: str) -> str:
+    """The box from the top of an element to the bottom of another, as wide as the page's text."""
+    return f"""(() => {{
+        const box = selector => document.querySelector(selector).getBoundingClientRect();
+        const wide = box('main');
+        return [wide.left - {AROUND}, Math.max(box({first!r}).top - {AROUND}, 0),
+                wide.right + {AROUND}, box({last!r}).bottom + {AROUND / 2}];
+    }})()"""
+
+
+async def playbook(name: str, studio: Studio, last: str) -> None:
+    """The page of a playbook's example, from its title to its plan."""
+    folder = f"playbooks/{name}/examples"
+    given = [f"{key}={folder}/{file}" for key, file in EXAMPLES[name].items()]
+    inputs = [part for each in given for part in ("--input", each)]
+    studio.starter("run", "--yes", "--playbook", name, *inputs, models=True)
+    await studio.tab.open(f"file://{studio.page}")
+    await studio.take(name, around("header", last))
+
+
+async def review(studio: Studio) -> None:
+    """The page of the demo's review, down to its first remarks."""
+    _demo(studio)
+    await studio.tab.open(f"file://{studio.page}")
+    await studio.take("page", "[0, 0, 1280, 1150]")
+
+
+def _demo(studio: Studio) -> None:
+    """The review of `make demo`, of a folder with a shorter path."""
+    studio.starter("demo", str(example.made(studio.made.folder)), "--base", example.MAIN)
+
+
+async def board(studio: Studio) -> None:
+    """The demo's review in the Web UI, with its board."""
+    studio.starter("up")
+    _demo(studio)
+    await studio.web_ui(studio.page.stem, "user-metadata")
+    await studio.take("board", "[264, 60, 1492, 1075]")
+
+
+async def timeline(studio: Studio) -> None:
+    """A planned run in the Web UI: side by side, one tried again, a review, a critique."""
+    studio.starter("up", models=True)
+    inputs = [f"--input={name}=text:What the ports of the {name} told." for name in COASTS]
+    # The worker is loaded when the run that is shown begins.
+    for goal in ("Say something", GOAL):
+        studio.starter("run", "--yes", goal, *inputs, models=True)
+    await studio.web_ui(studio.page.stem, "timeline")
+    heading = "[...document.querySelectorAll('h2')].find(each => each.innerText === 'Timeline')"
+    await studio.take(
+        "timeline",
+        f"""(() => {{
+            const box = {heading}.closest('div:has(> div + div.relative)').getBoundingClientRect();
+            return [box.left - {AROUND}, box.top, box.right + {AROUND}, box.bottom - 60];
+        }})()""",
+    )
+
+
+PICTURES: Mapping[str, Callable[[Studio], Awaitable[None]]] = {
+    "tech-support": partial(playbook, "tech-support", last="#plan"),
+    "contract-review": partial(playbook, "contract-review", last="#plan"),
+    "competitive-intelligence": partial(playbook, "competitive-intelligence", last="#plan svg"),
+    "page": review,
+    "board": board,
+    "timeline": timeline,
+}
+
+
+async def taken(names: list[str]) -> None:
+    """Take these pictures, each run in the same copy."""
+    forgiving = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    with scratch(PACE + SCRIPT + PORTS) as made, forgiving as profile:
+        async with tab(Path(profile)) as opened:
+            await opened.call("Emulation.setScrollbarsHidden", hidden=True)
+            for name in names:
+                await PICTURES[name](Studio(made, opened))
+                size = (IMAGES / f"{name}.png").stat().st_size
+                sys.stdout.write(f"docs/images/{name}.png: {size:,} bytes\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(taken(sys.argv[1:] or [*PICTURES]))
