@@ -13,6 +13,7 @@ from cli.screen.streams import say
 from deployment.files import write_whole
 from orchestrator.contracts import Report
 from orchestrator.text import for_json
+from orchestrator.views.answers import answer_file
 
 if TYPE_CHECKING:
     from orchestrator.views.html.steering import Live
@@ -48,6 +49,9 @@ def keep(report: Report, folder: Path, look: Look) -> tuple[Path, Path]:
     )
     for path in (markdown, document):
         write(report, path, look)
+    if answer := answer_file(report):
+        ending, text = answer
+        write_whole(place(report.run_id, folder, ending), as_bytes(text))
     try:
         write(report, page, look)
     except OSError:
@@ -68,7 +72,12 @@ def write(report: Report, path: Path, look: Look) -> None:
             text = as_page(report, look)
         case _:
             text = as_markdown(report)
-    write_whole(path, text.encode("utf-8", "backslashreplace"))
+    write_whole(path, as_bytes(text))
+
+
+def as_bytes(text: str) -> bytes:
+    """Half a character, which no encoding has, is shown as its escape."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def as_page(report: Report, look: Look, *, over: bool = True, live: Live | None = None) -> str:
@@ -105,4 +114,6 @@ def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
         say(f"Its page could not be made: a mistake of ours: {failed.__cause__!r}", "magenta")
         return
     say(f"Report: {markdown}")
+    if answer := answer_file(report):
+        say(f"Answer: {place(report.run_id, folder, answer[0])}")
     say(f"Page: {page.as_uri()}")

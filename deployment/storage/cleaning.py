@@ -129,7 +129,7 @@ def journal(folder: Path, bound: int, now: float) -> Kind:
 
 def reports(folder: Path, bound: int, now: float) -> Kind:
     """Copies of reports; what `show` prints comes from the server."""
-    return _aged("reports", _files(folder, ".md", ".json", ".html"), bound, HOUR, now)
+    return _aged("reports", _files(folder, ".md", ".json", ".html", ".csv"), bound, HOUR, now)
 
 
 def edits(folder: Path, bound: int, now: float) -> Kind:

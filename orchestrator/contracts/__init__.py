@@ -11,6 +11,7 @@ from orchestrator.contracts.base import (
     LONGEST_CALL_SECONDS,
     MICRODOLLAR,
     PLANNED_SUBTASK_LIMIT,
+    AnswerKind,
     CheckKind,
     Contract,
     Effort,
@@ -56,7 +57,15 @@ from orchestrator.contracts.findings import (
     Try,
     Unread,
 )
-from orchestrator.contracts.goals import Approval, Fork, Goal, GoalInput, Limits, PinnedInput
+from orchestrator.contracts.goals import (
+    AnswerForm,
+    Approval,
+    Fork,
+    Goal,
+    GoalInput,
+    Limits,
+    PinnedInput,
+)
 from orchestrator.contracts.models import Capabilities, ModelCard, PriceStep
 from orchestrator.contracts.orders import Given, Lost, Order, Standstill, Undone
 from orchestrator.contracts.plans import Check, ComposedRole, Plan, Subtask
@@ -67,6 +76,8 @@ __all__ = [
     "LONGEST_CALL_SECONDS",
     "MICRODOLLAR",
     "PLANNED_SUBTASK_LIMIT",
+    "AnswerForm",
+    "AnswerKind",
     "Approval",
     "Bill",
     "Briefing",

@@ -241,6 +241,10 @@ class Synthesis(Contract):
     """None: nobody judged the answer as a whole."""
     conflicts: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
+    document: JsonValue = None
+    """The answer as data, in the form that was asked for; None: it is text alone."""
+    misfit: str = ""
+    """Where the answer does not have the form that was asked for; empty: it has."""
     by_template: bool = False
     notes: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
