@@ -7,7 +7,7 @@ from pathlib import Path
 
 from temporalio.client import WorkflowExecutionStatus
 
-from cli.delivery import deliver
+from cli.delivery import deliver, files_of, with_files
 from cli.exits import Code, code_of
 from cli.invocation import STARTER, to_type
 from cli.pipeline import Pipeline
@@ -74,14 +74,15 @@ async def tell(
     """Report on stdout; on stderr where the Web UI is, how to come back to the run, its files and,
     last, its page. The exit code of what came out.
     """
-    code = ended.code
-    if ended.report is None:
+    code, made, reports = ended.code, ended.report, StateDir.of(connection.settings).reports
+    if made is None:
         say(ended.reason, "bold red")
     else:
-        pages.show(ended.report, as_json=as_json, subtasks=subtasks)
+        made = await with_files(made, connection.store, files_of(run_id, reports))
+        pages.show(made, as_json=as_json, subtasks=subtasks)
     await say_where(connection, run_id)
     say(f"Come back with: {to_type('show', run_id)} (all runs: {STARTER} list)", "dim")
-    if ended.report is not None:
-        code = pipeline.pass_on(ended.report, code)
-        deliver(ended.report, StateDir.of(connection.settings).reports, out, ended.look)
+    if made is not None:
+        code = pipeline.pass_on(made, code)
+        deliver(made, reports, out, ended.look)
     return code

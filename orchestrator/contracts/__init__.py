@@ -33,6 +33,7 @@ from orchestrator.contracts.briefing import Briefing, Omission, Outlet, Playbook
 from orchestrator.contracts.calls import (
     Bill,
     Call,
+    MadeFile,
     Problem,
     ProblemKind,
     Reply,
@@ -104,6 +105,7 @@ __all__ = [
     "LanguageShare",
     "Limits",
     "Lost",
+    "MadeFile",
     "ModelCard",
     "Money",
     "Narrowing",

@@ -37,6 +37,8 @@ class Pictured:
     view: RunView | None = None
     """Where it stands; None where there is only a report."""
     over: bool = True
+    where: str = ""
+    """The address of the folder that the agents' files are in; empty: nobody has written them."""
 
     @cached_property
     def subtasks(self) -> dict[str, Subtask]:
