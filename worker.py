@@ -289,6 +289,7 @@ def _refused(error: Exception, code: int) -> int:
 
 if __name__ == "__main__":
     code = main()
+    logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
     # The SDK can crash while the interpreter shuts down, after all work is done.

@@ -46,7 +46,7 @@ def write_whole(path: Path, content: bytes, *, sync: bool = True) -> None:
         draft.replace(path)
 
 
-def to_disk(path: Path) -> None:
+def to_disk(path: Path | str) -> None:
     """Make what is in a file, or the new names in a folder, survive a power failure."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

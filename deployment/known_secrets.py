@@ -17,6 +17,7 @@ from urllib.parse import quote
 REDACTED = "[redacted]"
 GRAM = 12
 """Letters and digits in a row by which a value is recognised."""
+HALF = GRAM // 2
 SHORTEST = 8
 """Letters and digits of the shortest value that is withheld wherever it stands."""
 WORD = 12
@@ -42,6 +43,7 @@ class KnownSecrets:
         """
         self._quoted: set[str] = set()
         self._grams: dict[str, list[str]] = {}
+        self._halves: set[str] = set()
         self._short: set[str] = set()
         for value in dict.fromkeys(values):
             for form in _forms(value) if parts else (value,):
@@ -100,16 +102,22 @@ class KnownSecrets:
             return True
         starts = range(len(plain) - GRAM + 1) if parts else (0,)
         for start in starts:
-            self._grams.setdefault(plain[start : start + GRAM], []).append(plain[start:])
+            gram = plain[start : start + GRAM]
+            self._grams.setdefault(gram, []).append(plain[start:])
+            self._halves.update(gram[at : at + HALF] for at in range(GRAM - HALF + 1))
         return True
 
     def _holds_any(self, text: str) -> bool:
         """Whether it is worth looking closely: most texts hold nothing, and this is fast."""
         plain = _REST.sub("", _CODED.sub(lambda code: _letter(code), text)).lower()
-        grams, short = self._grams, self._short
-        return any(each in plain for each in short) or any(
-            plain[start : start + GRAM] in grams for start in range(len(plain) - GRAM + 1)
-        )
+        grams, halves = self._grams, self._halves
+        # Whatever has a gram in it has one of its halves at a multiple of their length: a look at
+        # each of those shows that most texts have none.
+        if any(plain[start : start + HALF] in halves for start in range(0, len(plain), HALF)):
+            starts = range(len(plain) - GRAM + 1)
+            if any(plain[start : start + GRAM] in grams for start in starts):
+                return True
+        return any(each in plain for each in self._short)
 
     def _found(
         self, letters: str, text: str, places: list[tuple[int, int]]

@@ -8,8 +8,13 @@ bounded in its size.
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from collections.abc import Iterable
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -38,6 +43,10 @@ from deployment.workers.pollers import BEAT
 
 LOG_BYTES = 5_000_000
 LOG_FILES = 3
+TOGETHER_SECONDS = 0.1
+"""How long a line may wait for others to be written with it; what a process that is killed may not
+have written of what it did last.
+"""
 CHATTY = ("httpx", "httpx2", "httpcore", "httpcore2", "anthropic")
 """Libraries whose informative lines repeat addresses with all that stands in them."""
 _TEMPORAL = {
@@ -57,11 +66,7 @@ def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()
 
     `secrets` are blotted out wherever they occur: a library may log a header.
     """
-    handler: logging.Handler
-    if path is None:
-        handler = logging.StreamHandler(sys.stderr)
-    else:
-        handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1)
+    handler = _Together(_print if path is None else _LogFile(path).write_all)
     handler.setFormatter(_formatter(secrets))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     for name in CHATTY:
@@ -78,17 +83,70 @@ def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()
 
 
 class _LogFile(RotatingFileHandler):
-    """Private, and bounded by what is in it already: to know how long a line will be, the library
-    would make every line twice.
-    """
+    """Private, and bounded by what is in it already."""
+
+    stream: TextIOWrapper
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1)
 
     def _open(self) -> TextIOWrapper:
         # Also the file that comes after a full one is its owner's alone.
         Path(self.baseFilename).touch(mode=0o600)
-        return super()._open()
+        stream = super()._open()
+        self._size = os.fstat(stream.fileno()).st_size
+        return stream
 
-    def shouldRollover(self, _record: logging.LogRecord) -> bool:
-        return self.stream is not None and self.stream.tell() >= self.maxBytes
+    def write_all(self, lines: Iterable[str]) -> None:
+        """Append these lines, and begin a new file wherever one is full."""
+        for line in lines:
+            if self._size >= self.maxBytes:
+                self.doRollover()
+            self._size += self.stream.write(line + "\n")
+        self.stream.flush()
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        # Each by itself: what several processes write into one pipe stays whole up to 4 KiB.
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+
+class _Together(logging.Handler):
+    """Makes each line where it is said, and has a thread write those of a moment together: to write
+    one hands the interpreter to others, which costs its caller more than to make it. A warning is
+    on its way, with all that was said before it, when its caller goes on.
+    """
+
+    def __init__(self, write_all: Callable[[Iterable[str]], None]) -> None:
+        super().__init__()
+        self._write_all = write_all
+        self._lines: deque[str] = deque()
+        self._said, self._writing = threading.Event(), threading.Lock()
+        threading.Thread(target=self._write_on, name="log", daemon=True).start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._lines.append(self.format(record))
+        except Exception:
+            self.handleError(record)
+        if record.levelno >= logging.WARNING:
+            self.flush()
+        else:
+            self._said.set()
+
+    def flush(self) -> None:
+        """Write what was said so far. A disk that takes nothing loses lines and stops nobody."""
+        with self._writing, suppress(OSError):
+            # Others may say more meanwhile, behind these.
+            self._write_all([self._lines.popleft() for _ in range(len(self._lines))])
+
+    def _write_on(self) -> None:
+        while self._said.wait():
+            time.sleep(TOGETHER_SECONDS)
+            self._said.clear()
+            self.flush()
 
 
 def runtime(metrics: PrometheusConfig | None = None) -> Runtime:

@@ -16,6 +16,8 @@ import logging
 import os
 import shutil
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from deployment.files import create, to_disk, write_whole
@@ -24,12 +26,40 @@ from orchestrator.errors import NotBilled, PossiblyBilled
 
 WRITTEN_AT_ONCE = 2**16
 """Bytes of an answer up to which it is written where it arrives, in less time than a thread takes
-to begin; only to sync it is left to one.
+to begin; only to bring it to disk is left to one.
 """
 ROOM = 32 * 2**20
 """Bytes that must be free before a call is sent: an answer without room may be paid twice."""
 
 logger = logging.getLogger(__name__)
+
+
+class _Disk:
+    """Brings to disk what many calls wrote in the same moment: for all of them together, by one
+    thread at a time. For each by itself it would cost as much as to send the call.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._files: list[str] = []
+        self._next: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
+
+    async def reached(self, *files: str) -> None:
+        """Return once these files, and all names in the directory, are on the disk. OSError for all
+        who waited together, if they are not.
+        """
+        self._files += files
+        if self._next is None:
+            self._next = asyncio.create_task(self._bring())
+        await asyncio.shield(self._next)
+
+    async def _bring(self) -> None:
+        async with self._turn:
+            # Who comes from here on may have written after the thread looked: it waits for the
+            # next.
+            files, self._files, self._next = self._files, [], None
+            await asyncio.to_thread(_sync, files, self._directory)
 
 
 class FileJournal:
@@ -39,6 +69,7 @@ class FileJournal:
         """Creates the directory if need be; OSError if it cannot be made private."""
         self._directory = directory
         self._room = room
+        self._disk = _Disk(directory)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.chmod(0o700)
 
@@ -53,11 +84,29 @@ class FileJournal:
         PossiblyBilled if another attempt was faster; NotBilled if the disk is full or not writable,
         and then nothing may be sent.
         """
-        await asyncio.to_thread(self._mark, key)
+        path = self._path(key, "sent")
+        try:
+            self._mark(key, path)
+            try:
+                # What is in it may follow later: the mark counts from its creation on.
+                await self._disk.reached()
+            except OSError:
+                os.unlink(path)
+                raise
+        except FileExistsError:
+            raise PossiblyBilled(
+                "another attempt has sent this call and no answer is recorded", Bill(calls=1)
+            ) from None
+        except OSError as error:
+            raise NotBilled(
+                f"nothing was sent: the journal in {str(self._directory)!r} cannot be written: "
+                f"{error}"
+            ) from error
 
     async def withdraw(self, key: str) -> None:
         """Take the mark back, because the call surely was not billed: it may be sent again."""
-        await asyncio.to_thread(self._path(key, "sent").unlink, missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(self._path(key, "sent"))
 
     async def answer(self, key: str) -> str | None:
         """The recorded answer, if one arrived and is as it was recorded."""
@@ -79,12 +128,12 @@ class FileJournal:
             else:
                 # From here on it outlives this process, however many others wait to be synced.
                 _write(path, content)
-            await asyncio.to_thread(_sync, path)
+            await self._disk.reached(path)
         except OSError as error:
             logger.warning("an answer could not be recorded in the journal: %s", error)
 
-    def _path(self, key: str, kind: str) -> Path:
-        return self._directory / f"{hashlib.sha256(key.encode()).hexdigest()}.{kind}"
+    def _path(self, key: str, kind: str) -> str:
+        return f"{self._directory}/{hashlib.sha256(key.encode()).hexdigest()}.{kind}"
 
     def _sent(self, key: str) -> bool:
         try:
@@ -93,30 +142,19 @@ class FileJournal:
         except OSError:
             return True
 
-    def _mark(self, key: str) -> None:
-        path = self._path(key, "sent")
-        try:
-            if os.path.lexists(self._path(key, "answer")):
-                raise FileExistsError
-            free = shutil.disk_usage(self._directory).free
-            if free < self._room:
-                raise OSError(f"only {free} bytes are free, {self._room} are needed")
-            create(path, key.encode())
-            to_disk(self._directory)
-        except FileExistsError:
-            raise PossiblyBilled(
-                "another attempt has sent this call and no answer is recorded", Bill(calls=1)
-            ) from None
-        except OSError as error:
-            raise NotBilled(
-                f"nothing was sent: the journal in {str(self._directory)!r} cannot be written: "
-                f"{error}"
-            ) from error
+    def _mark(self, key: str, path: str) -> None:
+        """In less time than a thread takes to begin."""
+        if os.path.lexists(self._path(key, "answer")):
+            raise FileExistsError
+        free = shutil.disk_usage(self._directory).free
+        if free < self._room:
+            raise OSError(f"only {free} bytes are free, {self._room} are needed")
+        create(Path(path), key.encode(), sync=False)
 
     def _read(self, key: str) -> str | None:
         path = self._path(key, "answer")
         try:
-            return _checked(path.read_bytes())
+            return _checked(Path(path).read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -124,14 +162,19 @@ class FileJournal:
             return None
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: str, content: bytes) -> None:
     """An answer below its SHA-256, by which one that did not reach the disk is told."""
-    write_whole(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content, sync=False)
+    write_whole(
+        Path(path), hashlib.sha256(content).hexdigest().encode() + b"\n" + content, sync=False
+    )
 
 
-def _sync(path: Path) -> None:
-    to_disk(path)
-    to_disk(path.parent)
+def _sync(files: Sequence[str], directory: Path) -> None:
+    for file in files:
+        # What was cleaned up meanwhile is nobody's loss.
+        with suppress(FileNotFoundError):
+            to_disk(file)
+    to_disk(directory)
 
 
 def damaged(directory: Path, seconds: float) -> tuple[Path, ...]:

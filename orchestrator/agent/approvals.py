@@ -8,13 +8,13 @@ that waiting for a person holds no money and no place; the next one begins with 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.agent.state import AgentState
 from orchestrator.calls.turn import AgentGoal, Decision, ToolResult, ToolUse, Turn
 from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.policies import MOST_TOOL_CALLS
+from orchestrator.replacing import replace
 
 NOBODY = (
     "This call was not made: a person must approve each call of this tool, and nobody can be asked"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 from orchestrator import policies
@@ -20,6 +19,7 @@ from orchestrator.contracts import Bill, NoAnswer
 from orchestrator.events import Trouble
 from orchestrator.money.ledger import Amount
 from orchestrator.money.pricing import read_again
+from orchestrator.replacing import replace
 from orchestrator.rules.calling.reserving import input_tokens, reservation
 from orchestrator.rules.paying import counted
 

@@ -5,8 +5,6 @@ Decisions follow from the sequence of events alone; the only moments are those t
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from orchestrator import policies
 from orchestrator.agent.approvals import error, gathered, put_off, unaskable, unasked, waits
 from orchestrator.agent.money import (
@@ -48,6 +46,7 @@ from orchestrator.contracts import Call, MadeFile, Problem
 from orchestrator.events import Trouble
 from orchestrator.made_files import together
 from orchestrator.policies import USE_TOOL, Options
+from orchestrator.replacing import replace
 
 TOO_MANY = (
     f"This call was not made: of one message at most {policies.MOST_TOOL_CALLS} calls are. Make"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import ROUND_UP, Decimal
 
@@ -18,6 +17,7 @@ from orchestrator.contracts import Briefing, Call, Goal, Limits, Subtask, Tier
 from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.moves import Ask
 from orchestrator.plans import composing
+from orchestrator.replacing import replace
 from orchestrator.rules import agents
 from orchestrator.rules.answering import verifying
 from orchestrator.rules.calling import gathering

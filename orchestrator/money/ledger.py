@@ -11,10 +11,11 @@ settling never exceeds a reservation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from orchestrator.contracts import Bill, Limits, Lost, Usage
+from orchestrator.replacing import replace
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ next segment goes on there: nothing is asked or run twice, and little of the cap
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 
 from orchestrator import policies
@@ -18,6 +17,7 @@ from orchestrator.contracts import Bill, FindingStatus, Tier
 from orchestrator.events import AgentEnded
 from orchestrator.money.ledger import Amount
 from orchestrator.moves import StartAgent, Stop
+from orchestrator.replacing import replace
 from orchestrator.rules import noted, outages, repair
 from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import tiers

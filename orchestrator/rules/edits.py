@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from decimal import Decimal
 from typing import TypeVar
 
 from orchestrator.contracts import Bill, NoAnswer, Try
+from orchestrator.replacing import replace
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.state import State
 

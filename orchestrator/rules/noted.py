@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from decimal import Decimal
 
 from orchestrator.contracts import Bill, ModelCard
 from orchestrator.money.ledger import Amount
+from orchestrator.replacing import replace
 from orchestrator.rules.state import State
 
 MOST_NAMED = 5

@@ -5,7 +5,6 @@ Nothing is asked meanwhile but `reach`, a free activity that returns when the en
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.calls.reach import ReachMaterial
@@ -13,6 +12,7 @@ from orchestrator.contracts import Call, Tier, Unreached
 from orchestrator.events import Trouble
 from orchestrator.money.ledger import Amount
 from orchestrator.moves import Ask, Cut, Stop
+from orchestrator.replacing import replace
 from orchestrator.rules.parts import Outage
 from orchestrator.rules.state import State
 

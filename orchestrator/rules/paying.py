@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 from orchestrator.contracts import Bill, Call, ModelCard, NoAnswer
 from orchestrator.money.ledger import Amount
+from orchestrator.replacing import replace
 from orchestrator.rules import noted
 from orchestrator.rules.edits import add_bill, update
 from orchestrator.rules.state import State

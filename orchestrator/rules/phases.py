@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.moves import Stop
+from orchestrator.replacing import replace
 from orchestrator.rules.answering import verifying
 from orchestrator.rules.settling import accept, settle, skip, status_words
 from orchestrator.rules.state import State

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -14,6 +13,7 @@ from orchestrator.money.preview import predict
 from orchestrator.moves import Stop
 from orchestrator.plans.composing import briefed
 from orchestrator.plans.revision import NO_CHANGES
+from orchestrator.replacing import replace
 from orchestrator.rules import graph
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.settling import skip

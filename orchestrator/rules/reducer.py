@@ -6,7 +6,6 @@ events lead to the same state wherever and whenever they are taken in.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.contracts import (
@@ -35,6 +34,7 @@ from orchestrator.money import keeping
 from orchestrator.moves import (
     Stop,
 )
+from orchestrator.replacing import replace
 from orchestrator.rules import agents, planning, repair, steering, teams
 from orchestrator.rules.answering import finishing, verifying
 from orchestrator.rules.calling import gathering

@@ -5,13 +5,13 @@ Transport is not dealt with here: what may have been billed is asked again by th
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from orchestrator import policies
 from orchestrator.calls.refine import Refined
 from orchestrator.calls.review import Review
 from orchestrator.contracts import Draft, Escalation, Problem, RoleCard, RoleTier
+from orchestrator.replacing import replace
 from orchestrator.rules import graph
 from orchestrator.rules.edits import tried, update
 from orchestrator.rules.parts import Progress

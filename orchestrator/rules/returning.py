@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -37,6 +36,7 @@ from orchestrator.moves import (
     Stop,
     StopReason,
 )
+from orchestrator.replacing import replace
 from orchestrator.rules import agents, outages, paying, planning, repair, teams
 from orchestrator.rules.answering import taking
 from orchestrator.rules.edits import landed, update, without

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.contracts import Draft, Finding, FindingStatus
+from orchestrator.replacing import replace
 from orchestrator.rules.edits import tried, update
 from orchestrator.rules.parts import Progress, Setback, passes_on
 from orchestrator.rules.state import State

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.money import keeping
@@ -22,6 +21,7 @@ from orchestrator.moves import (
     Stop,
     TellAbove,
 )
+from orchestrator.replacing import replace
 from orchestrator.rules import planning
 from orchestrator.rules.answering import finishing
 from orchestrator.rules.calling.schedule import options_of

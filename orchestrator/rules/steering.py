@@ -8,7 +8,7 @@ when it arrives.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from orchestrator.contracts import HARD_SUBTASK_LIMIT, Draft, Given, Order
@@ -16,6 +16,7 @@ from orchestrator.events import Steered
 from orchestrator.money.preview import predict
 from orchestrator.moves import Stop
 from orchestrator.plans import validity
+from orchestrator.replacing import replace
 from orchestrator.rules import planning
 from orchestrator.rules.edits import update
 from orchestrator.rules.parts import Progress

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from decimal import ROUND_DOWN
 
@@ -25,6 +24,7 @@ from orchestrator.made_files import of_a_team
 from orchestrator.money import keeping
 from orchestrator.money.ledger import Amount
 from orchestrator.moves import StartTeam, TellAbove
+from orchestrator.replacing import replace
 from orchestrator.rules import graph, outages
 from orchestrator.rules.edits import add_bill, tried, update
 from orchestrator.rules.parts import Progress, partial_of, passes_on

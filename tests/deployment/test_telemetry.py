@@ -126,6 +126,43 @@ def test_a_file_is_bounded_and_each_line_of_it_is_made_once(tmp_path: Path) -> N
     assert all(each.stat().st_mode & 0o077 == 0 for each in kept)
 
 
+def test_a_warning_is_in_the_file_with_all_before_it_however_the_process_ends(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "worker.jsonl"
+    logged_by(
+        f"""
+        import os
+        from deployment import telemetry
+        telemetry.configure_logging(Path({str(file)!r}), "info", [])
+        logging.info("before")
+        logging.warning("mind")
+        os._exit(0)
+        """
+    )
+    said = [json.loads(line)["event"] for line in file.read_text().splitlines()]
+    assert said == ["before", "mind"]
+
+
+def test_what_is_said_is_in_the_file_a_moment_later(tmp_path: Path) -> None:
+    file = tmp_path / "worker.jsonl"
+    logged_by(
+        f"""
+        import os, time
+        from deployment import telemetry
+        file = Path({str(file)!r})
+        telemetry.configure_logging(file, "info", [])
+        logging.info("first")
+        while "first" not in file.read_text():
+            time.sleep(0.01)
+        logging.info("second")
+        while "second" not in file.read_text():
+            time.sleep(0.01)
+        os._exit(0)
+        """
+    )
+
+
 def logged_by(code: str) -> str:
     whole = "import logging\nfrom pathlib import Path\n" + dedent(code)
     script = [sys.executable, "-c", whole]

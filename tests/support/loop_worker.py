@@ -49,7 +49,7 @@ class HaltingJournal(FileJournal):
 
     def answered(self, key: str) -> bool:
         """Whether this was finished before."""
-        return self._path(key, "answer").exists()
+        return os.path.exists(self._path(key, "answer"))
 
     async def _halt(self, key: str, what: str) -> None:
         """Before the Nth use by tN's agent."""

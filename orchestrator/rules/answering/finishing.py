@@ -8,7 +8,7 @@ out and said.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from orchestrator.calls.synthesize import SYNTHESIZE
 from orchestrator.calls.verify import VERIFY
 from orchestrator.contracts import Contract, Problem
 from orchestrator.moves import Ask
+from orchestrator.replacing import replace
 from orchestrator.rules.answering import context, verifying
 from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import fitting_call, free_call, least

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from orchestrator.calls.digest import Digest
 from orchestrator.calls.judge import Judgement
 from orchestrator.calls.verify import Verdicts
 from orchestrator.contracts import Contract, Finding, Synthesis
 from orchestrator.moves import Ask
+from orchestrator.replacing import replace
 from orchestrator.rules.answering import context, verifying
 from orchestrator.rules.answering.finishing import READINGS, roll
 from orchestrator.rules.edits import update

@@ -5,12 +5,11 @@ The analysers' remarks stand whatever a model says: a verdict is added, none is 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from orchestrator import policies
 from orchestrator.calls.verify import Place, Verdicts, VerifyMaterial
 from orchestrator.contracts import PinnedInput, Problem, Remark
 from orchestrator.remarks import by_agent, is_credential, merged_remarks, ranked, remarks_of
+from orchestrator.replacing import replace
 from orchestrator.rules.state import State
 
 

@@ -8,13 +8,13 @@ and tells the model of the others.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
 from orchestrator import policies
 from orchestrator.calls.turn import Decision
 from orchestrator.contracts import Order
+from orchestrator.replacing import replace
 from orchestrator.rules.edits import update
 from orchestrator.rules.parts import CallAsked, Progress
 from orchestrator.rules.state import State

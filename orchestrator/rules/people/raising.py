@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from orchestrator import policies
 from orchestrator.contracts import Limits, Order
 from orchestrator.money import keeping
 from orchestrator.money.ledger import Amount, DoesNotFit
+from orchestrator.replacing import replace
 from orchestrator.rules.state import State
 
 CAPS = ("dollars", "model_calls", "tokens")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from orchestrator.events import AgentEnded, Answered, Event, Unanswered
 from orchestrator.moves import Ask, StartAgent
+from orchestrator.replacing import replace
 from orchestrator.rules.parts import Flight, Went
 from orchestrator.rules.state import State
 

@@ -4,10 +4,9 @@ the work takes is not waited for. Pure.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from orchestrator import policies
 from orchestrator.moves import PassOver
+from orchestrator.replacing import replace
 from orchestrator.rules import repair
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.routing.lately import wait_of, work_of
