@@ -12,6 +12,7 @@ from temporalio import activity
 
 from activities.asking import provenance
 from activities.asking.call import Asking
+from activities.asking.documents import answer_shape
 from activities.asking.flights import Flights
 from activities.asking.forms import shape_of
 from activities.asking.past import Past
@@ -157,6 +158,7 @@ class Agents:
             material,
             SYNTHESIZE,
             after=lambda synthesis: provenance.flagged(synthesis, material),
+            shape=answer_shape(material),
         )
 
     @activity.defn

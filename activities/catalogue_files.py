@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from activities.answer_forms import playbook_form
 from activities.assembly import TEMPLATES
 from activities.catalogue_results import result_of
 from activities.catalogue_tools import CatalogueError, bytes_told, tools_of
@@ -23,6 +24,7 @@ from deployment.folders import read_regular
 from deployment.reading import NotPlain, from_yaml
 from deployment.unread import unread
 from orchestrator.contracts import (
+    AnswerForm,
     Effort,
     InputKind,
     Plan,
@@ -127,6 +129,7 @@ class PlaybookFile(BaseModel):
     min_confidence: int = Field(0, ge=0, le=100)
     verify: int = Field(0, ge=0, le=100)
     """How many of the first remarks by rank a model verifies, in a run with models."""
+    answer: AnswerForm = AnswerForm()
     inputs: dict[str, PlaybookInput] = {}
     plan: Plan | None = None
     lenses: LensPlan | None = None
@@ -150,6 +153,7 @@ class PlaybookFile(BaseModel):
             min_confidence=self.min_confidence,
             verify=self.verify,
             plan=plan,
+            form=self.answer,
         )
 
 
@@ -280,7 +284,8 @@ def read_playbook(path: Path) -> PlaybookFile:
         wrong.append(f"{named}: no effect but with `template: {REVIEW}`; remove it")
     if wrong:
         raise CatalogueError(f"{where}: {'; '.join(wrong)}")
-    return playbook
+    form = playbook_form(where, playbook.answer, playbook.verify)
+    return playbook.model_copy(update={"answer": form})
 
 
 def _mistakes(error: Exception) -> str:

@@ -85,7 +85,7 @@ It never says which lens it is, nor that its own remark was verified.
 """
 
 
-class _Bad(ValueError):
+class BadSchema(ValueError):
     """A part of a schema that cannot be used, with its place."""
 
 
@@ -96,34 +96,40 @@ def result_of(path: Path, given: object) -> dict[str, JsonValue]:
     if given is None:
         return {}
     try:
-        return _closed(_checked(given))
-    except _Bad as error:
+        if not isinstance(given, dict) or given.get("type") != "object":
+            raise BadSchema("result: must be a JSON schema with `type: object` and `properties`")
+        checked = checked_schema(given, "result")
+        taken = [name for name in given["properties"] if name in REMARKS]
+        if taken:
+            named = ", ".join(taken)
+            raise BadSchema(f"result.properties: {named}: a name of what lenses report; rename")
+        return checked
+    except BadSchema as error:
         raise CatalogueError(f"{path.name}: front matter: {error}") from None
 
 
-def _checked(given: object) -> dict[str, Any]:
-    if not isinstance(given, dict) or given.get("type") != "object" or not given.get("properties"):
-        raise _Bad("result: must be a JSON schema with `type: object` and `properties`")
+def checked_schema(given: Mapping[str, Any], top: str) -> dict[str, JsonValue]:
+    """A schema with its objects closed, as calls carry it. BadSchema says in a line what of it no
+    endpoint could be given; `top` names the whole in it.
+    """
     try:
         size = len(json.dumps(given, ensure_ascii=False, allow_nan=False).encode())
     except (TypeError, ValueError, RecursionError):
-        raise _Bad("result: holds what JSON cannot say; put dates in quotes") from None
+        raise BadSchema(f"{top}: holds what JSON cannot say; put dates in quotes") from None
+    less = "leave out what is not needed"
     if size > BYTES:
-        raise _Bad(f"result: has {size:,} bytes, more than {BYTES:,}; leave out what is not needed")
+        raise BadSchema(f"{top}: has {size:,} bytes, more than {BYTES:,}; {less}")
     optional = unions = 0
-    for count, part in enumerate(_parts(given, given, "result", 1), start=1):
+    for count, part in enumerate(_parts(given, given, top, 1), start=1):
         if count > PARTS:
-            raise _Bad(f"result: holds more than {PARTS} schemas; leave out what is not needed")
+            raise BadSchema(f"{top}: holds more than {PARTS} schemas; {less}")
         optional += len(set(part.get("properties", ())) - set(part.get("required", ())))
         unions += "anyOf" in part
     if optional > OPTIONAL:
-        raise _Bad(f"result: {optional} properties are optional, at most {OPTIONAL} may be")
+        raise BadSchema(f"{top}: {optional} properties are optional, at most {OPTIONAL} may be")
     if unions > UNIONS:
-        raise _Bad(f"result: {unions} parts are `anyOf`, at most {UNIONS} may be")
-    taken = [name for name in given["properties"] if name in REMARKS]
-    if taken:
-        raise _Bad(f"result.properties: {', '.join(taken)}: a name of what lenses report; rename")
-    return given
+        raise BadSchema(f"{top}: {unions} parts are `anyOf`, at most {UNIONS} may be")
+    return _closed(dict(given))
 
 
 def _parts(
@@ -131,9 +137,9 @@ def _parts(
 ) -> Iterator[Mapping[str, Any]]:
     """A schema and all that it leads to, each checked by itself."""
     if depth > DEPTH:
-        raise _Bad(f"{place}: nested deeper than {DEPTH}, or in itself")
+        raise BadSchema(f"{place}: nested deeper than {DEPTH}, or in itself")
     if not isinstance(part, dict):
-        raise _Bad(f"{place}: must be a schema")
+        raise BadSchema(f"{place}: must be a schema")
     _refuse(part, whole, place)
     yield part
     inner = {f"properties.{name}": each for name, each in part.get("properties", {}).items()}
@@ -146,35 +152,38 @@ def _parts(
         yield from _parts(each, whole, f"{place}.{name}", depth + 1)
     if "$ref" in part:
         name = part["$ref"].removeprefix(REFERENCE)
-        yield from _parts(whole["$defs"][name], whole, f"result.$defs.{name}", depth + 1)
+        top = place.partition(".")[0]
+        yield from _parts(whole["$defs"][name], whole, f"{top}.$defs.{name}", depth + 1)
 
 
 def _refuse(part: Mapping[str, Any], whole: Mapping[str, Any], place: str) -> None:
-    """_Bad names what of this part alone cannot be used."""
+    """BadSchema names what of this part alone cannot be used."""
     kind = part.get("type")
     if "$ref" in part:
         allowed = {"$ref"}
         if part["$ref"] not in [f"{REFERENCE}{name}" for name in whole.get("$defs", {})]:
-            raise _Bad(f"{place}.$ref: must be {REFERENCE}NAME, with NAME in `$defs` of `result`")
+            where = f"with NAME in `$defs` of `{place.partition('.')[0]}`"
+            raise BadSchema(f"{place}.$ref: must be {REFERENCE}NAME, {where}")
     elif "anyOf" in part:
         allowed = {"anyOf", *WORDS}
     elif isinstance(kind, str) and kind in KEYWORDS:
         allowed = {"type", *WORDS, *KEYWORDS[kind]}
     else:
-        raise _Bad(f"{place}: must have one `type` of {', '.join(KEYWORDS)}, or `anyOf`, or `$ref`")
+        known = ", ".join(KEYWORDS)
+        raise BadSchema(f"{place}: must have one `type` of {known}, or `anyOf`, or `$ref`")
     unknown = [str(name) for name in part if name not in allowed]
     unknown = [name for name in unknown if not (name == "$defs" and part is whole)]
     if unknown:
         named = ", ".join(unknown)
-        raise _Bad(
+        raise BadSchema(
             f"{place}: {named}: structured outputs do not keep to it here; say it in `description`"
         )
     for name in NEEDED.get(str(kind), ()):
         if name not in part:
-            raise _Bad(f"{place}: needs `{name}`")
+            raise BadSchema(f"{place}: needs `{name}`")
     for name, (fits, wanted) in VALUES.items():
         if name in part and not fits(part[name], part):
-            raise _Bad(f"{place}.{name}: must be {wanted}")
+            raise BadSchema(f"{place}.{name}: must be {wanted}")
 
 
 def _primitive(value: object, _: object = None) -> bool:
@@ -195,7 +204,8 @@ VALUES: Mapping[str, tuple[Callable[[Any, Mapping[str, Any]], bool], str]] = {
     "properties": (_named, "names with a schema each, one at least"),
     "required": (
         lambda value, part: (
-            isinstance(value, list) and all(each in part.get("properties", ()) for each in value)
+            isinstance(value, list)
+            and all(isinstance(each, str) and each in part.get("properties", ()) for each in value)
         ),
         "a list of names that `properties` has",
     ),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from temporalio import activity
 
+from activities.answer_forms import refuse_form
 from activities.asking.heartbeat import beating
 from activities.given import read_given
 from activities.repositories.wanted import Wanted
@@ -134,6 +135,7 @@ class Preparation:
                 endpoint=self.endpoint if goal.use_models else "",
                 most_dollars=self.most_dollars if goal.use_models else None,
             )
+        refuse_form(goal.form, briefing.playbook, use_models=goal.use_models)
         _refuse_bad_plan(goal, briefing, {**served.missing, **unusable})
         _refuse_small_cap(goal, briefing)
         return briefing

@@ -15,7 +15,15 @@ from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.calls.turn import UseMaterial
 from orchestrator.calls.verify import Shown, VerifyMaterial
 from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import Capabilities, Draft, Effort, ModelCard, Synthesis, Usage
+from orchestrator.contracts import (
+    Capabilities,
+    Draft,
+    Effort,
+    MadeFile,
+    ModelCard,
+    Synthesis,
+    Usage,
+)
 
 Resource = Literal["requests", "tokens", "input_tokens", "output_tokens"]
 """What an endpoint limits."""
@@ -241,9 +249,9 @@ class Pricing(Protocol):
 
 Code = Callable[[VerifyMaterial], Awaitable[tuple[Shown, ...]]]
 """What a model may see of each remark, in their order."""
-CallTool = Callable[[UseMaterial, str], Awaitable[tuple[str, bool, bool]]]
-"""(what was called, its key) -> the text of the result, whether it is an error, and whether nobody
-knows what the call has done.
+CallTool = Callable[[UseMaterial, str], Awaitable[tuple[str, bool, bool, tuple[MadeFile, ...]]]]
+"""(what was called, its key) -> the text of the result, whether it is an error, whether nobody
+knows what the call has done, and the files that it made.
 """
 Template = Callable[[SynthesisMaterial], Synthesis]
 """How code writes a run's answer from its findings, where no model does."""

@@ -11,6 +11,7 @@ from activities.asking.heartbeat import beating
 from activities.asking.keys import key_of
 from activities.seam import CallTool, Journal, Store
 from orchestrator.calls.turn import ToolResult, UseMaterial
+from orchestrator.contracts import MadeFile
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,10 @@ class Tools:
         async with beating():
             recorded = await self.journal.answer(key)
             if recorded is None:
-                recorded = json.dumps(await self.call(material, key))
+                *said, made = await self.call(material, key)
+                recorded = json.dumps([*said, [each.model_dump() for each in made]])
                 await self.journal.record(key, recorded)
-            text, is_error, unknown = json.loads(recorded)
+            text, is_error, unknown, files = json.loads(recorded)
             content = text.encode()
             digest = await self.store.put(content)
         return ToolResult(
@@ -41,4 +43,5 @@ class Tools:
             size=len(content),
             is_error=is_error,
             unknown=unknown,
+            files=tuple(map(MadeFile.model_validate, files)),
         )

@@ -1,4 +1,7 @@
-"""A finished run: its Report in files, as Markdown, as JSON and as a page for a browser."""
+"""A finished run in files: its Report as Markdown, as JSON and as a page for a browser, its answer
+if that is data, and what its agents made. A model named those files and wrote what is in them: they
+are data, whatever they say they are.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,12 @@ from cli.reading import Look
 from cli.screen.report import as_markdown
 from cli.screen.streams import say
 from deployment.files import write_whole
-from orchestrator.contracts import Report
-from orchestrator.text import for_json
+from deployment.storage import DirectoryStore
+from orchestrator.contracts import MadeFile, Report
+from orchestrator.errors import BlobLost
+from orchestrator.made_files import FILE_BYTES, placed
+from orchestrator.text import for_json, visible
+from orchestrator.views.answers import answer_file
 
 if TYPE_CHECKING:
     from orchestrator.views.html.steering import Live
@@ -39,6 +46,11 @@ def place(run_id: str, folder: Path, ending: str) -> Path:
     return folder / f"{name}{ending}"
 
 
+def files_of(run_id: str, folder: Path) -> Path:
+    """The folder of what the agents of a run made, beside its report."""
+    return place(run_id, folder, ".files")
+
+
 def keep(report: Report, folder: Path, look: Look) -> tuple[Path, Path]:
     """Write the report as `RUN.md`, `RUN.json` and `RUN.html` into a private folder; the paths of
     the Markdown and of the page. PageFailed when the others are written and the page is not.
@@ -46,10 +58,15 @@ def keep(report: Report, folder: Path, look: Look) -> tuple[Path, Path]:
     markdown, document, page = (
         place(report.run_id, folder, ending) for ending in (".md", ".json", ".html")
     )
+    # As seen from there, so that the folder of the reports can be moved.
+    where = files_of(report.run_id, folder).name
     for path in (markdown, document):
-        write(report, path, look)
+        write(report, path, look, where)
+    if answer := answer_file(report):
+        ending, text = answer
+        write_whole(place(report.run_id, folder, ending), as_bytes(text))
     try:
-        write(report, page, look)
+        write(report, page, look, where)
     except OSError:
         raise
     except Exception as error:
@@ -57,22 +74,29 @@ def keep(report: Report, folder: Path, look: Look) -> tuple[Path, Path]:
     return markdown, page
 
 
-def write(report: Report, path: Path, look: Look) -> None:
+def write(report: Report, path: Path, look: Look, where: str) -> None:
     """Write a report as one file, in the form that its name says. It appears whole or not at all.
-    `look`: what the history of its run tells besides, for the page.
+    `look`: what the history of its run tells besides, for the page; `where` its files are.
     """
     match path.suffix.lower():
         case ".json":
             text = for_json(report.model_dump_json(indent=2)) + "\n"
         case ".html":
-            text = as_page(report, look)
+            text = as_page(report, look, where=where)
         case _:
-            text = as_markdown(report)
-    write_whole(path, text.encode("utf-8", "backslashreplace"))
+            text = as_markdown(report, where=where)
+    write_whole(path, as_bytes(text))
 
 
-def as_page(report: Report, look: Look, *, over: bool = True, live: Live | None = None) -> str:
-    """The page of a run; `live`: what it has besides while it is served."""
+def as_bytes(text: str) -> bytes:
+    """Half a character, which no encoding has, is shown as its escape."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def as_page(
+    report: Report, look: Look, *, over: bool = True, live: Live | None = None, where: str = ""
+) -> str:
+    """The page of a run; `live`: what it has besides while it is served; `where` its files are."""
     # Few commands write one, and its reader of Markdown takes long to load.
     from orchestrator.views.html.page import as_html
     from orchestrator.views.html.pictured import Pictured
@@ -82,7 +106,7 @@ def as_page(report: Report, look: Look, *, over: bool = True, live: Live | None 
         # A report counts what is reserved as spent; while a run goes on, it is not.
         spent = {"dollars": view.dollars_spent, "assumed": view.assumed}
         report = report.model_copy(update={**spent, "model_calls": view.model_calls})
-    return as_html(Pictured(report, to_type, look.steps, view, over, look.turns), live)
+    return as_html(Pictured(report, to_type, look.steps, view, over, look.turns, where), live)
 
 
 def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
@@ -91,7 +115,7 @@ def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
     """
     if out:
         try:
-            write(report, out, look)
+            write(report, out, look, files_of(report.run_id, folder).as_uri())
             say(f"Report: {out}")
         except OSError as error:
             say(f"The report could not be written to {out}: {error.strerror}", "magenta")
@@ -105,4 +129,42 @@ def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
         say(f"Its page could not be made: a mistake of ours: {failed.__cause__!r}", "magenta")
         return
     say(f"Report: {markdown}")
+    if answer := answer_file(report):
+        say(f"Answer: {place(report.run_id, folder, answer[0])}")
+    if any(each.files for each in report.findings):
+        say(f"Files: {files_of(report.run_id, folder)}")
     say(f"Page: {page.as_uri()}")
+
+
+async def with_files(report: Report, store: DirectoryStore, folder: Path) -> Report:
+    """The report, once its files are written below this folder; which of them are not there, and
+    why, is among its notes.
+    """
+    missing = []
+    for finding, file, path in placed(report):
+        try:
+            await _write(file, store, folder, path)
+        except (OSError, BlobLost) as error:
+            why = error.message if isinstance(error, BlobLost) else error.strerror or str(error)
+            name = visible(file.name[:100])
+            missing.append(f"{finding.subtask_id}: its file {name} is not here: {why}")
+    return report.model_copy(update={"notes": (*report.notes, *missing)})
+
+
+async def _write(file: MadeFile, store: DirectoryStore, folder: Path, path: str) -> None:
+    """Write one, readable and writable for its owner alone. OSError, and BlobLost if the store does
+    not have the very bytes that were recorded.
+    """
+    if not path:
+        raise OSError("its name is none that a file may have here")
+    if file.size > FILE_BYTES:
+        raise OSError(f"it is said to have {file.size:,} bytes, more than {FILE_BYTES:,}")
+    content = await store.get(file.digest)
+    if len(content) != file.size:
+        raise OSError(f"it has {len(content):,} bytes, and {file.size:,} were recorded")
+    target = folder / path
+    for each in (folder, target.parent):
+        if each.is_symlink():
+            raise OSError(f"{each} is a link, which is not followed")
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_whole(target, content)

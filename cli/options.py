@@ -192,6 +192,23 @@ Yes = Annotated[
 ]
 
 
+AnswerAs = Annotated[
+    str,
+    typer.Option(
+        "--answer",
+        metavar="FORM",
+        help="How the answer is to look: markdown, json (with --schema) or table.",
+        callback=_not_empty,
+    ),
+]
+SchemaFile = Annotated[
+    Path | None,
+    typer.Option("--schema", metavar="FILE", help="The JSON schema of the answer as json."),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="A,B", help="The columns of the answer as a table."),
+]
 FailOn = Annotated[
     str,
     typer.Option(

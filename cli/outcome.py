@@ -7,7 +7,7 @@ from pathlib import Path
 
 from temporalio.client import WorkflowExecutionStatus
 
-from cli.delivery import deliver
+from cli.delivery import deliver, files_of, with_files
 from cli.doing import Turns
 from cli.exits import Code, code_of
 from cli.invocation import STARTER, to_type
@@ -75,16 +75,16 @@ async def tell(
     """Report on stdout; on stderr where the Web UI is, how to come back to the run, its files and,
     last, its page. The exit code of what came out.
     """
-    code = ended.code
-    if ended.report is None:
+    code, made, reports = ended.code, ended.report, StateDir.of(connection.settings).reports
+    if made is None:
         say(ended.reason, "bold red")
     else:
-        pages.show(ended.report, as_json=as_json, subtasks=subtasks)
+        made = await with_files(made, connection.store, files_of(run_id, reports))
+        pages.show(made, as_json=as_json, subtasks=subtasks)
     await say_where(connection, run_id)
     say(f"Come back with: {to_type('show', run_id)} (all runs: {STARTER} list)", "dim")
-    if ended.report is not None:
-        code = pipeline.pass_on(ended.report, code)
+    if made is not None:
+        code = pipeline.pass_on(made, code)
         turns = await Turns(connection, run_id).of(ended.look.steps)
-        look = replace(ended.look, turns=turns)
-        deliver(ended.report, StateDir.of(connection.settings).reports, out, look)
+        deliver(made, reports, out, replace(ended.look, turns=turns))
     return code

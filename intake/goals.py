@@ -17,6 +17,7 @@ from activities.catalogue_tools import CatalogueError
 from activities.prompts.files import system_prompts
 from deployment.settings import Settings
 from intake import plans
+from intake.answers import WantedForm, form_of
 from intake.inputs import check_documents, check_inputs, check_size, input_of, unread_of
 from intake.refusal import Refused
 from intake.repositories import check_repositories
@@ -33,6 +34,7 @@ from orchestrator.plans import validity
 from orchestrator.text import says_something
 
 AUTO = Approval()
+ANY_FORM = WantedForm()
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Wish:
     approval: Approval = AUTO
     ask_people: bool = False
     wait_for_raise: bool = False
+    form: WantedForm = ANY_FORM
 
 
 async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embedded: bool) -> Goal:
@@ -74,6 +77,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     await check_documents(inputs)
     without = _works_without_models(ready, catalogue)
     use_models = wish.models or not without
+    form = form_of(wish.form, playbook, use_models=use_models)
     if use_models and embedded:
         _check_endpoint(settings, wish.playbook if without else "")
     return Goal(
@@ -87,6 +91,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
         approval=wish.approval,
         ask_people=wish.ask_people,
         wait_for_raise=wish.wait_for_raise,
+        form=form,
     )
 
 

@@ -173,6 +173,9 @@ def details(goal: Goal) -> str:
     for each in goal.inputs:
         shown = f"{len(each.value)} characters" if each.kind == "text" else code_span(each.value)
         lines.append(f"- input **{inline(each.name)}** ({each.kind}): {shown}")
+    if goal.form.is_data:
+        columns = ", ".join(map(inline, goal.form.columns))
+        lines.append(f"- the answer as **{goal.form.kind}**{': ' * bool(columns)}{columns}")
     limits = goal.limits
     lines.append(
         f"- at most {for_markdown(money(limits.dollars))}, {limits.model_calls} model calls,"

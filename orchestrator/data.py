@@ -32,6 +32,32 @@ def as_markdown(data: Data) -> str:
     return "\n".join(_fields(data, ""))
 
 
+def block(value: JsonValue) -> str:
+    """A value as a block of code in Markdown. No line of JSON can end the block: each begins with a
+    bracket, a quote, or a word of JSON.
+    """
+    return f"```json\n{json.dumps(value, ensure_ascii=False, indent=2)}\n```"
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown; an empty cell is a dash."""
+    return "\n".join(_table(columns, [[inline(cell) or "–" for cell in row] for row in rows]))
+
+
+def texts(value: JsonValue) -> Iterator[str]:
+    """Each text and each number in a value, as it reads."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from texts(each)
+    elif value is not None and not isinstance(value, bool):
+        yield json.dumps(value)
+
+
 def _fields(data: Data, indent: str) -> Iterator[str]:
     for name, value in data.items():
         yield from _entry(f"{indent}- **{inline(name)}**:", value, indent + "  ")
@@ -42,7 +68,8 @@ def _entry(head: str, value: JsonValue, indent: str) -> Iterator[str]:
     if columns and isinstance(value, list):
         yield head
         yield ""
-        yield from (indent + line for line in _table(columns, value))
+        rows = [[_scalar(row[name]) for name in columns] for row in value if isinstance(row, dict)]
+        yield from (indent + line for line in _table(columns, rows))
         yield ""
     elif isinstance(value, dict) and value:
         yield head
@@ -67,12 +94,10 @@ def _flat(row: Data) -> bool:
     return not any(isinstance(each, dict | list) for each in row.values())
 
 
-def _table(columns: Sequence[str], rows: Sequence[JsonValue]) -> Iterator[str]:
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     yield _row(map(inline, columns))
     yield "|" + "---|" * len(columns)
-    for row in rows:
-        assert isinstance(row, dict)
-        yield _row(_scalar(row[name]) for name in columns)
+    yield from map(_row, rows)
 
 
 def _row(cells: Iterable[str]) -> str:

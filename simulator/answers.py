@@ -57,6 +57,8 @@ def answer(
     for name, value in special.items():
         if type(filled.get(name)) is type(value):
             filled[name] = value
+    if call == "synthesize" and isinstance(filled["answer"], dict | list):
+        filled["answer"] = _document(filled["answer"], schema, special["answer"])
     if rule and rule.answer:
         filled |= _flawed(rule.answer, filled)
     main = {"work": "result", "synthesize": "answer", "digest": "digest"}.get(call, "")
@@ -117,6 +119,17 @@ def _synthesis(prompt: str) -> dict[str, Any]:
         "conflicts": [],
         "gaps": [],
     }
+
+
+def _document(filled: Any, schema: dict[str, Any], text: str) -> Any:
+    """An answer that is data, as its schema fills it; of a table, a row that says the same as an
+    answer in words.
+    """
+    wanted = schema["properties"]["answer"].get("properties", {})
+    if [*wanted] != ["columns", "rows"]:
+        return filled
+    columns = wanted["columns"]["items"].get("enum") or ["what", "said"]
+    return {"columns": columns, "rows": [[text, *[MARK] * (len(columns) - 1)]]}
 
 
 def _flawed(flaw: Flaw, filled: dict[str, Any]) -> dict[str, Any]:

@@ -112,5 +112,6 @@ class AgentWorkflow:
             transcript=self._state.resume.transcript,
             use=move.use,
             approved=move.approved,
+            made=self._state.resume.files,
             run=goal.first_run,
         )

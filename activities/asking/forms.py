@@ -52,9 +52,9 @@ def _draft(form: Form, answer: DataAnswer) -> Draft:
     return to_draft(answer, data)
 
 
-def mistakes(form: Form, data: JsonValue) -> Iterator[str]:
-    """Each place where data is not in its form, and what is wrong there. The values themselves are
-    not repeated: one may be a secret.
+def mistakes(form: Form, data: JsonValue, top: str = "result") -> Iterator[str]:
+    """Each place where data is not in its form, and what is wrong there; `top` names the whole. The
+    values themselves are not repeated: one may be a secret.
     """
     # Most workers never see a role with a form of its own.
     from jsonschema import Draft202012Validator
@@ -63,13 +63,13 @@ def mistakes(form: Form, data: JsonValue) -> Iterator[str]:
     try:
         json.dumps(data, allow_nan=False)
     except ValueError:
-        yield "result: holds a number that JSON has not"
+        yield f"{top}: holds a number that JSON has not"
         return
     # The registry is empty and fetches nothing: a schema refers to nothing but itself.
     checker = Draft202012Validator.FORMAT_CHECKER
     validator = Draft202012Validator(form, registry=Registry(), format_checker=checker)
     for error in validator.iter_errors(data):
-        where = error.json_path.replace("$", "result", 1)
+        where = error.json_path.replace("$", top, 1)
         yield f"{where[:NAMES]}: {_why(error.validator, error.validator_value, error.instance)}"
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.contracts import Finding, Synthesis
+from orchestrator.data import texts as texts_of
 from orchestrator.rules.settling import status_words
 
 BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")
@@ -23,10 +25,12 @@ def flagged(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
     Single digits are not figures: they number lists and chapters.
     """
     planned = [subtask.id for subtask in material.subtasks]
-    texts = [material.goal, material.instruction, *map(_whole, material.findings)]
+    said = _said(synthesis)
+    form = json.dumps(material.form.result, ensure_ascii=False)
+    texts = [material.goal, material.instruction, form, *map(_whole, material.findings)]
     numbers = {_plain(number) for text in texts for number in NUMBER.findall(text)}
     urls = {url.rstrip(".,;:") for text in texts for url in URL.findall(text)}
-    answer = URL.sub(" ", synthesis.answer)
+    answer = URL.sub(" ", said)
     flags = [
         f"cites [{cited}], {_not_citable(cited, material)}"
         for cited in _once(_cited(answer, planned))
@@ -34,7 +38,7 @@ def flagged(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
     ]
     flags += [
         f"gives the address {url}, which no finding contains"
-        for url in _once(each.rstrip(".,;:") for each in URL.findall(synthesis.answer))
+        for url in _once(each.rstrip(".,;:") for each in URL.findall(said))
         if url not in urls
     ]
     flags += [
@@ -43,6 +47,15 @@ def flagged(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
         if len(_plain(number)) > 1 and _plain(number) not in numbers
     ]
     return synthesis.model_copy(update={"flags": tuple(flags[:MOST_FLAGS])})
+
+
+def _said(synthesis: Synthesis) -> str:
+    """What it states: of an answer that is data its texts and numbers, a line each, so that no
+    bracket of the data looks like a citation.
+    """
+    if synthesis.document is None:
+        return synthesis.answer
+    return "\n".join(texts_of(synthesis.document))
 
 
 def _cited(answer: str, planned: Sequence[str]) -> Iterator[str]:

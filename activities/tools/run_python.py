@@ -42,7 +42,8 @@ async def run_python(
     """Run Python in a sandbox and see what it prints and the value of its last expression. There
     are no files and no network. Expect json, re, math, datetime, decimal and random, and not more:
     yield and numpy may be missing. The texts of the inputs you name are in the dictionary `inputs`,
-    under these names. It has 10 seconds and 256 MB; nothing is kept between calls.
+    under these names. save("notes.csv", text) hands a text file up with your result. It has 10
+    seconds and 256 MB; nothing else is kept between calls.
     """
     handed = {path: text_of(await read(here, path, HANDED_IN), path) for path in inputs}
     size = sum(map(len, handed.values()))
@@ -52,9 +53,19 @@ async def run_python(
     address = here.setting(SANDBOX)
     answer = await (remote.run(here, address, asked) if address else _here(asked))
     # Of a long output a model sees the beginning: what went wrong stands there.
-    parts = [answer.get("error", ""), answer["printed"], answer.get("value", "")]
+    parts = [answer.get("error", ""), *await _handed_up(here, answer)]
+    parts += [answer["printed"], answer.get("value", "")]
     text = "\n".join(each.rstrip("\n") for each in parts if each)
     return Result(text or "It ran, printed nothing and has no value.", "error" in answer)
+
+
+async def _handed_up(here: Here, answer: dict[str, Any]) -> list[str]:
+    """Keep what the code has saved, unless it failed in the end; a line for each file."""
+    saved = {} if "error" in answer else answer.get("saved", {})
+    # Half a character, which no file has, is shown as its escape.
+    texts = {name: text.encode("utf-8", "backslashreplace") for name, text in saved.items()}
+    files = [await here.hand_up(name, content) for name, content in texts.items()]
+    return [f"{each.name} is handed up ({each.size:,} bytes)." for each in files]
 
 
 async def _here(asked: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Protocol, cast, get_type_hints
 from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
 
 from activities.repositories.manifest import Manifest
-from orchestrator.contracts import PinnedInput
+from orchestrator.contracts import MadeFile, PinnedInput
 from orchestrator.mistakes import mistakes
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -88,6 +88,12 @@ class Here(Protocol):
     async def keep(self, content: bytes) -> str:
         """Keep a result whole that is too long for a model. The handle is what this agent can name
         it by: it is no digest, and leads to nothing but results of the same agent.
+        """
+        ...
+
+    async def hand_up(self, name: str, content: bytes) -> MadeFile:
+        """Keep a file that the agent hands up with its result, unless the call fails. ToolError for
+        a name or a size that no such file may have.
         """
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from temporalio import activity
@@ -18,10 +18,12 @@ from activities.toolset.servers import BadServers, Server
 from activities.toolset.tool import Tool, ToolError
 from activities.turns.conversation import arguments_of
 from orchestrator.calls.turn import OF_SERVERS, UseMaterial
-from orchestrator.contracts import PinnedInput
+from orchestrator.contracts import MadeFile, PinnedInput
 from orchestrator.errors import PossiblyBilled
+from orchestrator.made_files import name_wrong, together, too_much
 
 HANDLE_LETTERS = 16
+Called = tuple[str, bool, bool, tuple[MadeFile, ...]]
 MAY_HAVE_RUN = (
     "This call was begun before, and its worker died: whether it has taken effect is not known. It"
     " was not run again. Find out before you repeat it."
@@ -47,6 +49,10 @@ class Surroundings:
     journal: Journal
     scratch: Path
     settings: Callable[[str], str]
+    made: tuple[MadeFile, ...]
+    """By this agent, before this call."""
+    handed_up: list[MadeFile] = field(default_factory=list)
+    """By this call."""
 
     async def content(self, name: str) -> bytes:
         """The bytes of a text or file input."""
@@ -73,6 +79,16 @@ class Surroundings:
         handle = hashlib.sha256(f"{_agent()} {digest}".encode()).hexdigest()[:HANDLE_LETTERS]
         await self.journal.record(_kept(handle), digest)
         return handle
+
+    async def hand_up(self, name: str, content: bytes) -> MadeFile:
+        """Keep a file that the agent made."""
+        before = together(self.made, self.handed_up)
+        wrong = name_wrong(name) or too_much(before, name, len(content))
+        if wrong:
+            raise ToolError(wrong)
+        file = MadeFile(name=name, size=len(content), digest=await self.store.put(content))
+        self.handed_up.append(file)
+        return file
 
     async def kept(self, handle: str) -> bytes:
         """What this agent kept under a handle."""
@@ -107,24 +123,24 @@ class Workshop:
     """As their file has them now; BadServers if it is none."""
     settings: Callable[[str], str]
 
-    async def call(self, material: UseMaterial, key: str) -> tuple[str, bool, bool]:
-        """The text that the model is shown, whether it is an error, and whether nobody knows what
-        the call has done.
+    async def call(self, material: UseMaterial, key: str) -> Called:
+        """The text that the model is shown, whether it is an error, whether nobody knows what the
+        call has done, and the files that it made.
         """
         name = material.use.name
         try:
             tool = self._tool(name) if name in material.tools else None
         except BadServers:
-            return NO_FILE, True, False
+            return NO_FILE, True, False, ()
         if tool is not None and tool.approval and not material.approved:
-            return NOT_APPROVED, True, False
+            return NOT_APPROVED, True, False, ()
         # Before the mark: what cannot be read has surely not run.
         arguments = await arguments_of(self.store, material.transcript, material.use.id)
         if tool is not None and tool.effects and not tool.idempotent:
             try:
                 await self.journal.mark_sent(key)
             except PossiblyBilled:
-                return MAY_HAVE_RUN, True, True
+                return MAY_HAVE_RUN, True, True, ()
         here = Surroundings(
             key=key,
             inputs={pinned.name: pinned for pinned in material.work.inputs},
@@ -133,9 +149,13 @@ class Workshop:
             journal=self.journal,
             scratch=self.scratch,
             settings=self.settings,
+            made=material.made,
         )
         result = await running.call(tool, name, here, arguments)
-        return result.text, result.is_error, result.unsure and tool is not None and tool.effects
+        unknown = result.unsure and tool is not None and tool.effects
+        # What a call that failed had made is of no use to anybody who reads why it failed.
+        made = () if result.is_error else tuple(here.handed_up)
+        return result.text, result.is_error, unknown, made
 
     def _tool(self, name: str) -> Tool | None:
         """One of ours, or of a server that this worker knows."""

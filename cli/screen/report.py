@@ -15,11 +15,13 @@ NAME_LETTERS = 200
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 
 
-def as_markdown(report: Report, *, subtasks: bool = True, whole: bool = True) -> str:
-    """The report's page, with commands as they are typed here."""
+def as_markdown(
+    report: Report, *, subtasks: bool = True, whole: bool = True, where: str = ""
+) -> str:
+    """The report's page, with commands as they are typed here; `where` its files are."""
     notes = tuple(map(as_called, report.notes))
     named = report.model_copy(update={"notes": notes})
-    return page.as_markdown(named, to_type, subtasks=subtasks, whole=whole)
+    return page.as_markdown(named, to_type, subtasks=subtasks, whole=whole, where=where)
 
 
 def show(report: Report, *, as_json: bool, subtasks: bool) -> None:

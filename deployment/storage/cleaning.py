@@ -128,8 +128,11 @@ def journal(folder: Path, bound: int, now: float) -> Kind:
 
 
 def reports(folder: Path, bound: int, now: float) -> Kind:
-    """Copies of reports; what `show` prints comes from the server."""
-    return _aged("reports", _files(folder, ".md", ".json", ".html"), bound, HOUR, now)
+    """Copies of reports and of what agents made; what `show` prints comes from the server."""
+    items = _files(folder, ".md", ".json", ".html", ".csv")
+    made = [each for each in _folders(folder) if each.name.endswith(".files")]
+    items += [Item(path, _weight(path), _newest(path)) for path in made]
+    return _aged("reports", items, bound, HOUR, now)
 
 
 def edits(folder: Path, bound: int, now: float) -> Kind:

@@ -42,8 +42,9 @@ from orchestrator.calls.turn import (
     TurnMaterial,
 )
 from orchestrator.calls.work import exchange_seconds
-from orchestrator.contracts import Call, Problem
+from orchestrator.contracts import Call, MadeFile, Problem
 from orchestrator.events import Trouble
+from orchestrator.made_files import together
 from orchestrator.policies import USE_TOOL, Options
 from orchestrator.replacing import replace
 
@@ -160,7 +161,9 @@ def apply(state: AgentState, event: Event) -> AgentState:
         case TurnLost():
             return _turn_lost(_landed(state, event.move), event.move, event.trouble)
         case ToolEnded():
-            result = event.result.model_copy(update={"span": None, "unknown": False})
+            state = _made(state, event.result.files)
+            update = {"span": None, "unknown": False, "files": ()}
+            result = event.result.model_copy(update=update)
             state = _unsure(state, event.move.use) if event.result.unknown else state
             return _tool_ended(_landed(state, event.move), event.move, result)
         case ToolLost():
@@ -170,6 +173,11 @@ def apply(state: AgentState, event: Event) -> AgentState:
             if name in state.goal.role.effects or name.startswith(OF_SERVERS):
                 state = _unsure(state, event.move.use)
             return _tool_ended(_landed(state, event.move), event.move, said)
+
+
+def _made(state: AgentState, files: tuple[MadeFile, ...]) -> AgentState:
+    made = together(state.resume.files, files)
+    return replace(state, resume=state.resume.model_copy(update={"files": made}))
 
 
 def _unsure(state: AgentState, use: ToolUse) -> AgentState:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
+from pydantic import JsonValue
+
 from orchestrator.calls.findings import as_data, passed_on, sureness
 from orchestrator.calls.kind import Answer, ModelKind, percent
 from orchestrator.contracts import (
+    AnswerForm,
     Contract,
     Finding,
     Omission,
@@ -16,12 +21,21 @@ from orchestrator.contracts import (
     Subtask,
     Synthesis,
 )
-from orchestrator.envelopes import envelope, section
+from orchestrator.envelopes import defanged, envelope, section
 from orchestrator.policies import model_policy
 
 
 class SynthesisAnswer(Answer):
     answer: str
+    confidence: int
+    conflicts: list[str]
+    gaps: list[str]
+
+
+class FormedAnswer(Answer):
+    """The same with an answer that is data. The schema that it is asked for names the form."""
+
+    answer: JsonValue
     confidence: int
     conflicts: list[str]
     gaps: list[str]
@@ -55,11 +69,30 @@ class SynthesisMaterial(Contract):
     """Those of them that one did, each with its verdict."""
     broken: Problem | None = None
     """The malformed answer that this call is to mend."""
+    form: AnswerForm = AnswerForm()
+    """How the answer is to look."""
+    last: bool = False
+    """Whether an answer that is still not in its form is taken as text, and said to be."""
 
 
-def to_synthesis(answer: SynthesisAnswer) -> Synthesis:
+AS_JSON = (
+    "Your answer is data: `answer` is one value in the form that its schema gives, and no text"
+    " around it."
+)
+AS_TABLE = (
+    "Your answer is a table: `columns` names its columns, and each of `rows` has a text for each of"
+    " them, in their order. Text outside of the table has no place."
+)
+OF_DATA = (
+    "Cite in its texts, at the end of the text that a finding supports: [t2]. Make nothing up to"
+    " fill it: what the findings do not say is left empty or out, and named in `gaps`."
+)
+
+
+def to_synthesis(answer: SynthesisAnswer | FormedAnswer, text: str) -> Synthesis:
+    """`text`: the answer as people read it."""
     return Synthesis(
-        answer=answer.answer,
+        answer=text,
         confidence=percent(answer.confidence),
         conflicts=tuple(answer.conflicts),
         gaps=tuple(answer.gaps),
@@ -81,6 +114,8 @@ def synthesis_prompt(material: SynthesisMaterial) -> str:
         else:
             text = f"{finding.why}\n{passed_on(finding)}".strip()
             parts.append(envelope(f"{label}, {finding.status}", text))
+    if material.form.is_data:
+        parts.append(_as_data(material.form))
     if material.previous:
         wanted = "\n".join((*material.issues, *material.judged))
         parts.append(envelope("your previous answer", material.previous))
@@ -89,12 +124,20 @@ def synthesis_prompt(material: SynthesisMaterial) -> str:
     return "\n\n".join(parts)
 
 
+def _as_data(form: AnswerForm) -> str:
+    """That the answer is no text this time, and how it cites all the same."""
+    if form.kind == "json":
+        return f"{AS_JSON} {OF_DATA}"
+    wanted = f" The columns are these: {json.dumps(form.columns, ensure_ascii=False)}."
+    return f"{AS_TABLE}{defanged(wanted) if form.columns else ''} {OF_DATA}"
+
+
 SYNTHESIZE: ModelKind[SynthesisMaterial, SynthesisAnswer, Synthesis] = ModelKind(
     name="synthesize",
     reply=Reply[Synthesis],
     policy=model_policy("sonnet", 16_000, "medium"),
     answer=SynthesisAnswer,
-    value=lambda answer, _: to_synthesis(answer),
+    value=lambda answer, _: to_synthesis(answer, answer.answer),
     prompt="synthesizer",
     turn=synthesis_prompt,
     words="one answer from all findings",

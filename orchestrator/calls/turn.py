@@ -18,6 +18,7 @@ from orchestrator.contracts import (
     Capabilities,
     Contract,
     Draft,
+    MadeFile,
     ModelCard,
     Money,
     NoAnswer,
@@ -62,6 +63,8 @@ class ToolResult(Contract):
     text: str = ""
     unknown: bool = False
     """Whether the call may have run, and nobody knows; no part of what a turn works from."""
+    files: tuple[MadeFile, ...] = ()
+    """That it made; no part of what a turn works from."""
     span: Span | None = None
     """When it was made; no part of what a turn works from, which is the same when it is asked again
     after a reset.
@@ -109,6 +112,8 @@ class UseMaterial(Contract):
     use: ToolUse
     approved: bool = False
     """Whether a person has approved this very call."""
+    made: tuple[MadeFile, ...] = ()
+    """By the agent so far."""
     run: str = ""
     """The first execution of the run above, which stays when that is reset."""
 
@@ -150,6 +155,8 @@ class Resume(Contract):
     needed: int = 0
     """Input tokens that a worker counted when it refused a reservation."""
     text: str = ""
+    files: tuple[MadeFile, ...] = ()
+    """That the agent has made so far."""
     repairs: int = 0
     losses: int = 0
     """Turns in a row that ended without a result."""

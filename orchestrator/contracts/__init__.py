@@ -11,6 +11,7 @@ from orchestrator.contracts.base import (
     LONGEST_CALL_SECONDS,
     MICRODOLLAR,
     PLANNED_SUBTASK_LIMIT,
+    AnswerKind,
     CheckKind,
     Contract,
     Effort,
@@ -32,6 +33,7 @@ from orchestrator.contracts.briefing import Briefing, Omission, Outlet, Playbook
 from orchestrator.contracts.calls import (
     Bill,
     Call,
+    MadeFile,
     Problem,
     ProblemKind,
     Reply,
@@ -56,7 +58,15 @@ from orchestrator.contracts.findings import (
     Try,
     Unread,
 )
-from orchestrator.contracts.goals import Approval, Fork, Goal, GoalInput, Limits, PinnedInput
+from orchestrator.contracts.goals import (
+    AnswerForm,
+    Approval,
+    Fork,
+    Goal,
+    GoalInput,
+    Limits,
+    PinnedInput,
+)
 from orchestrator.contracts.models import Capabilities, ModelCard, PriceStep
 from orchestrator.contracts.orders import Given, Lost, Order, Standstill, Undone
 from orchestrator.contracts.plans import Check, ComposedRole, Plan, Subtask
@@ -67,6 +77,8 @@ __all__ = [
     "LONGEST_CALL_SECONDS",
     "MICRODOLLAR",
     "PLANNED_SUBTASK_LIMIT",
+    "AnswerForm",
+    "AnswerKind",
     "Approval",
     "Bill",
     "Briefing",
@@ -93,6 +105,7 @@ __all__ = [
     "LanguageShare",
     "Limits",
     "Lost",
+    "MadeFile",
     "ModelCard",
     "Money",
     "Narrowing",

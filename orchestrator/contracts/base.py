@@ -30,6 +30,7 @@ FileKind = Literal[
 """What a file of a repository is for; the last four are not what people edit."""
 FindingStatus = Literal["complete", "failed", "escalated", "skipped", "cancelled"]
 EscalationReason = Literal["out_of_scope", "ambiguous_input", "confidence_too_low", "timeout"]
+AnswerKind = Literal["", "markdown", "json", "table"]
 ReportStatus = Literal[
     "complete", "complete_with_gaps", "budget_stopped", "deadline_partial", "declined",
     "cancelled", "failed"

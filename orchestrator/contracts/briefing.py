@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pydantic import Field, JsonValue
 
 from orchestrator.contracts.base import Contract, Effort, Money, Percent, RoleTier, Span, Tier
-from orchestrator.contracts.goals import Limits, PinnedInput
+from orchestrator.contracts.goals import AnswerForm, Limits, PinnedInput
 from orchestrator.contracts.models import Capabilities, ModelCard
 from orchestrator.contracts.plans import Plan
 
@@ -61,6 +61,8 @@ class PlaybookCard(Contract):
     template writes the answer, and no synthesis is paid.
     """
     plan: Plan | None = None
+    form: AnswerForm = AnswerForm()
+    """How the answer looks where the caller says nothing else."""
 
 
 class Omission(Contract):

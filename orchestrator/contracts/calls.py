@@ -57,6 +57,17 @@ class Bill(Contract):
     """
 
 
+class MadeFile(Contract):
+    """A file that an agent made: its bytes are the blob `digest` of the store."""
+
+    name: str
+    """As the model called it: nobody's to trust."""
+    size: int
+    """Bytes."""
+    digest: str
+    """SHA-256."""
+
+
 class Unreached(Contract):
     """An endpoint that could not be reached: nothing was sent, nothing was paid."""
 

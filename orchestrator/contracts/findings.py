@@ -19,7 +19,7 @@ from orchestrator.contracts.base import (
     Severity,
     Tier,
 )
-from orchestrator.contracts.calls import Usage
+from orchestrator.contracts.calls import MadeFile, Usage
 
 
 class Excerpt(Contract):
@@ -221,6 +221,8 @@ class Finding(Contract):
     tool_calls: int = 0
     failed_calls: int = 0
     """Of these, how many brought an error, or were not made."""
+    files: tuple[MadeFile, ...] = ()
+    """That its agent made."""
     reused_from: str = ""
     """The run that this finding was taken over from; empty: this run's own."""
 
@@ -241,6 +243,10 @@ class Synthesis(Contract):
     """None: nobody judged the answer as a whole."""
     conflicts: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
+    document: JsonValue = None
+    """The answer as data, in the form that was asked for; None: it is text alone."""
+    misfit: str = ""
+    """Where the answer does not have the form that was asked for; empty: it has."""
     by_template: bool = False
     notes: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()

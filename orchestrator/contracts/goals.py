@@ -6,11 +6,12 @@ from decimal import Decimal
 from pathlib import PurePath
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from orchestrator.contracts.base import (
     LONGEST_CALL_SECONDS,
     PLANNED_SUBTASK_LIMIT,
+    AnswerKind,
     Contract,
     InputKind,
     Money,
@@ -118,6 +119,22 @@ class Approval(Contract):
     dollars: Money = Decimal(0)
 
 
+class AnswerForm(Contract):
+    """How the answer of a run is to look."""
+
+    kind: AnswerKind = ""
+    """Empty: as the playbook says, else Markdown."""
+    result: dict[str, JsonValue] = Field(default_factory=dict)
+    """Of `json`, its JSON schema: closed objects alone."""
+    columns: tuple[str, ...] = ()
+    """Of a `table`, the names of its columns; empty: whoever writes it chooses them."""
+
+    @property
+    def is_data(self) -> bool:
+        """Whether the answer is to be data, which is checked, and no text."""
+        return self.kind in ("json", "table")
+
+
 class Fork(Contract):
     """What a run takes over from a finished one: findings that its change does not touch."""
 
@@ -152,6 +169,8 @@ class Goal(Contract):
     """Digest of a blob that the starter wrote to its store; `prepare` reads it back."""
     search_attributes: tuple[str, ...] = ()
     """The project's search attributes that the namespace has."""
+    form: AnswerForm = AnswerForm()
+    """How the answer is to look; without a kind, as the playbook says."""
     heard: bool = False
     """Whether the endpoint has answered this run's parent: then a name that is gone comes back."""
     roles_of: str = ""

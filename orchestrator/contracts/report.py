@@ -11,7 +11,7 @@ from orchestrator.contracts.base import Contract, Money, Percent, ReportStatus
 from orchestrator.contracts.briefing import Omission
 from orchestrator.contracts.calls import Usage
 from orchestrator.contracts.findings import Finding, Gap, Revision, Timings
-from orchestrator.contracts.goals import PinnedInput
+from orchestrator.contracts.goals import AnswerForm, PinnedInput
 from orchestrator.contracts.orders import Given
 from orchestrator.contracts.plans import Plan
 
@@ -30,6 +30,12 @@ class Report(Contract):
     revisions: tuple[Revision, ...] = ()
     findings: tuple[Finding, ...] = ()
     answer: str = ""
+    form: AnswerForm = AnswerForm()
+    """How the answer was to look."""
+    document: JsonValue = None
+    """The answer as data in that form: a value by the schema, or `columns` and `rows` of a table.
+    None: it is text alone.
+    """
     data: dict[str, JsonValue] = Field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
     not_run: tuple[Omission, ...] = ()

@@ -147,6 +147,7 @@ def _went_on(progress: Progress, report: AgentReport) -> Progress:
         resume=resume,
         unanswered=(*progress.unanswered, *report.unanswered),
         calls=progress.calls if resume.pending else (),
+        files=resume.files,
         turns=progress.turns + resume.turns - before.turns,
         tool_calls=progress.tool_calls + resume.tool_calls - before.tool_calls,
         failed_calls=progress.failed_calls + resume.failed_calls - before.failed_calls,

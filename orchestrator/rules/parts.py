@@ -15,6 +15,7 @@ from orchestrator.contracts import (
     Bill,
     Draft,
     Finding,
+    MadeFile,
     NoAnswer,
     Remark,
     Revision,
@@ -84,6 +85,8 @@ class Progress:
     """Of an agent with tools, in all its tries."""
     tool_calls: int = 0
     failed_calls: int = 0
+    files: tuple[MadeFile, ...] = ()
+    """That the agent of its present try, or a team, has made."""
     last: Draft | None = None
     finding: Finding | None = None
     model: str = ""

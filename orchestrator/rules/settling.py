@@ -33,6 +33,7 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
         turns=progress.turns,
         tool_calls=progress.tool_calls,
         failed_calls=progress.failed_calls,
+        files=progress.files,
         started=progress.started,
         finished=now,
         waited=state.waited_until(now) - progress.waited_at_start if progress.started else 0.0,

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from orchestrator import policies
 from orchestrator.contracts import (
+    AnswerForm,
     Briefing,
     Finding,
     Given,
@@ -106,6 +107,13 @@ class State:
         """The Briefing, once `prepare` has returned."""
         assert self.briefing is not None, "no Briefing before prepare has returned"
         return self.briefing
+
+    @property
+    def form(self) -> AnswerForm:
+        """How the answer is to look: as the caller says, else as the playbook does."""
+        if self.goal.form.kind or self.briefing is None or self.briefing.playbook is None:
+            return self.goal.form
+        return self.briefing.playbook.form
 
     def given(self, number: int) -> Given | None:
         """An order whose turn has come, by its number."""

@@ -20,6 +20,7 @@ from orchestrator.contracts import (
     Standstill,
 )
 from orchestrator.events import TeamEnded
+from orchestrator.made_files import of_a_team
 from orchestrator.money import keeping
 from orchestrator.money.ledger import Amount
 from orchestrator.moves import StartTeam, TellAbove
@@ -139,6 +140,8 @@ def ended(state: State, event: TeamEnded, now: datetime) -> State:
     unpaid = state.unpaid_calls + report.unpaid_calls
     state = replace(state, ledger=state.ledger.settle(move.id, bill), unpaid_calls=unpaid)
     state = update(state, move.subtask_id, lambda each: add_bill(each, bill))
+    files = of_a_team(report)
+    state = update(state, move.subtask_id, lambda each: replace(each, files=files))
     state = _judge(state, move.subtask_id, report, now)
     return ended_by_person(state, move.subtask_id, now)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from orchestrator.contracts import Finding, Report
 from orchestrator.harmless import harmless
 from orchestrator.text import PLAIN_ID, code_span, inline, sentence
-from orchestrator.views import findings, orders
+from orchestrator.views import files, findings, orders
 from orchestrator.views.amounts import calls, money, seconds
 
 ToType = Callable[[str, str], str]
@@ -29,14 +29,16 @@ NOTHING_FINISHED = "Stopped at the budget, before anything was finished"
 
 
 def as_markdown(
-    report: Report, to_type: ToType, *, subtasks: bool = True, whole: bool = True
+    report: Report, to_type: ToType, *, subtasks: bool = True, whole: bool = True, where: str = ""
 ) -> str:
     """The report, honest parts included. `subtasks` False leaves out their table, for a terminal
     that has just shown it; `whole` False the findings one by one, which `show ID SUBTASK` has.
+    `where`: the address of the folder that the agents' files are in.
     """
     parts = [f"# {inline(report.title or report.goal)}", _summary(report)]
     if report.answer.strip():
         parts.append(harmless(answer_of(report, to_type).strip()))
+    parts += _listed("Files", files.lines(report, where))
     parts += _listed("Gaps", _gaps(report))
     parts += _listed("Conflicts", map(inline, report.conflicts))
     parts += _listed("Not supported by any finding", map(inline, report.flags))

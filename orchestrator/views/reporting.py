@@ -31,7 +31,7 @@ def status_of(state: State) -> ReportStatus:
     if state.stopped_by("declined"):
         return "declined"
     complete = [finding for finding in state.findings if finding.status == "complete"]
-    whole = len(complete) == len(state.work) and not unwritten(state)
+    whole = len(complete) == len(state.work) and not (unwritten(state) or misfit(state))
     if state.stopped_by("allowance") and not (complete and whole):
         # Also with nothing complete: the run did nothing wrong, and another day it would go on.
         return "budget_stopped"
@@ -62,6 +62,16 @@ def unwritten(state: State) -> str:
     return "work was stopped" if state.stop else "the rest of the budget does not cover a synthesis"
 
 
+def misfit(state: State) -> str:
+    """Why the answer does not have the form that was asked for. Empty: it has, or none was."""
+    synthesis = state.finishing.synthesis
+    if synthesis is None or not state.form.is_data or synthesis.document is not None:
+        return ""
+    asked = "a table" if state.form.kind == "table" else "JSON by a schema"
+    where = synthesis.misfit or "no model wrote it"
+    return f"{asked} was asked for, and the answer is text: {where}"
+
+
 def confidence(state: State) -> int | None:
     """What whoever wrote the answer says of it; None where nobody judged it, as when a template
     pasted what a model was to write.
@@ -86,6 +96,8 @@ def report(state: State) -> Report:
         revisions=state.replanning.revisions,
         findings=state.findings,
         answer=synthesis.answer if synthesis else "",
+        form=state.form,
+        document=synthesis.document if synthesis else None,
         data=synthesis.data if synthesis else {},
         gaps=gaps(state),
         not_run=(*brief.not_run, *leaving.unused(state)) if brief else (),
@@ -224,9 +236,12 @@ def gaps(state: State) -> tuple[Gap, ...]:
                 took_down=taken if finding.status != "skipped" else (),
             )
         )
-    why = unwritten(state) if any(each.status == "complete" for each in state.findings) else ""
-    if why:
+    if not any(each.status == "complete" for each in state.findings):
+        return tuple(missing)
+    if why := unwritten(state):
         missing.append(Gap(title="The answer", status="failed", why=_of_the_answer(state, why)))
+    if why := misfit(state):
+        missing.append(Gap(title="The form of the answer", status="failed", why=why))
     return tuple(missing)
 
 

@@ -308,7 +308,7 @@ def test_what_others_wrote_is_no_markup_outside_the_answer() -> None:
 
 def test_a_report_file_is_json_if_its_name_says_so_and_appears_whole(tmp_path: Path) -> None:
     for name in ("a.json", "a.md", "a.html"):
-        delivery.write(report(), tmp_path / name, Look())
+        delivery.write(report(), tmp_path / name, Look(), "")
     assert Report.model_validate_json((tmp_path / "a.json").read_text()) == report()
     assert (tmp_path / "a.md").read_text() == pages.as_markdown(report())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.json", "a.md"]

@@ -23,6 +23,7 @@ import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from activities.asking.forms import mistakes
 from activities.asking.replies import recorded
 from activities.catalogue import Catalogue
 from activities.catalogue_tools import CatalogueError
@@ -38,6 +39,7 @@ from deployment.embedded import EmbeddedError, StateDir
 from deployment.known_secrets import KnownSecrets
 from deployment.settings import HOME, Settings
 from intake import example, plans
+from intake.answers import WantedForm, form_of
 from orchestrator.plans import validity
 
 SECONDS = 10
@@ -95,10 +97,10 @@ def nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(connection, "connect", unconnected)
     monkeypatch.setattr(completion, "connect", unconnected)
     monkeypatch.setattr(connection, "probe_local", lambda *_: None)
+    # Git makes it.
+    monkeypatch.setattr(example, "made", lambda folder: folder)
     # It asks each tool for its version.
     monkeypatch.setattr(doctor, "tool", lambda name: Checkup("tools", name, "note", "not asked"))
-    # It makes its example by Git.
-    monkeypatch.setattr(example, "made", lambda folder: folder)
     monkeypatch.setattr(subprocess, "Popen", _no_process)
     monkeypatch.setattr(asyncio, "create_subprocess_exec", _no_process)
     return tmp_path
@@ -279,6 +281,36 @@ def test_whatever_a_playbook_holds_it_is_one_or_refused(
     nothing_starts: Path, content: bytes
 ) -> None:
     read(nothing_starts / "home2" / "playbooks" / "p" / "playbook.yaml", content, _catalogue2)
+
+
+KEYWORDS = (
+    "type", "properties", "items", "required", "enum", "const", "anyOf", "$ref", "$defs", "format",
+    "description", "minItems", "additionalProperties", "allOf", "a", "\ud800", "\n",
+)  # fmt: skip
+WORDS = ("object", "array", "string", "null", "date", "#/$defs/a", "#/$defs/", "#", "a", "\ud800")
+SCHEMAS = st.recursive(
+    st.one_of(st.sampled_from(WORDS), st.booleans(), st.integers(0, 2), st.none(), st.floats()),
+    lambda inner: st.one_of(
+        st.dictionaries(st.sampled_from(KEYWORDS), inner, max_size=4),
+        st.lists(inner, max_size=3),
+        st.fixed_dictionaries({"type": st.just("object"), "properties": inner}),
+        st.fixed_dictionaries({"type": st.just("array"), "items": inner}),
+    ),
+    max_leaves=12,
+)
+
+
+@given(SCHEMAS, SCHEMAS)
+@settings(LOCAL)
+def test_whatever_a_schema_holds_answers_are_held_against_it_or_it_is_refused(
+    nothing_starts: Path, schema: object, answer: Any
+) -> None:
+    def checked_form(path: Path) -> None:
+        form = form_of(WantedForm("json", path), None, use_models=True)
+        form.model_dump_json()
+        [*mistakes(form.result, answer, "answer")]
+
+    read(nothing_starts / "schema.json", json.dumps(schema).encode(), checked_form)
 
 
 def _catalogue(path: Path) -> None:

@@ -142,7 +142,7 @@ def test_a_planner_cannot_even_say_opus() -> None:
 
 def test_a_synthesis_answer_becomes_a_synthesis() -> None:
     answer = SynthesisAnswer(answer="So [t1].", confidence=120, conflicts=["a"], gaps=["b"])
-    synthesis = to_synthesis(answer)
+    synthesis = to_synthesis(answer, answer.answer)
     assert (synthesis.answer, synthesis.confidence) == ("So [t1].", 100)
     assert (synthesis.conflicts, synthesis.gaps) == (("a",), ("b",))
     assert not synthesis.by_template

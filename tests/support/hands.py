@@ -12,7 +12,8 @@ from pydantic import JsonValue
 from activities.repositories.manifest import Manifest
 from activities.toolset.running import call
 from activities.toolset.tool import Result, Tool, ToolError
-from orchestrator.contracts import PinnedInput
+from orchestrator.contracts import MadeFile, PinnedInput
+from orchestrator.made_files import name_wrong, too_much
 
 
 @dataclass
@@ -27,6 +28,8 @@ class Bench:
     scratch: Path = field(default_factory=Path)
     results: dict[str, bytes] = field(default_factory=dict)
     """What was kept, by its handle."""
+    files: dict[str, bytes] = field(default_factory=dict)
+    """What was handed up, by its name."""
     pinned: dict[str, PinnedInput] = field(default_factory=dict)
 
     @property
@@ -62,6 +65,13 @@ class Bench:
         handle = f"result-{len(self.results) + 1}"
         self.results[handle] = content
         return handle
+
+    async def hand_up(self, name: str, content: bytes) -> MadeFile:
+        wrong = name_wrong(name) or too_much((), name, len(content))
+        if wrong:
+            raise ToolError(wrong)
+        self.files[name] = content
+        return MadeFile(name=name, size=len(content), digest=sha(content))
 
     async def kept(self, handle: str) -> bytes:
         if handle not in self.results:

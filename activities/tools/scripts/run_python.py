@@ -7,6 +7,7 @@ The sandbox is a process, too: a child of this one, with the same bounds, in the
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from pydantic_monty import (
@@ -21,11 +22,14 @@ from pydantic_monty import (
 PRINTED_BYTES = 200_000
 VALUE_LETTERS = 100_000
 ERROR_LETTERS = 4_000
+MOST_SAVED, SAVED_LETTERS = 10, 4 * 1024 * 1024
+"""Files of one call, and letters of all together."""
 
 
 def main(request: bytes) -> bytes:
     """What `code` printed and the value of its last expression, as `{"printed": …, "value": …}`,
-    with `error`, when it failed. The texts of `inputs` are there as a dictionary of that name.
+    with `error`, when it failed, and `saved`, the texts that it gave to `save(name, text)`. The
+    texts of `inputs` are there as a dictionary of that name.
     """
     asked = json.loads(request)
     limits = ResourceLimits(
@@ -35,7 +39,8 @@ def main(request: bytes) -> bytes:
         max_total_sleep_secs=1.0,
     )
     printed = CollectString(max_bytes=PRINTED_BYTES)
-    answer: dict[str, str] = {}
+    answer: dict[str, Any] = {}
+    saved: dict[str, str] = {}
     grace = asked["seconds"] + 2.0
     with (
         Monty(min_processes=1, max_processes=1, request_timeout=grace) as pool,
@@ -44,13 +49,33 @@ def main(request: bytes) -> bytes:
     ):
         try:
             value = session.feed_run(
-                asked["code"], inputs={"inputs": asked["inputs"]}, print_callback=printed
+                asked["code"],
+                inputs={"inputs": asked["inputs"]},
+                print_callback=printed,
+                external_lookup={"save": saving(saved)},
             )
             answer["value"] = "" if value is None else written(value)
         except MontyError as error:
             answer["error"] = failed(error)
     answer["printed"] = printed.output
+    answer["saved"] = saved
     return json.dumps(answer).encode()
+
+
+def saving(saved: dict[str, str]) -> Callable[..., None]:
+    """What the code calls to hand up a text as a file; a later one of a name takes its place."""
+
+    def save(name: object, text: object) -> None:
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise TypeError("save(name, text) takes two strings")
+        others = [each for other, each in saved.items() if other != name]
+        if len(others) >= MOST_SAVED:
+            raise ValueError(f"one call saves at most {MOST_SAVED} files")
+        if sum(map(len, others)) + len(text) > SAVED_LETTERS:
+            raise ValueError(f"one call saves at most {SAVED_LETTERS:,} letters")
+        saved[name] = text
+
+    return save
 
 
 def written(value: Any) -> str:

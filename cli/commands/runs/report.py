@@ -14,7 +14,7 @@ from temporalio.client import WorkflowExecutionStatus
 
 from cli import outcome
 from cli.connection import with_connection
-from cli.delivery import as_page, place
+from cli.delivery import as_page, files_of, place, with_files
 from cli.doing import Turns
 from cli.exits import Code, Exit
 from cli.options import Embedded, RunId, check_file
@@ -25,6 +25,7 @@ from deployment.files import write_whole
 from deployment.settings import Settings
 from deployment.storage import store_at
 from intake.connection import Connection
+from orchestrator.contracts import Report
 from orchestrator.views.reporting import report
 
 CLOSED = {
@@ -75,7 +76,11 @@ async def run(connection: Connection, run_id: str, out: Path | None, *, open_it:
     if look.state is None:
         say_all(look.notes, "magenta")
         raise Exit(f"{run_id} has not begun: there is nothing to show", Code.UNREACHABLE)
-    return written(connection.settings, run_id, look, out, open_it=open_it)
+    made = _made(run_id, look)
+    kept = files_of(run_id, StateDir.of(connection.settings).reports)
+    made = await with_files(made, connection.store, kept)
+    where = kept.as_uri() if out else kept.name
+    return written(connection.settings, run_id, look, out, open_it=open_it, made=made, where=where)
 
 
 def written(
@@ -86,11 +91,15 @@ def written(
     ending: str = ".html",
     *,
     open_it: bool,
+    made: Report | None = None,
+    where: str = "",
 ) -> Code:
-    """Write the page and print its link."""
+    """Write the page and print its link. `made`: its report, if it is not that of its history;
+    `where` its files are.
+    """
     page = out or place(run_id, StateDir.of(settings).reports, ending)
     try:
-        write_whole(page, page_of(run_id, look).encode("utf-8", "backslashreplace"))
+        write_whole(page, page_of(run_id, look, made, where).encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise Exit(f"{page} could not be written: {error.strerror}", Code.FAILED) from error
     put(page.as_uri())
@@ -99,11 +108,16 @@ def written(
     return Code.COMPLETE
 
 
-def page_of(run_id: str, look: Look) -> str:
+def page_of(run_id: str, look: Look, made: Report | None = None, where: str = "") -> str:
     """The page of a run as it was looked at."""
+    return as_page(made or _made(run_id, look), look, over=bool(look.closed), where=where)
+
+
+def _made(run_id: str, look: Look) -> Report:
+    """The report of a run, as far as it is."""
     assert look.state is not None
     made = outcome.read(run_id, look).report if look.closed else None
-    return as_page(made or report(look.state), look, over=bool(look.closed))
+    return made or report(look.state)
 
 
 async def recorded(file: Path, settings: Settings) -> tuple[Look, str]:

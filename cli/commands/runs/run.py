@@ -17,9 +17,11 @@ from cli.connection import configured_target
 from cli.exits import Exit
 from cli.invocation import STARTER
 from cli.options import (
+    AnswerAs,
     Approve,
     AsJson,
     AskPeople,
+    Columns,
     CommentFile,
     Embedded,
     FailOn,
@@ -34,6 +36,7 @@ from cli.options import (
     PlanFile,
     Playbook,
     SarifFile,
+    SchemaFile,
     Unpriced,
     WaitForRaise,
     Yes,
@@ -46,6 +49,7 @@ from cli.starting import approval_when, endpoint_known, say_what_is_sent, starte
 from cli.without import say_without
 from deployment.otel.commands import CommandSpan
 from deployment.settings import Settings
+from intake.answers import WantedForm
 from intake.connection import Connection
 from intake.goals import Wish, goal_of
 from intake.launch import check_id
@@ -84,6 +88,9 @@ def command(
     yes: Yes = False,
     ask_people: AskPeople = False,
     wait_for_raise: WaitForRaise = False,
+    answer: AnswerAs = "",
+    schema: SchemaFile = None,
+    columns: Columns = None,
     fail_on: FailOn = "",
     sarif: SarifFile = None,
     comment: CommentFile = None,
@@ -104,7 +111,7 @@ def command(
         when = Approval(when="always")
     wish = Wish(
         goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced,
-        when, ask_people, wait_for_raise,
+        when, ask_people, wait_for_raise, WantedForm(answer, schema, columns),
     )  # fmt: skip
     if dry and run_id:
         raise Exit("--dry-run starts and closes a run of its own; leave out --id")

@@ -9,8 +9,10 @@ from cli.connection import configured_target
 from cli.exits import Code
 from cli.invocation import to_type
 from cli.options import (
+    AnswerAs,
     Approve,
     AskPeople,
+    Columns,
     Embedded,
     GivenId,
     GoalText,
@@ -19,6 +21,7 @@ from cli.options import (
     Models,
     PlanFile,
     Playbook,
+    SchemaFile,
     Unpriced,
     WaitForRaise,
 )
@@ -27,6 +30,7 @@ from cli.starting import endpoint_known, say_what_is_sent, started, with_span
 from cli.without import say_without
 from deployment.otel.commands import CommandSpan
 from deployment.settings import Settings
+from intake.answers import WantedForm
 from intake.connection import Connection
 from intake.goals import Wish, approval_of, goal_of
 from intake.launch import check_id
@@ -46,6 +50,9 @@ def command(
     approval: Approve = "",
     ask_people: AskPeople = False,
     wait_for_raise: WaitForRaise = False,
+    answer: AnswerAs = "",
+    schema: SchemaFile = None,
+    columns: Columns = None,
     embedded: Embedded = False,
 ) -> int:
     """Start a run and print its id on stdout; the run finishes by itself."""
@@ -53,7 +60,7 @@ def command(
     when = approval_of(approval, Approval())
     wish = Wish(
         goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced,
-        when, ask_people, wait_for_raise,
+        when, ask_people, wait_for_raise, WantedForm(answer, schema, columns),
     )  # fmt: skip
     ours = embedded or not settings.uses_own_server
     if not ours:

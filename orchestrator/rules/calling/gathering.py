@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from orchestrator import policies
 from orchestrator.calls.critique import CritiqueMaterial
 from orchestrator.calls.digest import DigestMaterial
 from orchestrator.calls.judge import JudgeMaterial
@@ -189,6 +190,8 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
         to_verify=len(finishing.to_verify),
         verified=verifying.verified(state),
         broken=broken(state, "synthesize"),
+        form=state.form,
+        last=not previous and len(state.broken.get("synthesize", ())) >= policies.REPAIRS,
     )
 
 

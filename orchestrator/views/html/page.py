@@ -37,7 +37,7 @@ from htpy import title as heading
 from markupsafe import Markup
 
 from orchestrator.text import visible
-from orchestrator.views import orders
+from orchestrator.views import files, orders
 from orchestrator.views.amounts import at_most, calls, seconds
 from orchestrator.views.board import PHASES
 from orchestrator.views.html.agents import agents, supervisor
@@ -73,8 +73,8 @@ ASKS = {
 }  # fmt: skip
 """What a person is asked for, by the kind of the question."""
 CHAPTERS = {
-    "steering": "Steering", "answer": "Answer", "missing": "What is missing", "notes": "Notes",
-    "plan": "Plan", "times": "Time", "money": "Money", "findings": "Findings",
+    "steering": "Steering", "answer": "Answer", "files": "Files", "missing": "What is missing",
+    "notes": "Notes", "plan": "Plan", "times": "Time", "money": "Money", "findings": "Findings",
     "supervisor": "Supervisor", "orders": "Orders", "inputs": "Inputs",
 }  # fmt: skip
 
@@ -192,6 +192,8 @@ def _jump(chapters: Iterable[str]) -> Element:
 def _chapters(run: Pictured) -> Iterator[tuple[str, Node]]:
     """Each by its anchor; None where it has nothing to say."""
     yield "answer", review(run) if is_review(run) else _answer(run)
+    made = [li[each] for each in files.items(run.report, run.where)]
+    yield "files", section("files", "Files", ul(".small")[made]) if made else None
     yield "missing", missing(run)
     yield "notes", notes(run)
     yield "plan", plan(run)

@@ -40,6 +40,8 @@ class Pictured:
     over: bool = True
     turns: Mapping[str, Sequence[Turned]] = field(default_factory=dict)
     """What agents with tools did, by workflow; one that is missing was not read."""
+    where: str = ""
+    """The address of the folder that the agents' files are in; empty: nobody has written them."""
 
     @cached_property
     def subtasks(self) -> dict[str, Subtask]:

@@ -36,6 +36,19 @@ async def test_the_same_code_draws_the_same_numbers() -> None:
     assert await Bench().told(run_python, code=code) == await Bench().told(run_python, code=code)
 
 
+async def test_what_it_saves_is_handed_up_and_said_before_all_that_it_prints() -> None:
+    bench = Bench(contents={"rows": b"b,a"})
+    code = "save('a.csv', 'old')\nsave('a.csv', inputs['rows'])\nsave('b.md', 'ü')\nprint('x')"
+    said = await bench.told(run_python, code=code, inputs=["rows"])
+    assert said == "a.csv is handed up (3 bytes).\nb.md is handed up (2 bytes).\nx"
+    assert bench.files == {"a.csv": b"b,a", "b.md": "ü".encode()}
+
+
+async def test_a_file_that_may_not_be_is_an_error_that_names_it_in_a_line() -> None:
+    for name in ("../a.csv", "a.html", ""):
+        assert repr(name) in await Bench().refused(run_python, code=f"save({name!r}, 'x')")
+
+
 @pytest.mark.parametrize(
     ("code", "why"),
     [

@@ -1,0 +1,117 @@
+"""The answer of a run as somebody wants it: as data by a schema, or as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue
+
+from activities.asking.forms import MOST_MISTAKES, mistakes
+from activities.asking.replies import Shape
+from orchestrator.calls.synthesize import (
+    SYNTHESIZE,
+    FormedAnswer,
+    SynthesisAnswer,
+    SynthesisMaterial,
+    to_synthesis,
+)
+from orchestrator.contracts import AnswerForm, Synthesis
+from orchestrator.data import block, table
+from orchestrator.text import counted
+
+TEXT = {"type": "string"}
+MOST_COLUMNS = 30
+"""Of a table whose columns a model chooses."""
+
+
+def answer_shape(material: SynthesisMaterial) -> Shape[Any, Synthesis]:
+    """What the synthesis is asked for, and how its answer becomes one."""
+    if not material.form.is_data:
+        return Shape(SynthesisAnswer, lambda answer: SYNTHESIZE.value(answer, material))
+    read = _Reader(material.form, taken=material.last)
+    return Shape(FormedAnswer, read.synthesis, schema=_whole(schema_of(material.form)))
+
+
+def schema_of(form: AnswerForm) -> dict[str, Any]:
+    """The schema of the answer itself."""
+    if form.kind == "json":
+        return dict(form.result)
+    told = f"exactly these, in this order: {', '.join(form.columns)}" if form.columns else ""
+    named = {"type": "string", "enum": list(form.columns)} if form.columns else TEXT
+    columns = {"type": "array", "minItems": 1, "items": named}
+    return {
+        "type": "object",
+        "properties": {
+            "columns": {**columns, "description": told} if told else columns,
+            "rows": {
+                "type": "array",
+                "description": "each with a text for each column",
+                "items": {"type": "array", "items": TEXT},
+            },
+        },
+        "required": ["columns", "rows"],
+        "additionalProperties": False,
+    }
+
+
+def _whole(own: dict[str, Any]) -> dict[str, Any]:
+    """The schema with what stands beside every answer."""
+    schema = FormedAnswer.model_json_schema()
+    shared = own.pop("$defs", None)
+    whole = {
+        "type": "object",
+        "properties": schema["properties"] | {"answer": own},
+        "required": schema["required"],
+        "additionalProperties": False,
+    }
+    return {**whole, "$defs": shared} if shared else whole
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads answers that are to have a form."""
+
+    form: AnswerForm
+    taken: bool
+    """Whether one that does not have it is taken as text."""
+
+    def synthesis(self, answer: FormedAnswer) -> Synthesis:
+        """ValueError, in words for the model that wrote it: it is not in its form."""
+        wrong = "; ".join([*_wrong(self.form, answer.answer)][:MOST_MISTAKES])
+        if wrong and not self.taken:
+            raise ValueError(wrong)
+        if wrong:
+            said = answer.answer if isinstance(answer.answer, str) else block(answer.answer)
+            return to_synthesis(answer, said).model_copy(update={"misfit": wrong})
+        text = _written(self.form, answer.answer)
+        return to_synthesis(answer, text).model_copy(update={"document": answer.answer})
+
+
+def _wrong(form: AnswerForm, answer: JsonValue) -> Iterator[str]:
+    """Each place where the answer is not in its form, and what is wrong there."""
+    found = [*mistakes(schema_of(form), answer, "answer")]
+    yield from found
+    if found or form.kind == "json" or not isinstance(answer, dict):
+        return
+    columns, rows = answer["columns"], answer["rows"]
+    assert isinstance(columns, list) and isinstance(rows, list)
+    if form.columns and columns != list(form.columns):
+        yield f"answer.columns: must be {', '.join(form.columns)}, in this order"
+    elif len(columns) > MOST_COLUMNS:
+        yield f"answer.columns: are {len(columns)}, at most {MOST_COLUMNS} may be"
+    for number, row in enumerate(rows):
+        assert isinstance(row, list)
+        if len(row) != len(columns):
+            yield f"answer.rows[{number}]: has {counted(len(row), 'text')}, not {len(columns)}"
+
+
+def _written(form: AnswerForm, answer: JsonValue) -> str:
+    """The answer as people read it."""
+    if form.kind == "json":
+        return block(answer)
+    assert isinstance(answer, dict)
+    columns: Any = answer["columns"]
+    rows: Any = answer["rows"]
+    return table(columns, rows)

@@ -1,0 +1,138 @@
+"""Files of agents as the starter writes them: whatever a history says that they are called."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.delivery import with_files
+from deployment.storage import DirectoryStore
+from orchestrator.contracts import MadeFile, Report
+from orchestrator.made_files import ENDINGS, name_wrong, of_a_team, together, too_much
+from orchestrator.views.html.prose import prose
+from orchestrator.views.page import as_markdown
+
+pytestmark = pytest.mark.anyio
+HOSTILE = (
+    "../a.csv", "/etc/a.csv", "..", ".", "", "a/b.csv", "a\\b.csv", ".hidden.csv", "-rf.csv",
+    "a b.csv", "a.csv\n", "a\x00.csv", "a\u202evsc.exe.csv", "ü.csv", "a.csv.", "a..csv", "csv",
+    "con.csv", "NUL.txt", "com1.x.csv", "a.html", "a.svg", "a.exe", "a.sh", "a.desktop", "a.xml",
+    "a](http://x.example).csv", "a`b.csv", "x" * 120 + ".csv", "%2e%2e.csv", "a.csv#x", "a?.csv",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_that_leads_elsewhere_or_runs_when_it_is_clicked_is_refused_in_one_line(
+    name: str,
+) -> None:
+    wrong = name_wrong(name)
+    assert wrong and "\n" not in wrong and "\u202e" not in wrong and len(wrong) < 300
+
+
+@pytest.mark.parametrize("name", ["notes.csv", "a-1_b.tar.txt", "A.MD", "2024.json", "a.b.c.py"])
+def test_a_plain_name_is_taken(name: str) -> None:
+    assert name_wrong(name) == "" and name.rpartition(".")[2].lower() in ENDINGS
+
+
+def report(*files: MadeFile, subtask: str = "t1") -> Report:
+    finding = {"subtask_id": subtask, "status": "complete", "files": files}
+    fields: dict[str, Any] = {"status": "complete", "run_id": "r", "goal": "g"}
+    return Report.model_validate({**fields, "findings": [finding]})
+
+
+async def stored(store: DirectoryStore, name: str, content: bytes = b"x", **more: Any) -> MadeFile:
+    digest = await store.put(content)
+    return MadeFile.model_validate({"name": name, "size": len(content), "digest": digest, **more})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> DirectoryStore:
+    return DirectoryStore(tmp_path / "store")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_a_hostile_name_of_a_history_is_written_nowhere_and_said(
+    store: DirectoryStore, tmp_path: Path, name: str
+) -> None:
+    made = report(await stored(store, name))
+    before = {*tmp_path.rglob("*")}
+    told = await with_files(made, store, tmp_path / "r.files")
+    assert {*tmp_path.rglob("*")} == before
+    assert "its name is none that a file may have here" in told.notes[0]
+    page = as_markdown(told, lambda *_: "", where="r.files")
+    assert "](r.files" not in page and "\u202e" not in page
+    assert "href" not in prose(page, {})
+
+
+@pytest.mark.parametrize("subtask", ["..", "../t1", "a/b", "", "/tmp"])
+async def test_a_hostile_subtask_of_a_history_is_no_folder(
+    store: DirectoryStore, tmp_path: Path, subtask: str
+) -> None:
+    made = report(await stored(store, "a.csv"), subtask=subtask)
+    before = {*tmp_path.rglob("*")}
+    assert (await with_files(made, store, tmp_path / "r.files")).notes
+    assert {*tmp_path.rglob("*")} == before
+
+
+async def test_of_two_files_that_some_disks_cannot_tell_apart_one_is_written(
+    store: DirectoryStore, tmp_path: Path
+) -> None:
+    made = report(await stored(store, "a.csv", b"1"), await stored(store, "A.csv", b"2"))
+    told = await with_files(made, store, tmp_path / "r.files")
+    assert (tmp_path / "r.files/t1/a.csv").read_bytes() == b"1"
+    assert len(told.notes) == 1 and "A.csv" in told.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"digest": "../../../etc/passwd"}, "that is no digest"),
+        ({"digest": "0" * 64}, "is lost"),
+        ({"size": 7}, "it has 1 bytes, and 7 were recorded"),
+        ({"size": 10**12}, "it is said to have"),
+    ],
+)
+async def test_bytes_that_are_not_those_that_were_recorded_are_not_written(
+    store: DirectoryStore, tmp_path: Path, more: dict[str, Any], why: str
+) -> None:
+    told = await with_files(report(await stored(store, "a.csv", **more)), store, tmp_path / "r")
+    assert why in told.notes[0] and not (tmp_path / "r/t1/a.csv").exists()
+
+
+@pytest.mark.parametrize("place", ["r.files", "r.files/t1", "r.files/t1/a.csv"])
+async def test_no_link_is_followed(store: DirectoryStore, tmp_path: Path, place: str) -> None:
+    away = tmp_path / "away"
+    away.mkdir()
+    (away / "a.csv").write_text("mine")
+    link = tmp_path / place
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(away / "a.csv" if place.endswith("csv") else away)
+    told = await with_files(report(await stored(store, "a.csv")), store, tmp_path / "r.files")
+    assert [*away.iterdir()] == [away / "a.csv"] and (away / "a.csv").read_text() == "mine"
+    if place.endswith("csv"):
+        # The link itself is replaced by the file.
+        assert link.read_bytes() == b"x" and not link.is_symlink()
+    else:
+        assert "is a link, which is not followed" in told.notes[0]
+
+
+def test_a_subtask_that_has_made_much_makes_no_more() -> None:
+    def file(name: str, size: int = 1) -> MadeFile:
+        return MadeFile(name=name, size=size, digest=hashlib.sha256(name.encode()).hexdigest())
+
+    many = tuple(file(f"{number}.csv") for number in range(20))
+    assert "20 files" in too_much(many, "new.csv", 1)
+    assert too_much(many, "0.CSV", 1) == "", "one takes the place of another"
+    assert "at most 4,194,304" in too_much((), "a.csv", 5_000_000)
+    large = tuple(file(f"{number}.csv", 4_000_000) for number in range(4))
+    assert "together" in too_much(large, "a.csv", 2_000_000)
+    assert together(many[:2], [file("0.CSV", 9)])[-1].size == 9
+
+
+def test_what_a_team_made_is_named_after_its_subtask_there() -> None:
+    file = MadeFile(name="a.csv", size=1, digest="0" * 64)
+    long = MadeFile(name=f"{'x' * 79}.csv", size=1, digest="0" * 64)
+    assert [each.name for each in of_a_team(report(file, long))] == ["t1-a.csv", long.name]
