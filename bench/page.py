@@ -28,8 +28,10 @@ from cli.reading import Look, Reader
 from deployment.settings import Settings
 from intake.connection import Connection
 
-COLUMNS = ("subtasks", "steps of the run", "turns and calls of tools", "page, KB",
-           "of it agents' turns, KB", "run read, s", "agents read, s", "drawn, s")  # fmt: skip
+COLUMNS = (
+    ("subtasks", "steps of the run", "turns and calls of tools", "page, KB",
+     "of it agents' turns, KB", "run read, s", "agents read, s", "drawn, s"),
+)  # fmt: skip
 TIMES = 5
 Made = TypeVar("Made")
 
@@ -69,7 +71,7 @@ async def measured(deployment: Deployment, subtasks: int, times: int) -> str:
 
 
 async def main(times: int = TIMES) -> None:
-    sys.stdout.write(head(COLUMNS))
+    sys.stdout.write(head(COLUMNS[0]))
     with tempfile.TemporaryDirectory() as place:
         async with deployed(Path(place), QUICK, WORKER) as deployment:
             for subtasks in (6, 30):

@@ -50,8 +50,8 @@ def next_segment(resume: Resume, *decisions: Decision) -> Loop:
     return Loop(wanted)
 
 
-def decision(use: ToolUse, verdict: str, why: str = "") -> Decision:
-    return Decision.model_validate({"use_id": use.id, "verdict": verdict, "why": why})
+def decision(use: ToolUse, verdict: str, why: str = "", by: str = "") -> Decision:
+    return Decision(use_id=use.id, verdict=verdict, why=why, by=by)
 
 
 def told(loop: Loop) -> list[str]:
@@ -171,8 +171,8 @@ def test_the_agent_goes_on_once_each_of_its_calls_is_decided_on() -> None:
     (following,) = drive.teams
     assert isinstance(following, StartAgent)
     assert following.goal.decisions == (
-        decision(WRITE, "declined", "not now"),
-        decision(WRITE_MORE, "approved"),
+        decision(WRITE, "declined", "not now", "ann"),
+        decision(WRITE_MORE, "approved", by="ann"),
     )
     assert waiting(drive.state) == ()
 
