@@ -146,7 +146,10 @@ def _gather(value: Any, texts: list[str], depth: int = 0) -> bool:
         if not all(isinstance(name, str) for name in value):
             return False
         texts.extend(value)
-        return depth < DEEPEST and all(_gather(each, texts, depth + 1) for each in value.values())
+        # Most values are texts, which need no call of their own.
+        texts.extend(each for each in value.values() if isinstance(each, str))
+        inner = [each for each in value.values() if isinstance(each, dict | list | tuple)]
+        return depth < DEEPEST and all(_gather(each, texts, depth + 1) for each in inner)
     elif isinstance(value, list | tuple):
         return depth < DEEPEST and all(_gather(each, texts, depth + 1) for each in value)
     return True

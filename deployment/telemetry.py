@@ -151,7 +151,7 @@ class _Together(logging.Handler):
             self.handleError(record)
         if record.levelno >= logging.WARNING:
             self.flush()
-        else:
+        elif not self._said.is_set():
             self._said.set()
 
     def flush(self) -> None:
