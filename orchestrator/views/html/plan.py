@@ -15,7 +15,7 @@ from orchestrator.views.findings import who
 from orchestrator.views.html.layout import HEIGHT, WIDTH, Places, Point, layout
 from orchestrator.views.html.pictured import MARKS, Pictured, section, short, status_chip, wide
 
-TITLE_LETTERS, LOW_LETTERS = 27, 33
+TITLE_LETTERS, LOW_LETTERS = 27, 31
 
 
 def plan(run: Pictured) -> Node:

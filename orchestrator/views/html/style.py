@@ -66,13 +66,15 @@ _PARTS = """
 .s-escalated, .s-cancelled, .s-warning { background: var(--warn-wash); color: var(--warn) }
 .s-running, .s-info { background: var(--wash); color: var(--accent) }
 .verdict { font-size: .95rem; padding: .22rem .9rem; white-space: normal }
-dl.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(7.5rem, 1fr)); gap: .7rem;
+dl.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.6rem, 1fr)); gap: .7rem;
   margin: 1.2rem 0 .4rem }
 dl.facts div { background: var(--card); border: 1px solid var(--line); border-radius: .8rem;
-  padding: .6rem .85rem }
+  padding: .6rem .75rem }
 dl.facts dt { color: var(--soft); font-size: .78rem }
-dl.facts dd { margin: 0; font-size: 1.14rem; font-weight: 650; font-variant-numeric: tabular-nums }
-dl.facts small { display: block; font-weight: 400; font-size: .78rem; color: var(--soft) }
+dl.facts dd { margin: 0; font-size: 1.02rem; font-weight: 650; font-variant-numeric: tabular-nums;
+  white-space: nowrap }
+dl.facts small { display: block; white-space: normal; font-weight: 400; font-size: .78rem;
+  color: var(--soft) }
 nav.jump ul { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; list-style: none; padding: 0;
   margin: .9rem 0 0; font-size: .92rem }
 #answer .said { font-size: 1.06rem; line-height: 1.7 } .said > :first-child { margin-top: 0 }
@@ -159,7 +161,7 @@ footer { color: var(--soft); font-size: .85rem; padding-bottom: 3rem }
   form.order button { margin-top: .5rem } .ask { padding-left: .8rem } }
 @media print { :root { color-scheme: light } body { font-size: 10.5pt; background: none }
   .card { border: 0; padding: 0; margin: 1.2rem 0 }
-  nav.jump, .filter, .filter + label, .choice { display: none }
+  nav.jump, form, #lost, .filter, .filter + label, .choice { display: none }
   details::details-content { content-visibility: visible; block-size: auto }
   .wide { overflow: visible } svg.plan { max-width: 100%; height: auto }
   article, .remark, li, tr { break-inside: avoid } a { color: inherit } }
