@@ -96,6 +96,12 @@ def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()
     )
 
 
+def written_out() -> None:
+    """Write what was logged so far: for a process that ends without the interpreter's own end."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+
+
 class _LogFile(RotatingFileHandler):
     """Private, and bounded by what is in it already."""
 
