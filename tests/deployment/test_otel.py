@@ -174,7 +174,8 @@ async def test_where_the_exporter_is_not_installed_that_is_said_and_nothing_ends
 
     monkeypatch.setattr(closed_runs, "exporter", missing)
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(send_spans(runs.client, tmp_path, []), 0.2)
+        async with asyncio.timeout(0.2):
+            await send_spans(runs.client, tmp_path, [])
     assert "opentelemetry.sdk is not installed: pip install" in caplog.text
 
 
