@@ -71,7 +71,7 @@ async def test_an_answer_as_json_is_asked_for_by_its_schema_and_is_data_in_the_r
     assert report.document == GOOD and report.form == JSON and report.flags == ()
     assert '  "best": "C [t1]",' in page(report) and "```json" in page(report)
     ending, text = answer_file(report) or ("", "")
-    assert ending == ".answer.json" and json.loads(text) == GOOD
+    assert ending == "+answer.json" and json.loads(text) == GOOD
     # The critic reads what is delivered.
     (critic,) = asked(model, "critique")
     assert '"price": 40' in critic.prompt
@@ -92,7 +92,7 @@ async def test_an_answer_as_a_table_has_the_columns_that_were_asked_for(runs: Ru
     assert report.document == {"columns": ["engine", "why"], "rows": rows}
     assert "| engine | why |\n|---|---|\n| C \\| D | young \\[t1\\] |" in page(report)
     ending, text = answer_file(report) or ("", "")
-    assert ending == ".answer.csv"
+    assert ending == "+answer.csv"
     assert text == '"engine","why"\r\n"C | D","young [t1]"\r\n"\'=1+1",""\r\n'
 
 
