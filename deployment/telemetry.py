@@ -41,6 +41,7 @@ from temporalio.worker import (
 from deployment.known_secrets import KnownSecrets
 from deployment.metrics import prometheus
 from deployment.workers.pollers import BEAT
+from orchestrator.errors import OrchestrationError
 
 LOG_BYTES = 5_000_000
 LOG_FILES = 3
@@ -224,7 +225,10 @@ class _JsonLines(logging.Formatter):
         said: dict[str, Any] = {**getattr(record, _CONTEXT, {}), **given}
         said |= {"level": record.levelname.lower(), "logger": record.name}
         said["timestamp"] = f"{datetime.fromtimestamp(record.created, UTC):{_ISO}}"
-        if record.exc_info:
+        if record.exc_info and isinstance(error := record.exc_info[1], OrchestrationError):
+            # What calls are expected to end with: the way there is the same each time.
+            said["exception"] = str(error)
+        elif record.exc_info:
             said["exception"] = self.formatException(record.exc_info)
         if record.stack_info:
             said["stack"] = record.stack_info
