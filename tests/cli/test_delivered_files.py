@@ -12,10 +12,14 @@ import pytest
 from cli.delivery import deliver, files_of, with_files
 from cli.reading import Look
 from deployment.storage import DirectoryStore
-from orchestrator.contracts import Finding, MadeFile, Report
+from driving import Drive, subtask
+from orchestrator.contracts import Finding, MadeFile, Plan, Report
+from orchestrator.events import TeamEnded
 from orchestrator.made_files import ENDINGS, name_wrong, of_a_team, together, too_much
+from orchestrator.moves import StartTeam
 from orchestrator.views.html.prose import prose
 from orchestrator.views.page import as_markdown
+from outcomes import AMPLE
 
 pytestmark = pytest.mark.anyio
 HOSTILE = (
@@ -182,3 +186,17 @@ def test_of_a_team_no_file_takes_the_place_of_another_and_what_is_left_out_is_co
     assert [each.name for each in kept] == ["a-b-c.csv", "a-b-C-2.csv", f"a-b-c-{'x' * 74}.md"]
     kept, left = of_a_team(made(*((f"t{number}", "a.csv") for number in range(23))))
     assert (len(kept), left) == (20, 3)
+
+
+def test_what_a_team_made_beyond_what_is_handed_up_is_noted_with_the_run_that_has_it() -> None:
+    run = Drive(Plan(goal="g", subtasks=(subtask("t1", role="department"),)), AMPLE)
+    (move,) = run.teams
+    assert isinstance(move, StartTeam)
+    files = [MadeFile(name=f"{number}.csv", size=1, digest="0" * 64) for number in range(23)]
+    below = report(*files).model_copy(update={"run_id": "run.t1.1", "answer": "made"})
+    run.put(TeamEnded(move, below))
+    assert len(run.state.work["t1"].files) == 20
+    (note,) = [each for each in run.state.notes if "files" in each]
+    assert note == (
+        "t1: its team made more than 20 files; run run.t1.1 has 3 that are not listed here."
+    )
