@@ -30,7 +30,7 @@ def checked_form(form: AnswerForm, schema: str = "result", columns: str = "colum
         raise BadForm(f"{columns}: no effect but for an answer as a table; remove it")
     if form.kind == "json":
         return form.model_copy(update={"result": _schema(form, schema)})
-    wrong = _columns_wrong(form.columns)
+    wrong = columns_wrong(form.columns)
     if wrong:
         raise BadForm(f"{columns}: {wrong}")
     return form
@@ -48,9 +48,10 @@ def _schema(form: AnswerForm, where: str) -> dict[str, object]:
         raise BadForm(f"{where}: {visible(str(error))}") from None
 
 
-def _columns_wrong(columns: tuple[str, ...]) -> str:
-    if len(columns) > MOST_COLUMNS:
-        return f"are {len(columns)}, at most {MOST_COLUMNS} may be"
+def columns_wrong(columns: tuple[str, ...], most: int = MOST_COLUMNS) -> str:
+    """Why a table cannot have these columns, whoever names them; empty: it can."""
+    if len(columns) > most:
+        return f"are {len(columns)}, at most {most} may be"
     for name in columns:
         if not says_something(name):
             return "one of them has no name; name each"

@@ -7,6 +7,7 @@ and not by an endpoint after the plan was paid.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -26,6 +27,8 @@ OPTIONAL, UNIONS = 24, 15
 FORMATS = ("date", "email", "ipv4", "ipv6", "uuid")
 """Those that are checked when an answer comes back; structured outputs take them, too."""
 REFERENCE = "#/$defs/"
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+"""What needs no escape in a reference: `/`, `~` and `%` are read as something else there."""
 WORDS = {"description", "title"}
 KEYWORDS: Mapping[str, set[str]] = {
     "object": {"properties", "required", "additionalProperties"},
@@ -184,6 +187,28 @@ def _refuse(part: Mapping[str, Any], whole: Mapping[str, Any], place: str) -> No
     for name, (fits, wanted) in VALUES.items():
         if name in part and not fits(part[name], part):
             raise BadSchema(f"{place}.{name}: must be {wanted}")
+    _refuse_contradiction(part, place)
+
+
+def _refuse_contradiction(part: Mapping[str, Any], place: str) -> None:
+    """BadSchema for a value that is allowed here and that nothing here could be."""
+    if not {"enum", "const"} & set(part):
+        return
+    # Most workers never see a schema with values of its own.
+    from jsonschema import Draft202012Validator
+
+    checker = Draft202012Validator.FORMAT_CHECKER
+    held = {"enum": part.get("enum", []), "const": [part["const"]] if "const" in part else []}
+    for name, values in held.items():
+        others = {
+            key: part[key] for key in ("type", "format", "enum") if key in part and key != name
+        }
+        for key, wanted in others.items():
+            fits = Draft202012Validator({key: wanted}, format_checker=checker)
+            if not all(map(fits.is_valid, values)):
+                raise BadSchema(
+                    f"{place}.{name}: contradicts `{key}` beside it; change one of them"
+                )
 
 
 def _primitive(value: object, _: object = None) -> bool:
@@ -217,7 +242,10 @@ VALUES: Mapping[str, tuple[Callable[[Any, Mapping[str, Any]], bool], str]] = {
     "const": (_primitive, "a text, a number, true, false or null"),
     "format": (lambda value, _: value in FORMATS, f"one of {', '.join(FORMATS)}"),
     "anyOf": (lambda value, _: isinstance(value, list) and bool(value), "a list of schemas"),
-    "$defs": (_named, "names with a schema each"),
+    "$defs": (
+        lambda value, part: _named(value, part) and all(map(_PLAIN.fullmatch, value)),
+        "names with a schema each; a name has letters, digits, `_`, `.` and `-`",
+    ),
     "description": (_text, "text"),
     "title": (_text, "text"),
 }

@@ -18,7 +18,7 @@ from deployment.storage import DirectoryStore
 from orchestrator.contracts import MadeFile, Report
 from orchestrator.errors import BlobLost
 from orchestrator.made_files import FILE_BYTES, placed
-from orchestrator.text import for_json, visible
+from orchestrator.text import counted, for_json, visible
 from orchestrator.views.answers import answer_file
 
 if TYPE_CHECKING:
@@ -131,24 +131,35 @@ def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
     say(f"Report: {markdown}")
     if answer := answer_file(report):
         say(f"Answer: {place(report.run_id, folder, answer[0])}")
-    if any(each.files for each in report.findings):
+    made = [file for finding in report.findings for file in finding.files]
+    if any(not each.missing for each in made):
         say(f"Files: {files_of(report.run_id, folder)}")
+    if gone := sum(bool(each.missing) for each in made):
+        say(f"Not written: {gone} of {counted(len(made), 'file')}; see the notes", "magenta")
     say(f"Page: {page.as_uri()}")
 
 
 async def with_files(report: Report, store: DirectoryStore, folder: Path) -> Report:
     """The report, once its files are written below this folder; which of them are not there, and
-    why, is among its notes.
+    why, is among its notes and with the file.
     """
     missing = []
+    files: dict[str, tuple[MadeFile, ...]] = {each.subtask_id: () for each in report.findings}
     for finding, file, path in placed(report):
+        why = ""
         try:
             await _write(file, store, folder, path)
         except (OSError, BlobLost) as error:
             why = error.message if isinstance(error, BlobLost) else error.strerror or str(error)
             name = visible(file.name[:100])
             missing.append(f"{finding.subtask_id}: its file {name} is not here: {why}")
-    return report.model_copy(update={"notes": (*report.notes, *missing)})
+        known = file.model_copy(update={"missing": why})
+        files[finding.subtask_id] = (*files[finding.subtask_id], known)
+    findings = tuple(
+        each.model_copy(update={"files": files[each.subtask_id]}) for each in report.findings
+    )
+    notes = (*report.notes, *missing)
+    return report.model_copy(update={"findings": findings, "notes": notes})
 
 
 async def _write(file: MadeFile, store: DirectoryStore, folder: Path, path: str) -> None:

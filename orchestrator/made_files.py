@@ -20,6 +20,8 @@ ENDINGS = (
     "yml",
 )  # fmt: skip
 """Of files that a browser or a desktop shows, and does not run when somebody clicks on them."""
+STEM = 80
+"""Letters of a name before its first dot."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}(?:\.[A-Za-z0-9_-]{1,20}){1,3}\Z")
 _DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])\Z", re.IGNORECASE)
 """Names that mean no file on some systems, whatever their ending is."""
@@ -59,15 +61,28 @@ def together(made: tuple[MadeFile, ...], more: Iterable[MadeFile]) -> tuple[Made
     return made
 
 
-def of_a_team(report: Report) -> tuple[MadeFile, ...]:
-    """What the agents of a team made, each named after its subtask there."""
-    found: tuple[MadeFile, ...] = ()
+def of_a_team(report: Report) -> tuple[tuple[MadeFile, ...], int]:
+    """What the agents of a team made, each named after its subtask there; and how many more."""
+    found: list[MadeFile] = []
     for finding in report.findings:
         for file in finding.files:
-            name = f"{finding.subtask_id}-{file.name}"
-            named = file.name if name_wrong(name) else name
-            found = together(found, [file.model_copy(update={"name": named})])
-    return found[:MOST_FILES]
+            name = _apart(finding.subtask_id, file.name, [each.name for each in found])
+            found.append(file.model_copy(update={"name": name}))
+    return tuple(found[:MOST_FILES]), max(len(found) - MOST_FILES, 0)
+
+
+def _apart(subtask_id: str, name: str, taken: list[str]) -> str:
+    """The name below that of its subtask, with a number where another file is called so."""
+    if name_wrong(name):
+        return name
+    before = f"{subtask_id.replace('.', '_')}-" if PLAIN_ID.fullmatch(subtask_id) else ""
+    stem, _, endings = name.partition(".")
+    for number in range(1, len(taken) + 2):
+        after = f"-{number}" if number > 1 else ""
+        tried = f"{f'{before}{stem}'[: STEM - len(after)]}{after}.{endings}"
+        if not any(same(tried, each) for each in taken):
+            return tried
+    raise AssertionError("of one name more than are taken, one is free")
 
 
 def placed(report: Report) -> Iterator[tuple[Finding, MadeFile, str]]:

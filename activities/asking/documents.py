@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import JsonValue
 
+from activities.answer_forms import columns_wrong
 from activities.asking.forms import MOST_MISTAKES, mistakes
 from activities.asking.replies import Shape
 from orchestrator.calls.synthesize import (
@@ -19,19 +20,26 @@ from orchestrator.calls.synthesize import (
 )
 from orchestrator.contracts import AnswerForm, Synthesis
 from orchestrator.data import block, table
-from orchestrator.text import counted
+from orchestrator.text import counted, visible
 
 TEXT = {"type": "string"}
 MOST_COLUMNS = 30
 """Of a table whose columns a model chooses."""
+MISFIT = 500
+"""Letters of what is said to be wrong with an answer."""
 
 
 def answer_shape(material: SynthesisMaterial) -> Shape[Any, Synthesis]:
     """What the synthesis is asked for, and how its answer becomes one."""
     if not material.form.is_data:
         return Shape(SynthesisAnswer, lambda answer: SYNTHESIZE.value(answer, material))
-    read = _Reader(material.form, taken=material.last)
-    return Shape(FormedAnswer, read.synthesis, schema=_whole(schema_of(material.form)))
+    return Shape(
+        FormedAnswer,
+        partial(_synthesis, material.form),
+        schema=_whole(schema_of(material.form)),
+        misfit=lambda synthesis: synthesis.misfit,
+        doubled=_as_text,
+    )
 
 
 def schema_of(form: AnswerForm) -> dict[str, Any]:
@@ -69,24 +77,22 @@ def _whole(own: dict[str, Any]) -> dict[str, Any]:
     return {**whole, "$defs": shared} if shared else whole
 
 
-@dataclass(frozen=True)
-class _Reader:
-    """Reads answers that are to have a form."""
+def _synthesis(form: AnswerForm, answer: FormedAnswer) -> Synthesis:
+    """The answer as data; where it is not in its form as text, with what is wrong in words for the
+    model that wrote it.
+    """
+    if wrong := "; ".join([*_wrong(form, answer.answer)][:MOST_MISTAKES]):
+        said = answer.answer if isinstance(answer.answer, str) else block(answer.answer)
+        # As of every malformed answer: so much is told, on lines that show all that they hold.
+        return _as_text(to_synthesis(answer, said), visible(wrong[:MISFIT], keep="\n"))
+    text = _written(form, answer.answer)
+    return to_synthesis(answer, text).model_copy(update={"document": answer.answer})
 
-    form: AnswerForm
-    taken: bool
-    """Whether one that does not have it is taken as text."""
 
-    def synthesis(self, answer: FormedAnswer) -> Synthesis:
-        """ValueError, in words for the model that wrote it: it is not in its form."""
-        wrong = "; ".join([*_wrong(self.form, answer.answer)][:MOST_MISTAKES])
-        if wrong and not self.taken:
-            raise ValueError(wrong)
-        if wrong:
-            said = answer.answer if isinstance(answer.answer, str) else block(answer.answer)
-            return to_synthesis(answer, said).model_copy(update={"misfit": wrong})
-        text = _written(self.form, answer.answer)
-        return to_synthesis(answer, text).model_copy(update={"document": answer.answer})
+def _as_text(synthesis: Synthesis, wrong: str) -> Synthesis:
+    """The same, as what it is: not in its form."""
+    misfit = "; ".join(each for each in (synthesis.misfit, wrong) if each)
+    return synthesis.model_copy(update={"misfit": misfit, "document": None})
 
 
 def _wrong(form: AnswerForm, answer: JsonValue) -> Iterator[str]:
@@ -99,8 +105,8 @@ def _wrong(form: AnswerForm, answer: JsonValue) -> Iterator[str]:
     assert isinstance(columns, list) and isinstance(rows, list)
     if form.columns and columns != list(form.columns):
         yield f"answer.columns: must be {', '.join(form.columns)}, in this order"
-    elif len(columns) > MOST_COLUMNS:
-        yield f"answer.columns: are {len(columns)}, at most {MOST_COLUMNS} may be"
+    elif wrong := columns_wrong(tuple(map(str, columns)), MOST_COLUMNS):
+        yield f"answer.columns: {wrong}"
     for number, row in enumerate(rows):
         assert isinstance(row, list)
         if len(row) != len(columns):

@@ -59,6 +59,7 @@ def mistakes(form: Form, data: JsonValue, top: str = "result") -> Iterator[str]:
     # Most workers never see a role with a form of its own.
     from jsonschema import Draft202012Validator
     from referencing import Registry
+    from referencing.exceptions import Unresolvable
 
     try:
         json.dumps(data, allow_nan=False)
@@ -68,7 +69,12 @@ def mistakes(form: Form, data: JsonValue, top: str = "result") -> Iterator[str]:
     # The registry is empty and fetches nothing: a schema refers to nothing but itself.
     checker = Draft202012Validator.FORMAT_CHECKER
     validator = Draft202012Validator(form, registry=Registry(), format_checker=checker)
-    for error in validator.iter_errors(data):
+    try:
+        found = [*validator.iter_errors(data)]
+    except Unresolvable:
+        yield f"{top}: cannot be checked: its schema refers to what it does not hold"
+        return
+    for error in found:
         where = error.json_path.replace("$", top, 1)
         yield f"{where[:NAMES]}: {_why(error.validator, error.validator_value, error.instance)}"
 

@@ -7,11 +7,12 @@ reply that cannot would be tried again for an hour, or stop its run for good.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
@@ -25,6 +26,8 @@ from orchestrator.text import visible
 
 BROKEN_CHARACTERS = 20_000
 """How much of a malformed answer goes back to be mended."""
+NAME = 100
+"""Letters of a name that is shown."""
 NO_COUNT = (
     "the endpoint's count of tokens is none that a call can have, so no less than the full"
     " reservation counts"
@@ -33,6 +36,10 @@ NO_COUNT = (
 Asked = TypeVar("Asked", bound=Answer)
 Value = TypeVar("Value", bound=Contract)
 PriceOf = Callable[[str, Usage], Decimal | None]
+
+
+def _refused(_: object, why: str) -> NoReturn:
+    raise ValueError(why)
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,10 @@ class Shape(Generic[Asked, Value]):
     problem: Callable[[Value], Problem | None] = lambda _: None
     schema: Mapping[str, Any] = field(default_factory=dict)
     """What the endpoint is given; empty: that of `answer`."""
+    misfit: Callable[[Value], str] = lambda _: ""
+    """Where a value is not in its form: it is to be mended, and kept until it is."""
+    doubled: Callable[[Value, str], Value] = _refused
+    """What becomes of a value in whose text an object has a name twice; else it is malformed."""
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -127,15 +138,40 @@ def _judged(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Repl
     if problem is not None:
         return Reply(problem=problem, bill=bill)
     try:
-        value = shape.value(shape.answer.model_validate_json(answer.text))
+        value = value_in(shape, answer.text)
         # What is deeper than a reader follows, or half a character, is found here.
         type(value).model_validate_json(value.model_dump_json())
     except (ValidationError, ValueError, RecursionError) as error:
         text = answer.text[:BROKEN_CHARACTERS]
         problem = Problem(kind="malformed", why=first_lines(error), answer=text)
         return Reply(problem=problem, bill=bill)
+    if where := shape.misfit(value):
+        text = answer.text[:BROKEN_CHARACTERS]
+        return Reply(
+            value=value, problem=Problem(kind="malformed", why=where, answer=text), bill=bill
+        )
     wrong = shape.problem(value)
     return Reply(value=None if wrong else value, problem=wrong, bill=bill)
+
+
+def value_in(shape: Shape[Asked, Value], text: str) -> Value:
+    """The value of an answer. ValueError, ValidationError or RecursionError: it is malformed."""
+    value = shape.value(shape.answer.model_validate_json(text))
+    twice = _given_twice(text) if shape.schema else ""
+    return shape.doubled(value, twice) if twice else value
+
+
+def _given_twice(text: str) -> str:
+    """Which name an object of an answer has twice: readers differ in which of the two they take."""
+    found: list[str] = []
+
+    def seen(pairs: list[tuple[str, object]]) -> None:
+        names = [name for name, _ in pairs]
+        found.extend(name for name, times in Counter(names).items() if times > 1)
+
+    # No number is read: one may have more digits than this reader takes.
+    json.loads(text, object_pairs_hook=seen, parse_int=str)
+    return f"an object has the name {visible(found[0][:NAME])!r} twice" if found else ""
 
 
 def _bill(call: Call, answer: ModelAnswer, price_of: PriceOf) -> Bill:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from activities.asking.replies import BROKEN_CHARACTERS, Shape, first_lines
+from activities.asking.replies import BROKEN_CHARACTERS, Shape, first_lines, value_in
 from activities.code_review.redact import MARGIN, redact
 from activities.seam import ModelAnswer
 from orchestrator.calls.turn import ToolUse
@@ -77,7 +77,7 @@ def _answered(
     if answer.flaw:
         return said, Problem(kind="malformed", why=answer.flaw)
     try:
-        draft = shape.value(shape.answer.model_validate_json(answer.text))
+        draft = value_in(shape, answer.text)
     except (ValidationError, ValueError, RecursionError) as error:
         text = answer.text[:BROKEN_CHARACTERS]
         return said, Problem(kind="malformed", why=first_lines(error), answer=text)

@@ -71,8 +71,6 @@ class SynthesisMaterial(Contract):
     """The malformed answer that this call is to mend."""
     form: AnswerForm = AnswerForm()
     """How the answer is to look."""
-    last: bool = False
-    """Whether an answer that is still not in its form is taken as text, and said to be."""
 
 
 AS_JSON = (

@@ -66,6 +66,8 @@ class MadeFile(Contract):
     """Bytes."""
     digest: str
     """SHA-256."""
+    missing: str = ""
+    """Why it is not beside the report; empty: it is, or nobody has looked."""
 
 
 class Unreached(Contract):

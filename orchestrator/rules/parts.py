@@ -192,6 +192,8 @@ class Finishing:
     synthesis: Synthesis | None = None
     by_template: bool = False
     """Whether no model may write the synthesis any more."""
+    unformed: Synthesis | None = None
+    """The last complete answer that is not in its form: it is given as text if it is not mended."""
     unwritten: str = ""
     """Why the answer could not be written as it was to be; empty: it was, or nobody tried."""
     given_up: tuple[str, ...] = ()

@@ -81,6 +81,7 @@ def answered(state: State, event: Answered, now: datetime) -> State:
     malformed = problem is not None and problem.kind == "malformed"
     if problem and malformed and call.kind not in OWN_REPAIR and len(broken) < policies.REPAIRS:
         state = replace(state, broken={**state.broken, call.mended: (*broken, problem)})
+        state = taking.keep_unformed(state, event.reply.value)
         return ended_by_person(state, call.subtask_id, now)
     state = replace(state, broken=without(state.broken, call.mended))
     state = _take(state, event.move, event.reply.value, problem, now)

@@ -140,7 +140,10 @@ def ended(state: State, event: TeamEnded, now: datetime) -> State:
     unpaid = state.unpaid_calls + report.unpaid_calls
     state = replace(state, ledger=state.ledger.settle(move.id, bill), unpaid_calls=unpaid)
     state = update(state, move.subtask_id, lambda each: add_bill(each, bill))
-    files = of_a_team(report)
+    files, more = of_a_team(report)
+    if more:
+        note = f"{move.subtask_id}: its team made more than {len(files)} files; run {report.run_id}"
+        state = replace(state, notes=(*state.notes, f"{note} has {more} that are not listed here."))
     state = update(state, move.subtask_id, lambda each: replace(each, files=files))
     state = _judge(state, move.subtask_id, report, now)
     return ended_by_person(state, move.subtask_id, now)

@@ -18,13 +18,15 @@ NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?
 
 
 def answer_file(report: Report) -> tuple[str, str] | None:
-    """The ending of its name, and its text; None where the answer is text, which the report has."""
+    """The ending of its name, which no run's id can have, and its text; None where the answer is
+    text, which the report has.
+    """
     if report.document is None:
         return None
     if report.form.kind == "table":
-        return ".answer.csv", as_csv(report.document)
+        return "+answer.csv", as_csv(report.document)
     written = json.dumps(report.document, ensure_ascii=False, indent=2)
-    return ".answer.json", for_json(written) + "\n"
+    return "+answer.json", for_json(written) + "\n"
 
 
 def as_csv(table: Any) -> str:

@@ -17,18 +17,21 @@ def lines(report: Report, where: str) -> Iterator[str]:
     """
     for finding, file, path in placed(report):
         # Nothing in such a path means anything to Markdown or to an address.
-        name = f"[{path}]({where}/{path})" if path and where else code_span(path or file.name)
-        yield f"{name}, {_facts(file)}, by {inline(finding.subtask_id)}"
+        linked = path and where and not file.missing
+        name = f"[{path}]({where}/{path})" if linked else code_span(path or file.name)
+        facts = f"{file.size:,} bytes, SHA-256 {code_span(file.digest)}"
+        yield f"{name}, {facts}, by {inline(finding.subtask_id)}{inline(_gone(file))}"
 
 
 def items(report: Report, where: str) -> Iterator[list[str | Element]]:
     """The same for the page."""
     for finding, file, path in placed(report):
         name = path or inline(file.name[:100])
-        shown = a(href=f"{where}/{path}")[path] if path and where else code[name]
-        digest = code[file.digest]
-        yield [shown, f", {file.size:,} bytes, SHA-256 ", digest, f", by {finding.subtask_id}"]
+        linked = path and where and not file.missing
+        shown = a(href=f"{where}/{path}")[path] if linked else code[name]
+        whose = f", by {finding.subtask_id}{_gone(file)}"
+        yield [shown, f", {file.size:,} bytes, SHA-256 ", code[file.digest], whose]
 
 
-def _facts(file: MadeFile) -> str:
-    return f"{file.size:,} bytes, SHA-256 {code_span(file.digest)}"
+def _gone(file: MadeFile) -> str:
+    return f"; not here: {file.missing}" if file.missing else ""

@@ -68,7 +68,7 @@ def misfit(state: State) -> str:
     if synthesis is None or not state.form.is_data or synthesis.document is not None:
         return ""
     asked = "a table" if state.form.kind == "table" else "JSON by a schema"
-    where = synthesis.misfit or "no model wrote it"
+    where = synthesis.misfit or "a template merged the findings"
     return f"{asked} was asked for, and the answer is text: {where}"
 
 

@@ -77,6 +77,11 @@ def nested(levels: int) -> dict[str, Any]:
     return form
 
 
+def named(name: str) -> dict[str, Any]:
+    form = {"type": "object", "properties": {"a": {"$ref": f"#/$defs/{name}"}}}
+    return {**form, "$defs": {name: {"type": "string"}}}
+
+
 LOOP = {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}}
 TWICE = {
     f"d{level}": {
@@ -117,6 +122,14 @@ TWICE = {
             "#/$defs/NAME",
         ),
         ({**LOOP, "$defs": {"a": LOOP}}, "result.$defs.a", "or in itself"),
+        (named("a/b"), "result.$defs", "a name has letters, digits"),
+        (named("a~b"), "result.$defs", "a name has letters, digits"),
+        (named("a%25b"), "result.$defs", "a name has letters, digits"),
+        (with_(enum=["a", 1]), "result.properties.a.enum", "contradicts `type`"),
+        (with_(const=1), "result.properties.a.const", "contradicts `type`"),
+        (with_(type="integer", enum=[1, True]), "result.properties.a.enum", "contradicts `type`"),
+        (with_(const="c", enum=["a", "b"]), "result.properties.a.const", "contradicts `enum`"),
+        (with_(const="c", format="date"), "result.properties.a.const", "contradicts `format`"),
         (nested(11), "properties", "deeper than 10"),
         (
             {**with_(), "$defs": {**TWICE, "d3": {"type": "object", "properties": {
@@ -273,5 +286,26 @@ def test_what_is_given_up_may_be_words_or_what_there_is_of_the_data(tmp_path: Pa
 def test_nothing_is_fetched_for_a_reference_that_leads_away() -> None:
     """No role file can hold one; a card of a foreign worker could."""
     away: Any = {"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/schema"}}}
-    with pytest.raises(Exception, match="Unresolvable"):
-        list(mistakes(away, {"a": 1}))
+    (said,) = mistakes(away, {"a": 1})
+    assert said == "result: cannot be checked: its schema refers to what it does not hold"
+
+
+def test_a_reference_by_a_plain_name_is_followed_when_an_answer_is_checked(tmp_path: Path) -> None:
+    form = card(tmp_path, named("a_b.c-1")).result
+    assert [*mistakes(form, {"a": "text"})] == []
+    assert [*mistakes(form, {"a": 1})] == ["result.a: must be of type string"]
+
+
+def test_a_schema_that_came_past_every_check_is_said_in_words_and_not_by_an_exception() -> None:
+    assert [*mistakes(named("a%25b"), {"a": "text"})] == [
+        "result: cannot be checked: its schema refers to what it does not hold"
+    ]
+
+
+def test_values_that_agree_with_their_type_are_taken(tmp_path: Path) -> None:
+    parts = {
+        "a": {"type": "integer", "enum": [1, 2.0]},
+        "b": {"type": "string", "enum": ["x", "y"], "const": "x"},
+        "c": {"type": "string", "format": "date", "const": "2026-01-02"},
+    }
+    assert card(tmp_path, {"type": "object", "properties": parts}).result

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.delivery import with_files
+from cli.delivery import deliver, files_of, with_files
+from cli.reading import Look
 from deployment.storage import DirectoryStore
-from orchestrator.contracts import MadeFile, Report
+from driving import Drive, subtask
+from orchestrator.contracts import Finding, MadeFile, Plan, Report
+from orchestrator.events import TeamEnded
 from orchestrator.made_files import ENDINGS, name_wrong, of_a_team, together, too_much
+from orchestrator.moves import StartTeam
 from orchestrator.views.html.prose import prose
 from orchestrator.views.page import as_markdown
+from outcomes import AMPLE
 
 pytestmark = pytest.mark.anyio
 HOSTILE = (
@@ -119,6 +125,30 @@ async def test_no_link_is_followed(store: DirectoryStore, tmp_path: Path, place:
         assert "is a link, which is not followed" in told.notes[0]
 
 
+@pytest.mark.parametrize("harm", ["link", "folder", "lost"])
+async def test_what_could_not_be_written_is_not_linked_and_said_where_it_is_listed(
+    store: DirectoryStore, tmp_path: Path, harm: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more: dict[str, Any] = {"digest": "0" * 64} if harm == "lost" else {}
+    made = report(await stored(store, "a.csv", **more), await stored(store, "b.csv"))
+    only = report(*made.findings[0].files[:1])
+    where = files_of("r", tmp_path)
+    if harm == "link":
+        where.symlink_to(tmp_path)
+    if harm == "folder":
+        (where / "t1/a.csv").mkdir(parents=True)
+    told = await with_files(made, store, where)
+    deliver(told, tmp_path, None, Look())
+    said = capsys.readouterr().err
+    linked = ["t1/b.csv"] if harm != "link" else []
+    assert ("Files: " in said) == bool(linked) and "Not written: " in said
+    for page in ((tmp_path / "r.md").read_text(), (tmp_path / "r.html").read_text()):
+        assert re.findall(r"""(?:\]\(|href=")r\.files/([\w/.]+)""", page) == linked
+        assert "; not here: " in page
+    deliver(await with_files(only, store, where), tmp_path, None, Look())
+    assert "Files: " not in capsys.readouterr().err
+
+
 def test_a_subtask_that_has_made_much_makes_no_more() -> None:
     def file(name: str, size: int = 1) -> MadeFile:
         return MadeFile(name=name, size=size, digest=hashlib.sha256(name.encode()).hexdigest())
@@ -135,4 +165,38 @@ def test_a_subtask_that_has_made_much_makes_no_more() -> None:
 def test_what_a_team_made_is_named_after_its_subtask_there() -> None:
     file = MadeFile(name="a.csv", size=1, digest="0" * 64)
     long = MadeFile(name=f"{'x' * 79}.csv", size=1, digest="0" * 64)
-    assert [each.name for each in of_a_team(report(file, long))] == ["t1-a.csv", long.name]
+    kept, left = of_a_team(report(file, long))
+    assert [each.name for each in kept] == ["t1-a.csv", f"t1-{'x' * 77}.csv"] and left == 0
+    assert not any(name_wrong(each.name) for each in kept)
+
+
+def test_of_a_team_no_file_takes_the_place_of_another_and_what_is_left_out_is_counted() -> None:
+    def made(*files: tuple[str, str]) -> Report:
+        findings = [
+            Finding(
+                subtask_id=subtask,
+                status="complete",
+                files=(MadeFile(name=name, size=1, digest="0" * 64),),
+            )
+            for subtask, name in files
+        ]
+        return report().model_copy(update={"findings": tuple(findings)})
+
+    kept, left = of_a_team(made(("a", "b-c.csv"), ("a-b", "C.csv"), ("a-b-c", f"{'x' * 80}.md")))
+    assert [each.name for each in kept] == ["a-b-c.csv", "a-b-C-2.csv", f"a-b-c-{'x' * 74}.md"]
+    kept, left = of_a_team(made(*((f"t{number}", "a.csv") for number in range(23))))
+    assert (len(kept), left) == (20, 3)
+
+
+def test_what_a_team_made_beyond_what_is_handed_up_is_noted_with_the_run_that_has_it() -> None:
+    run = Drive(Plan(goal="g", subtasks=(subtask("t1", role="department"),)), AMPLE)
+    (move,) = run.teams
+    assert isinstance(move, StartTeam)
+    files = [MadeFile(name=f"{number}.csv", size=1, digest="0" * 64) for number in range(23)]
+    below = report(*files).model_copy(update={"run_id": "run.t1.1", "answer": "made"})
+    run.put(TeamEnded(move, below))
+    assert len(run.state.work["t1"].files) == 20
+    (note,) = [each for each in run.state.notes if "files" in each]
+    assert note == (
+        "t1: its team made more than 20 files; run run.t1.1 has 3 that are not listed here."
+    )

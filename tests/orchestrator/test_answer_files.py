@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.delivery import keep
+from cli.delivery import files_of, keep
 from cli.reading import Look
 from orchestrator.contracts import AnswerForm, Report
 from orchestrator.views.answers import answer_file, as_csv
@@ -54,14 +54,27 @@ def test_the_answer_is_a_file_beside_the_report_if_it_is_data(tmp_path: Path) ->
     assert {each.name for each in tmp_path.iterdir()} == {"r-1.md", "r-1.json", "r-1.html"}
     data = {"a": ["\u202e", 1.5, None, {"b": "ä"}]}
     keep(report(AnswerForm(kind="json", result={"type": "object"}), data), tmp_path, look)
-    written = (tmp_path / "r-1.answer.json").read_text("utf-8")
+    written = (tmp_path / "r-1+answer.json").read_text("utf-8")
     assert json.loads(written) == data and "\\u202e" in written and "ä" in written
     assert json.loads((tmp_path / "r-1.json").read_text("utf-8"))["document"] == data
     table = {"columns": ["a"], "rows": [["=1"]]}
     keep(report(AnswerForm(kind="table"), table), tmp_path, look)
-    path = tmp_path / "r-1.answer.csv"
+    path = tmp_path / "r-1+answer.csv"
     assert path.read_bytes() == b'"a"\r\n"\'=1"\r\n' and path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_failed_form_leaves_no_file() -> None:
     assert answer_file(report(AnswerForm(kind="table"), None)) is None
+
+
+def test_no_run_can_have_the_id_that_another_ones_answer_is_called_by(tmp_path: Path) -> None:
+    table = report(AnswerForm(kind="table"), {"columns": ["a"], "rows": []})
+    data = report(AnswerForm(kind="json", result={"type": "object"}), {"a": 1})
+    for made in (table, data):
+        keep(made, tmp_path, Look())
+    for name in ("r-1.answer", "r-1+answer", "r-1.files"):
+        keep(data.model_copy(update={"run_id": name, "document": None}), tmp_path, Look())
+    assert json.loads((tmp_path / "r-1+answer.json").read_text("utf-8")) == {"a": 1}
+    assert (tmp_path / "r-1+answer.csv").read_bytes() == b'"a"\r\n'
+    assert files_of("r-1", tmp_path) != files_of("r-1.files", tmp_path)
+    assert not files_of("r-1", tmp_path).exists()

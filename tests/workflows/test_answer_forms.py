@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from activities.seam import ModelAnswer
 from conftest import Runs
-from orchestrator.contracts import AnswerForm, Goal, Report
+from orchestrator.contracts import AnswerForm, Goal, Limits, Report, Usage
+from orchestrator.errors import NotBilled
 from orchestrator.views.answers import answer_file
 from orchestrator.views.page import as_markdown
 from scripted import ScriptedModel, ready, subtask, works
@@ -45,6 +47,10 @@ def script(*answers: Any, **more: Any) -> ScriptedModel:
     return ScriptedModel({"t1": [works("C for 40 is young.")], "synthesize": [*answers], **more})
 
 
+def stopped(reason: str) -> ModelAnswer:
+    return ModelAnswer("", reason, "claude-sonnet-5-5", Usage(input_tokens=9, output_tokens=9))
+
+
 def page(report: Report) -> str:
     return as_markdown(report, lambda command, run_id: f"{command} {run_id}")
 
@@ -65,7 +71,7 @@ async def test_an_answer_as_json_is_asked_for_by_its_schema_and_is_data_in_the_r
     assert report.document == GOOD and report.form == JSON and report.flags == ()
     assert '  "best": "C [t1]",' in page(report) and "```json" in page(report)
     ending, text = answer_file(report) or ("", "")
-    assert ending == ".answer.json" and json.loads(text) == GOOD
+    assert ending == "+answer.json" and json.loads(text) == GOOD
     # The critic reads what is delivered.
     (critic,) = asked(model, "critique")
     assert '"price": 40' in critic.prompt
@@ -86,7 +92,7 @@ async def test_an_answer_as_a_table_has_the_columns_that_were_asked_for(runs: Ru
     assert report.document == {"columns": ["engine", "why"], "rows": rows}
     assert "| engine | why |\n|---|---|\n| C \\| D | young \\[t1\\] |" in page(report)
     ending, text = answer_file(report) or ("", "")
-    assert ending == ".answer.csv"
+    assert ending == "+answer.csv"
     assert text == '"engine","why"\r\n"C | D","young [t1]"\r\n"\'=1+1",""\r\n'
 
 
@@ -112,6 +118,18 @@ async def test_an_answer_as_a_table_has_the_columns_that_were_asked_for(runs: Ru
             {"columns": [], "rows": []},
             {"columns": ["a"], "rows": [["b"]]},
             "answer.columns: is empty",
+        ),
+        (
+            AnswerForm(kind="table"),
+            {"columns": ["a", "a"], "rows": [["b", "c"]]},
+            {"columns": ["a", "b"], "rows": [["b", "c"]]},
+            "answer.columns: 'a' is given twice",
+        ),
+        (
+            AnswerForm(kind="table"),
+            {"columns": ["a", " "], "rows": []},
+            {"columns": ["a"], "rows": []},
+            "answer.columns: one of them has no name",
         ),
     ],
 )
@@ -146,7 +164,47 @@ async def test_a_template_in_the_place_of_the_model_is_said_not_to_have_the_form
     report = await runs.run(goal(TABLE), script("no", "no", "no"))
     assert report.status == "complete_with_gaps" and report.document is None
     assert [gap.title for gap in report.gaps] == ["The answer", "The form of the answer"]
-    assert report.gaps[1].why.endswith("the answer is text: no model wrote it")
+    assert report.gaps[1].why.endswith("the answer is text: a template merged the findings")
+
+
+LOOSE = {**GOOD, "price": "40 and paid"}
+WHERE = "answer.price: must be of type integer"
+
+
+@pytest.mark.parametrize(
+    ("then", "limits", "why"),
+    [
+        ([stopped("refusal")] * 3, Limits(), "the model refused"),
+        ([stopped("max_tokens")] * 3, Limits(), "the answer was cut (max_tokens)"),
+        (["no", "no"], Limits(), "answer"),
+        ([NotBilled("500")] * 9, Limits(), "500"),
+        ([], Limits(model_calls=2), "budget"),
+    ],
+)
+async def test_a_paid_answer_out_of_its_form_is_given_where_what_should_mend_it_does_not_come(
+    runs: Runs, then: list[Any], limits: Limits, why: str
+) -> None:
+    wanted = goal(JSON).model_copy(update={"limits": limits})
+    report = await runs.run(wanted, script(says(LOOSE), *then))
+    assert report.status in ("complete_with_gaps", "budget_stopped") and report.document is None
+    assert "40 and paid" in report.answer and report.confidence == 88
+    (gap,) = report.gaps
+    assert gap.title == "The form of the answer"
+    told, _, reason = gap.why.partition("; it was not mended, because ")
+    assert told.endswith(f"the answer is text: {WHERE}") and why in reason
+    assert "template" not in gap.why and not any("template" in note for note in report.notes)
+
+
+async def test_a_name_that_an_object_has_twice_is_mended_and_at_last_said(runs: Runs) -> None:
+    twice = json.dumps(says(GOOD)).replace('"price": 40', '"price": 39, "price": 40')
+    model = script(twice, says(GOOD))
+    report = await runs.run(goal(JSON), model)
+    assert report.status == "complete" and report.document == GOOD
+    assert "an object has the name 'price' twice" in asked(model)[1].prompt
+    report = await runs.run(goal(JSON), script(twice, twice, twice))
+    assert report.status == "complete_with_gaps" and report.document is None
+    assert '"price": 40' in report.answer
+    assert report.gaps[0].why.endswith("an object has the name 'price' twice")
 
 
 async def test_data_cites_in_its_texts_and_what_no_finding_says_is_flagged(runs: Runs) -> None:

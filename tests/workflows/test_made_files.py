@@ -147,7 +147,8 @@ async def test_files_stand_beside_the_report_which_lists_and_links_them(
     page = (reports / "files-1.html").read_text()
     assert '<a href="files-1.files/t1/a.csv">t1/a.csv</a>' in page and DIGEST in page
     document = json.loads((reports / "files-1.json").read_text())
-    assert document["findings"][0]["files"] == [{"name": "a.csv", "size": 19, "digest": DIGEST}]
+    (file,) = document["findings"][0]["files"]
+    assert file == {"name": "a.csv", "size": 19, "digest": DIGEST, "missing": ""}
     # A copy elsewhere leads to where they are.
     assert f"]({(reports / 'files-1.files').as_uri()}/t1/a.csv)" in out.read_text()
     assert f"Files: {reports / 'files-1.files'}" in capsys.readouterr().err

@@ -78,7 +78,7 @@ def next_ask(state: State) -> Ask | None:
         return None
     if state.finishing.synthesis is None:
         return _synthesis(state)
-    if state.finishing.synthesis.by_template:
+    if state.finishing.by_template or state.finishing.synthesis.by_template:
         return None
     return _next_conflict(state) or _next_reading(state) or _revision(state)
 

@@ -76,7 +76,31 @@ def take_synthesis(state: State, synthesis: Synthesis | None, why: str) -> State
         return no_synthesis(state, why)
     finishing = state.finishing
     revised = finishing.synthesis is not None
+    if revised and synthesis.misfit:
+        return no_synthesis(state, synthesis.misfit)
+    if synthesis.by_template:
+        synthesis = _unmended(state) or synthesis
     return replace(state, finishing=replace(finishing, synthesis=synthesis, revised=revised))
+
+
+def keep_unformed(state: State, value: Contract | None) -> State:
+    """Keep a complete answer that is to be mended: it is paid, and what mends it may not come."""
+    if not isinstance(value, Synthesis):
+        return state
+    return replace(state, finishing=replace(state.finishing, unformed=value))
+
+
+def _unmended(state: State) -> Synthesis | None:
+    """The last complete answer that is not in its form, where no model mended it; None: a template
+    has nothing better to give way to.
+    """
+    unformed = state.finishing.unformed
+    if unformed is None:
+        return None
+    rest = "the rest of the budget does not cover another call"
+    why = state.finishing.unwritten or ("work was stopped" if state.stop else rest)
+    said = f"{unformed.misfit.rstrip('.')}; it was not mended, because {why}"
+    return unformed.model_copy(update={"misfit": said})
 
 
 def no_synthesis(state: State, why: str) -> State:
@@ -86,7 +110,10 @@ def no_synthesis(state: State, why: str) -> State:
         note = f"The answer could not be revised: {why}"
         finishing = replace(finishing, given_up=(*finishing.given_up, "revision"))
     elif finishing.by_template:
-        finishing = replace(finishing, synthesis=Synthesis(answer="", by_template=True))
+        written = _unmended(state) or Synthesis(answer="", by_template=True)
+        finishing = replace(finishing, synthesis=written)
+        # Of an answer that a model wrote it is said already why it was not mended.
+        why = why if written.by_template else finishing.unwritten
         return replace(state, finishing=replace(finishing, unwritten=why))
     else:
         # What the gap says is in no note as well.

@@ -6,7 +6,6 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from orchestrator import policies
 from orchestrator.calls.critique import CritiqueMaterial
 from orchestrator.calls.digest import DigestMaterial
 from orchestrator.calls.judge import JudgeMaterial
@@ -191,7 +190,6 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
         verified=verifying.verified(state),
         broken=broken(state, "synthesize"),
         form=state.form,
-        last=not previous and len(state.broken.get("synthesize", ())) >= policies.REPAIRS,
     )
 
 
