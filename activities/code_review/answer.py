@@ -12,7 +12,7 @@ from activities.code_review.outcome import Outcome
 from activities.code_review.scope import elsewhere
 from activities.code_review.scope_words import looked
 from orchestrator.contracts import Remark
-from orchestrator.remarks import told_once
+from orchestrator.remarks import OF_AN_AGENT, told_once
 from orchestrator.text import code_span, for_markdown, sentence
 from orchestrator.text import counted as many
 from orchestrator.views import remarks as shown
@@ -205,6 +205,11 @@ def _rest(outcome: Outcome) -> str:
         lines.append(f"{many(outcome.suppressed, 'remark')} suppressed by comments in the code")
     if outcome.cut:
         lines.append(f"{many(outcome.cut, 'remark')} beyond what one lens hands on")
+    lines += [
+        f"{many(count, 'remark')} of the agent {for_markdown(name)}, which told more than the"
+        f" {OF_AN_AGENT} that one agent hands on"
+        for name, count in outcome.cut_of_agents.items()
+    ]
     if outcome.not_parsed:
         names = ", ".join(code_span(name) for name in outcome.not_parsed[:MOST_NAMES])
         more = ", …" if len(outcome.not_parsed) > MOST_NAMES else ""

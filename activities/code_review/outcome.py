@@ -26,6 +26,8 @@ class Outcome:
     """How many a model was to verify."""
     suppressed: int = 0
     cut: int = 0
+    cut_of_agents: dict[str, int] = field(default_factory=dict)
+    """How many remarks of each agent are not handed on, where there are any."""
     unread: int = 0
     unread_why: dict[str, int] = field(default_factory=dict)
     not_parsed: tuple[str, ...] = ()

@@ -48,6 +48,15 @@ def remarks_of(synthesis: Synthesis) -> list[Remark]:
 # ---------------------------------------------------------------- review
 
 
+def test_what_an_agent_says_takes_nothing_from_what_lenses_cut() -> None:
+    given = Remark(severity="critical", file="a.py", line=3, message="m", rule="R", confidence=90)
+    said = [given.model_copy(update={"line": n}).model_dump(mode="json") for n in range(3)]
+    agent = Finding(subtask_id="logic", status="complete", model="m", data={"remarks": said})
+    answer = review(lens("bugs", given, remarks_in_all=6), agent).answer
+    assert "- 5 remarks beyond what one lens hands on" in answer
+    assert "beyond" not in review(lens("bugs", given), agent).answer
+
+
 def test_the_same_defect_seen_by_two_lenses_is_one_remark() -> None:
     synthesis = review(
         lens("security", remark(line=4, rule="B105", confidence=60, severity="info")),
