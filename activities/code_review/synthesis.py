@@ -178,7 +178,7 @@ def _gaps(subtasks: Sequence[Subtask], findings: Sequence[Finding]) -> Iterable[
 
 
 def _data(outcome: Outcome) -> dict[str, JsonValue]:
-    counts = Counter(remark.severity for remark in outcome.standing)
+    counts = Counter(remark.severity for remark in outcome.counted)
     said = Counter(remark.verdict for remark in outcome.remarks if remark.verdict)
     verdicts: dict[str, JsonValue] = {str(name): n for name, n in said.items()}
     return {

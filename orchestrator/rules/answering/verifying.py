@@ -44,8 +44,7 @@ def chosen(state: State) -> State:
 
 def _shared(remarks: Sequence[Remark], agents: Collection[str], most: int) -> tuple[Remark, ...]:
     """At most so many of the ranked remarks, by severity, of equals those of analysers first. Half
-    of the room is theirs and half the agents', in which these take turns, whatever one of them
-    says of itself; what one half does not need, the other has.
+    the room is theirs and half the agents', who take turns; what one does not need, the other has.
     """
     of_agent: dict[str, list[Remark]] = {}
     analysed = list[Remark]()
