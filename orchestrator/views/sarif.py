@@ -30,6 +30,8 @@ TITLE_LETTERS = 100
 _END = re.compile(r"[.!?;](?:\s|$)")
 """Of a message's first short sentence."""
 _QUOTED = re.compile(r"""`[^`]*`|"[^"]*"|(?<!\w)'[^']*'(?!\w)""")
+_ASIDE = re.compile(r"\s\([^()]+\)")
+"""As the mark of a value, which no two workers write alike."""
 _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 Json = dict[str, Any]
 
@@ -132,7 +134,8 @@ def _title(remark: Remark) -> str:
     """
     if " " in remark.rule:
         return remark.rule
-    first = _END.split(_QUOTED.sub("…", " ".join(remark.message.split())), maxsplit=1)[0]
+    message = _ASIDE.sub("", " ".join(remark.message.split()))
+    first = _END.split(_QUOTED.sub("…", message), maxsplit=1)[0]
     words = first.strip().rstrip(".:;,")
     if len(words) > TITLE_LETTERS:
         words = words[:TITLE_LETTERS].rpartition(" ")[0] + "…"

@@ -193,6 +193,8 @@ def test_a_refuted_remark_that_counts_is_marked_with_the_reason_wherever_it_stan
         ({"message": "Couldn't parse a.py's end"}, "Couldn't parse a.py's end"),
         ({"message": "m", "rule": "AWS Access Key"}, "AWS Access Key"),
         ({"message": "`x`", "rule": "F1"}, "F1"),
+        ({"message": "A key (value marked 620cba3e)"}, "A key"),
+        ({"message": "eval() can be harmful"}, "eval() can be harmful"),
         ({"message": "word " * 40}, "word " * 19 + "word…"),
     ],
 )
