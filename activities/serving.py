@@ -84,7 +84,7 @@ def serve(
         useless = [name for name in card.tools if name in lacking]
         left = tuple(name for name in card.tools if name not in useless)
         if card.tier != "none" and not use_models:
-            missing[card.name] = "needs a model, and this run uses none"
+            missing[card.name] = "needs a model, and this run uses none: --models asks them"
         elif absent:
             missing[card.name] = f"needs {', '.join(absent)}, which this worker does not have"
         elif useless and {*left} <= {READS_ON}:

@@ -86,7 +86,8 @@ app = typer.Typer(
     help=(
         "Give it a goal, see the plan and the price, kill anything, get an honest answer.\n\n"
         "Exit codes: 0 complete, 1 failed, 2 refused input, 3 partial answer, 4 declined,"
-        " 5 server or worker not reachable, 6 cancelled, 130 left while the run goes on."
+        " 5 server or worker not reachable, 6 cancelled, 7 remarks that --fail-on stops at,"
+        " 130 left while the run goes on."
     ),
     add_completion=False,
     pretty_exceptions_enable=False,

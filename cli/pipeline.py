@@ -15,6 +15,7 @@ from orchestrator.contracts import Report
 from orchestrator.remarks import SEVERITIES, in_the_way, remarks_told
 from orchestrator.text import counted
 from orchestrator.views.comment import as_comment
+from orchestrator.views.remarks import refuted_of
 from orchestrator.views.sarif import as_sarif
 
 FAILING = ("critical", "warning")
@@ -54,8 +55,8 @@ class Pipeline:
         stopped = [each for each in told if in_the_way(each) and each.severity in failing]
         if not stopped or code not in (Code.COMPLETE, Code.PARTIAL):
             return code
-        count = counted(len(stopped), "remark")
-        say(f"--fail-on {self.fail_on}: {count} that severe, exit code {Code.REMARKS}", "bold red")
+        count = f"{counted(len(stopped), 'remark')} that severe{refuted_of(stopped)}"
+        say(f"--fail-on {self.fail_on}: {count}, exit code {Code.REMARKS}", "bold red")
         return Code.REMARKS
 
     def _write(self, report: Report) -> None:

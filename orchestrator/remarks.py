@@ -21,6 +21,8 @@ ADJACENT = 1
 """Lines."""
 SURE = 80
 """What an agent is less sure of, in percent, is no remark: it is told so."""
+OF_AN_AGENT = 10
+"""Remarks that one agent hands on, the first by its own order: words cost a model nothing."""
 LISTED = 60
 """Remarks of one lens that an agent is told."""
 CREDENTIAL_LENS = "secrets"
@@ -52,8 +54,8 @@ def sightings_of(finding: Finding, inputs: Collection[str] = ()) -> Sightings:
     """
     given, remarks = finding.data.get("remarks"), remarks_in(finding.data)
     if by_agent(finding):
-        sure = [each for each in remarks if each.confidence >= SURE]
-        return Sightings(remarks=tuple(_of_agent(each, finding, inputs) for each in sure))
+        sure = remarks_of(finding, inputs)
+        return Sightings(remarks=sure[:OF_AN_AGENT], remarks_in_all=len(sure))
     said = {**finding.data, "remarks": remarks}
     try:
         found = Sightings.model_validate(said)
@@ -65,8 +67,13 @@ def sightings_of(finding: Finding, inputs: Collection[str] = ()) -> Sightings:
 
 
 def remarks_of(finding: Finding, inputs: Collection[str] = ()) -> tuple[Remark, ...]:
-    """The remarks that a lens or an agent handed on; what is none is left out."""
-    return sightings_of(finding, inputs).remarks
+    """The remarks of a lens as it handed them on, of an agent all that it is sure of; what is no
+    remark is left out.
+    """
+    if not by_agent(finding):
+        return sightings_of(finding, inputs).remarks
+    sure = (each for each in remarks_in(finding.data) if each.confidence >= SURE)
+    return tuple(_of_agent(each, finding, inputs) for each in sure)
 
 
 def by_agent(finding: Finding) -> bool:
@@ -196,11 +203,16 @@ def _one(group: Sequence[Remark]) -> Remark:
     # What is taken out for one lens or rule stays if another saw it, too.
     seen = [each for each in group if not each.hidden] or group
     best, *others = ranked(seen)
-    names = (f"{each.lens}:{each.rule}" for each in others)
-    own = f"{best.lens}:{best.rule}"
+    names = (lens_and_rule(each) for each in others)
+    own = lens_and_rule(best)
     also = tuple(dict.fromkeys(name for name in (*best.also, *names) if name != own))
     confidence = max(each.confidence for each in seen)
     return best.model_copy(update={"confidence": confidence, "also": also})
+
+
+def lens_and_rule(remark: Remark) -> str:
+    """`lens:rule`, as far as there is either: an agent has no rules."""
+    return ":".join(part for part in (remark.lens, remark.rule) if part)
 
 
 def stands(remark: Remark) -> bool:
@@ -239,16 +251,16 @@ def _unsaid(remark: Remark) -> Remark:
 
 
 def ranked(remarks: Iterable[Remark]) -> list[Remark]:
-    """Production code first, then by severity and confidence, of equals what analysers found, then
-    by weight, file and line; what was refuted comes later, and last what is not listed.
+    """Production code first, then by severity, of equals what analysers found first, then by
+    confidence, weight, file and line; what was refuted comes later, and last what is not listed.
     """
     return sorted(remarks, key=rank)
 
 
-def rank(remark: Remark) -> tuple[bool, bool, bool, int, int, bool, int, str, int, int, str]:
+def rank(remark: Remark) -> tuple[bool, bool, bool, int, bool, int, int, str, int, int, str]:
     """What remarks are sorted by."""
     return (
         bool(remark.hidden), remark.verdict == "refuted", remark.kind != "production",
-        SEVERITIES.index(remark.severity), -remark.confidence, not remark.rule, -remark.weight,
+        SEVERITIES.index(remark.severity), not remark.rule, -remark.confidence, -remark.weight,
         remark.file, remark.line, remark.column, remark.rule,
     )  # fmt: skip

@@ -12,8 +12,8 @@ from activities.code_review.outcome import Outcome
 from activities.code_review.scope import elsewhere
 from activities.code_review.scope_words import looked
 from orchestrator.contracts import Remark
-from orchestrator.remarks import told_once
-from orchestrator.text import code_span, for_markdown, sentence
+from orchestrator.remarks import OF_AN_AGENT, in_the_way, told_once
+from orchestrator.text import code_span, for_markdown
 from orchestrator.text import counted as many
 from orchestrator.views import remarks as shown
 
@@ -38,7 +38,7 @@ def write(outcome: Outcome) -> str:
     """The answer as Markdown."""
     parts = [
         _headline(outcome),
-        _one_thing(outcome),
+        shown.one_thing(outcome.standing),
         looked(outcome),
         read_by(outcome.agents),
         _verified(outcome),
@@ -55,7 +55,7 @@ def write(outcome: Outcome) -> str:
 
 
 def _headline(outcome: Outcome) -> str:
-    standing = outcome.standing
+    standing = outcome.counted
     if not standing and not (outcome.looked or outcome.agents):
         return "**Nothing was looked at**, so nothing is known."
     if not standing and not outcome.checked:
@@ -69,34 +69,9 @@ def _headline(outcome: Outcome) -> str:
         sure = f"at a confidence of {outcome.min_confidence} or more"
         return f"**No remarks**{where} {sure}.{lost}{more}"
     counts = Counter(remark.severity for remark in standing)
-    kinds = [
-        f"{counts['critical']} critical",
-        many(counts["warning"], "warning"),
-        f"{counts['info']} info",
-    ]
-    files = len({remark.file for remark in standing})
-    listed = ", ".join(kind for kind in kinds if not kind.startswith("0 "))
-    return f"**{many(len(standing), 'remark')} in {many(files, 'file')}**: {listed}."
-
-
-def _one_thing(outcome: Outcome) -> str:
-    """The remark to act on first, and why it is that one; nothing where one is all there is, or
-    none is urgent.
-    """
-    groups = told_once(outcome.standing)
-    if len(groups) < 2 or groups[0][0].severity == "info":
-        return ""
-    first, *others = groups[0]
-    alike = sum(each.severity == first.severity for each in outcome.standing)
-    of_all = f"the surest of {alike:,} that are {first.severity}" if alike > 1 else first.severity
-    parts = [
-        f"**If you do one thing**, look at {shown.place(first)} ({of_all}): {shown.said(first)}"
-    ]
-    if first.matters:
-        parts.append(sentence(shown.prose(first.matters)))
-    if others:
-        parts.append(f"It stands in {many(len(others), 'more place')}.")
-    return " ".join(parts)
+    files = many(len({remark.file for remark in standing}), "file")
+    refuted = shown.refuted_of(standing)
+    return f"**{many(len(standing), 'remark')} in {files}**{refuted}: {shown.by_severity(counts)}."
 
 
 def _one_by_one(outcome: Outcome) -> Iterable[str]:
@@ -187,8 +162,10 @@ def _refuted(outcome: Outcome) -> str:
     for remark in refuted:
         text = for_markdown(remark.message.strip().rstrip("."))
         why = for_markdown(remark.why.strip().rstrip("."))
+        by = " Counted: an analyser found it." if in_the_way(remark) else ""
+        by = by if remark.rule else " Not counted: only an agent says it."
         lines.append(
-            f"{shown.place(remark)}: {text} ({code_span(remark.rule or remark.lens)}). {why}."
+            f"{shown.place(remark)}: {text} ({code_span(remark.rule or remark.lens)}). {why}.{by}"
         )
     return _list("Refuted by a model", lines)
 
@@ -205,6 +182,11 @@ def _rest(outcome: Outcome) -> str:
         lines.append(f"{many(outcome.suppressed, 'remark')} suppressed by comments in the code")
     if outcome.cut:
         lines.append(f"{many(outcome.cut, 'remark')} beyond what one lens hands on")
+    lines += [
+        f"{many(count, 'remark')} of the agent {for_markdown(name)}, which told more than the"
+        f" {OF_AN_AGENT} that one agent hands on"
+        for name, count in outcome.cut_of_agents.items()
+    ]
     if outcome.not_parsed:
         names = ", ".join(code_span(name) for name in outcome.not_parsed[:MOST_NAMES])
         more = ", …" if len(outcome.not_parsed) > MOST_NAMES else ""

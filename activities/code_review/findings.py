@@ -19,8 +19,9 @@ from activities.code_review.sharing import fair_share
 from activities.code_review.surroundings import CodeAround
 from activities.repositories.manifest import Manifest, SnapshotFile
 from orchestrator.contracts import Draft, LanguageShare, Remark, Sightings, Unread
-from orchestrator.remarks import SEVERITIES, is_credential, rank, ranked
+from orchestrator.remarks import is_credential, rank, ranked
 from orchestrator.text import counted
+from orchestrator.views.remarks import by_severity
 
 MOST_REMARKS = 2_000
 """One lens hands back at most this many, the most severe first, each file with its share."""
@@ -191,7 +192,7 @@ class Findings:
         parsed = self.parsed
         if not parsed.read:
             return f"Nothing to look at: {self._why_nothing()}."
-        kinds = ", ".join(f"{counts[kind]} {kind}" for kind in SEVERITIES if counts[kind])
+        kinds = by_severity(counts)
         read = counted(parsed.read - len(parsed.not_parsed), "file")
         lines = [f"{read} looked at: {kinds or 'no remarks'}."]
         if counts.total() > kept:

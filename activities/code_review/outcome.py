@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from activities.code_review.scope import elsewhere
 from orchestrator.contracts import LanguageShare, Remark
-from orchestrator.remarks import stands
+from orchestrator.remarks import in_the_way, stands
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Outcome:
     """How many a model was to verify."""
     suppressed: int = 0
     cut: int = 0
+    cut_of_agents: dict[str, int] = field(default_factory=dict)
+    """How many remarks of each agent are not handed on, where there are any."""
     unread: int = 0
     unread_why: dict[str, int] = field(default_factory=dict)
     not_parsed: tuple[str, ...] = ()
@@ -56,6 +58,11 @@ class Outcome:
     def standing(self) -> list[Remark]:
         """What is listed: in production code, and nobody has refuted it."""
         return [each for each in elsewhere.in_production(self.remarks) if stands(each)]
+
+    @property
+    def counted(self) -> list[Remark]:
+        """What may hold up a change: also what an analyser found and a model refuted."""
+        return [each for each in self.remarks if in_the_way(each)]
 
     def readers(self, language: LanguageShare) -> tuple[str, ...]:
         """The lenses for a language that really looked: one that could parse nothing did not."""

@@ -92,6 +92,7 @@ class _Tally:
     remarks: list[Remark] = field(default_factory=list)
     suppressed: int = 0
     cut: int = 0
+    cut_of_agents: dict[str, int] = field(default_factory=dict)
     files: int = 0
     looked: list[tuple[str, int]] = field(default_factory=list)
     idle: list[tuple[str, str]] = field(default_factory=list)
@@ -117,9 +118,11 @@ class _Tally:
         """Add what one lens or agent found; what is no remark is left out and counted as cut."""
         found = sightings_of(finding, inputs)
         self.remarks += found.remarks
-        self.cut += found.remarks_in_all - len(found.remarks)
+        cut = max(found.remarks_in_all - len(found.remarks), 0)
         if by_agent(finding):
+            self.cut_of_agents[finding.subtask_id] = cut
             return
+        self.cut += cut
         self.suppressed += found.suppressed
         self.files = max(self.files, found.files_read, found.files_in_scope)
         if found.nothing_to_look_at:
@@ -144,6 +147,7 @@ class _Tally:
             remarks=(),
             suppressed=self.suppressed,
             cut=self.cut,
+            cut_of_agents={name: count for name, count in self.cut_of_agents.items() if count},
             unread=self.unread,
             unread_why=self.unread_why,
             not_parsed=tuple(sorted(self.not_parsed)),
@@ -174,7 +178,7 @@ def _gaps(subtasks: Sequence[Subtask], findings: Sequence[Finding]) -> Iterable[
 
 
 def _data(outcome: Outcome) -> dict[str, JsonValue]:
-    counts = Counter(remark.severity for remark in outcome.standing)
+    counts = Counter(remark.severity for remark in outcome.counted)
     said = Counter(remark.verdict for remark in outcome.remarks if remark.verdict)
     verdicts: dict[str, JsonValue] = {str(name): n for name, n in said.items()}
     return {
@@ -192,6 +196,7 @@ def _data(outcome: Outcome) -> dict[str, JsonValue]:
         "min_confidence": outcome.min_confidence,
         "suppressed": outcome.suppressed,
         "cut": outcome.cut,
+        "cut_of_agents": {**outcome.cut_of_agents},
         "unconfirmed": [each.model_dump(mode="json") for each in outcome.unconfirmed],
         "unread_in_all": outcome.unread,
         "not_parsed": list(outcome.not_parsed),

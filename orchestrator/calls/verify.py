@@ -10,6 +10,7 @@ from orchestrator.calls.kind import Answer, AnyCase, ModelKind
 from orchestrator.contracts import Contract, PinnedInput, Problem, Remark, Reply
 from orchestrator.envelopes import envelope
 from orchestrator.policies import EXCERPT_BYTES, model_policy
+from orchestrator.remarks import lens_and_rule
 
 
 class VerdictAnswer(Answer):
@@ -101,7 +102,8 @@ def verify_prompt(material: VerifyMaterial, code: Sequence[Shown]) -> str:
     """The verifier's user turn: each remark under its number, and the code around it."""
     parts = ["Verify each of these remarks."]
     for number, (remark, shown) in enumerate(zip(material.remarks, code, strict=True), 1):
-        said = f"{remark.severity}, {remark.lens}:{remark.rule}, {shown.place}\n{shown.message}"
+        by = lens_and_rule(remark)
+        said = f"{remark.severity}, {by}, {shown.place}\n{shown.message}"
         parts.append(envelope(f"remark {number}", said))
         parts.append(envelope(f"code around remark {number}", shown.code or "none can be shown"))
     return "\n\n".join(parts)

@@ -16,6 +16,7 @@ from orchestrator.remarks import (
     not_parsed,
     not_read,
     remarks_told,
+    stands,
     taken_out,
     told_once,
 )
@@ -65,11 +66,11 @@ def _headline(standing: Sequence[Remark], lost: bool) -> str:
         return "**No remarks, but not everything could be parsed.**" if lost else "**No remarks.**"
     counts = Counter(each.severity for each in standing)
     listed = ", ".join(
-        f"{MARKS[severity]} {counts[severity]:,} {severity}"
+        f"{MARKS[severity]} {shown.of_severity(severity, counts[severity])}"
         for severity in SEVERITIES
         if counts[severity]
     )
-    return f"**{counted(len(standing), 'remark')}**: {listed}"
+    return f"**{counted(len(standing), 'remark')}**{shown.refuted_of(standing)}: {listed}"
 
 
 def _warnings(report: Report, lost: Sequence[str]) -> Iterator[str]:
@@ -97,11 +98,15 @@ def _folded(group: Sequence[Remark], links: str) -> str:
     places = len(group) - 1
     also = f" and {counted(places, 'more place')}" if places else ""
     place = f"<code>{_html(shown.place_of(first))}</code>{also}"
-    summary = f"{MARKS[first.severity]} {place}: {_calm(_html(first.message))}"
+    refuted = "" if stands(first) else "refuted by a model: "
+    summary = f"{MARKS[first.severity]} {place}: {refuted}{_calm(_html(first.message))}"
     body = [f"{_linked(first, links)} · {code_span(first.rule or first.lens)}"]
     body += [code] if (code := shown.code_of(first)) else []
     said = (first.matters, first.suggestion)
     body += [_calm(sentence(shown.prose(each))) for each in said if each.strip()]
+    if refuted:
+        why = _calm(sentence(shown.prose(first.why)))
+        body.append(f"Refuted by a model: {why} It counts all the same, as an analyser found it.")
     if places:
         named = ", ".join(_linked(each, links) for each in group[1 : 1 + shown.MOST_PLACES])
         body.append(f"The same at {named}{' …' * (places > shown.MOST_PLACES)}")

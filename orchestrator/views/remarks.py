@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
-from orchestrator.contracts import Remark
+from orchestrator.contracts import Remark, Severity
+from orchestrator.remarks import SEVERITIES, stands, told_once
 from orchestrator.text import code_span, counted, for_markdown, sentence, visible
 
 MOST_PLACES, MOST_CRITICAL_PLACES = 8, 100
@@ -19,7 +21,24 @@ BEFORE = 30
 """Of them, how many stand before the place in a line that is cut."""
 CUT = "…"
 TAB = 4
-_CODE = re.compile(r"(?<!`)`([^`\n]{1,200})`(?!`)")
+CODE = re.compile(r"(?<!`)`([^`\n]{1,200})`(?!`)")
+
+
+def of_severity(severity: Severity, count: int) -> str:
+    """`1 warning`, `5 warnings`, `3 critical`."""
+    return counted(count, severity) if severity == "warning" else f"{count:,} {severity}"
+
+
+def by_severity(counts: Counter[Severity] | Counter[str]) -> str:
+    """`3 critical, 5 warnings`; what there is none of is not named."""
+    listed = ((each, counts[each]) for each in SEVERITIES)
+    return ", ".join(of_severity(severity, count) for severity, count in listed if count)
+
+
+def refuted_of(remarks: Iterable[Remark]) -> str:
+    """How many of the remarks that count a model refuted, to stand behind their number."""
+    count = sum(not stands(each) for each in remarks)
+    return f", {count:,} of them refuted by a model" if count else ""
 
 
 def place_of(remark: Remark) -> str:
@@ -48,7 +67,7 @@ def said(remark: Remark) -> str:
 
 def prose(text: str) -> str:
     """What others wrote as Markdown on one line, with what they put in backticks as code."""
-    parts = _CODE.split(" ".join(text.split()))
+    parts = CODE.split(" ".join(text.split()))
     escaped = (code_span(part) if odd % 2 else for_markdown(part) for odd, part in enumerate(parts))
     return "".join(escaped)
 
@@ -81,6 +100,27 @@ def places(group: Sequence[Remark]) -> str:
     named = ", ".join(place(each) for each in group[:most])
     more = len(group) - most
     return f"{named} and {counted(more, 'more place')}" if more > 0 else named
+
+
+def one_thing(standing: Sequence[Remark]) -> str:
+    """The remark to act on first, and why it is that one; nothing where one is all there is, or
+    none is urgent.
+    """
+    groups = told_once(standing)
+    if len(groups) < 2 or groups[0][0].severity == "info":
+        return ""
+    first, *others = groups[0]
+    alike = [each for each in standing if each.severity == first.severity]
+    # Of a severity analysers come first, and an agent may say that it is surer.
+    rank = "surest" if first.confidence >= max(each.confidence for each in alike) else "first"
+    of_all = f"the {rank} of {len(alike):,} that are {first.severity}"
+    which = of_all if len(alike) > 1 else first.severity
+    parts = [f"**If you do one thing**, look at {place(first)} ({which}): {said(first)}"]
+    if first.matters:
+        parts.append(sentence(prose(first.matters)))
+    if others:
+        parts.append(f"It stands in {counted(len(others), 'more place')}.")
+    return " ".join(parts)
 
 
 # ---------------------------------------------------------------- the code

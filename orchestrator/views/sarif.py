@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from orchestrator.contracts import Remark, Report
-from orchestrator.remarks import in_the_way, not_parsed, not_read, remarks_told, taken_out
+from orchestrator.remarks import in_the_way, not_parsed, not_read, remarks_told, stands, taken_out
 from orchestrator.text import counted, sentence, visible
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -25,6 +26,12 @@ LEVELS = {"critical": "error", "warning": "warning", "info": "note"}
 SCORES = {"critical": "9.0", "warning": "6.0", "info": "3.0"}
 """How severe a hole is, by the scale that security tools share."""
 SECURITY = ("security", "secrets")
+TITLE_LETTERS = 100
+_END = re.compile(r"[.!?;](?:\s|$)")
+"""Of a message's first short sentence."""
+_QUOTED = re.compile(r"""`[^`]*`|"[^"]*"|(?<!\w)'[^']*'(?!\w)""")
+_ASIDE = re.compile(r"\s\([^()]+\)")
+"""As the mark of a value, which no two workers write alike."""
 _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 Json = dict[str, Any]
 
@@ -51,8 +58,20 @@ def as_sarif(report: Report) -> str:
         "invocations": [_invocation(report, left)],
         "automationDetails": {"id": "holdfast/"},
         "results": results,
+        **_revision(report),
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _revision(report: Report) -> Json:
+    """What was reviewed, as properties of ours: the standard's `versionControlProvenance` wants the
+    repository's address, and what is known of it is a path on this machine.
+    """
+    pinned = next((each for each in report.inputs if each.kind == "repository"), None)
+    if pinned is None or not pinned.commit:
+        return {}
+    changed = {} if pinned.changed is None else {"filesNotCommitted": pinned.changed}
+    return {"properties": {"revisionId": pinned.commit, **changed}}
 
 
 def _invocation(report: Report, left: int) -> Json:
@@ -90,12 +109,13 @@ def _rules(remarks: Iterable[Remark]) -> list[Json]:
 
 def _rule(name: str, remark: Remark) -> Json:
     parts = [sentence(each) for each in (remark.matters, remark.suggestion) if each.strip()]
+    title = _text(_title(remark))
     said = " ".join(parts) or sentence(f"Seen by the lens {remark.lens or 'of the review'}")
     secure = remark.lens in SECURITY
     return {
         "id": name,
         "name": name,
-        "shortDescription": {"text": _text(parts[0] if parts else said)},
+        "shortDescription": {"text": title},
         "fullDescription": {"text": _text(said)},
         "help": {"text": _text(said)},
         "defaultConfiguration": {"level": LEVELS[remark.severity]},
@@ -106,6 +126,20 @@ def _rule(name: str, remark: Remark) -> Json:
             **({"security-severity": SCORES[remark.severity]} if secure else {}),
         },
     }
+
+
+def _title(remark: Remark) -> str:
+    """The name of the defect: a rule's that is called by words, else what the first remark begins
+    with, without what is of its place alone.
+    """
+    if " " in remark.rule:
+        return remark.rule
+    message = _ASIDE.sub("", " ".join(remark.message.split()))
+    first = _END.split(_QUOTED.sub("…", message), maxsplit=1)[0]
+    words = first.strip().rstrip(".:;,")
+    if len(words) > TITLE_LETTERS:
+        words = words[:TITLE_LETTERS].rpartition(" ")[0] + "…"
+    return words if words.strip("… ") else remark.rule or remark.lens or "remark"
 
 
 def _precision(remark: Remark) -> str:
@@ -124,9 +158,9 @@ def _results(remarks: Iterable[Remark], rules: dict[str, int]) -> Iterator[Json]
         print_of = _fingerprint(remark)
         # Of equal lines in one file each is a result of its own.
         seen[print_of] = seen.get(print_of, 0) + 1
-        message = " ".join(
-            sentence(_text(each)) for each in (remark.message, remark.suggestion) if each.strip()
-        )
+        said = [remark.message, remark.suggestion]
+        said += [] if stands(remark) else [f"Refuted by a model: {remark.why}"]
+        message = " ".join(sentence(_text(each)) for each in said if each.strip())
         yield {
             "ruleId": name,
             "ruleIndex": rules[name],
@@ -135,7 +169,15 @@ def _results(remarks: Iterable[Remark], rules: dict[str, int]) -> Iterator[Json]
             "message": {"text": message or name},
             "locations": [{"physicalLocation": _location(remark)}],
             "partialFingerprints": {"holdfast/v1": f"{print_of}:{seen[print_of]}"},
+            **_verdict(remark),
         }
+
+
+def _verdict(remark: Remark) -> Json:
+    """What a model said of it. No suppression, which would take it out: what is refuted counts."""
+    if not remark.verdict:
+        return {}
+    return {"properties": {"verdict": remark.verdict, "verdictReason": _text(remark.why)}}
 
 
 def _location(remark: Remark) -> Json:

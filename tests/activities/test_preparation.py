@@ -411,7 +411,10 @@ async def test_a_plan_whose_role_needs_a_model_is_refused_in_a_run_without_one(
 ) -> None:
     plan = Plan(goal="Compare", subtasks=(subtask("a", role="analyst"),))
     said = await refusal(preparation, goal(plan=plan, use_models=False))
-    assert "role 'analyst' cannot be used: needs a model, and this run uses none" in said
+    assert (
+        "role 'analyst' cannot be used: needs a model, and this run uses none: --models asks"
+        in said
+    )
 
 
 async def test_a_cap_that_is_too_small_is_refused_before_anything_is_paid(

@@ -48,6 +48,35 @@ def remarks_of(synthesis: Synthesis) -> list[Remark]:
 # ---------------------------------------------------------------- review
 
 
+def test_what_a_model_refuted_of_an_analyser_is_counted_as_the_gate_counts_it() -> None:
+    given = Remark(severity="warning", file="a.py", line=3, message="m", rule="R", confidence=90)
+    found = [given.model_copy(update={"line": n, "lens": "bugs"}) for n in (3, 9)]
+    said = found[1].model_copy(update={"verdict": "refuted", "why": "No"})
+    told = review(lens("bugs", *found), verified=(said,), to_verify=2)
+    assert "**2 remarks in 1 file**, 1 of them refuted by a model: 2 warnings." in told.answer
+    assert "No. Counted: an analyser found it." in told.answer
+    assert told.data["by_severity"] == {"critical": 0, "warning": 2, "info": 0}
+
+
+def test_an_agent_that_calls_itself_surer_makes_the_first_remark_no_surest_one() -> None:
+    given = Remark(severity="critical", file="a.py", line=3, message="m", rule="R", confidence=90)
+    said = given.model_copy(update={"rule": "", "lens": "logic", "line": 7, "confidence": 100})
+    data: dict[str, Any] = {"remarks": [said.model_dump(mode="json")]}
+    agent = Finding(subtask_id="logic", status="complete", model="m", data=data)
+    sure = said.model_copy(update={"verdict": "confirmed", "why": "Yes"})
+    told = review(lens("bugs", given), agent, verified=(sure,), to_verify=2)
+    assert "look at `a.py:3` (the first of 2 that are critical)" in told.answer
+
+
+def test_what_an_agent_says_takes_nothing_from_what_lenses_cut() -> None:
+    given = Remark(severity="critical", file="a.py", line=3, message="m", rule="R", confidence=90)
+    said = [given.model_copy(update={"line": n}).model_dump(mode="json") for n in range(3)]
+    agent = Finding(subtask_id="logic", status="complete", model="m", data={"remarks": said})
+    answer = review(lens("bugs", given, remarks_in_all=6), agent).answer
+    assert "- 5 remarks beyond what one lens hands on" in answer
+    assert "beyond" not in review(lens("bugs", given), agent).answer
+
+
 def test_the_same_defect_seen_by_two_lenses_is_one_remark() -> None:
     synthesis = review(
         lens("security", remark(line=4, rule="B105", confidence=60, severity="info")),

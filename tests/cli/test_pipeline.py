@@ -52,6 +52,20 @@ def test_remarks_as_severe_as_asked_for_make_the_exit_code(
     assert Pipeline(fail_on).pass_on(review(*remarks), code) is ended
 
 
+def test_the_gate_says_how_many_of_the_remarks_a_model_refuted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = review(CRITICAL, {**REFUTED, "rule": "B602"})
+    assert Pipeline("warning").pass_on(told, Code.COMPLETE) is Code.REMARKS
+    said = capsys.readouterr().err
+    assert "2 remarks that severe, 1 of them refuted by a model, exit code 7" in said
+
+
+def test_the_help_names_every_exit_code() -> None:
+    told = str(app.info.help)
+    assert [each for each in Code if f" {each.value} " not in told] == []
+
+
 def test_a_run_that_is_no_review_is_refused_and_a_failed_one_keeps_its_code() -> None:
     other = Report(run_id="r", goal="g", status="complete")
     with pytest.raises(Exit, match="is no review, so it has no remarks"):

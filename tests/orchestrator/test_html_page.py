@@ -179,6 +179,34 @@ def test_a_remark_stands_with_the_code_around_it_and_its_own_line_marked() -> No
     assert "     4  import os</span>" in page and "Others read it." in page
 
 
+def test_a_review_begins_with_what_was_reviewed_and_what_to_do_first() -> None:
+    data = {**reviewed().report.data, "scope": "what differs from main"}
+    page = as_html(reviewed(data=data))
+    top = page.partition('id="answer"')[2].partition('class="review"')[0]
+    assert "Reviewed: what differs from main." in top
+    assert "<strong>If you do one thing</strong>, look at <code>app.py:5:9</code>" in top
+
+
+def test_the_page_of_a_review_counts_as_the_gate_does_and_in_the_plural() -> None:
+    given = {"severity": "warning", "file": "a.py", "message": "m", "rule": "R", "confidence": 90}
+    refuted = {"verdict": "refuted", "why": "no"}
+    told = [
+        given,
+        {**given, **refuted},
+        {**given, **refuted, "rule": ""},
+        {**given, "kind": "tests"},
+    ]
+    page = as_html(reviewed(data={**reviewed().report.data, "remarks": told}))
+    assert "2 remarks in 1 file</strong>, 1 of them refuted by a model" in page
+    assert "! 2 warnings</span>" in page and "1 remark outside production code." in page
+
+
+def test_a_remark_has_its_place_to_copy_and_its_code_as_code() -> None:
+    page = as_html(reviewed())
+    assert '<code class="place">app.py:5:9</code>' in page
+    assert "Suggestion: </strong>do not <code>sleep()</code>" in page
+
+
 def test_a_run_that_goes_on_says_so_and_offers_no_fork() -> None:
     run = shown()
     page = valid(as_html(Pictured(run.report, run.to_type, over=False)))

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
 
-from orchestrator.contracts import Excerpt, Gap, Remark, Report
+from orchestrator.contracts import Excerpt, Gap, PinnedInput, Remark, Report
 from orchestrator.views import comment, sarif
 from orchestrator.views.comment import MOST_LETTERS, as_comment
 from orchestrator.views.sarif import MOST_RESULTS, as_sarif, encoded
@@ -167,6 +167,55 @@ def test_what_was_refuted_is_no_result_and_what_is_missing_is_said() -> None:
     assert invocation["executionSuccessful"] is False
     (said,) = invocation["toolExecutionNotifications"]
     assert said["message"]["text"] == "Find bugs: ruff crashed"
+
+
+def test_a_refuted_remark_that_counts_is_marked_with_the_reason_wherever_it_stands() -> None:
+    said = report(
+        remark(severity="warning"), remark(verdict="refuted", why="It is `quoted`"),
+        remark(file="b.py", severity="warning"),
+    )  # fmt: skip
+    results = run_of(as_sarif(said))["results"]
+    (refuted,) = [each for each in results if "properties" in each]
+    assert refuted["message"]["text"] == "A shell. Refuted by a model: It is `quoted`."
+    assert refuted["properties"] == {"verdict": "refuted", "verdictReason": "It is `quoted`"}
+    assert "suppressions" not in refuted, "the gate counts it"
+    text = as_comment(said)
+    assert "**3 remarks**, 1 of them refuted by a model: 🔴 1 critical, 🟠 2 warnings" in text
+    assert text.count("refuted by a model: A shell</summary>") == 1
+    assert "Refuted by a model: It is `quoted`. It counts all the same" in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "title"),
+    [
+        ({"message": "Undefined name `x`"}, "Undefined name …"),
+        ({"message": "'os' is not used. Take it out."}, "… is not used"),
+        ({"message": "Couldn't parse a.py's end"}, "Couldn't parse a.py's end"),
+        ({"message": "m", "rule": "AWS Access Key"}, "AWS Access Key"),
+        ({"message": "`x`", "rule": "F1"}, "F1"),
+        ({"message": "A key (value marked 620cba3e)"}, "A key"),
+        ({"message": "eval() can be harmful"}, "eval() can be harmful"),
+        ({"message": "word " * 40}, "word " * 19 + "word…"),
+    ],
+)
+def test_a_rule_is_titled_by_its_defect_and_tells_the_consequence_below(
+    fields: dict[str, str], title: str
+) -> None:
+    told = remark(matters="Others read it, and so on.", suggestion="Quote it", **fields)
+    (rule,) = run_of(as_sarif(report(told)))["tool"]["driver"]["rules"]
+    assert rule["shortDescription"]["text"] == title
+    both = "Others read it, and so on. Quote it."
+    assert (rule["fullDescription"]["text"], rule["help"]["text"]) == (both, both)
+
+
+def test_what_was_reviewed_is_told_by_its_commit_and_not_by_a_path_of_this_machine() -> None:
+    pinned = PinnedInput(
+        name="repo", kind="repository", size=1, path="/home/ada/shop", commit="c0ffee", changed=2
+    )
+    written = as_sarif(report(remark(), inputs=(pinned,)))
+    assert run_of(written)["properties"] == {"revisionId": "c0ffee", "filesNotCommitted": 2}
+    assert "ada" not in written and "versionControlProvenance" not in written
+    assert "properties" not in run_of(as_sarif(report(remark())))
 
 
 LOST = {

@@ -104,19 +104,20 @@ def shown(count: int = 6, harm: str = "", **fields: object) -> Pictured:
     return Pictured(made, to_type)
 
 
-def reviewed(harm: str = "") -> Pictured:
+def reviewed(harm: str = "", **fields: object) -> Pictured:
     """A review with remarks of all severities, of two lenses."""
     remark = {"file": f"app.py{harm}", "message": f"it leaks {harm}", "confidence": 90}
     remarks = [
-        {**remark, "severity": "critical", "line": 5, "lens": "security", "rule": f"B1{harm}",
-         "matters": f"Others read it. {harm}",
+        {**remark, "severity": "critical", "line": 5, "column": 9, "lens": "security",
+         "rule": f"B1{harm}", "matters": f"Others read it. {harm}",
          "excerpt": {"first": 4, "lines": [f"import os{harm}", f"os.system(x){harm}", harm]}},
-        {**remark, "severity": "info", "line": 9, "lens": "bugs", "suggestion": f"do not {harm}"},
+        {**remark, "severity": "info", "line": 9, "lens": "bugs",
+         "suggestion": f"do not `sleep()` {harm}"},
         {**remark, "severity": "info", "file": "b.py", "lens": f"bugs{harm}", "verdict": "refuted",
          "why": f"it does not {harm}"},
     ]  # fmt: skip
     data = {"remarks": remarks, "by_severity": {"critical": 1, "warning": 0, "info": 2}}
-    return shown(2, harm, data=data, answer=f"**3 remarks** {harm}")
+    return shown(2, harm, **{"data": data, "answer": f"**3 remarks** {harm}", **fields})
 
 
 async def recorded(path: Path) -> Pictured:

@@ -4,15 +4,20 @@ stand whatever the agents do.
 
 from __future__ import annotations
 
+import re
+from collections import Counter, deque
 from typing import Any
 
 import pytest
 
 from activities.code_review.lenses import lenses_of
 from activities.repositories.scratch import Snapshots
+from activities.seam import ModelAnswer, ModelRequest
 from conftest import Runs
-from orchestrator.contracts import Goal, GoalInput, Limits, Report
+from orchestrator.contracts import Goal, GoalInput, Limits, Remark, Report
 from orchestrator.errors import CallRefused
+from orchestrator.remarks import ranked
+from orchestrator.rules.answering.verifying import _shared
 from repositories import Repository
 from reviewing import PROMPTS, ReviewingModel, finds
 from scripted import ScriptedModel, calls
@@ -72,6 +77,7 @@ async def test_what_an_agent_found_and_a_model_confirmed_stands_beside_the_analy
     )
     report = await review(runs, model)
     assert report.status == "complete", report.gaps
+    assert report.data["cut"] == 0 and "beyond what" not in report.answer
     found = remarks(report)
     assert len(found) == len(plain) + 1, "no remark of an analyser is lost"
     (ours,) = [each for each in found if each["lens"] == "logic"]
@@ -139,3 +145,49 @@ async def test_an_agent_cannot_pass_for_a_lens_or_vouch_for_itself(runs: Runs) -
     unconfirmed = report.data["unconfirmed"]
     assert isinstance(unconfirmed, list) and len(unconfirmed) == 1
     assert unconfirmed[0]["lens"] == "logic" and not unconfirmed[0]["verdict"]  # type: ignore
+
+
+class Believing(ReviewingModel):
+    """Confirms every remark that it is asked about, in whatever order the batches come."""
+
+    async def _answer(self, what: str, request: ModelRequest) -> ModelAnswer:
+        if what == "verify":
+            count = max(map(int, re.findall(r"code around remark (\d+)", request.prompt)))
+            self._left["verify"] = deque([says(*["confirmed"] * count)])
+        return await super()._answer(what, request)
+
+
+async def test_of_an_agent_that_tells_very_much_ten_are_looked_at_after_what_analysers_found(
+    runs: Runs,
+) -> None:
+    plain = remarks(await review(runs, None))
+    flood = [
+        {**LOST_PAGE, "message": f"Lost {n:03}", "confidence": 100, "severity": "warning"}
+        for n in range(600)
+    ]
+    model = Believing({"logic": [finds(*flood)]})
+    report = await review(runs, model)
+    told = [each["lens"] for each in remarks(report)]
+    assert told == [*["bugs"] * len(plain), *["logic"] * 10]
+    first = next(each.prompt for each in model.requests if "bugs:F821" in each.prompt)
+    assert first.index("bugs:F821") < first.index("warning, logic, "), "and no colon behind it"
+    assert report.data["cut"] == 0 and report.data["cut_of_agents"] == {"logic": 590}
+    assert "590 remarks of the agent logic, which told more than the 10" in report.answer
+
+
+def test_the_room_of_the_verification_is_shared_whoever_fills_it() -> None:
+    def found(lens: str, count: int, **fields: Any) -> list[Remark]:
+        given = {"severity": "critical", "file": "a.py", "message": "m", "confidence": 90, **fields}
+        return [Remark.model_validate({**given, "lens": lens, "line": n}) for n in range(count)]
+
+    def shares(*remarks: Remark) -> Counter[str]:
+        return Counter(each.lens for each in _shared(ranked(remarks), ("logic", "rules"), 30))
+
+    bugs, warnings = found("bugs", 40, rule="F821"), found("bugs", 3, rule="B", severity="warning")
+    loud, quiet = found("logic", 40, confidence=100), found("rules", 10)
+    assert shares(*bugs, *loud) == {"bugs": 15, "logic": 15}
+    assert shares(*bugs, *loud, *quiet) == {"bugs": 15, "logic": 8, "rules": 7}
+    assert shares(*bugs, *quiet[:2]) == {"bugs": 28, "rules": 2}
+    assert shares(*warnings, *loud) == {"bugs": 3, "logic": 27}
+    order = _shared(ranked([*warnings, *loud[:2], *bugs[:2]]), ("logic",), 30)
+    assert [each.lens for each in order] == ["bugs"] * 2 + ["logic"] * 2 + ["bugs"] * 3

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from orchestrator.contracts import FileKind, Remark
-from orchestrator.remarks import SEVERITIES, is_credential, ranked, stands
-from orchestrator.views.remarks import place, prose
+from orchestrator.remarks import is_credential, ranked, stands
+from orchestrator.views.remarks import by_severity, place, prose
 
 KINDS: tuple[FileKind, ...] = (
     "tests", "examples", "docs", "generated", "vendored", "minified", "built",
@@ -61,8 +61,7 @@ def told(remarks: Sequence[Remark]) -> str:
 
 def _count(kind: FileKind, remarks: Iterable[Remark]) -> str:
     counts = Counter(each.severity for each in remarks if each.kind == kind)
-    of = ", ".join(f"{counts[severity]} {severity}" for severity in SEVERITIES if counts[severity])
-    return f"{kind} {counts.total()} ({of})"
+    return f"{kind} {counts.total()} ({by_severity(counts)})"
 
 
 def _place(remark: Remark) -> str:

@@ -5,10 +5,19 @@ The analysers' remarks stand whatever a model says: a verdict is added, none is 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from orchestrator import policies
 from orchestrator.calls.verify import Place, Verdicts, VerifyMaterial
 from orchestrator.contracts import PinnedInput, Problem, Remark
-from orchestrator.remarks import by_agent, is_credential, merged_remarks, ranked, remarks_of
+from orchestrator.remarks import (
+    SEVERITIES,
+    by_agent,
+    is_credential,
+    merged_remarks,
+    ranked,
+    sightings_of,
+)
 from orchestrator.replacing import replace
 from orchestrator.rules.state import State
 
@@ -28,10 +37,24 @@ def chosen(state: State) -> State:
     found = [each for each in _found(state) if not each.summed]
     least, merged = shown_from(state), merged_remarks(found)
     shown = [each for each in merged if each.confidence >= least and not each.hidden]
-    # What only a model says stands by the verdict alone, so it comes first.
     agents = {each.subtask_id for each in state.findings if by_agent(each)}
-    first = sorted(ranked(shown), key=lambda each: each.lens not in agents)[: playbook.verify]
-    return replace(state, finishing=replace(state.finishing, to_verify=tuple(first)))
+    first = _shared(ranked(shown), agents, playbook.verify)
+    return replace(state, finishing=replace(state.finishing, to_verify=first))
+
+
+def _shared(remarks: Sequence[Remark], agents: Collection[str], most: int) -> tuple[Remark, ...]:
+    """At most so many of the ranked remarks, by severity, of equals those of analysers first. Half
+    the room is theirs and half the agents', who take turns; what one does not need, the other has.
+    """
+    of_agent: dict[str, list[Remark]] = {}
+    analysed = list[Remark]()
+    for each in remarks:
+        (of_agent.setdefault(each.lens, []) if each.lens in agents else analysed).append(each)
+    turns = [item for told in of_agent.values() for item in enumerate(told)]
+    said = [each for _, each in sorted(turns, key=lambda item: item[0])]
+    half = max(most - len(said), most - most // 2)
+    first = [*analysed[:half], *said[: most - len(analysed[:half])]]
+    return tuple(sorted(first, key=lambda each: SEVERITIES.index(each.severity)))
 
 
 def _found(state: State) -> list[Remark]:
@@ -39,7 +62,7 @@ def _found(state: State) -> list[Remark]:
         remark
         for progress in state.work.values()
         if progress.finding is not None
-        for remark in remarks_of(progress.finding, progress.subtask.inputs)
+        for remark in sightings_of(progress.finding, progress.subtask.inputs).remarks
     ]
 
 

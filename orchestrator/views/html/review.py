@@ -27,12 +27,13 @@ from htpy import (
 from htpy import input as box
 
 from orchestrator.contracts import Remark, Severity
-from orchestrator.remarks import SEVERITIES, remarks_in
+from orchestrator.remarks import SEVERITIES, in_the_way, remarks_in, stands
 from orchestrator.text import counted
 from orchestrator.views.html.pictured import MARKS, Pictured, cut, section, short
-from orchestrator.views.html.prose import prose
+from orchestrator.views.html.prose import prose, prose_line
 from orchestrator.views.html.style import LENSES
 from orchestrator.views.page import answer_of
+from orchestrator.views.remarks import CODE, of_severity, one_thing, place_of, refuted_of
 
 SIGNS: dict[Severity, str] = {"critical": "✕", "warning": "!", "info": "i"}
 NAME_LETTERS = 300
@@ -55,6 +56,7 @@ def review(run: Pictured) -> Element:
         "answer",
         "Review",
         _headline(remarks),
+        *_first(run, remarks),
         div(".review")[
             _boxes(remarks, lenses) if remarks else None,
             div(".files")[(_file(name, found, lenses, run) for name, found in files.items())],
@@ -67,16 +69,36 @@ def review(run: Pictured) -> Element:
 
 
 def _headline(remarks: Sequence[Remark]) -> Element:
-    standing = [each for each in remarks if each.verdict != "refuted"]
-    if not standing:
-        return p[strong["No remarks that stand."]]
-    counts, files = Counter(each.severity for each in standing), {each.file for each in standing}
+    """The same remarks as the answer and the gate count."""
+    told = [each for each in remarks if in_the_way(each)]
+    others = sum(stands(each) and each.kind != "production" for each in remarks)
+    beside = f" {counted(others, 'remark')} outside production code." if others else None
+    if not told:
+        return p[strong["No remarks that stand."], beside]
+    counts, files = Counter(each.severity for each in told), {each.file for each in told}
     chips = [
-        [" ", span(class_=f"chip s-{kind}")[f"{SIGNS[kind]} {counts[kind]} {kind}"]]
+        [" ", span(class_=f"chip s-{kind}")[f"{SIGNS[kind]} {of_severity(kind, counts[kind])}"]]
         for kind in SEVERITIES
         if counts[kind]
     ]
-    return p[strong[f"{counted(len(standing), 'remark')} in {counted(len(files), 'file')}"], chips]
+    count = f"{counted(len(told), 'remark')} in {counted(len(files), 'file')}"
+    return p[strong[count], refuted_of(told), chips, beside]
+
+
+def _first(run: Pictured, remarks: Iterable[Remark]) -> list[Node]:
+    """What was reviewed, and what to look at first."""
+    scope = run.report.data.get("scope")
+    standing = [each for each in remarks if in_the_way(each) and stands(each)]
+    return [
+        p["Reviewed: ", cut(scope, 4_000), "."] if isinstance(scope, str) and scope else None,
+        p[prose_line(said)] if (said := one_thing(standing)) else None,
+    ]
+
+
+def _inline(text: str) -> list[Node]:
+    """What others wrote as text, and what they put in backticks as code."""
+    parts = enumerate(CODE.split(cut(text, 4_000)))
+    return [code[part] if odd % 2 else part for odd, part in parts]
 
 
 def _boxes(remarks: Sequence[Remark], lenses: Sequence[str]) -> list[Node]:
@@ -112,13 +134,14 @@ def _remark(remark: Remark, lenses: Sequence[str], run: Pictured) -> Element:
     refuted = " refuted" if remark.verdict == "refuted" else ""
     return li(class_=f"remark {remark.severity} {place}{refuted}".strip())[
         span(class_=f"chip s-{remark.severity}")[f"{SIGNS[remark.severity]} {remark.severity}"],
-        strong[f" line {remark.line}"] if remark.line else None,
-        p[cut(remark.message, 4_000)],
+        " ",
+        code(".place")[short(place_of(remark), NAME_LETTERS)] if remark.file else None,
+        p[_inline(remark.message)],
         _lines(remark),
-        p[cut(remark.matters, 4_000)] if remark.matters else None,
-        p[strong["Suggestion: "], cut(remark.suggestion, 4_000)] if remark.suggestion else None,
+        p[_inline(remark.matters)] if remark.matters else None,
+        p[strong["Suggestion: "], _inline(remark.suggestion)] if remark.suggestion else None,
         p[strong[f"{MARKS['complete'] if not refuted else MARKS['failed']} {remark.verdict}: "],
-          cut(remark.why, 4_000)] if remark.verdict else None,
+          _inline(remark.why)] if remark.verdict else None,
         p(".soft.small")[_rule(remark, run)],
     ]  # fmt: skip
 

@@ -128,6 +128,7 @@ svg .track { fill: var(--fill) } .key { display: inline-block; vertical-align: -
 .remark.critical { border-left-color: var(--bad) }
 .remark.warning { border-left-color: var(--warn) }
 .remark.info { border-left-color: var(--accent) } .remark.refuted { border-style: dashed }
+.remark .place { user-select: all; overflow-wrap: anywhere }
 .files ul { padding: 0 } .review { position: relative }
 .filter { position: absolute; opacity: 0 }
 .filter + label { display: inline-block; border: 1px solid var(--line); border-radius: 1rem;

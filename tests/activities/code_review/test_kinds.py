@@ -118,12 +118,12 @@ def remark(kind: FileKind, **fields: object) -> Remark:
     return Remark.model_validate({**given, "confidence": 90, "kind": kind, **fields})
 
 
-def test_of_equals_what_an_analyser_found_comes_before_what_an_agent_says() -> None:
+def test_of_a_severity_what_analysers_found_comes_before_what_agents_say_however_sure() -> None:
     agent = remark("production", lens="logic", rule="", file="a.py", weight=9)
     analyser = remark("production", lens="bugs", file="b.py")
     surer = remark("production", lens="logic", rule="", file="c.py", confidence=95)
     worse = remark("production", lens="logic", rule="", severity="critical", confidence=80)
-    assert ranked([agent, analyser, surer, worse]) == [worse, surer, analyser, agent]
+    assert ranked([agent, analyser, surer, worse]) == [worse, analyser, surer, agent]
 
 
 def test_production_code_comes_first_and_the_rest_stands_in_a_line_of_its_own() -> None:
