@@ -233,6 +233,10 @@ async def test_a_browser_shows_what_became_of_the_run_and_of_whoever_served_the_
         await browser.until("!document.getElementById('lost').hidden")
         assert "--web" in await browser.value("document.getElementById('lost').innerText")
         assert await browser.value("document.querySelector('form button').disabled")
+        await browser.value("window.scrollTo({top: 1e6, behavior: 'instant'})")
+        assert await browser.value("window.scrollY > 0"), "the page is longer than the window"
+        place = "document.getElementById('lost').getBoundingClientRect()"
+        assert await browser.value(f"{place}.top === 0 && {place}.bottom < innerHeight / 2")
         assert browser.refused == []
 
 
