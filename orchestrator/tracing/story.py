@@ -36,7 +36,7 @@ from orchestrator.recorded.judging import judged
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.repair import STRENGTH
 from orchestrator.rules.state import State
-from orchestrator.text import one_line
+from orchestrator.text import grouped, one_line
 from orchestrator.views.reporting import status_of
 
 LETTERS = 300
@@ -146,7 +146,7 @@ def _again(subtask: str, was: Progress, now: Progress) -> Iterator[Line]:
 
 def _planned(before: State, after: State) -> Iterator[Line]:
     if after.plan_errors != before.plan_errors and after.plan_errors:
-        yield Line("plan", {"verdict": "invalid", "why": _why("; ".join(after.plan_errors))})
+        yield Line("plan", {"verdict": "invalid", "why": _why(grouped(after.plan_errors))})
     if after.plan is not None and before.plan is None:
         expected = after.estimate.expected if after.estimate else None
         price = "" if expected is None else str(expected)

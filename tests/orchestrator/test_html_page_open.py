@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from drawn import START, row, view
+from orchestrator.text import grouped
 from orchestrator.view import RunView
 from orchestrator.views.html.page import as_html
 from orchestrator.views.html.pictured import Pictured
@@ -81,3 +82,18 @@ def test_an_order_that_was_refused_does_not_look_like_one_that_was_carried_out(
 ) -> None:
     page = as_html(open_run(), Live(token="t", nonce="n", said="no such call", refused=refused))
     assert f'<p class="{look}"' in page and ("Not done: " in page) == refused
+
+
+def test_in_a_run_that_is_over_nothing_waits() -> None:
+    made = shown(3, findings=[], gaps=[], status="declined")
+    page = as_html(Pictured(made.report, made.to_type))
+    assert page.count("not run</span>") == 6 and "waiting</span>" not in page
+    under_way = as_html(Pictured(made.report, made.to_type, over=False))
+    assert "waiting</span>" in under_way and "not run</span>" not in under_way
+
+
+def test_what_is_wrong_with_many_subtasks_alike_is_said_once() -> None:
+    alike = [f"t{number}: no role 'x'; use one" for number in (1, 2, 3)]
+    assert grouped([*alike, "t4: it is empty", "the plan is: odd"]) == (
+        "t1, t2, t3: no role 'x'; use one; t4: it is empty; the plan is: odd"
+    )

@@ -18,7 +18,7 @@ from cli.connection import with_connection
 from cli.delivery import as_bytes, as_page, files_of, place, with_files
 from cli.doing import Turns
 from cli.exits import Code, Exit
-from cli.options import Embedded, RunId, check_file
+from cli.options import Embedded, RunId, check_page
 from cli.reading import Look, Reader
 from cli.screen.streams import put, say_all
 from deployment.embedded import StateDir
@@ -57,7 +57,7 @@ def command(
     """Write a run as one HTML page that needs nothing else, and print the link to it."""
     if bool(run_id) == bool(history):
         raise Exit("name the run, or a history with --history FILE")
-    path, settings = check_file(out), Settings()
+    path, settings = check_page(out), Settings()
     if history is not None:
         look, name = asyncio.run(recorded(history, settings))
         return written(settings, name, page_of(name, look), path, IMPORTED, open_it=open_it)

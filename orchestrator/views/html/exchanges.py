@@ -20,7 +20,7 @@ from orchestrator.moves import Ask, Examine, StartAgent, StartTeam
 from orchestrator.recorded.steps import Step
 from orchestrator.views.amounts import at_most, hands, seconds
 from orchestrator.views.html import money
-from orchestrator.views.html.pictured import Pictured, cut
+from orchestrator.views.html.pictured import Pictured, command, cut
 from orchestrator.views.html.prose import prose
 from orchestrator.views.html.refusals import why_not
 from orchestrator.views.html.turns import turns
@@ -45,8 +45,17 @@ def exchange(step: Step, run: Pictured, title: Element = h4) -> Element:
         turns(run, step.move.run_of(run.report.run_id))
         if isinstance(step.move, StartAgent)
         else None,
+        command("Its own run has a page of its own:", run.to_type("report", _team(step, run)))
+        if isinstance(step.move, StartTeam)
+        else None,
         _unfold("What it answered", _said(step, run.anchors)),
     ]
+
+
+def _team(step: Step, run: Pictured) -> str:
+    """The id of a team's run."""
+    assert isinstance(step.move, StartTeam)
+    return step.move.run_of(run.report.run_id)
 
 
 def _name(step: Step) -> Node:

@@ -21,6 +21,9 @@ KINDS = WORDS | {
 """Each kind of step as people say it."""
 
 
+OF_TEAMS = "in teams; the page of each tells by which tier"
+
+
 def prices(run: Pictured) -> Node:
     """The chapter."""
     paid = [each for each in run.steps if each.calls or each.spent != 0 or each.assumed]
@@ -28,7 +31,11 @@ def prices(run: Pictured) -> Node:
         "money",
         "Money",
         p[_told(run)],
-        _grouped("By tier", paid, lambda each: each.tier or "Teams"),
+        _grouped(
+            "By tier",
+            paid,
+            lambda each: each.tier or OF_TEAMS,
+        ),
         _grouped("By kind of call", paid, lambda each: KINDS.get(each.kind, each.kind)),
         _against(run, paid),
     )

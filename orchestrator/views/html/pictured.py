@@ -105,11 +105,14 @@ class Pictured:
         return tuple(each for each in chain if each in seconds)
 
     def status(self, subtask_id: str) -> str:
-        """How a subtask stands: of its finding, else of its row; of what never ran `waiting`."""
+        """How a subtask stands: of its finding, else of its row; what never ran is `waiting`, or
+        in a run that is over `not run`.
+        """
         if found := self.findings.get(subtask_id):
             return found.status
         row = self.rows.get(subtask_id)
-        return row.status if row else "waiting"
+        status = row.status if row else "waiting"
+        return "not run" if self.over and status == "waiting" else status
 
     def steps_of(self, subtask_id: str) -> list[Step]:
         return [each for each in self.steps if each.subtask_id == subtask_id]
