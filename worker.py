@@ -48,7 +48,7 @@ from deployment.otel.exporting import spans_wanted
 from deployment.own_server import configured_target
 from deployment.settings import Settings
 from deployment.storage.daily import keep_clean
-from deployment.telemetry import LogContext, configure_logging, measured
+from deployment.telemetry import LogContext, configure_logging, measured, written_out
 from deployment.temporal import Target, Unreachable, connect
 from deployment.workers.held import Held, hand_back
 from deployment.workers.served import Lookout
@@ -275,6 +275,8 @@ def main(
         asyncio.run(serve(settings, target, served, gate, first=not given.sibling))
     except Unreachable as error:
         return _refused(error, 5)
+    finally:
+        written_out()
     return 0
 
 
@@ -294,7 +296,5 @@ def _refused(error: Exception, code: int) -> int:
 
 if __name__ == "__main__":
     code = main()
-    logging.shutdown()
-    sys.stderr.flush()
-    # The SDK can crash while the interpreter shuts down, after all work is done.
+    # The SDK can crash while the interpreter shuts down.
     os._exit(code)

@@ -124,7 +124,8 @@ async def watch(
             if look.closed or (view and until(view)) or (look.stuck and not while_stuck):
                 return look
             with suppress(TimeoutError):
-                await asyncio.wait_for(reader.changed.wait(), LOOK_AGAIN_SECONDS)
+                async with asyncio.timeout(LOOK_AGAIN_SECONDS):
+                    await reader.changed.wait()
             await asyncio.sleep(SETTLE_SECONDS)
 
 

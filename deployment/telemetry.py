@@ -41,6 +41,7 @@ from temporalio.worker import (
 from deployment.known_secrets import KnownSecrets
 from deployment.metrics import prometheus
 from deployment.workers.pollers import BEAT
+from orchestrator.errors import OrchestrationError
 
 LOG_BYTES = 5_000_000
 LOG_FILES = 3
@@ -94,6 +95,12 @@ def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+def written_out() -> None:
+    """Write what was logged so far: for a process that ends without the interpreter's own end."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
 
 
 class _LogFile(RotatingFileHandler):
@@ -218,7 +225,10 @@ class _JsonLines(logging.Formatter):
         said: dict[str, Any] = {**getattr(record, _CONTEXT, {}), **given}
         said |= {"level": record.levelname.lower(), "logger": record.name}
         said["timestamp"] = f"{datetime.fromtimestamp(record.created, UTC):{_ISO}}"
-        if record.exc_info:
+        if record.exc_info and isinstance(error := record.exc_info[1], OrchestrationError):
+            # What calls are expected to end with: the way there is the same each time.
+            said["exception"] = str(error)
+        elif record.exc_info:
             said["exception"] = self.formatException(record.exc_info)
         if record.stack_info:
             said["stack"] = record.stack_info

@@ -188,9 +188,8 @@ async def connect(target: Target, seconds: float = 5.0) -> Client:
     while True:
         left = deadline - asyncio.get_running_loop().time()
         try:
-            return await asyncio.wait_for(
-                Client.connect(**options, plugins=[plugin(store)]), timeout=max(left, 0.1)
-            )
+            async with asyncio.timeout(max(left, 0.1)):
+                return await Client.connect(**options, plugins=[plugin(store)])
         except (RuntimeError, TimeoutError) as error:
             if left <= 0.3:
                 raise Unreachable(

@@ -28,6 +28,8 @@ WRITTEN_AT_ONCE = 2**16
 """Bytes of an answer up to which it is written where it arrives, in less time than a thread takes
 to begin; only to bring it to disk is left to one.
 """
+UNWRITTEN_LETTERS = 64 * 2**20
+"""Of answers that a disk did not take, how much is kept in memory until it does."""
 ROOM = 32 * 2**20
 """Bytes that must be free before a call is sent: an answer without room may be paid twice."""
 
@@ -70,6 +72,7 @@ class FileJournal:
         self._directory = directory
         self._room = room
         self._disk = _Disk(directory)
+        self._unwritten: dict[str, str] = {}
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.chmod(0o700)
 
@@ -110,6 +113,8 @@ class FileJournal:
 
     async def answer(self, key: str) -> str | None:
         """The recorded answer, if one arrived and is as it was recorded."""
+        if key in self._unwritten:
+            return self._unwritten[key]
         if not os.path.lexists(self._path(key, "answer")):
             return None
         return await asyncio.to_thread(self._read, key)
@@ -117,30 +122,37 @@ class FileJournal:
     async def record(self, key: str, answer: str) -> None:
         """Record, durably, the complete raw answer.
 
-        A disk that fails now is only logged: the answer is paid, and the caller still has it.
+        A disk that fails now is only logged: the answer is paid, and the caller still has it. So
+        has the next attempt in this process, and the disk as soon as it takes anything again.
         """
+        try:
+            await self._put(key, answer)
+        except OSError as error:
+            logger.warning("an answer could not be recorded in the journal: %s", error)
+            if sum(map(len, self._unwritten.values())) + len(answer) <= UNWRITTEN_LETTERS:
+                self._unwritten[key] = answer
+            return
+        with suppress(OSError):
+            for late, kept in tuple(self._unwritten.items()):
+                await self._put(late, kept)
+                self._unwritten.pop(late, None)
+
+    async def _put(self, key: str, answer: str) -> None:
         # Half a character, as a model can write one, is no reason to lose what was paid.
         content = answer.encode("utf-8", "surrogatepass")
         path = self._path(key, "answer")
-        try:
-            if len(content) > WRITTEN_AT_ONCE:
-                await asyncio.to_thread(_write, path, content)
-            else:
-                # From here on it outlives this process, however many others wait to be synced.
-                _write(path, content)
-            await self._disk.reached(path)
-        except OSError as error:
-            logger.warning("an answer could not be recorded in the journal: %s", error)
+        if len(content) > WRITTEN_AT_ONCE:
+            await asyncio.to_thread(_write, path, content)
+        else:
+            # From here on it outlives this process, however many others wait to be synced.
+            _write(path, content)
+        await self._disk.reached(path)
 
     def _path(self, key: str, kind: str) -> str:
         return f"{self._directory}/{hashlib.sha256(key.encode()).hexdigest()}.{kind}"
 
     def _sent(self, key: str) -> bool:
-        try:
-            # Also what cannot be read, or is not a file, was once written by a call that was sent.
-            return any(os.path.lexists(self._path(key, kind)) for kind in ("sent", "answer"))
-        except OSError:
-            return True
+        return any(_is_there(self._path(key, kind)) for kind in ("sent", "answer"))
 
     def _mark(self, key: str, path: str) -> None:
         """In less time than a thread takes to begin."""
@@ -160,6 +172,19 @@ class FileJournal:
         except (OSError, ValueError) as error:
             logger.warning("%s counts as a call without an answer: %s", path, error)
             return None
+
+
+def _is_there(path: str) -> bool:
+    """Also what is not a file was once written by a call that was sent, and so may have been what
+    nobody can look at.
+    """
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _write(path: str, content: bytes) -> None:

@@ -61,7 +61,8 @@ async def until_reached(
 async def _told_to_end(seconds: float) -> bool:
     """Sleep; whether this worker was told to end meanwhile."""
     try:
-        await asyncio.wait_for(activity.wait_for_worker_shutdown(), seconds)
+        async with asyncio.timeout(seconds):
+            await activity.wait_for_worker_shutdown()
     except TimeoutError:
         return False
     return True

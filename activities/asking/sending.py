@@ -132,7 +132,9 @@ class Sending:
             if not await self.journal.sent(trip.key):
                 trip.past = replace(past, sent=0)
                 return None
-        why = "the call was sent, and its worker died before the answer"
+        lives = senders.lives(past.machine, past.process)
+        what = "its answer was not recorded" if lives else "its worker died before the answer"
+        why = f"the call was sent, and {what}"
         raise lost(trip.call, why, earlier=trip.earlier)
 
     async def _send(self, trip: Trip) -> str:

@@ -180,7 +180,8 @@ class RateGate:
             await asyncio.sleep(STEP_SECONDS)
             if lane.certain == Flow():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(lane.woken.wait(), LOOK_SECONDS)
+                    async with asyncio.timeout(LOOK_SECONDS):
+                        await lane.woken.wait()
 
     async def _agree(self, client: Client, tier: str, queue: str) -> None:
         lane = self._lane(tier)
@@ -210,7 +211,8 @@ async def _moved(lane: Lane, seconds: float) -> None:
     """Wait this long, or until something happened to the tier."""
     lane.moved.clear()
     with suppress(TimeoutError):
-        await asyncio.wait_for(lane.moved.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await lane.moved.wait()
 
 
 def _ready(lane: Lane, cost: Cost, now: float) -> float:

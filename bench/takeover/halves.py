@@ -139,7 +139,8 @@ class Holding(Interceptor):
         try:
             while not event.is_set():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(event.wait(), 1)
+                    async with asyncio.timeout(1):
+                        await event.wait()
                 activity.heartbeat()
         except asyncio.CancelledError:
             _say(f"gone {' '.join(key)}")

@@ -221,6 +221,7 @@ async def _until_seen(page: LivePage) -> None:
     """Let a page that is open show the end of its run."""
     if page.asked and asyncio.get_running_loop().time() - page.asked < LAST_SECONDS:
         try:
-            await asyncio.wait_for(page.ended.wait(), LAST_SECONDS)
+            async with asyncio.timeout(LAST_SECONDS):
+                await page.ended.wait()
         except TimeoutError:
             return

@@ -135,7 +135,8 @@ def answers(endpoint: Endpoint) -> bool:
 
 async def _answers(address: str) -> bool:
     try:
-        client = await asyncio.wait_for(Client.connect(address), 1)
+        async with asyncio.timeout(1):
+            client = await Client.connect(address)
         attributes = await client.operator_service.list_search_attributes(
             ListSearchAttributesRequest(namespace=NAMESPACE), timeout=timedelta(seconds=1)
         )

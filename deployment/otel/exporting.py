@@ -33,12 +33,15 @@ def exporter(patience: float | None = None) -> Send:
     """Sends spans as its environment variables say. ImportError where it is not installed.
     `patience`: seconds in which it gives up where no variable says; None: its own.
     """
+    import requests
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import SERVICE_NAME, Resource
     from opentelemetry.sdk.trace.export import SpanExportResult
 
     own = any(os.environ.get(name) for name in TIMEOUTS)
-    target = OTLPSpanExporter(timeout=None if own else patience)
+    session = requests.Session()
+    session.hooks["response"].append(_refuse_elsewhere)
+    target = OTLPSpanExporter(timeout=None if own else patience, session=session)
     resource = Resource.create()
     if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
         resource = resource.merge(Resource({SERVICE_NAME: SCOPE}))
@@ -48,6 +51,14 @@ def exporter(patience: float | None = None) -> Send:
         return target.export(made) is SpanExportResult.SUCCESS
 
     return send
+
+
+def _refuse_elsewhere(answer: Any, *_: Any, **__: Any) -> None:
+    """The library takes an answer that leads elsewhere for a good one, and follows it nowhere."""
+    if 300 <= answer.status_code < 400:
+        raise ConnectionAbortedError(
+            f"the backend answers {answer.status_code}, that it is elsewhere: give that address"
+        )
 
 
 def blotted(span: OtelSpan, known: KnownSecrets) -> OtelSpan:

@@ -73,7 +73,8 @@ class Siblings:
                 return
             log.warning("process %d %s: it is started again", number, how)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._ending.wait(), PAUSE_SECONDS)
+                async with asyncio.timeout(PAUSE_SECONDS):
+                    await self._ending.wait()
 
     async def _lived(self, number: int) -> str:
         """One life of a process, and how it ended."""

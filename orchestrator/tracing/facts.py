@@ -171,7 +171,9 @@ async def of_failure(converter: DataConverter, failure: Failure, ceiling: Decima
     if isinstance(cause, ApplicationError):
         bill = detail(cause.details, Bill) or Bill()
         facts |= {"verdict": cause.type or "", **_of_bill(bill)}
-        unsure = trouble_of(cause.type) == "possibly_billed" and not bill.usage.total
+        # Nobody knows what a call cost that was lost in the middle of its answer, either.
+        unknown = bill.dollars is None or not bill.usage.total
+        unsure = trouble_of(cause.type) == "possibly_billed" and unknown
     if unsure and ceiling is not None:
         facts |= {"dollars": ceiling, "assumed": ceiling}
     return facts

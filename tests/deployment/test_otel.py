@@ -140,19 +140,20 @@ async def test_who_is_killed_before_it_noted_what_was_sent_sends_the_same_ids_ag
     assert sorted(each.span_id for each in again) == sorted(each.span_id for each in first)
 
 
+@pytest.mark.parametrize("how", ["refuses", "says that it is elsewhere"])
 async def test_a_backend_that_is_away_gets_all_of_it_later(
-    runs: Runs, backend: Received, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runs: Runs, backend: Received, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.setattr(closed_runs, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(closed_runs, "LONGEST_PAUSE_SECONDS", 0.2)
-    backend.takes = False
+    backend.takes, backend.elsewhere = how != "refuses", how != "refuses"
     sending = asyncio.create_task(send_spans(runs.client, tmp_path, []))
     try:
         await asyncio.sleep(0.2)
         run_id = await closed(runs)
         await asyncio.sleep(1)
         assert backend.spans == []
-        backend.takes = True
+        backend.takes, backend.elsewhere = True, False
         steps = len((await traced(runs.client, run_id)).steps)
         for _ in range(300):
             if len(of_run(backend, run_id)) < steps:
@@ -174,7 +175,8 @@ async def test_where_the_exporter_is_not_installed_that_is_said_and_nothing_ends
 
     monkeypatch.setattr(closed_runs, "exporter", missing)
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(send_spans(runs.client, tmp_path, []), 0.2)
+        async with asyncio.timeout(0.2):
+            await send_spans(runs.client, tmp_path, [])
     assert "opentelemetry.sdk is not installed: pip install" in caplog.text
 
 

@@ -145,6 +145,25 @@ def test_a_warning_is_in_the_file_with_all_before_it_however_the_process_ends(
     assert said == ["before", "mind"]
 
 
+def test_a_failure_of_ours_is_a_line_and_any_other_its_traceback(tmp_path: Path) -> None:
+    file = tmp_path / "worker.jsonl"
+    logged_by(
+        f"""
+        from deployment import telemetry
+        from orchestrator.errors import NotBilled
+        telemetry.configure_logging(Path({str(file)!r}), "info", [])
+        for error in (NotBilled("refused"), ValueError("odd")):
+            try:
+                raise error
+            except Exception:
+                logging.exception("it failed")
+        """
+    )
+    ours, other = [json.loads(line)["exception"] for line in file.read_text().splitlines()]
+    assert ours == "NotBilled: refused"
+    assert other.startswith("Traceback") and "ValueError: odd" in other
+
+
 def test_what_is_said_is_in_the_file_a_moment_later(tmp_path: Path) -> None:
     file = tmp_path / "worker.jsonl"
     logged_by(

@@ -101,7 +101,8 @@ async def stuck(connection: Connection, run_id: str) -> str:
         while not (found := (await reader.look()).stuck):
             reader.changed.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(reader.changed.wait(), 0.1)
+                async with asyncio.timeout(0.1):
+                    await reader.changed.wait()
     return found
 
 

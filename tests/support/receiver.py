@@ -25,6 +25,8 @@ class Received:
     services: set[str] = field(default_factory=set)
     takes: bool = True
     """False: it answers that it must not be asked that again."""
+    elsewhere: bool = False
+    """Whether it answers that it is somewhere else."""
 
     def take(self, body: bytes) -> None:
         for each in ExportTraceServiceRequest.FromString(body).resource_spans:
@@ -45,11 +47,13 @@ def receiver() -> Iterator[Received]:
                 body = gzip.decompress(body)
             known = self.path == "/v1/traces"
             known = known and self.headers["Content-Type"] == "application/x-protobuf"
-            taken = known and received.takes
+            taken = known and received.takes and not received.elsewhere
             if taken:
                 # Before it is answered: whoever has the answer may look for it.
                 received.take(body)
-            self.send_response(200 if taken else 400)
+            self.send_response(200 if taken else 307 if received.elsewhere else 400)
+            if received.elsewhere:
+                self.send_header("Location", f"{received.address}/elsewhere")
             answer = ExportTraceServiceResponse().SerializeToString()
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()

@@ -135,7 +135,8 @@ def subtask_ids(context: typer.Context, incomplete: str) -> Ids:
 def _bounded(look: Callable[[Target], Awaitable[Ids]]) -> Ids:
     async def limited() -> Ids:
         target = _target()
-        return await asyncio.wait_for(look(target), SECONDS) if target else []
+        async with asyncio.timeout(SECONDS):
+            return await look(target) if target else []
 
     # Whatever is wrong is said by the command itself, once it is given.
     with suppress(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import stat
@@ -91,6 +92,30 @@ async def test_an_answer_that_cannot_be_recorded_is_not_lost_to_the_caller(
     directory.rmdir()
     await journal.record(KEY, ANSWER)
     assert "could not be recorded" in caplog.text
+
+
+async def test_an_answer_that_the_disk_did_not_take_is_there_for_the_next_attempt_and_follows(
+    tmp_path: Path,
+) -> None:
+    directory = tmp_path / "journal"
+    journal = FileJournal(directory)
+    directory.rmdir()
+    await journal.record(KEY, ANSWER)
+    assert await journal.answer(KEY) == ANSWER
+    directory.mkdir(mode=0o700)
+    await journal.record("another", ANSWER)
+    assert await FileJournal(directory).answer(KEY) == ANSWER
+
+
+async def test_what_cannot_be_looked_at_counts_as_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_path: str) -> None:
+        raise OSError(5, "Input/output error")
+
+    journal = FileJournal(tmp_path)
+    monkeypatch.setattr(os, "lstat", broken)
+    assert await journal.sent(KEY)
 
 
 def harmed(how: str, content: bytes) -> bytes:
