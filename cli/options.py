@@ -283,13 +283,6 @@ def check_out(out: Path | None) -> Path | None:
     return check_file(out)
 
 
-def check_page(out: Path | None) -> Path | None:
-    """The file to write a page to, absolute; Exit if its ending is none of a page's."""
-    if out is not None and out.suffix.lower() not in ("", ".html", ".htm"):
-        raise Exit(f"--out {str(out)!r}: a page is HTML; name a file that ends in .html")
-    return check_file(out)
-
-
 def check_file(out: Path | None, option: str = "--out") -> Path | None:
     """The file to write, absolute; Exit if its folder cannot take one."""
     if out is None:

@@ -18,7 +18,7 @@ from cli.connection import with_connection
 from cli.delivery import as_bytes, as_page, files_of, place, with_files
 from cli.doing import Turns
 from cli.exits import Code, Exit
-from cli.options import Embedded, RunId, check_page
+from cli.options import Embedded, RunId, check_file
 from cli.reading import Look, Reader
 from cli.screen.streams import put, say_all
 from deployment.embedded import StateDir
@@ -64,6 +64,13 @@ def command(
     return with_connection(
         settings, embedded, lambda connection: run(connection, run_id, path, open_it=open_it)
     )
+
+
+def check_page(out: Path | None) -> Path | None:
+    """The file to write a page to, absolute; Exit if its ending is none of a page's."""
+    if out is not None and out.suffix.lower() not in ("", ".html", ".htm"):
+        raise Exit(f"--out {str(out)!r}: a page is HTML; name a file that ends in .html")
+    return check_file(out)
 
 
 async def run(connection: Connection, run_id: str, out: Path | None, *, open_it: bool) -> int:

@@ -105,9 +105,7 @@ class Pictured:
         return tuple(each for each in chain if each in seconds)
 
     def status(self, subtask_id: str) -> str:
-        """How a subtask stands: of its finding, else of its row; what never ran is `waiting`, or
-        in a run that is over `not run`.
-        """
+        """How a subtask stands, by its finding or its row; in a run that is over none waits."""
         if found := self.findings.get(subtask_id):
             return found.status
         row = self.rows.get(subtask_id)
