@@ -9,9 +9,14 @@ from temporalio import activity
 
 from activities.asking.heartbeat import beating
 from activities.asking.keys import key_of
+from activities.code_review.redact import MARGIN, redact
 from activities.seam import CallTool, Journal, Store
 from orchestrator.calls.turn import ToolResult, UseMaterial
 from orchestrator.contracts import MadeFile
+from orchestrator.text import one_line
+
+REASON_LETTERS = 300
+"""Of an error, in the history: its beginning, and its end, where a traceback says what it was."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,21 @@ class Tools:
             digest=digest,
             size=len(content),
             is_error=is_error,
+            text=reason(text) if is_error else "",
             unknown=unknown,
             files=tuple(map(MadeFile.model_validate, files)),
         )
+
+
+def reason(text: str) -> str:
+    """Why a tool failed, in one harmless line without secrets."""
+    whole = REASON_LETTERS + MARGIN
+    if len(text) <= whole:
+        line = one_line(redact(text))
+        return line if len(line) <= REASON_LETTERS else _ends(line, line)
+    return _ends(one_line(redact(text[:whole])), one_line(redact(text[-whole:])))
+
+
+def _ends(head: str, tail: str) -> str:
+    half = REASON_LETTERS // 2 - 2
+    return f"{head[:half]} … {tail[-half:]}"

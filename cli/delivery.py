@@ -6,6 +6,7 @@ are data, whatever they say they are.
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,9 +95,17 @@ def as_bytes(text: str) -> bytes:
 
 
 def as_page(
-    report: Report, look: Look, *, over: bool = True, live: Live | None = None, where: str = ""
+    report: Report,
+    look: Look,
+    *,
+    over: bool = True,
+    live: Live | None = None,
+    where: str = "",
+    drawn: datetime | None = None,
 ) -> str:
-    """The page of a run; `live`: what it has besides while it is served; `where` its files are."""
+    """The page of a run; `live`: what it has besides while it is served; `where` its files are;
+    `drawn`: up to which moment an open one goes on, if that is known.
+    """
     # Few commands write one, and its reader of Markdown takes long to load.
     from orchestrator.views.html.page import as_html
     from orchestrator.views.html.pictured import Pictured
@@ -106,7 +115,8 @@ def as_page(
         # A report counts what is reserved as spent; while a run goes on, it is not.
         spent = {"dollars": view.dollars_spent, "assumed": view.assumed}
         report = report.model_copy(update={**spent, "model_calls": view.model_calls})
-    return as_html(Pictured(report, to_type, look.steps, view, over, look.turns, where), live)
+    shown = Pictured(report, to_type, look.steps, view, over, look.turns, where, drawn)
+    return as_html(shown, live)
 
 
 def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:

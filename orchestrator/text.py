@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Iterable
 
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 """Control, format (bidi, zero width), surrogate, private, unassigned, and separators of lines."""
@@ -120,3 +121,13 @@ def _json_escaped(match: re.Match[str]) -> str:
     if letter == "\n" or unicodedata.category(letter) not in HIDDEN_CATEGORIES:
         return letter
     return json.dumps(letter)[1:-1] if letter > "\x7e" else f"\\u{ord(letter):04x}"
+
+
+def grouped(lines: Iterable[str]) -> str:
+    """Lines `NAME: SENTENCE` in one, each sentence once, behind all names that it is said of."""
+    names: dict[str, list[str]] = {}
+    for line in lines:
+        name, colon, said = line.partition(": ")
+        named = bool(colon) and " " not in name
+        names.setdefault(said if named else line, []).extend([name] if named else [])
+    return "; ".join(f"{', '.join(of)}: {said}" if of else said for said, of in names.items())

@@ -196,6 +196,11 @@ class RunView(Contract):
     tokens_cap: int = 0
     started: datetime
     now: datetime
+    """The moment of what was heard last."""
+    waiting_since: datetime | None = None
+    """Since when nothing but a person or a lost endpoint keeps the run; None: something else does,
+    or it is over.
+    """
     tiers: tuple[str, ...] = ()
     """Of the model calls in flight."""
     waiting: tuple[Question, ...] = ()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -30,6 +32,10 @@ FRESH_SECONDS = 0.5
 """How long what was read last is still shown: many tabs ask the server no more often than one."""
 SAID_SECONDS = 60.0
 """How long what came of an order is shown. Once is too short: open pages ask every second."""
+STEP_SECONDS = 10
+"""In such steps the clock of a page goes on that shows nothing else new: what is drawn anew takes a
+reader's selection away.
+"""
 LAST_SECONDS = 3.0
 """How long a page that is open is given to fetch the run's end."""
 UNSURE = "the server did not answer: nobody knows whether the order arrived; look before you repeat"
@@ -64,6 +70,8 @@ class LivePage:
     guard: Guard
     said: str = ""
     """What came of the last order."""
+    refused: bool = False
+    """Whether it was not carried out."""
     told: float = 0.0
     """When it was given."""
     asked: float = 0.0
@@ -121,10 +129,11 @@ class LivePage:
             command = given.get("command", "")
             order = order_of(command, given, view)
             self.said = await orders.tell(self.connection, self.run_id, command, order)
+            self.refused = False
         except Exit as error:
-            self.said = one_line(str(error))
+            self.said, self.refused = one_line(str(error)), True
         except RPCError as error:
-            self.said = f"{UNSURE} ({one_line(error.message)})"
+            self.said, self.refused = f"{UNSURE} ({one_line(error.message)})", True
         self._sight, self.told = None, asyncio.get_running_loop().time()
         raise web.HTTPSeeOther(f"/{self.guard.key}/", headers=HEADERS)
 
@@ -145,6 +154,7 @@ class LivePage:
             token=self.guard.token,
             nonce=nonce,
             said="" if old else self.said,
+            refused=self.refused,
             notes=look.notes if look else (),
             away=sight.away,
             again=f"{to_type('watch', self.run_id)} --web",
@@ -152,8 +162,14 @@ class LivePage:
         if look is None or look.state is None:
             return as_notice(self.run_id, sight.away, live, over=look is not None), policy(scripts)
         made = outcome.read(self.run_id, look).report if look.closed else None
-        page = as_page(made or report(look.state), look, over=bool(look.closed), live=live)
+        over, made = bool(look.closed), made or report(look.state)
+        page = as_page(made, look, over=over, live=live, drawn=None if sight.away else _moment())
         return page, policy(scripts)
+
+
+def _moment() -> datetime:
+    """The moment that a page is drawn for."""
+    return datetime.fromtimestamp(time.time() // STEP_SECONDS * STEP_SECONDS, UTC)
 
 
 async def _fields(request: web.Request) -> dict[str, str]:

@@ -162,7 +162,9 @@ def apply(state: AgentState, event: Event) -> AgentState:
             return _turn_lost(_landed(state, event.move), event.move, event.trouble)
         case ToolEnded():
             state = _made(state, event.result.files)
-            update = {"span": None, "unknown": False, "files": ()}
+            update: dict[str, object] = {"span": None, "unknown": False, "files": ()}
+            if event.result.digest:
+                update["text"] = ""
             result = event.result.model_copy(update=update)
             state = _unsure(state, event.move.use) if event.result.unknown else state
             return _tool_ended(_landed(state, event.move), event.move, result)

@@ -61,6 +61,7 @@ class ToolResult(Contract):
     size: int
     is_error: bool = False
     text: str = ""
+    """Beside a digest, of an error: its reason in a line; no part of what a turn works from."""
     unknown: bool = False
     """Whether the call may have run, and nobody knows; no part of what a turn works from."""
     files: tuple[MadeFile, ...] = ()

@@ -17,6 +17,7 @@ from orchestrator.events import (
     Unanswered,
 )
 from orchestrator.rules.state import State
+from orchestrator.text import grouped
 
 ACCEPTED = "accepted"
 
@@ -78,7 +79,7 @@ def _said(
             if reply.problem is not None:
                 return reply.problem.kind, reply.problem.why
             if move.call.kind == "plan" and after.plan_errors:
-                return "invalid", "; ".join(after.plan_errors)
+                return "invalid", grouped(after.plan_errors)
             if isinstance(reply.value, Review) and not reply.value.passed:
                 return "failed_review", reply.value.why
             return ACCEPTED, ""

@@ -19,6 +19,7 @@ from orchestrator.rules.parts import Progress
 from orchestrator.rules.settling import skip
 from orchestrator.rules.state import State
 from orchestrator.rules.work import Work
+from orchestrator.text import grouped
 
 
 def judge_plan(state: State, plan: Plan | None, why: str) -> State:
@@ -52,9 +53,7 @@ def fall_back(state: State) -> State:
         return replace(
             state, stop=Stop("endpoint", f"no valid plan, and {role.name} was asked above")
         )
-    note = (
-        f"The planner gave no valid plan ({'; '.join(state.plan_errors)}): one agent took it all."
-    )
+    note = f"The planner gave no valid plan ({grouped(state.plan_errors)}): one agent took it all."
     state = replace(state, notes=(*state.notes, note))
     return _propose(state, Plan(goal=state.goal.text, subtasks=(subtask,)))
 

@@ -54,7 +54,7 @@ def _verdict(state: State, draft: Draft | None, problem: Problem | None) -> tupl
         reason = draft.escalation.reason
         # A stronger model can cure only doubt.
         kind = "confidence_too_low" if reason == "confidence_too_low" else "escalated"
-        return kind, f"{reason}: {draft.escalation.why}"
+        return kind, f"{reason.replace('_', ' ')}: {draft.escalation.why}"
     if draft.verdicts:
         return "failed_checks", "; ".join(draft.verdicts)
     said = state.goal.limits.min_confidence

@@ -133,7 +133,6 @@ async def of_result(converter: DataConverter, payloads: Sequence[Payload]) -> _F
     if returned.value is not None and returned.value.uses:
         facts["verdict"] = USES_TOOLS
     if returned.is_error:
-        # Of an error that was kept in the store, the history has no words.
         why = "nobody knows whether it ran" if returned.unknown else one_line(returned.text)[:300]
         facts |= {"status": "error", "verdict": "tool_error", "why": why}
     return facts

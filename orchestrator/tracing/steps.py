@@ -38,6 +38,8 @@ class Step(Contract):
     title: str = ""
     agent: str = ""
     """The role that did it."""
+    secondary: str = ""
+    """Of a subtask: the role that stands in for it."""
     task: str = ""
     """A hash of role and instruction: the same for equal work, in whatever run."""
     because: str = ""

@@ -36,7 +36,7 @@ from orchestrator.recorded.judging import judged
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.repair import STRENGTH
 from orchestrator.rules.state import State
-from orchestrator.text import one_line
+from orchestrator.text import grouped, one_line
 from orchestrator.views.reporting import status_of
 
 LETTERS = 300
@@ -146,15 +146,27 @@ def _again(subtask: str, was: Progress, now: Progress) -> Iterator[Line]:
 
 def _planned(before: State, after: State) -> Iterator[Line]:
     if after.plan_errors != before.plan_errors and after.plan_errors:
-        yield Line("plan", {"verdict": "invalid", "why": _why("; ".join(after.plan_errors))})
+        yield Line("plan", {"verdict": "invalid", "why": _why(grouped(after.plan_errors))})
     if after.plan is not None and before.plan is None:
         expected = after.estimate.expected if after.estimate else None
         price = "" if expected is None else str(expected)
         ids = tuple(each.id for each in after.plan.subtasks)
         yield Line("plan", {"verdict": "accepted", "subtasks": ids, "expected": price})
+    yield from _chosen(before, after)
     for each in after.replanning.revisions[len(before.replanning.revisions) :]:
         changed = {"added": each.added, "replaced": each.replaced, "dropped": each.dropped}
         yield Line("replan", {**changed, "why": _why(each.why)})
+
+
+def _chosen(before: State, after: State) -> Iterator[Line]:
+    """For whom each new subtask of a plan is, and why, where a planner said so."""
+    if after.plan is None or after.plan is before.plan:
+        return
+    known = before.plan.subtasks if before.plan else ()
+    for each in after.plan.subtasks:
+        if (each.secondary or each.why) and each not in known:
+            roles = {"role": _why(each.role), "secondary": _why(each.secondary)}
+            yield Line("planned", {"subtask": each.id, **roles, "why": _why(each.why)})
 
 
 def _whose(event: Event) -> str:
@@ -205,7 +217,8 @@ def told_by_agent(event: agent.Event, subtask: str) -> Iterator[Line]:
             yield Line("result", {"call": move.id, "subtask": subtask, **said})
         case agent.ToolEnded(move=move, result=result):
             said = {"tool": move.use.name, "verdict": "error" if result.is_error else "ok"}
-            yield Line("result", {"call": move.id, "subtask": subtask, **said})
+            why = _why(result.text) if result.is_error else ""
+            yield Line("result", {"call": move.id, "subtask": subtask, **said, "why": why})
         case agent.ToolLost(move=move, why=why):
             said = {"tool": move.use.name, "verdict": "lost", "why": _why(why)}
             yield Line("result", {"call": move.id, "subtask": subtask, **said})

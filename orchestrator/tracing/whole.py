@@ -52,6 +52,7 @@ def of_subtasks(
             name=progress.subtask.id,
             run=state.run_id,
             agent=progress.subtask.role,
+            secondary=progress.subtask.secondary,
             because=progress.subtask.why,
             started=started,
             ended=ended,

@@ -37,6 +37,7 @@ def run_view(state: State) -> RunView:
         tokens_cap=ledger.cap.tokens,
         started=state.started,
         now=state.finished or state.now,
+        waiting_since=None if closed else state.waiting_since,
         tiers=tiers_in_flight(state),
         waiting=waiting(state),
         preview=state.estimate,

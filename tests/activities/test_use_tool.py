@@ -19,7 +19,7 @@ from activities.toolset.servers import Server, read_servers
 from activities.toolset.tool import Here, Tool, tool
 from activities.turns.conversation import Told, append, load
 from activities.turns.workshop import MAY_HAVE_RUN, NO_FILE, NOT_APPROVED, Workshop
-from activities.use_tool import Tools
+from activities.use_tool import REASON_LETTERS, Tools, reason
 from deployment.storage import DirectoryStore
 from driving import subtask
 from orchestrator.calls.turn import ToolResult, ToolUse, UseMaterial
@@ -225,3 +225,12 @@ async def test_a_tool_of_a_server_asks_as_its_file_says_when_it_is_called(place:
     assert said == "the MCP server own does not offer atc, which its approval names"
     file.write_text("{")
     assert await place.told(await place.use(ACT, "fifth")) == NO_FILE
+
+
+def test_why_a_tool_failed_is_one_harmless_line_with_its_beginning_and_its_end() -> None:
+    lines = "\n".join(f"  File {each}" for each in range(1_000))
+    said = reason(f"exit code 1\x1b[2J\n{lines}\nZeroDivisionError: division by zero\n")
+    assert said.startswith("exit code 1\\x1b[2J File 0") and len(said) <= REASON_LETTERS
+    assert said.endswith("ZeroDivisionError: division by zero") and " … " in said
+    key = "sk-ant-api03-" + "aB3" * 30
+    assert key not in reason(f"refused with {key}") and reason("no such file") == "no such file"

@@ -109,6 +109,7 @@ async def test_what_came_of_an_order_is_not_shown_for_ever(
         await visitor.page()
         own = {"Origin": visitor.origin}
         _, page = await visitor.order(own, command="eject", token=visitor.token)
+        assert '<p class="not-done" role="alert"><strong>Not done: </strong>' in page
         assert "is no order of this page" in page
         assert "is no order of this page" in await visitor.page(), "a page asks each second"
         monkeypatch.setattr("cli.live.server.SAID_SECONDS", 0.0)
@@ -302,5 +303,9 @@ async def test_a_plan_that_waits_is_shown_with_its_price_and_what_the_person_is_
     async with waiting(runs) as handle, visiting(connection, handle.id) as visitor:
         page = await visitor.page()
         assert "? waits for a person: approval of the plan" in page.partition("</header>")[0]
-        assert re.search(r"It is expected to cost \$0\.\d+, and costs at most \$[\d.]+;", page)
+        assert re.search(
+            r"It is expected to cost \$0\.\d+, of which planning has cost \$[\d.]+ already,"
+            r" and costs at most \$[\d.]+;",
+            page,
+        )
         assert "Sent to the endpoint: the goal" in page

@@ -216,6 +216,18 @@ async def test_whoever_watches_a_run_that_is_deleted_tells_the_open_page_before_
             await watching
 
 
+async def test_of_a_run_that_is_over_no_page_is_served_and_that_is_said(
+    runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with waiting(runs) as handle:
+        await handle.execute_update("approve", {"by": "me"})
+        await handle.result()
+        assert await watch.run(connection, handle.id, False, None, web=True) == 0
+    said = capsys.readouterr().err
+    assert f"{handle.id} is over: there is no live page of it any more" in said
+    assert f"report {handle.id}" in said and "for you alone" not in said
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason=WITHOUT)
 async def test_a_browser_shows_what_became_of_the_run_and_of_whoever_served_the_page(
     runs: Runs, connection: Connection, wire: Wire, tmp_path: Path
@@ -233,6 +245,10 @@ async def test_a_browser_shows_what_became_of_the_run_and_of_whoever_served_the_
         await browser.until("!document.getElementById('lost').hidden")
         assert "--web" in await browser.value("document.getElementById('lost').innerText")
         assert await browser.value("document.querySelector('form button').disabled")
+        await browser.value("window.scrollTo({top: 1e6, behavior: 'instant'})")
+        assert await browser.value("window.scrollY > 0"), "the page is longer than the window"
+        place = "document.getElementById('lost').getBoundingClientRect()"
+        assert await browser.value(f"{place}.top === 0 && {place}.bottom < innerHeight / 2")
         assert browser.refused == []
 
 

@@ -59,6 +59,7 @@ async def test_the_history_of_a_run_that_goes_on_is_shown_as_far_as_it_goes(
         ([], "name the run, or a history with --history FILE"),
         (["a-run", "--history", "a.json"], "name the run, or a history with --history FILE"),
         (["--history", "nowhere.json"], "nowhere.json"),
+        (["a-run", "--out", "page.pdf"], "name a file that ends in .html"),
     ],
 )
 def test_what_cannot_be_shown_is_refused_in_a_line(

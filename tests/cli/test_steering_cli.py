@@ -199,7 +199,7 @@ async def test_the_inbox_says_what_is_asked_and_the_command_that_answers_it(
         assert listed[0]["goal"] == "Sum it up"
         assert listed[0]["waiting"] == [
             {
-                "question": "t1 asks: ambiguous_input: which year?",
+                "question": "t1 asks: ambiguous input: which year?",
                 "command": f'{STARTER} answer cli-inbox t1 "your answer"',
             }
         ]

@@ -191,7 +191,7 @@ def loss(move: TakeTurn, kind: TroubleKind) -> TurnLost:
 
 def result(use: ToolUse) -> ToolResult:
     at = Span(started=START, ended=START)
-    return ToolResult(use_id=use.id, digest=f"of {use.id}", size=20_000, span=at)
+    return ToolResult(use_id=use.id, digest=f"of {use.id}", size=20_000, text="for people", span=at)
 
 
 class Chance:
@@ -338,6 +338,7 @@ def test_of_more_calls_than_are_made_at_once_the_rest_is_told_so() -> None:
         assert isinstance(move, UseTool)
         loop.put(ToolEnded(move, result(move.use)))
     results = asked_in(loop).material.results
+    assert {each.text for each in results[:20]} == {""}, "what is said for people stays with them"
     assert [each.is_error for each in results] == [False] * 20 + [True] * 5
     assert "at most 20" in results[-1].text
 

@@ -7,7 +7,10 @@ import logging
 import pytest
 from test_supervisor import goal
 
+from cli.commands.runs.report import page_of
+from cli.reading import Reader
 from conftest import Runs
+from intake.connection import Connection
 from orchestrator.contracts import Bill
 from orchestrator.errors import PossiblyBilled
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
@@ -40,7 +43,7 @@ async def test_a_role_whose_calls_failed_lately_is_passed_over_for_the_plans_sec
 
 
 async def test_the_planner_says_who_stands_in_and_the_choice_is_in_plan_and_log(
-    runs: Runs, caplog: pytest.LogCaptureFixture
+    runs: Runs, connection: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     gives_back = works("", status="escalate", reason="out_of_scope", why="no facts to find")
     model = ScriptedModel(
@@ -58,3 +61,9 @@ async def test_the_planner_says_who_stands_in_and_the_choice_is_in_plan_and_log(
     ]
     assert [each.role for each in report.findings[0].tries] == ["", "writer"]
     assert "planned t1: researcher, else writer: Part t1 is asked for" in caplog.text
+    (line,) = (vars(each) for each in caplog.records if vars(each).get("story") == "planned")
+    assert (line["subtask"], line["role"], line["secondary"]) == ("t1", "researcher", "writer")
+    assert line["why"].startswith("Part t1 is asked for") and len(line["why"]) <= 300
+    look = await Reader(connection, report.run_id).look()
+    page = page_of(report.run_id, look)
+    assert "<strong>For: </strong>researcher, else writer: Part t1 is asked for" in page

@@ -9,9 +9,13 @@ import pytest
 from temporalio.client import WorkflowFailureError
 
 from activities.catalogue import Catalogue
+from cli.commands.runs.report import page_of
+from cli.reading import Reader
 from conftest import Runs
 from deployment.histories.replay import replay
+from intake.connection import Connection
 from orchestrator.contracts import Goal, GoalInput
+from orchestrator.views.html.money import OF_TEAMS
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 from workflows import WORKFLOWS
 from workflows.supervisor import SupervisorWorkflow
@@ -68,6 +72,23 @@ async def test_a_team_plans_and_works_below_its_parent_and_gives_back_what_it_di
     assert "the note of the goal" in prompts["a"].prompt and "one" in prompts["a"].prompt
     assert "what the team says" in prompts["t3"].prompt
     assert await replay(await team.fetch_history(), WORKFLOWS, runs.store) == ()
+
+
+async def test_the_page_of_a_run_says_how_to_see_what_its_team_did(
+    runs: Runs, connection: Connection
+) -> None:
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("a1"))],
+            "a1": [works("one")],
+            "synthesize": [synthesizes("part one"), synthesizes("whole")],
+        }
+    )
+    plan = ready(subtask("t1", role="department"))
+    report = await runs.run(goal(plan=plan), model, catalogue=catalogue(runs))
+    page = page_of(report.run_id, await Reader(connection, report.run_id).look())
+    assert f"report {report.run_id}.t1.1</code>" in page
+    assert OF_TEAMS in page and ">Teams</td><td" not in page.partition("By kind of call")[0]
 
 
 async def test_a_team_below_the_depth_limit_is_refused_unpaid(runs: Runs) -> None:

@@ -149,15 +149,16 @@ async def test_a_cancelled_and_a_failed_run_tell_who_ended_them_and_why(runs: Ru
     trace = await whole(runs)
     assert step(trace, handle.id).status == "cancelled"
     assert step(trace, "/order-1").name == "cancel"
-    plan = ready(subtask("t1", why="It needs an analyst."))
+    plan = ready(subtask("t1", why="It needs an analyst.", secondary="writer"))
     limits = {"tries_per_subtask": 1, "replans": 0}
     lacks = works("", status="failed", why="no data")
-    unfit = ScriptedModel({"t1": [lacks]})
+    unfit = ScriptedModel({"t1": [lacks, lacks]})
     report = await runs.run(goal(plan=plan, limits=limits), unfit)
     assert report.status == "failed"
     failed = await whole(runs)
     assert step(failed, report.run_id).status == "error"
-    assert step(failed, ":t1").because == "It needs an analyst."
+    own = step(failed, ":t1")
+    assert (own.because, own.secondary) == ("It needs an analyst.", "writer")
     assert (step(failed, ":t1").verdict, step(failed, ":t1").status) == ("failed", "error")
 
 

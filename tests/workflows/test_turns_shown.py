@@ -50,6 +50,10 @@ async def test_each_call_of_a_tool_is_shown_with_what_it_was_given_and_who_allow
     orders = [(each.name, each.by) for each in trace.steps if each.kind == "order"]
     assert orders == [("decline", "ann"), ("approve", "ann")]
 
+    failed = tools["1/tool-1-2"]
+    assert (failed.status, failed.verdict) == ("error", "tool_error")
+    assert failed.why and failed.why.isprintable() and len(failed.why) <= 300
+
     file = tmp_path / "page.html"
     assert await command.run(connection, handle.id, file, open_it=False) == 0
     page = file.read_text()
@@ -58,6 +62,7 @@ async def test_each_call_of_a_tool_is_shown_with_what_it_was_given_and_who_allow
     assert "What it did: 1 turn, 2 calls of tools" in shown
     assert '✓ read_file "repo/notes.md"' in shown
     assert re.search(r'✕ read_file "repo/<script>.{0,400}failed · \d', shown)
+    assert failed.why[:60] in shown
     assert re.search(r'✓ write "40" [\d.]+ s · \d+ bytes · approved by ann', shown)
     assert re.search(r"ann declined call 2: t1: write .+; “41 is wrong”", shown)
 

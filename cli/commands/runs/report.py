@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import webbrowser
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from temporalio.client import WorkflowExecutionStatus
 
 from cli import outcome
 from cli.connection import with_connection
-from cli.delivery import as_page, files_of, place, with_files
+from cli.delivery import as_bytes, as_page, files_of, place, with_files
 from cli.doing import Turns
 from cli.exits import Code, Exit
 from cli.options import Embedded, RunId, check_file
@@ -56,13 +57,20 @@ def command(
     """Write a run as one HTML page that needs nothing else, and print the link to it."""
     if bool(run_id) == bool(history):
         raise Exit("name the run, or a history with --history FILE")
-    path, settings = check_file(out), Settings()
+    path, settings = check_page(out), Settings()
     if history is not None:
         look, name = asyncio.run(recorded(history, settings))
-        return written(settings, name, look, path, IMPORTED, open_it=open_it)
+        return written(settings, name, page_of(name, look), path, IMPORTED, open_it=open_it)
     return with_connection(
         settings, embedded, lambda connection: run(connection, run_id, path, open_it=open_it)
     )
+
+
+def check_page(out: Path | None) -> Path | None:
+    """The file to write a page to, absolute; Exit if its ending is none of a page's."""
+    if out is not None and out.suffix.lower() not in ("", ".html", ".htm"):
+        raise Exit(f"--out {str(out)!r}: a page is HTML; name a file that ends in .html")
+    return check_file(out)
 
 
 async def run(connection: Connection, run_id: str, out: Path | None, *, open_it: bool) -> int:
@@ -80,26 +88,23 @@ async def run(connection: Connection, run_id: str, out: Path | None, *, open_it:
     kept = files_of(run_id, StateDir.of(connection.settings).reports)
     made = await with_files(made, connection.store, kept)
     where = kept.as_uri() if out else kept.name
-    return written(connection.settings, run_id, look, out, open_it=open_it, made=made, where=where)
+    page = page_of(run_id, look, made, where, datetime.now(UTC))
+    return written(connection.settings, run_id, page, out, open_it=open_it)
 
 
 def written(
     settings: Settings,
     run_id: str,
-    look: Look,
+    text: str,
     out: Path | None,
     ending: str = ".html",
     *,
     open_it: bool,
-    made: Report | None = None,
-    where: str = "",
 ) -> Code:
-    """Write the page and print its link. `made`: its report, if it is not that of its history;
-    `where` its files are.
-    """
+    """Write the page and print its link."""
     page = out or place(run_id, StateDir.of(settings).reports, ending)
     try:
-        write_whole(page, page_of(run_id, look, made, where).encode("utf-8", "backslashreplace"))
+        write_whole(page, as_bytes(text))
     except OSError as error:
         raise Exit(f"{page} could not be written: {error.strerror}", Code.FAILED) from error
     put(page.as_uri())
@@ -108,9 +113,18 @@ def written(
     return Code.COMPLETE
 
 
-def page_of(run_id: str, look: Look, made: Report | None = None, where: str = "") -> str:
-    """The page of a run as it was looked at."""
-    return as_page(made or _made(run_id, look), look, over=bool(look.closed), where=where)
+def page_of(
+    run_id: str,
+    look: Look,
+    made: Report | None = None,
+    where: str = "",
+    drawn: datetime | None = None,
+) -> str:
+    """The page of a run as it was looked at. `made`: its report, if it is not that of its history;
+    `where` its files are; `drawn`: when, unless it is that of a file.
+    """
+    over, made = bool(look.closed), made or _made(run_id, look)
+    return as_page(made, look, over=over, where=where, drawn=drawn)
 
 
 def _made(run_id: str, look: Look) -> Report:

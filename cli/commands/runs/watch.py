@@ -67,7 +67,11 @@ async def run(
     web: bool = False,
 ) -> int:
     """Follow and tell; the exit code of what came out."""
-    await look_at(connection, run_id)
+    look = await look_at(connection, run_id)
+    if web and look.closed:
+        page = to_type("report", run_id)
+        say(f"{run_id} is over: there is no live page of it any more; its page: {page}")
+    web = web and not look.closed
     await announce(connection, run_id)
     if not web:
         return await to_the_end(connection, run_id, as_json=as_json, out=out, pipeline=pipeline)

@@ -117,8 +117,11 @@ def _declined(run: Pictured, subtask_id: str) -> Iterator[str]:
 
 
 def _chosen(subtask: Subtask) -> Node:
-    """Why it was planned, and for whom."""
-    return p[strong["Why: "], cut(subtask.why, 1_000)] if subtask.why else None
+    """For whom it was planned, who stands in, and why."""
+    if not subtask.secondary:
+        return p[strong["Why: "], cut(subtask.why, 1_000)] if subtask.why else None
+    roles = f"{short(subtask.role, 80)}, else {short(subtask.secondary, 80)}"
+    return p[strong["For: "], roles, f": {cut(subtask.why, 1_000)}" if subtask.why else None]
 
 
 def _asked(subtask: Subtask) -> Iterator[Element]:

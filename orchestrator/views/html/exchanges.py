@@ -13,15 +13,16 @@ from orchestrator.calls import KINDS
 from orchestrator.calls.kind import AnyKind, ModelKind
 from orchestrator.calls.verify import VerifyMaterial, unseen
 from orchestrator.calls.work import WorkMaterial, work_prompt
-from orchestrator.contracts import Contract, Draft, PinnedInput, Plan, Problem, Report, Synthesis
+from orchestrator.contracts import Contract, Draft, PinnedInput, Plan, Report, Synthesis
 from orchestrator.envelopes import mend
-from orchestrator.events import AgentEnded, Answered, Examined, NotPrepared, TeamEnded, Unanswered
+from orchestrator.events import AgentEnded, Answered, Examined, TeamEnded
 from orchestrator.moves import Ask, Examine, StartAgent, StartTeam
 from orchestrator.recorded.steps import Step
 from orchestrator.views.amounts import at_most, hands, seconds
 from orchestrator.views.html import money
-from orchestrator.views.html.pictured import Pictured, cut
+from orchestrator.views.html.pictured import Pictured, command, cut
 from orchestrator.views.html.prose import prose
+from orchestrator.views.html.refusals import why_not
 from orchestrator.views.html.turns import turns
 
 Anchors = Mapping[str, str]
@@ -44,8 +45,17 @@ def exchange(step: Step, run: Pictured, title: Element = h4) -> Element:
         turns(run, step.move.run_of(run.report.run_id))
         if isinstance(step.move, StartAgent)
         else None,
+        command("Its own run has a page of its own:", run.to_type("report", _team(step, run)))
+        if isinstance(step.move, StartTeam)
+        else None,
         _unfold("What it answered", _said(step, run.anchors)),
     ]
+
+
+def _team(step: Step, run: Pictured) -> str:
+    """The id of a team's run."""
+    assert isinstance(step.move, StartTeam)
+    return step.move.run_of(run.report.run_id)
 
 
 def _name(step: Step) -> Node:
@@ -71,45 +81,6 @@ def _model(step: Step) -> str:
         case AgentEnded(report=report) if report:
             return report.bill.model
     return ""
-
-
-def why_not(step: Step) -> str:
-    """Why what came back was not what was asked for; empty: it was, or it is under way."""
-    match step.landing:
-        case Answered(reply=reply) if reply.problem:
-            return _problem(reply.problem)
-        case Answered(reply=reply):
-            return _not_good(reply.value)
-        case Unanswered(trouble=trouble):
-            return f"no answer: {trouble.why}"
-        case Examined(draft=draft):
-            return _not_good(draft)
-        case AgentEnded() as ended:
-            return _of_agent(ended)
-        case TeamEnded(report=report, why=why):
-            bad = report is None or report.status == "failed"
-            return (why or "its run failed") if bad else ""
-        case NotPrepared(why=why):
-            return why
-    return ""
-
-
-def _problem(problem: Problem) -> str:
-    return f"{problem.kind.replace('_', ' ')}: {problem.why}"
-
-
-def _not_good(value: object) -> str:
-    if not isinstance(value, Draft) or (value.status == "complete" and not value.verdicts):
-        return ""
-    return "; ".join(filter(None, (*value.verdicts, value.why))) or value.status
-
-
-def _of_agent(ended: AgentEnded) -> str:
-    if ended.report is None:
-        return ended.why
-    if ended.report.outcome in ("answered", "more", "asks"):
-        return _not_good(ended.report.draft)
-    return ended.report.why or ended.report.outcome
 
 
 # ---------------------------------------------------------------- what it was told

@@ -21,6 +21,9 @@ KINDS = WORDS | {
 """Each kind of step as people say it."""
 
 
+OF_TEAMS = "in teams; the page of each tells by which tier"
+
+
 def prices(run: Pictured) -> Node:
     """The chapter."""
     paid = [each for each in run.steps if each.calls or each.spent != 0 or each.assumed]
@@ -28,7 +31,11 @@ def prices(run: Pictured) -> Node:
         "money",
         "Money",
         p[_told(run)],
-        _grouped("By tier", paid, lambda each: each.tier or "Teams"),
+        _grouped(
+            "By tier",
+            paid,
+            lambda each: each.tier or OF_TEAMS,
+        ),
         _grouped("By kind of call", paid, lambda each: KINDS.get(each.kind, each.kind)),
         _against(run, paid),
     )
@@ -51,15 +58,16 @@ def _told(run: Pictured) -> Node:
         parts.append(f" Of it, {money(report.assumed)} is assumed: calls whose answers were lost.")
     if report.dollars_estimated:
         parts.append(f" The plan was estimated at {money(report.dollars_estimated)}")
-        parts.append(f"{_share(report) if report.findings else ''}.")
+        parts.append(f"{_share(report, over=run.over) if report.findings else ''}.")
     return parts
 
 
-def _share(report: Report) -> str:
+def _share(report: Report, *, over: bool) -> str:
     """Of the estimate; a worst case is measured against none."""
     if report.dollars is None or report.assumed or not report.dollars_estimated:
         return ""
-    return f": it took {report.dollars / report.dollars_estimated:.0%} of that"
+    share = f"{report.dollars / report.dollars_estimated:.0%} of that"
+    return f": it took {share}" if over else f": {share} so far"
 
 
 def _grouped(title: str, steps: Iterable[Step], of: Callable[[Step], str]) -> Node:

@@ -55,7 +55,7 @@ from orchestrator.views.html.pictured import (
 from orchestrator.views.html.plan import plan
 from orchestrator.views.html.prose import prose, prose_line
 from orchestrator.views.html.review import is_review, review
-from orchestrator.views.html.steering import Live, scripted, steering
+from orchestrator.views.html.steering import Live, lost, scripted, steering
 from orchestrator.views.html.style import STYLE
 from orchestrator.views.html.times import times
 from orchestrator.views.page import NOTHING_FINISHED, STATUS, inputs
@@ -107,7 +107,8 @@ def as_notice(run_id: str, said: str, live: Live, *, over: bool) -> str:
 def _whole(top: Element, content: Node, live: Live | None, *, over: bool) -> str:
     away = live is not None and bool(live.away)
     told = {"data_over": over and "yes", "data_away": away and "yes"}
-    page = html(lang="en")[top, body(**told)[content, scripted(live) if live else None]]
+    first, last = (lost(live), scripted(live)) if live else (None, None)
+    page = html(lang="en")[top, body(**told)[first, content, last]]
     return _UNSEEN.sub(lambda found: visible(found[0]), f"{page}\n")
 
 
@@ -178,8 +179,9 @@ def _facts(run: Pictured) -> Iterator[tuple[str, str, str]]:
         yield "Subtasks complete", f"{done} of {len(run.anchors)}", ""
     asked = calls(report.model_calls) if report.model_calls else "no model was asked"
     yield "Price", at_most(report.dollars, report.assumed), asked
-    waited = report.timings.waited
-    yield "Time", seconds(report.timings.makespan), f"{seconds(waited)} waiting" if waited else ""
+    waiting = f"{seconds(run.waited)} waiting" if run.waited else ""
+    so_far = "" if run.over else "so far"
+    yield "Time", seconds(run.took), ", ".join(filter(None, (so_far, waiting)))
     if report.started:
         yield "Began", f"{report.started:%Y-%m-%d}", f"{report.started:%H:%M} UTC"
 

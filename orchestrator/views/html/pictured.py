@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
 from htpy import Element, Node, a, code, p, span
@@ -43,6 +43,33 @@ class Pictured:
     where: str = ""
     """The address of the folder that the agents' files are in; empty: nobody has written them."""
 
+    drawn: datetime | None = None
+    """The moment at which the page of an open run is drawn; None: as of what was heard last."""
+
+    @cached_property
+    def late(self) -> float:
+        """Seconds since the run was heard last; 0 of one that is over."""
+        if self.over or self.view is None or self.drawn is None:
+            return 0.0
+        return max((self.drawn - self.view.now).total_seconds(), 0.0)
+
+    @property
+    def took(self) -> float:
+        """Seconds from its start to its end, or to the moment that the page shows."""
+        return self.report.timings.makespan + self.late
+
+    @property
+    def waited(self) -> float:
+        """Of these, in which nothing but a person or a lost endpoint kept it."""
+        waits = self.view is not None and self.view.waiting_since is not None
+        return self.report.timings.waited + (self.late if waits else 0.0)
+
+    @property
+    def end(self) -> datetime | None:
+        """The last moment that the page shows."""
+        last = self.view.now if self.view else None
+        return self.report.finished or (last + timedelta(seconds=self.late) if last else None)
+
     @cached_property
     def subtasks(self) -> dict[str, Subtask]:
         planned = self.report.plan.subtasks if self.report.plan else ()
@@ -54,7 +81,12 @@ class Pictured:
 
     @cached_property
     def rows(self) -> dict[str, Row]:
-        return {each.id: each for each in self.view.rows} if self.view else {}
+        """Each subtask as it stands, what is under way until the moment that the page shows."""
+        rows = {each.id: each for each in self.view.rows} if self.view else {}
+        for id, row in rows.items():
+            if self.late and row.status == "running":
+                rows[id] = row.model_copy(update={"seconds": row.seconds + self.late})
+        return rows
 
     @cached_property
     def anchors(self) -> dict[str, str]:
@@ -73,11 +105,12 @@ class Pictured:
         return tuple(each for each in chain if each in seconds)
 
     def status(self, subtask_id: str) -> str:
-        """How a subtask stands: of its finding, else of its row; of what never ran `waiting`."""
+        """How a subtask stands, by its finding or its row; in a run that is over none waits."""
         if found := self.findings.get(subtask_id):
             return found.status
         row = self.rows.get(subtask_id)
-        return row.status if row else "waiting"
+        status = row.status if row else "waiting"
+        return "not run" if self.over and status == "waiting" else status
 
     def steps_of(self, subtask_id: str) -> list[Step]:
         return [each for each in self.steps if each.subtask_id == subtask_id]

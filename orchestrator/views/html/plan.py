@@ -80,7 +80,7 @@ def _arrow(points: Sequence[Point], kind: str) -> Node:
 def _box(run: Pictured, id: str, placed: Places, *, added: bool) -> Element:
     subtask, status = run.subtasks[id], run.status(id)
     x, y = placed.boxes[id]
-    kinds = f"box s-box-{status}{' added' * added}{' chain' * (id in run.chain)}"
+    kinds = f"box s-box-{status.replace(' ', '-')}{' added' * added}{' chain' * (id in run.chain)}"
     found = run.findings.get(id)
     tries = _tried(found)
     below = _low(found, run.rows.get(id))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 
 from htpy import (
     Element,
@@ -22,6 +23,7 @@ from htpy import (
     script,
     select,
     span,
+    strong,
 )
 from htpy import input as box
 from markupsafe import Markup
@@ -84,6 +86,8 @@ class Live:
     nonce: str
     said: str = ""
     """What came of the last order."""
+    refused: bool = False
+    """Whether it was not carried out, or nobody knows."""
     notes: tuple[str, ...] = ()
     """Why the run does not go on as fast as it could."""
     away: str = ""
@@ -94,7 +98,7 @@ class Live:
 
 def steering(run: Pictured, live: Live) -> Node:
     """The chapter; of a run that is over only what came of the last order."""
-    said = p(".do", role="status")[cut(live.said, 1_000)] if live.said else None
+    said = _came(live) if live.said else None
     if live.away:
         return section("steering", "Not up to date", p(".why")[cut(live.away, 1_000)], said)
     if run.over or run.view is None:
@@ -109,16 +113,25 @@ def steering(run: Pictured, live: Live) -> Node:
     )
 
 
-def scripted(live: Live) -> Node:
-    """The script, and what is said when nobody serves the page any more."""
-    return [
-        p("#lost.do", role="status", hidden=True)[
-            "This page is not brought up to date any more, and takes no orders: it shows what it"
-            " showed last. If whoever served it has ended, serve it again with: ",
-            code(".typed")[live.again],
-        ],
-        script(nonce=live.nonce)[Markup(SCRIPT)],
+def _came(live: Live) -> Element:
+    """What came of the last order; a refusal says that it is one, not by its colour alone."""
+    if live.refused:
+        return p(".not-done", role="alert")[strong["Not done: "], cut(live.said, 1_000)]
+    return p(".do", role="status")[cut(live.said, 1_000)]
+
+
+def lost(live: Live) -> Element:
+    """What is said when nobody serves the page any more: on top, wherever a reader has scrolled."""
+    return p("#lost", role="alert", hidden=True)[
+        "This page is not brought up to date any more, and takes no orders: it shows what it showed"
+        " last. If whoever served it has ended, type: ",
+        code(".typed")[live.again],
     ]
+
+
+def scripted(live: Live) -> Element:
+    """The script."""
+    return script(nonce=live.nonce)[Markup(SCRIPT)]
 
 
 def _question(question: Question, run: Pictured, live: Live) -> Node:
@@ -156,11 +169,14 @@ def _price(run: Pictured) -> Node:
     preview = run.view.preview if run.view else None
     if preview is None or run.view is None:
         return None
+    spent = [row.expected or Decimal(0) for row in preview.rows if row.paid]
+    paid = sum(spent, Decimal(0))
     cap = min(filter(None, (preview.high, run.view.dollars_cap)), default=None)
     return [
         p[
-            f"It is expected to cost {money(preview.expected)}, and costs at most {money(cap)};",
-            " what each subtask is to do stands below.",
+            f"It is expected to cost {money(preview.expected)}",
+            f", of which planning has cost {money(paid)} already" if paid else "",
+            f", and costs at most {money(cap)}; what each subtask is to do stands below.",
         ],
         p(".soft.small")[
             f"Sent to {preview.endpoint or 'the endpoint'}: {cut('; '.join(preview.leaves), 2_000)}"

@@ -80,6 +80,11 @@ nav.jump ul { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; list-style: non
 #answer .said { font-size: 1.06rem; line-height: 1.7 } .said > :first-child { margin-top: 0 }
 .warnings { border-left: 4px solid var(--warn) } .broken { border-left: 4px solid var(--bad) }
 .do { background: var(--wash); border-radius: .6rem; padding: .6rem .9rem }
+#lost { position: sticky; top: 0; z-index: 1; margin: 0; padding: .7rem 1.25rem; text-align: center;
+  background: var(--bad-wash); color: var(--bad); border-bottom: 2px solid var(--bad) }
+#lost[hidden] { display: none }
+.not-done { background: var(--bad-wash); color: var(--bad); border-left: 4px solid var(--bad);
+  border-radius: .6rem; padding: .6rem .9rem }
 .typed { background: none; padding: 0; font-weight: 600; user-select: all }
 article.subtask { border-top: 1px solid var(--line); padding: 1.1rem 0 .6rem;
   scroll-margin-top: .5rem }

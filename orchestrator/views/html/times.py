@@ -9,10 +9,10 @@ from datetime import datetime
 import htpy
 from htpy import Element, Node, a, li, p, span, strong, ul
 
-from orchestrator.events import Answered, Unanswered
 from orchestrator.recorded.steps import PREPARE, Step
 from orchestrator.views.amounts import seconds
-from orchestrator.views.html.pictured import Pictured, section, short
+from orchestrator.views.html.pictured import Pictured, clock, section, short
+from orchestrator.views.html.refusals import why_not
 
 WORDS = {
     PREPARE: "Prepare", "plan": "Plan", "replan": "Change of the plan", "digest": "Digests",
@@ -36,7 +36,7 @@ class Bar:
 
 def times(run: Pictured) -> Node:
     """The chapter; nothing where nothing has a time."""
-    start, end = run.report.started, _end(run)
+    start, end = run.report.started, run.end
     lines = [*_lines(run)]
     if start is None or end is None or end <= start or not lines:
         return None
@@ -55,10 +55,6 @@ def times(run: Pictured) -> Node:
     )  # fmt: skip
 
 
-def _end(run: Pictured) -> datetime | None:
-    return run.report.finished or (run.view.now if run.view else None)
-
-
 def worked(steps: Sequence[Step]) -> float:
     """Seconds of work in these steps, one after another."""
     spans = [each.worked for each in steps]
@@ -67,10 +63,13 @@ def worked(steps: Sequence[Step]) -> float:
 
 def _told(run: Pictured) -> Node:
     times = run.report.timings
-    parts: list[Node] = [strong[seconds(times.makespan)], " from start to end"]
-    if times.waited:
-        parts.append(f", {seconds(times.waited)} of it waiting for a person or the endpoint")
+    parts: list[Node] = [strong[seconds(run.took)], " from start to end" if run.over else " so far"]
+    if run.waited:
+        parts.append(f", {seconds(run.waited)} of it waiting for a person or the endpoint")
     parts.append(". ")
+    since = run.view.waiting_since if run.view and not run.over else None
+    if since:
+        parts.append(f"It waits since {clock(since)}. ")
     total = worked(run.steps)
     if total:
         parts += ["The work in it, added up, is ", strong[seconds(total)], ". "]
@@ -121,7 +120,7 @@ def _drawn(line: Bar, start: datetime, whole: float, now: datetime) -> Element:
     bars = [bar("span", each.begun, each.ended, 7, 4) for each in line.steps]
     if line.begun:
         bars = [bar("span", line.begun, line.ended, 7, 4)]
-    bars += [bar("odd" if _odd(each) else "work", *each.worked, 3, 12) for each in line.steps]
+    bars += [bar("odd" if why_not(each) else "work", *each.worked, 3, 12) for each in line.steps]
     took = worked(line.steps)
     if line.begun and not line.steps:
         took = ((line.ended or now) - line.begun).total_seconds() - line.waited
@@ -132,15 +131,6 @@ def _drawn(line: Bar, start: datetime, whole: float, now: datetime) -> Element:
         htpy.svg(".row", role="img", aria_label=said)[bars],
         span(".t")[seconds(took)],
     ]
-
-
-def _odd(step: Step) -> bool:
-    match step.landing:
-        case Answered(reply=reply):
-            return reply.problem is not None
-        case Unanswered():
-            return True
-    return False
 
 
 def _axis(whole: float) -> Element:
