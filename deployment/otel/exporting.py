@@ -56,6 +56,7 @@ def exporter(patience: float | None = None) -> Send:
 def _refuse_elsewhere(answer: Any, *_: Any, **__: Any) -> None:
     """The library takes an answer that leads elsewhere for a good one, and follows it nowhere."""
     if 300 <= answer.status_code < 400:
+        answer.close()
         raise ConnectionAbortedError(
             f"the backend answers {answer.status_code}, that it is elsewhere: give that address"
         )
