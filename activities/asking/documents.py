@@ -23,8 +23,8 @@ from orchestrator.data import block, table
 from orchestrator.text import counted, visible
 
 TEXT = {"type": "string"}
-MOST_COLUMNS = 30
-"""Of a table whose columns a model chooses."""
+CHOSEN_COLUMNS = 30
+"""How many a table may have whose columns a model chooses."""
 MISFIT = 500
 """Letters of what is said to be wrong with an answer."""
 
@@ -105,7 +105,7 @@ def _wrong(form: AnswerForm, answer: JsonValue) -> Iterator[str]:
     assert isinstance(columns, list) and isinstance(rows, list)
     if form.columns and columns != list(form.columns):
         yield f"answer.columns: must be {', '.join(form.columns)}, in this order"
-    elif wrong := columns_wrong(tuple(map(str, columns)), MOST_COLUMNS):
+    elif wrong := columns_wrong(tuple(map(str, columns)), CHOSEN_COLUMNS):
         yield f"answer.columns: {wrong}"
     for number, row in enumerate(rows):
         assert isinstance(row, list)

@@ -79,7 +79,7 @@ class FileJournal:
     async def sent(self, key: str) -> bool:
         """Whether the call may have left, in this process or an earlier one."""
         # A look at a name takes less than a thread takes to begin.
-        return self._sent(key)
+        return any(_is_there(self._path(key, kind)) for kind in ("sent", "answer"))
 
     async def mark_sent(self, key: str) -> None:
         """Record, durably, that the first byte is about to leave.
@@ -150,9 +150,6 @@ class FileJournal:
 
     def _path(self, key: str, kind: str) -> str:
         return f"{self._directory}/{hashlib.sha256(key.encode()).hexdigest()}.{kind}"
-
-    def _sent(self, key: str) -> bool:
-        return any(_is_there(self._path(key, kind)) for kind in ("sent", "answer"))
 
     def _mark(self, key: str, path: str) -> None:
         """In less time than a thread takes to begin."""
