@@ -1,6 +1,6 @@
 # Everything a newcomer needs: python3 (3.11 or later) and make. Nothing is installed outside .venv.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint record lock clean
+.PHONY: help setup demo test lint shape record lock clean
 
 PYTHONS = python3 python3.11 python3.12 python3.13
 NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
@@ -27,6 +27,9 @@ lint: $(STAMP) ## Style and types alone
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy --num-workers 2
+
+shape: $(STAMP) ## The largest modules, functions and folders: for a reader, no gate
+	@$(PYTHON) bench/shape.py
 
 record: $(STAMP) ## Write the recorded histories of tests/histories anew
 	$(PYTHON) tests/record.py

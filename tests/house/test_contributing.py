@@ -39,7 +39,6 @@ WALKING: Mapping[str, tuple[str, ...]] = {
     "house/test_packaging.py": (
         "test_the_example_environment_is_what_the_settings_print_and_sets_none",
     ),
-    "house/test_sentences.py": ("test_a_paragraph_of_a_page_is_one_line",),
     "orchestrator/test_answers.py": (),
     "orchestrator/test_checks.py": (
         "test_a_planner_is_told_every_kind_of_check_with_its_argument",
