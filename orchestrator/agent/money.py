@@ -103,7 +103,7 @@ def billed(state: AgentState, report: AgentReport) -> AgentReport:
     """The report with where the agent stands, and what the segment has really cost and done."""
     ledger = state.ledger
     bill = Bill(
-        model=state.goal.model.id if ledger.spent.calls else "",
+        model=(state.served or state.goal.model.id) if ledger.spent.calls else "",
         calls=ledger.spent.calls,
         usage=ledger.usage,
         dollars=None if ledger.unpriced else ledger.spent.dollars,

@@ -194,6 +194,7 @@ def _landed(state: AgentState, move: Flying) -> AgentState:
 def _turn_ended(state: AgentState, event: TurnEnded) -> AgentState:
     reply, turn = event.reply, event.reply.value
     state = settled(state, event.move, reply.bill)
+    state = replace(state, served=reply.bill.model or state.served)
     state = _not_taken(state) if turn is None else _taken(state, turn)
     if turn is None or reply.problem is not None:
         return _problem(state, reply.problem or Problem(kind="malformed", why="nothing came back"))

@@ -158,6 +158,8 @@ class AgentState:
     """Whether anything was paid that had not been before the run above was reset."""
     notes: tuple[str, ...] = ()
     """What is to be known of its bills."""
+    served: str = ""
+    """The model that the endpoint named with its last answer."""
     held: bool = False
     """Whether it is to start nothing more, so that it can go on later."""
     may_have_run: tuple[ToolUse, ...] = ()

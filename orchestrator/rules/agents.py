@@ -21,7 +21,7 @@ from orchestrator.replacing import replace
 from orchestrator.rules import noted, outages, repair
 from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import tiers
-from orchestrator.rules.edits import add_bill, update, without
+from orchestrator.rules.edits import add_bill, update, without, wrote
 from orchestrator.rules.parts import Progress
 from orchestrator.rules.people import approvals
 from orchestrator.rules.settling import ended_by_person, settle
@@ -117,7 +117,9 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
         state = replace(state, heard=True, outage=None)
     state = noted.with_bill(state, move.id, move.goal.model, bill, move.amount)
 
-    return update(state, move.subtask_id, lambda each: _went_on(add_bill(each, bill), report))
+    draft = report.draft is not None
+    state = update(state, move.subtask_id, lambda each: _went_on(add_bill(each, bill), report))
+    return update(state, move.subtask_id, lambda each: wrote(each, bill.model, draft=draft))
 
 
 def _told(move: StartAgent, report: AgentReport) -> Iterator[str]:

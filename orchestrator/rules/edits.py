@@ -57,6 +57,7 @@ def landed(state: State, flight_id: str) -> State:
 
 
 def add_bill(progress: Progress, bill: Bill) -> Progress:
+    """Add what a call for a subtask cost, whoever was asked and for what."""
     before = progress.paid
     unknown = bill.dollars is None or before.dollars is None
     total = None if unknown else (before.dollars or 0) + (bill.dollars or 0)
@@ -66,9 +67,16 @@ def add_bill(progress: Progress, bill: Bill) -> Progress:
         dollars=total,
         assumed=before.assumed + bill.assumed,
     )
-    return replace(
-        progress, paid=paid, model=bill.model or progress.model, usage=progress.usage + bill.usage
-    )
+    return replace(progress, paid=paid, usage=progress.usage + bill.usage)
+
+
+def wrote(progress: Progress, model: str, *, draft: bool) -> Progress:
+    """Note the model that wrote a draft of a subtask; where there is none yet, the one asked for
+    it. Whoever reviews the draft, or words its instruction anew, is no author of it.
+    """
+    if not model or not (draft or progress.last is None):
+        return progress
+    return replace(progress, model=model)
 
 
 def without(mapping: Mapping[str, Held], key: str) -> dict[str, Held]:

@@ -8,13 +8,14 @@ from orchestrator.contracts import Bill, Call, ModelCard, NoAnswer
 from orchestrator.money.ledger import Amount
 from orchestrator.replacing import replace
 from orchestrator.rules import noted
-from orchestrator.rules.edits import add_bill, update
+from orchestrator.rules.edits import add_bill, update, wrote
 from orchestrator.rules.state import State
 
 
-def pay(state: State, call: Call, bill: Bill) -> State:
+def pay(state: State, call: Call, bill: Bill, *, draft: bool = False) -> State:
     """Settle a call in the ledger and with its subtask. A bill that is not final counts at the
-    reservation, or at itself where that is more; what is to be known of it is noted.
+    reservation, or at itself where that is more; what is to be known of it is noted. `draft`: the
+    call brought one.
     """
     assert call.model is not None, "what asks no model is not paid"
     amount = state.ledger.reserved[call.id]
@@ -23,7 +24,10 @@ def pay(state: State, call: Call, bill: Bill) -> State:
     state = noted.with_bill(state, call.id, call.model, bill, amount)
     if not call.subtask_id:
         return state
-    return update(state, call.subtask_id, lambda each: add_bill(each, paid))
+    state = update(state, call.subtask_id, lambda each: add_bill(each, paid))
+    if call.kind != "work":
+        return state
+    return update(state, call.subtask_id, lambda each: wrote(each, bill.model, draft=draft))
 
 
 def counted(model: ModelCard, bill: Bill, reserved: Amount) -> Bill:

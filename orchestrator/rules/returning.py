@@ -68,7 +68,8 @@ def answered(state: State, event: Answered, now: datetime) -> State:
         return outages.found(state)
     # Paid before it is judged: a try and a finding are frozen with what they cost.
     if call.model is not None:
-        state = replace(paying.pay(state, call, bill), heard=True, outage=None)
+        draft = isinstance(event.reply.value, Draft)
+        state = replace(paying.pay(state, call, bill, draft=draft), heard=True, outage=None)
     state = replace(state, transport=without(state.transport, call.purpose))
     # Before the room is forgotten: cut short in it once more, the answer is judged as it is.
     cut_off = problem is not None and problem.kind == "truncated" and not _bounded(state, call)

@@ -106,8 +106,7 @@ def tried(finding: Finding) -> str:
     """How often models were asked for it: its tries, or, where none came so far, its calls; of an
     agent that was ended before its answer, that it was one.
     """
-    judged = len(finding.tries) if finding.model else 0
-    return str(judged or min(finding.turns, 1) or len(finding.unanswered) or "")
+    return str(len(finding.tries) or min(finding.turns, 1) or len(finding.unanswered) or "")
 
 
 def tries(finding: Finding) -> Iterator[str]:

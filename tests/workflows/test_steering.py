@@ -180,6 +180,7 @@ async def test_a_finding_can_be_supplied_by_hand(runs: Runs) -> None:
     assert report.status == "complete"
     assert report.findings[0].content == "It is 42."
     assert report.findings[0].sources == ("supplied by hand by me",)
+    assert report.findings[0].model == "", "no model wrote it"
     assert "It is 42." in model.requests[model.heard.index("t2")].prompt
 
 
