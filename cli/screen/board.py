@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.invocation import STARTER, as_called
-from cli.screen.preview import preview, told, totals
+from cli.screen.preview import preview
 from cli.screen.streams import Safe
 from cli.screen.waiting import reminders
 from orchestrator.text import one_line
@@ -18,6 +18,7 @@ from orchestrator.view import Row, RowStatus, RunView
 from orchestrator.views.amounts import at_most, money, seconds
 from orchestrator.views.board import PHASES
 from orchestrator.views.many import LINES, beginning, chosen
+from orchestrator.views.preview import told, totals
 
 WIDE = 80
 """Columns below which role and note are left out."""

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from cli.screen.waiting import price
-from orchestrator.contracts import Money, Plan
+from orchestrator.contracts import Money
 from orchestrator.rules.graph import finishes
-from orchestrator.text import for_terminal, one_line
+from orchestrator.text import one_line
 from orchestrator.view import Preview, PreviewRow
-from orchestrator.views.amounts import bounded, money, seconds
-from orchestrator.views.many import LINES, beginning
+from orchestrator.views.preview import columns, together, told, totals
 
 WIDE = 100
 """Columns below which role, needs and the bounds of a price are left out."""
 CRITICAL = "bold magenta"
+SIZES: Mapping[str, Mapping[str, Any]] = {
+    "": {"max_width": 14}, "subtask": {"ratio": 3}, "role": {"max_width": 20}, "needs": {"ratio": 1},
+}  # fmt: skip
+"""How wide the columns of texts may be."""
 INDENT = 4
 """Columns that a level of the tree takes."""
 TITLE_WIDTH = 24
@@ -41,128 +42,18 @@ def preview(plan: Preview, cap: Money, *, width: int, full: bool = False) -> Ren
     return Group(*parts)
 
 
-def totals(plan: Preview, cap: Money) -> list[str]:
-    """Price, time and what is sent where, in a line each."""
-    first, more = beginning(plan.critical_path, LINES)
-    path = " → ".join([*first, *([f"{more} more"] if more else [])])
-    most = f", never above {money(cap)}" if plan.asks else ""
-    lines = [f"Expected: {price(plan)}{most} · about {seconds(plan.makespan)} of work"]
-    if len(plan.critical_path) > 1:
-        lines.append(f"Critical path: {path}")
-    for row in plan.subtasks:
-        if row.kind == "team":
-            what = f"{row.id} is a team: a run of its own, with its own plan and subtasks"
-            lines.append(f"{what}, for up to {exact(row.high)}")
-        elif row.kind == "agent":
-            what = f"{row.id} is an agent with tools: up to {row.turns} turns"
-            lines.append(f"{what}, of which {exact(row.slice)} is reserved at a time")
-            if row.approval:
-                asks = one_line(", ".join(row.approval))
-                lines.append(f"{row.id} waits for your approval of each call of {asks}")
-        if own := bounded(row):
-            lines.append(f"{row.id} has its own bounds: {own}")
-    lines += [one_line(f"{each[:1].upper()}{each[1:]}") for each in plan.composed]
-    lines += [f"Taken of {one_line(each)}" for each in plan.taken]
-    lines += [f"Goes without {one_line(each)}" for each in plan.without]
-    if plan.asks:
-        lines.append("In no row: a subtask tried again, a changed plan, a revised answer.")
-        sent = ", ".join(map(one_line, plan.leaves))
-        where = f" at {one_line(plan.endpoint)}" if plan.endpoint else ""
-        lines.append(f"Sent to the models{where}: {sent}")
-        lines += [f"Reached by tools: {one_line(each)}" for each in plan.reached]
-    elif any(row.paid for row in plan.rows):
-        lines.append("No model is asked any more.")
-    else:
-        lines.append("No model is asked; nothing leaves this machine.")
-    return lines
-
-
-def exact(amount: Money | None) -> str:
-    """To a hundredth of a cent, so that the rows of a table add up to its total."""
-    return "unpriced" if amount is None else f"${amount:.4f}"
-
-
-def told(plan: Plan) -> list[tuple[str, str]]:
-    """All that a plan says beyond its table: lines with their styles."""
-    lines: list[tuple[str, str]] = []
-    for each in plan.subtasks:
-        lines.append((f"{each.id} {one_line(each.title)}", "bold"))
-        lines += _paragraph("why: ", each.why)
-        lines += _paragraph("", each.instruction)
-        lines += _paragraph("inputs: ", ", ".join(each.inputs))
-        lines += _paragraph("must meet: ", each.acceptance_criteria)
-        checks = "; ".join(f"{check.kind} {check.argument}".strip() for check in each.checks)
-        lines += [*_paragraph("checked by code: ", checks), ("", "")]
-    answer = f"by {plan.strategy}"
-    lines.append((f"The answer, {answer}", "bold"))
-    return [*lines, *_paragraph("", plan.synthesis_instruction or "as the goal asks"), ("", "")]
-
-
-def _paragraph(name: str, text: str) -> list[tuple[str, str]]:
-    """A text below its subtask, in its own lines; nothing of an empty one."""
-    first, *rest = for_terminal(text.strip(), lines=True).splitlines() or [""]
-    return [(f"  {name}{first}", ""), *((f"  {line}", "") for line in rest)] if first else []
-
-
-@dataclass(frozen=True)
-class _Column:
-    title: str
-    cell: Callable[[PreviewRow], str]
-    options: Mapping[str, Any] = field(default_factory=dict)
-    essential: bool = True
-    """Whether it is there on a narrow screen, too."""
-    priced: bool = False
-    """Whether it says nothing of a plan that asks no model."""
-
-
-_RIGHT = {"justify": "right"}
-_COLUMNS = (
-    _Column("", lambda row: row.id if row.of_plan else "", {"max_width": 14}),
-    _Column("subtask", lambda row: row.title, {"ratio": 3}),
-    _Column("role", lambda row: row.role, {"max_width": 20}, essential=False),
-    _Column("tier", lambda row: _tier(row)),
-    _Column("needs", lambda row: ", ".join(row.depends_on), {"ratio": 1}, essential=False),
-    _Column("low", lambda row: _price(row, row.low), _RIGHT, essential=False, priced=True),
-    _Column("expected", lambda row: _price(row, row.expected), _RIGHT, priced=True),
-    _Column("high", lambda row: _price(row, row.high), _RIGHT, essential=False, priced=True),
-    _Column("time", lambda row: _time(row), _RIGHT),
-)
-
-
-def _tier(row: PreviewRow) -> str:
-    if row.kind == "team":
-        return "team"
-    return "tool" if row.tier == "none" else row.tier
-
-
-def _time(row: PreviewRow) -> str:
-    if row.reused:
-        return "reused"
-    if row.paid:
-        return "paid"
-    return seconds(row.seconds) if row.of_plan else ""
-
-
-def _price(row: PreviewRow, amount: Money | None) -> str:
-    return exact(amount) if row.asks or row.paid else ""
-
-
 def _table(plan: Preview, *, wide: bool) -> Table:
-    priced = any(row.asks or row.paid for row in plan.rows)
-    columns = [
-        each for each in _COLUMNS if (wide or each.essential) and (priced or not each.priced)
-    ]
+    shown = columns(plan, wide=wide)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", expand=True)
-    for column in columns:
-        table.add_column(column.title, no_wrap=True, overflow="ellipsis", **column.options)
+    for column in shown:
+        justify: JustifyMethod = "right" if column.number else "left"
+        own = SIZES.get(column.title, {})
+        table.add_column(column.title, no_wrap=True, overflow="ellipsis", justify=justify, **own)
     for row in plan.rows:
         style = "dim" if row.reused or row.paid else ""
-        table.add_row(*(Text(one_line(each.cell(row)), style=style) for each in columns))
-    if priced:
-        whole = {"low": plan.low, "expected": plan.expected, "high": plan.high}
-        cells = [exact(whole[each.title]) if each.priced else "" for each in columns]
-        cells[1] = "together"
-        table.add_row(*(Text(cell, style="bold") for cell in cells))
+        table.add_row(*(Text(one_line(each.cell(row)), style=style) for each in shown))
+    if sums := together(plan, shown):
+        table.add_row(*(Text(cell, style="bold") for cell in sums))
     return table
 
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 from cli.invocation import to_type
 from orchestrator.view import Preview, Question, RunView
 from orchestrator.views.amounts import seconds
+from orchestrator.views.preview import price
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,3 @@ def _plan(preview: Preview | None) -> str:
     many = len(preview.subtasks)
     count = f"{many} subtask{'s' * (many != 1)}"
     return f"the plan waits for approval: {count}, {price(preview)}, {seconds(preview.makespan)}"
-
-
-def price(preview: Preview) -> str:
-    """What a plan is expected to cost, and between which bounds."""
-    if preview.expected is None or preview.low is None or preview.high is None:
-        return "unpriced"
-    if not (preview.asks or any(row.paid for row in preview.rows)):
-        return "free"
-    return f"${preview.expected:.4f} (${preview.low:.4f} to ${preview.high:.4f})"

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.screen.preview import totals
 from driving import BRIEFING, START, Drive, model, subtask
 from orchestrator.contracts import (
     Briefing,
@@ -36,6 +35,7 @@ from orchestrator.rules.reducer import apply
 from orchestrator.rules.state import State, first_state
 from orchestrator.view import Preview
 from orchestrator.views.board import board
+from orchestrator.views.preview import totals
 from orchestrator.views.reporting import report
 from orchestrator.views.running import run_view
 from outcomes import comes_back, draft, value_of

@@ -11,11 +11,11 @@ from cli import orders
 from cli.commands.steering import edit
 from cli.exits import Exit
 from cli.reading import Reader
-from cli.screen.preview import told
 from cli.screen.streams import ask, say, typed
 from intake.connection import Connection
 from orchestrator.contracts import Order
 from orchestrator.view import RunView
+from orchestrator.views.preview import told
 
 QUESTION = "Run this plan? [y]es, [f]ull text, [e]dit, [n]o; Ctrl-C leaves it waiting:"
 

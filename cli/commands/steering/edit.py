@@ -23,7 +23,6 @@ from cli.exits import Code, Exit
 from cli.options import Embedded, OpenRunId
 from cli.screen.preview import preview
 from cli.screen.streams import ERR, Safe, ask, at_terminal, say, typed
-from cli.screen.waiting import price
 from deployment.embedded import StateDir
 from deployment.settings import Settings
 from intake import plans
@@ -35,6 +34,7 @@ from orchestrator.plans import validity
 from orchestrator.rules import planning
 from orchestrator.rules.state import State
 from orchestrator.view import Preview
+from orchestrator.views.preview import price
 
 HEADER = """\
 # The plan of run {run_id}. Save it and leave the editor: you see the difference and the new price,
