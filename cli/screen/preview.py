@@ -20,8 +20,11 @@ WIDE = 100
 """Columns below which role, needs and the bounds of a price are left out."""
 CRITICAL = "bold magenta"
 SIZES: Mapping[str, Mapping[str, Any]] = {
-    "": {"max_width": 14}, "subtask": {"ratio": 3}, "role": {"max_width": 20}, "needs": {"ratio": 1},
-}  # fmt: skip
+    "": {"max_width": 14},
+    "subtask": {"ratio": 3},
+    "role": {"max_width": 20},
+    "needs": {"ratio": 1},
+}
 """How wide the columns of texts may be."""
 INDENT = 4
 """Columns that a level of the tree takes."""

@@ -1,4 +1,4 @@
-"""A plan before it runs, in words for any screen: its table, and what it does and costs in all. Pure."""
+"""A plan before it runs, in words for any screen: its table, what it does and costs. Pure."""
 
 from __future__ import annotations
 
