@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 
 from cli.exits import Exit
-from orchestrator.contracts import Limits, Order
+from cli.planned import Waiting
+from intake import plans
+from orchestrator.contracts import Limits, Order, Plan
+from orchestrator.rules.state import State
 from orchestrator.view import RunView
+from orchestrator.views.preview import price, totals
 
 BARE = ("pause", "resume")
 OF_SUBTASK = ("answer", "retry", "skip")
@@ -35,6 +40,27 @@ def order_of(command: str, given: Mapping[str, str], view: RunView) -> Order:
         caps = Limits(dollars=dollars, model_calls=view.model_calls_cap, tokens=view.tokens_cap)
         return Order(limits=caps)
     raise Exit(f"{command!r:.40} is no order of this page")
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A plan that somebody changed on the page, and what it is expected to cost now."""
+
+    plan: Plan
+    price: str
+
+
+def changed_plan(state: State, text: str) -> Changed:
+    """Return the plan in a text. Refused with all its mistakes; Exit if no plan waits, or it is as
+    it was.
+    """
+    waiting = Waiting.of(state)
+    plan = waiting.checked(plans.parse(text, "the plan", as_yaml=True), "the plan")
+    if plan == waiting.plan:
+        raise Exit("the plan is unchanged; nothing was sent")
+    old, new = waiting.priced(waiting.plan), waiting.priced(plan)
+    now = totals(new, state.ledger.cap.dollars)[0]
+    return Changed(plan, f"Not sent yet. Before the change: {price(old)}. {now}.")
 
 
 def _number(text: str) -> int:

@@ -19,15 +19,21 @@ from cli import orders, outcome
 from cli.delivery import as_page
 from cli.exits import Exit
 from cli.invocation import to_type
-from cli.live.forms import order_of
+from cli.live.forms import changed_plan, order_of
 from cli.live.guard import COOKIE, Guard
 from cli.live.sight import Sight, Sights
+from intake import plans
 from intake.connection import Connection
-from orchestrator.text import one_line
+from intake.refusal import Refused
+from orchestrator.contracts import Order
+from orchestrator.rules.state import State
+from orchestrator.text import for_terminal, one_line
 from orchestrator.views.reporting import report
 
-BODY_BYTES = 64 * 1024
-"""Of one order."""
+BODY_BYTES = 512 * 1024
+"""Of one order, which may be a plan."""
+PLAN_LETTERS = 100_000
+"""Of a plan that is edited on the page; a longer one is for an editor."""
 FRESH_SECONDS = 0.5
 """How long what was read last is still shown: many tabs ask the server no more often than one."""
 SAID_SECONDS = 60.0
@@ -74,6 +80,8 @@ class LivePage:
     """Whether it was not carried out."""
     told: float = 0.0
     """When it was given."""
+    draft: str = ""
+    """The plan as somebody has changed it and not sent it yet."""
     asked: float = 0.0
     """When the page was last asked for."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -127,9 +135,21 @@ class LivePage:
             if view is None or sight.away:
                 raise Exit("nothing was told to the run, which could not be seen just then")
             command = given.get("command", "")
-            order = order_of(command, given, view)
-            self.said = await orders.tell(self.connection, self.run_id, command, order)
+            if command in ("price", "edit") and sight.look and sight.look.state:
+                self.draft = given.get("plan", "")
+                changed = await asyncio.to_thread(changed_plan, sight.look.state, self.draft)
+                if command == "price":
+                    self.said = changed.price
+                else:
+                    order = Order(plan=changed.plan)
+                    self.said = await orders.tell(self.connection, self.run_id, "edit", order)
+                    self.draft = ""
+            else:
+                order = order_of(command, given, view)
+                self.said = await orders.tell(self.connection, self.run_id, command, order)
             self.refused = False
+        except Refused as error:
+            self.said, self.refused = for_terminal(str(error), lines=True), True
         except Exit as error:
             self.said, self.refused = one_line(str(error)), True
         except RPCError as error:
@@ -158,6 +178,8 @@ class LivePage:
             notes=look.notes if look else (),
             away=sight.away,
             again=f"{to_type('watch', self.run_id)} --web",
+            plan=self._plan(look.state if look else None),
+            edits=to_type("edit", self.run_id),
         )
         if look is None or look.state is None:
             return as_notice(self.run_id, sight.away, live, over=look is not None), policy(scripts)
@@ -165,6 +187,13 @@ class LivePage:
         over, made = bool(look.closed), made or report(look.state)
         page = as_page(made, look, over=over, live=live, drawn=None if sight.away else _moment())
         return page, policy(scripts)
+
+    def _plan(self, state: State | None) -> str:
+        """The plan that waits, as a person edits it; empty where none does or it is too long."""
+        if state is None or state.phase != "approval" or state.plan is None:
+            return ""
+        text = self.draft or plans.as_yaml(state.plan)
+        return text if len(text) <= PLAN_LETTERS else ""
 
 
 def _moment() -> datetime:

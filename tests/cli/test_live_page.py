@@ -7,7 +7,8 @@ import logging
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from html import unescape
 from pathlib import Path
 
 import aiohttp
@@ -18,10 +19,17 @@ from cli.exits import Exit
 from cli.live.forms import order_of
 from cli.live.guard import COOKIE, Guard
 from cli.live.server import LivePage, live
+from cli.reading import Reader
+from cli.screen.preview import preview as plan_preview
 from conftest import Handle, Runs, seen
-from drawn import view
+from drawn import drawn, row, view
 from intake.connection import Connection
 from orchestrator.contracts import Goal
+from orchestrator.views.html.page import as_html
+from orchestrator.views.html.pictured import Pictured
+from orchestrator.views.html.steering import Live
+from orchestrator.views.preview import columns, exact, totals
+from paged import shown
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -92,7 +100,7 @@ async def test_a_plan_is_approved_from_the_page_and_its_answer_appears_there(
 ) -> None:
     async with waiting(runs) as handle, visiting(connection, handle.id) as visitor:
         page = await visitor.page()
-        assert "The plan waits for your approval" in page and "There is no answer yet" in page
+        assert "The plan waits for your approval" in page
         own = {"Origin": visitor.origin}
         status, page = await visitor.order(own, command="approve", token=visitor.token)
         assert status == 200 and "approved" in page
@@ -304,8 +312,97 @@ async def test_a_plan_that_waits_is_shown_with_its_price_and_what_the_person_is_
         page = await visitor.page()
         assert "? waits for a person: approval of the plan" in page.partition("</header>")[0]
         assert re.search(
-            r"It is expected to cost \$0\.\d+, of which planning has cost \$[\d.]+ already,"
-            r" and costs at most \$[\d.]+;",
+            r"Expected: \$0\.\d+ \(\$[\d.]+ to \$[\d.]+\), never above \$2\.00"
+            r" · about [^<]+ of work\.",
             page,
         )
-        assert "Sent to the endpoint: the goal" in page
+        assert "Sent to the models: the goal" in page
+
+
+async def test_a_plan_that_waits_is_shown_as_a_terminal_shows_it(
+    runs: Runs, connection: Connection
+) -> None:
+    async with waiting(runs) as handle, visiting(connection, handle.id) as visitor:
+        page = await visitor.page()
+        look = await Reader(connection, handle.id).look()
+        assert look.view is not None and look.view.preview is not None
+        preview = look.view.preview
+        terminal = drawn(plan_preview(preview, look.view.dollars_cap, width=160), 160)
+        text = unescape(re.sub(r"<[^>]+>", "\n", page.partition('id="plan"')[2]))
+        told = {" ".join(each.split()) for each in text.splitlines()}
+        for row in preview.rows:
+            for column in columns(preview):
+                cell = column.cell(row)
+                assert cell in terminal and (not cell or cell in told), (row.id, column.title)
+        for line in totals(preview, look.view.dollars_cap):
+            assert line in told and line in terminal
+        for each in (preview.low, preview.expected, preview.high):
+            assert exact(each) in told
+
+
+async def test_nothing_but_what_is_asked_stands_before_the_plan_and_how_far_it_is(
+    runs: Runs, connection: Connection
+) -> None:
+    async with waiting(runs) as handle, visiting(connection, handle.id) as visitor:
+        page = await visitor.page()
+        before = page.partition('id="plan"')[0]
+        assert "There is no answer" not in page
+        asked, _, other = before.partition("Tell the run: pause")
+        assert re.findall(r'name="command"[^>]*value="(\w+)"', asked) == [
+            "approve", "reject", "price", "edit",
+        ]  # fmt: skip
+        assert "<details" in asked.rpartition("<summary>")[0][-40:]
+        assert re.findall(r'name="command"[^>]*value="(\w+)"', other) == [
+            "pause", "skip", "raise_cap",
+        ]  # fmt: skip
+
+
+def working() -> Pictured:
+    run = shown(6)
+    rows = tuple(row(id, status="running") for id in run.subtasks)
+    open_one = run.report.model_copy(update={"answer": "", "findings": ()})
+    return replace(run, report=open_one, view=view(*rows), over=False)
+
+
+def test_a_run_that_asks_nothing_shows_how_far_it_is_and_its_forms_behind_one_fold() -> None:
+    page = as_html(working(), Live(token="t", nonce="n"))
+    before, _, rest = page.partition('id="plan"')
+    inside = before.partition('<section class="quiet" id="steering"')[2]
+    assert re.fullmatch(
+        r'[^>]*><details class="tell"><summary>Tell the run: [^<]+</summary>'
+        r"(?:<form.*?</form>)+</details></section><section[^>]*",
+        inside,
+        re.DOTALL,
+    )
+    assert 'id="answer"' not in page and 'id="missing"' in rest and 'id="notes"' in rest
+
+
+async def test_a_plan_is_changed_on_the_page_by_the_same_rules_as_in_a_terminal(
+    runs: Runs, connection: Connection
+) -> None:
+    async with waiting(runs) as handle, visiting(connection, handle.id) as visitor:
+        page = await visitor.page()
+        own = {"Origin": visitor.origin}
+
+        async def sent_as(command: str, plan: str) -> str:
+            _, page = await visitor.order(own, command=command, token=visitor.token, plan=plan)
+            return unescape(page)
+
+        (area,) = re.findall(r"<textarea[^>]*>\n(.*?)</textarea>", page, re.DOTALL)
+        text = unescape(area)
+        assert "the plan is unchanged; nothing was sent" in await sent_as("edit", text)
+        wrong = text.replace("role: analyst", "role: nobody")
+        page = await sent_as("edit", wrong)
+        assert "Not done: </strong>the plan: " in page and "nobody" in page
+        assert "role: nobody" in page, "what was typed is still there to be corrected"
+        assert "Not done: " in await sent_as("edit", "[" * 500)
+        assert "Not done: " in await sent_as("edit", "<textarea>")
+        better = text.replace("tier: null", "tier: haiku").replace("\n", "\r\n")
+        page = await sent_as("price", better)
+        assert "Not sent yet. Before the change: $" in page and "Expected: $" in page
+        assert "waits for your approval" in page and "tier: haiku" in page
+        assert "waits for your approval" not in await sent_as("edit", better)
+        report = await handle.result()
+        assert report.plan is not None
+        assert [each.tier for each in report.plan.subtasks] == ["haiku"]
+        assert "no plan waits for approval" in await sent_as("edit", better)

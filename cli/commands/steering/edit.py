@@ -9,7 +9,6 @@ import os
 import shlex
 import shutil
 import subprocess
-from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
 from typing import Annotated, Literal
@@ -21,6 +20,7 @@ from cli import orders
 from cli.connection import with_connection
 from cli.exits import Code, Exit
 from cli.options import Embedded, OpenRunId
+from cli.planned import Waiting
 from cli.screen.preview import preview
 from cli.screen.streams import ERR, Safe, ask, at_terminal, say, typed
 from deployment.embedded import StateDir
@@ -28,12 +28,7 @@ from deployment.settings import Settings
 from intake import plans
 from intake.connection import Connection
 from intake.refusal import Refused
-from orchestrator.contracts import HARD_SUBTASK_LIMIT, Order, Plan
-from orchestrator.money.preview import predict
-from orchestrator.plans import validity
-from orchestrator.rules import planning
-from orchestrator.rules.state import State
-from orchestrator.view import Preview
+from orchestrator.contracts import Order, Plan
 from orchestrator.views.preview import price
 
 HEADER = """\
@@ -45,35 +40,6 @@ HEADER = """\
 """
 QUESTION = "Run the changed plan? [y]es, [e]dit it again, [n]o:"
 Said = Literal["yes", "edit", "no"]
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """A plan that waits for approval, in its run."""
-
-    state: State
-    plan: Plan
-
-    @property
-    def run_id(self) -> str:
-        return self.state.run_id
-
-    def checked(self, plan: Plan, where: str) -> Plan:
-        """The same plan; Refused, naming `where`, lists everything that is wrong with it."""
-        brief = self.state.brief
-        names = [each.name for each in brief.inputs]
-        unread = validity.only_by_tools(brief.inputs)
-        longest = self.state.goal.limits.subtask_timeout_seconds
-        wrong = validity.problems(
-            plan, brief.roles, names, HARD_SUBTASK_LIMIT, unread=unread, longest=longest
-        )
-        if wrong:
-            raise plans.invalid(where, wrong)
-        return plan
-
-    def priced(self, plan: Plan) -> Preview:
-        """What the run will expect of a plan when it takes it over: by the same rule."""
-        return predict(planning.adopt(self.state, plan))
 
 
 def command(
@@ -100,7 +66,7 @@ async def run(connection: Connection, run_id: str, file: Path | None, *, yes: bo
     every mistake in it; unchanged, nothing is sent. What was typed stays in its file until the run
     has taken it.
     """
-    waiting = await _waiting(connection, run_id)
+    waiting = Waiting.of(await orders.state_of(connection, run_id))
     text = file or _opened(connection, waiting)
     try:
         changed = await _decided(waiting, text, given=file is not None, yes=yes)
@@ -115,13 +81,6 @@ async def run(connection: Connection, run_id: str, file: Path | None, *, yes: bo
         # With whatever the editor has left beside it.
         shutil.rmtree(text.parent, ignore_errors=True)
     return Code.COMPLETE
-
-
-async def _waiting(connection: Connection, run_id: str) -> Waiting:
-    state = await orders.state_of(connection, run_id)
-    if state.phase != "approval" or state.plan is None:
-        raise Exit(f"{run_id}: no plan waits for approval")
-    return Waiting(state, state.plan)
 
 
 async def _decided(waiting: Waiting, text: Path, *, given: bool, yes: bool) -> Plan | None:

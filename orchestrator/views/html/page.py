@@ -195,12 +195,14 @@ def _chapters(run: Pictured) -> Iterator[tuple[str, Node]]:
     """Each by its anchor; None where it has nothing to say."""
     yield "answer", review(run) if is_review(run) else _answer(run)
     made = [li[each] for each in files.items(run.report, run.where)]
-    yield "files", section("files", "Files", ul(".small")[made]) if made else None
-    yield "missing", missing(run)
-    yield "notes", notes(run)
-    yield "plan", plan(run)
-    yield "times", times(run)
-    yield "money", prices(run)
+    told = [
+        ("files", section("files", "Files", ul(".small")[made]) if made else None),
+        ("missing", missing(run)),
+        ("notes", notes(run)),
+    ]
+    how = [("plan", plan(run)), ("times", times(run)), ("money", prices(run))]
+    # Of a run that goes on one wants to see first how far it is.
+    yield from (*told, *how) if run.over else (*how, *told)
     yield "findings", agents(run)
     yield "supervisor", supervisor(run)
     yield "orders", _items("orders", "Orders of people", orders.lines(run.report.orders))
@@ -212,12 +214,12 @@ def _items(anchor: str, title: str, lines: Iterable[str]) -> Node:
     return section(anchor, title, ul[items]) if items else None
 
 
-def _answer(run: Pictured) -> Element:
+def _answer(run: Pictured) -> Element | None:
+    """Return the chapter; nothing of a run that has not come so far."""
     text = run.report.answer.strip()
     if text:
         return section("answer", "Answer", div(".said")[prose(text, run.anchors)])
-    why = "There is no answer yet." if not run.over else "There is no answer."
-    return section("answer", "Answer", p(".soft")[why])
+    return section("answer", "Answer", p(".soft")["There is no answer."]) if run.over else None
 
 
 def _foot(run: Pictured) -> Element:

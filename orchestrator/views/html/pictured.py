@@ -14,7 +14,7 @@ from orchestrator.contracts import Finding, Report, Subtask
 from orchestrator.recorded.steps import Step
 from orchestrator.rules import graph
 from orchestrator.tracing.steps import Step as Turned
-from orchestrator.view import Row, RunView
+from orchestrator.view import Preview, Row, RunView
 
 MOST_LETTERS = 20_000
 """Of one text that stands in the page beside others; the report's other files have all of it."""
@@ -94,9 +94,20 @@ class Pictured:
         ids = dict.fromkeys((*self.subtasks, *self.findings))
         return {each: f"subtask-{number}" for number, each in enumerate(ids, 1)}
 
+    @property
+    def preview(self) -> Preview | None:
+        """What a plan that waits for approval is expected to cost."""
+        waits = not self.over and self.view is not None and self.view.phase == "approval"
+        return self.view.preview if waits and self.view else None
+
     @cached_property
     def chain(self) -> tuple[str, ...]:
-        """The ids of the longest chain of dependent subtasks, as it was measured."""
+        """The ids of the longest chain of dependent subtasks, as it was measured; of a plan that
+        waits for approval, as it is expected.
+        """
+        if self.preview:
+            path = self.preview.critical_path
+            return path if len(path) > 1 else ()
         own = [each for each in self.report.findings if not each.reused_from and each.seconds]
         seconds = {each.subtask_id: each.seconds for each in own}
         if not seconds:

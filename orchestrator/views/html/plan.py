@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from itertools import pairwise
 
 import htpy
 from htpy import Element, Node, caption, code, li, p, small, table, tbody, td, th, thead, tr, ul
 
 from orchestrator.contracts import Finding, Revision, Subtask
-from orchestrator.view import Row
+from orchestrator.view import Preview, PreviewRow, Row
 from orchestrator.views.amounts import at_most, seconds
 from orchestrator.views.findings import who
 from orchestrator.views.html.layout import HEIGHT, WIDTH, Places, Point, layout
 from orchestrator.views.html.pictured import MARKS, Pictured, section, short, status_chip, wide
+from orchestrator.views.preview import Column, columns, together, totals
 
 TITLE_LETTERS, LOW_LETTERS = 27, 31
 
@@ -22,19 +24,49 @@ def plan(run: Pictured) -> Node:
     """The chapter; nothing where there is no plan yet."""
     if not run.subtasks:
         return None
-    chain, arrows = run.chain, any(each.depends_on for each in run.subtasks.values())
-    return section(
-        "plan",
-        "Plan",
-        wide("The plan as a graph", _picture(run)),
-        p(".soft.small")[
-            "An arrow leads from a subtask to what builds on it. " if arrows else "",
-            "Thick: the longest chain, as it was measured. " if chain else "",
-            "A dashed frame: added while the run went on." if _added(run) else "",
-        ],
-        wide("The subtasks of the plan", _table(run)),
-        _revisions(run),
-    )
+    picture = [wide("The plan as a graph", _picture(run)), _legend(run)]
+    if run.preview:
+        priced = wide("The subtasks of the plan, and their price", _priced(run, run.preview))
+        cap = run.view.dollars_cap if run.view else Decimal(0)
+        lines = ul(".plain.small")[(li[each] for each in totals(run.preview, cap))]
+        return section("plan", "Plan", priced, lines, picture)
+    table = wide("The subtasks of the plan", _table(run))
+    return section("plan", "Plan", picture, table, _revisions(run))
+
+
+def _legend(run: Pictured) -> Element:
+    arrows = any(each.depends_on for each in run.subtasks.values())
+    chain = "as it is expected" if run.preview else "as it was measured"
+    return p(".soft.small")[
+        "An arrow leads from a subtask to what builds on it. " if arrows else "",
+        f"Thick: the longest chain, {chain}. " if run.chain else "",
+        "A dashed frame: added while the run went on." if _added(run) else "",
+    ]
+
+
+def _priced(run: Pictured, preview: Preview) -> Element:
+    """Return the table that a terminal shows of a plan before it runs."""
+    shown = columns(preview)
+    rows = [tr[[_cell(run, each, row) for each in shown]] for row in preview.rows]
+    sums = together(preview, shown)
+    below = tr(".sum")[(td(_of(each))[said] for each, said in zip(shown, sums, strict=False))]
+    return table[
+        thead[tr[(th(_of(each), scope="col")[each.title] for each in shown)]],
+        tbody[rows, below if sums else None],
+    ]
+
+
+def _of(column: Column) -> str:
+    """Return the classes of a column; what a narrow terminal leaves out, so does a telephone."""
+    kind = "n" if column.number else "name" if column.title == "subtask" else ""
+    return "".join(f".{each}" for each in (kind, "" if column.essential else "more") if each)
+
+
+def _cell(run: Pictured, column: Column, row: PreviewRow) -> Element:
+    said = column.cell(row)
+    if not column.title and said:
+        return td[run.link(row.id)]
+    return td(_of(column))[short(said, 200)]
 
 
 def _added(run: Pictured) -> set[str]:

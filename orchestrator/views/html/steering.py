@@ -4,15 +4,15 @@ the small script that brings it up to date.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 
 from htpy import (
     Element,
     Node,
+    a,
     button,
     code,
+    details,
     div,
     form,
     h3,
@@ -24,20 +24,25 @@ from htpy import (
     select,
     span,
     strong,
+    summary,
+    textarea,
 )
 from htpy import input as box
+from htpy import section as chapter
 from markupsafe import Markup
 
 from orchestrator.view import Question
 from orchestrator.views.amounts import money
 from orchestrator.views.html.pictured import Pictured, cut, section, short
+from orchestrator.views.preview import totals
 
 SETTLED = ("complete", "failed", "escalated", "skipped", "cancelled")
 AGAIN = ("failed", "escalated", "skipped", "cancelled")
 SCRIPT = """
 const typing = () => { const at = document.activeElement;
-  return at && at.matches('form input') && at.value !== at.defaultValue };
-const given = () => [...document.querySelectorAll('form input[id], form select[id]')];
+  return at && at.matches('form input, textarea') && at.value !== at.defaultValue };
+const given = () =>
+  [...document.querySelectorAll('form input[id], form select[id], form textarea[id]')];
 const place = each => { const home = each.closest('[id]');
   return home.id + ' ' + [...home.querySelectorAll('details')].indexOf(each) };
 const lost = is => { document.getElementById('lost').hidden = !is;
@@ -94,23 +99,29 @@ class Live:
     """Why what is shown is not how the run stands now; empty: it is."""
     again: str = ""
     """What is typed to serve the page once more."""
+    plan: str = ""
+    """The plan that waits for approval, as a person edits it; empty: not on this page."""
+    edits: str = ""
+    """What is typed to edit it elsewhere."""
 
 
 def steering(run: Pictured, live: Live) -> Node:
-    """The chapter; of a run that is over only what came of the last order."""
+    """Return the chapter: what the run asks, and behind one fold whatever else it can be told. Of a
+    run that is over only what came of the last order.
+    """
     said = _came(live) if live.said else None
     if live.away:
         return section("steering", "Not up to date", p(".why")[cut(live.away, 1_000)], said)
     if run.over or run.view is None:
         return section("steering", "Steering", said) if said else None
-    return section(
-        "steering",
-        "Steering",
+    first = [
         said,
         [p(".why")[cut(each, 1_000)] for each in live.notes],
         [_question(each, run, live) for each in run.view.waiting],
-        _always(run, live),
-    )
+    ]
+    if any(first):
+        return section("steering", "Steering", first, _always(run, live))
+    return chapter(".quiet", id="steering", aria_label="Steering")[_always(run, live)]
 
 
 def _came(live: Live) -> Element:
@@ -142,6 +153,7 @@ def _question(question: Question, run: Pictured, live: Live) -> Node:
             title, forms = "The plan waits for your approval", [
                 _form(live, "approve", "Approve", hint="Carry it out as it is planned."),
                 _form(live, "reject", "Reject", "Why"),
+                _edit(live),
             ]  # fmt: skip
             said = [said, _price(run)]
         case "call":
@@ -165,41 +177,52 @@ def _question(question: Question, run: Pictured, live: Live) -> Node:
 
 
 def _price(run: Pictured) -> Node:
-    """What a plan that waits would cost, and what would leave this machine."""
-    preview = run.view.preview if run.view else None
-    if preview is None or run.view is None:
+    """Return what a plan that waits would cost, in the words of its preview."""
+    assert run.view is not None
+    if run.view.preview is None:
         return None
-    spent = [row.expected or Decimal(0) for row in preview.rows if row.paid]
-    paid = sum(spent, Decimal(0))
-    cap = min(filter(None, (preview.high, run.view.dollars_cap)), default=None)
-    return [
-        p[
-            f"It is expected to cost {money(preview.expected)}",
-            f", of which planning has cost {money(paid)} already" if paid else "",
-            f", and costs at most {money(cap)}; what each subtask is to do stands below.",
-        ],
-        p(".soft.small")[
-            f"Sent to {preview.endpoint or 'the endpoint'}: {cut('; '.join(preview.leaves), 2_000)}"
-        ]
-        if preview.leaves
-        else None,
-    ]
+    first = totals(run.view.preview, run.view.dollars_cap)[0]
+    return p[f"{first}. What it does and what each part costs: ", a(href="#plan")["the plan"], "."]
 
 
-def _always(run: Pictured, live: Live) -> Iterator[Node]:
-    """What can be told to a run at any time."""
+def _always(run: Pictured, live: Live) -> Element:
+    """Return the fold of what can be told to a run at any time."""
     assert run.view is not None
     open_ones = [row.id for row in run.view.rows if row.status not in SETTLED]
     lost = [row.id for row in run.view.rows if row.status in AGAIN]
-    yield h3["At any time"]
+    forms: list[tuple[str, Element]] = []
     if not any(each.kind == "paused" for each in run.view.waiting):
-        yield _form(live, "pause", "Pause", hint="What is under way ends, and nothing new begins.")
+        hint = "What is under way ends, and nothing new begins."
+        forms.append(("pause", _form(live, "pause", "Pause", hint=hint)))
     if lost:
-        yield _form(live, "retry", "Retry", "In other words", choices=lost)
+        retry = _form(live, "retry", "Retry", "In other words", choices=lost)
+        forms.append(("try a subtask again", retry))
     if open_ones:
-        yield _form(live, "skip", "Skip", "Why", choices=open_ones)
+        forms.append(("skip a subtask", _form(live, "skip", "Skip", "Why", choices=open_ones)))
     now = f"New cap in dollars (now {money(run.view.dollars_cap)})"
-    yield _form(live, "raise_cap", "Raise the cap", now)
+    forms.append(("raise the cap", _form(live, "raise_cap", "Raise the cap", now)))
+    names = ", ".join(name for name, _ in forms)
+    return details(".tell")[summary[f"Tell the run: {names}"], [each for _, each in forms]]
+
+
+def _edit(live: Live) -> Element:
+    """Return the fold in which the plan is edited, or how to where it is too long for a form."""
+    elsewhere = p(".soft.small")["In a terminal, with your editor: ", code(".typed")[live.edits]]
+    if not live.plan:
+        return elsewhere
+    return details(".tell", open=live.refused)[
+        summary["Edit the plan"],
+        form(".edit", method="post", action="order", enctype="multipart/form-data")[
+            box(type="hidden", name="token", value=live.token),
+            label(".field", for_="in-edit")["The plan, as YAML or JSON"],
+            textarea(id="in-edit", name="plan", rows="18", spellcheck="false")["\n", live.plan],
+            div(".fields")[
+                button(type="submit", name="command", value="price")["Check it, and its price"],
+                button(type="submit", name="command", value="edit")["Run it so"],
+            ],
+        ],
+        elsewhere,
+    ]
 
 
 FIRST = ("approve", "answer", "resume")

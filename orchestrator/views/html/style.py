@@ -145,6 +145,14 @@ svg .track { fill: var(--fill) } .key { display: inline-block; vertical-align: -
 .choice { font-size: .92rem; color: var(--soft); margin-right: .6rem }
 pre.lines { padding: .5rem 0; white-space: normal } pre.lines span { display: block;
   padding: 0 .9rem; white-space: pre-wrap } pre.lines .here { background: var(--warn-wash) }
+.tell > summary { font-weight: 600 } .quiet { margin: 1rem 0 }
+.quiet > details { background: var(--card); border-radius: .9rem }
+textarea { width: 100%; resize: vertical; background: var(--card); color: var(--ink);
+  border: 1px solid var(--edge); border-radius: .5rem; padding: .6rem .7rem; line-height: 1.45;
+  font: .82rem ui-monospace, "SF Mono", Menlo, Consolas, monospace; white-space: pre;
+  overflow-x: auto }
+form.edit { margin-block: .6rem } form.edit button { width: auto; flex: 1 1 12rem }
+.do, .not-done { white-space: pre-line }
 .ask { border-left: 4px solid var(--accent); padding-left: 1rem; margin: 1.1rem 0 1.6rem }
 .ask h3 { margin-top: 0 }
 form.order { display: grid; grid-template-columns: minmax(0, 1fr) 9.5rem; gap: .6rem 1rem;
@@ -162,7 +170,8 @@ footer { color: var(--soft); font-size: .85rem; padding-bottom: 3rem }
 @media (max-width: 40rem) { .card { padding: 1rem 1.05rem; border-radius: .7rem }
   main, header, footer, nav.jump { padding-left: .8rem; padding-right: .8rem }
   ul.times li { grid-template-columns: minmax(0, 7.2rem) 1fr 3.6rem; gap: .5rem }
-  td.bar, th.bar { display: none } table { font-size: .86rem } form.order { display: block }
+  td.bar, th.bar, td.more, th.more { display: none }
+  #plan td.name { min-width: 8rem } table { font-size: .86rem } form.order { display: block }
   dl.facts div:last-child:nth-child(odd) { grid-column: 1 / -1 }
   form.order button { margin-top: .5rem } .ask { padding-left: .8rem } }
 @media print { :root { color-scheme: light } body { font-size: 10.5pt; background: none }
