@@ -44,9 +44,14 @@ def say_what_is_sent(goal: Goal, endpoint: str) -> None:
     sent = ", ".join(
         each.name if each.kind == "text" else f"{each.name} ({each.value})" for each in goal.inputs
     )
+    parts = ["the goal"]
+    parts += ["what the run before found"] if goal.fork and goal.fork.findings else []
+    parts += [f"what they need of your inputs: {sent}"] if sent else []
+    *first, last = parts
     most = money(goal.limits.dollars)
     say(f"Models at {endpoint} are asked; at most {most} is spent.")
-    say(f"Sent there: the goal{', and what they need of your inputs: ' + sent if sent else ''}.")
+    named = ", ".join(first) + f", and {last}" if first else last
+    say(f"Sent there: {named}.")
 
 
 def with_span(

@@ -142,6 +142,8 @@ class AskRaise:
     """Wait, durably, for a person to raise the cap."""
 
     why: str
+    short_of: tuple[str, ...] = ()
+    """The limits that are too small."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,8 @@ class Stop:
 
     reason: StopReason
     why: str
+    short_of: tuple[str, ...] = ()
+    """The limits that ran out, where it is known which."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ highest severity and confidence and names the others in `also`.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -39,6 +40,18 @@ SUBJECTS = {
     "js-code-of-request": "text run as code", "no-eval": "text run as code",
     "no-implied-eval": "text run as code",
 }  # fmt: skip
+RUNS = re.compile(
+    "no-eval|no-implied-eval|B102|B201|B301|B307|B60[124589]|SC2114|SC2115|SC2294"
+    "|template-injection|[a-z]+-(code|command|shell|sql|objects)-of-"
+)
+"""Rules of what lets a stranger's text run as a program, a command or a query, or deletes a disk:
+with credentials, the worst that code can do."""
+HOLES = re.compile(
+    "[a-z]+-(page|path|redirect)-of-|[a-z]+-(tls-unverified|no-verify-mode|weak-|short-key)"
+    "|[a-z]+-(unsigned|guessable|cipher|html-of|unescaped|all-parameters)"
+)
+"""Rules of other ways in, besides those of the lenses that look for nothing else."""
+LENSES_OF_HOLES = {"security", "workflows"}
 
 
 def of_a_lens(finding: Finding) -> bool:
@@ -251,16 +264,23 @@ def _unsaid(remark: Remark) -> Remark:
 
 
 def ranked(remarks: Iterable[Remark]) -> list[Remark]:
-    """Production code first, then by severity, of equals what analysers found first, then by
+    """Production code first, then by severity, of equals what analysers found first, then by harm,
     confidence, weight, file and line; what was refuted comes later, and last what is not listed.
     """
     return sorted(remarks, key=rank)
 
 
-def rank(remark: Remark) -> tuple[bool, bool, bool, int, bool, int, int, str, int, int, str]:
+def rank(remark: Remark) -> tuple[bool, bool, bool, int, bool, int, int, int, str, int, int, str]:
     """What remarks are sorted by."""
     return (
         bool(remark.hidden), remark.verdict == "refuted", remark.kind != "production",
-        SEVERITIES.index(remark.severity), not remark.rule, -remark.confidence, -remark.weight,
-        remark.file, remark.line, remark.column, remark.rule,
+        SEVERITIES.index(remark.severity), not remark.rule, -harm(remark), -remark.confidence,
+        -remark.weight, remark.file, remark.line, remark.column, remark.rule,
     )  # fmt: skip
+
+
+def harm(remark: Remark) -> int:
+    """How much a defect can do if it is one: 2 strangers' code or a credential, 1 another hole."""
+    if is_credential(remark) or RUNS.match(remark.rule):
+        return 2
+    return int(remark.lens in LENSES_OF_HOLES or bool(HOLES.match(remark.rule)))

@@ -23,6 +23,8 @@ class Report(Contract):
     run_id: str
     stopped: str = ""
     """What ended the work before it was done, as `deadline`; empty: nothing did."""
+    more: tuple[str, ...] = ()
+    """The limits that ran out, doubled, as `--limits` takes them: what a fork should be given."""
     goal: str
     title: str = ""
     """What the run is about, in a line: the goal's words, or of a playbook's own which input."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from decimal import ROUND_UP, Decimal
+from decimal import ROUND_DOWN, ROUND_UP, Decimal
 
 from orchestrator import policies
 from orchestrator.agent.money import worst_turn
@@ -61,6 +61,36 @@ def grown(ledger: Ledger, limits: Limits, brief: Briefing) -> Ledger:
     """Under a higher cap more is kept, if what was spent meanwhile leaves room for it."""
     more = replace(ledger, kept=kept(limits, brief))
     return more if more.fits(Amount()) else ledger
+
+
+def too_small(ledger: Ledger, needed: Amount) -> tuple[str, ...]:
+    """Return the limits whose rest, without what is kept, does not cover what would be asked next;
+    dollars where each alone would, as when a part of it is all that is given away.
+    """
+    free = ledger.cap - ledger.paid - ledger.held - ledger.kept
+    pairs = {
+        "dollars": needed.dollars > free.dollars,
+        "model_calls": needed.calls > free.calls,
+        "tokens": needed.tokens > free.tokens,
+    }
+    return tuple(name for name, short in pairs.items() if short) or ("dollars",)
+
+
+def rest(ledger: Ledger, what: str, short_of: tuple[str, ...]) -> str:
+    """Return what no longer covers something: the budget, or the limit of calls or tokens that ends
+    before the money does.
+    """
+    if "dollars" in short_of:
+        return f"the rest of the budget does not cover {what}"
+    limits = {
+        "model_calls": f"{ledger.cap.calls:,} model calls",
+        "tokens": f"{ledger.cap.tokens:,} tokens",
+    }
+    named = " and ".join(limits[name] for name in short_of)
+    left = ledger.cap.dollars - ledger.paid.dollars - ledger.held.dollars
+    rounded = left.quantize(Decimal("0.01"), rounding=ROUND_DOWN)
+    money = f", though ${rounded:,} is left" if ledger.all_priced else ""
+    return f"the limit of {named} does not cover {what}{money}"
 
 
 def say_cheaper(state: State, ask: Ask) -> State:

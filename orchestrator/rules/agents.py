@@ -67,6 +67,13 @@ def start(state: State, progress: Progress) -> StartAgent | None:
     return None
 
 
+def one_turn(state: State, progress: Progress) -> Amount:
+    """The worst case of its next turn, by the model that is due."""
+    tier = progress.called if progress.resume.transcript else progress.tier
+    assert tier != "none", "work without a model is a lens's"
+    return worst_turn(goal_of(state, progress, tier), progress.resume)
+
+
 def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
     """What its next segment is told, but for its slice."""
     role = state.brief.role(progress.subtask.role)

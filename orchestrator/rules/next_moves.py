@@ -13,6 +13,7 @@ from orchestrator.calls.review import REVIEW
 from orchestrator.calls.work import WORK
 from orchestrator.events import Started
 from orchestrator.money import keeping
+from orchestrator.money.ledger import Amount
 from orchestrator.moves import (
     Ask,
     AskPerson,
@@ -148,15 +149,19 @@ def _hold(state: State) -> Move | None:
 def _replan(state: State) -> Move | None:
     if not state.replanning.setbacks or state.asking("replan") or state.out_of_reach:
         return None
-    ask = fitting_call(state, REPLAN, "replan", gathering.for_replan(state))
+    ask = _changing(state)
     return ask if state.ledger.fits(ask.amount) else None
+
+
+def _changing(state: State) -> Ask:
+    return fitting_call(state, REPLAN, "replan", gathering.for_replan(state))
 
 
 def _without_replan(state: State) -> Move | None:
     """What failed takes down what needs it, but only once everything else has been done."""
     if state.flights or state.waiting_since or state.out_of_reach or not state.replanning.setbacks:
         return None
-    return _out_of_money(state, "the rest of the budget does not cover changing the plan")
+    return _short(state, "changing the plan", _changing(state).amount)
 
 
 def _first(state: State, now: datetime) -> Move | None:
@@ -232,11 +237,13 @@ def _start(state: State, progress: Progress) -> Move | None:
     if state.out_of_reach:
         return None
     if role.team and progress.stage == "work":
-        return teams.start(state, progress) or _wait_or_stop(state)
+        return teams.start(state, progress) or _wait_or_stop(state, teams.LEAST)
     if progress.stage != "work":
         return _affordable(state, _ask(state, progress))
     if agents.uses_tools(state, progress):
-        return agents.start(state, progress) or _wait_or_stop(state)
+        return agents.start(state, progress) or _wait_or_stop(
+            state, agents.one_turn(state, progress)
+        )
     ask = work_call(state, progress)
     less = ask.call.tier != progress.tier or ask.call.max_output < _room_due(progress)
     if less and state.ledger.reserved:
@@ -248,17 +255,22 @@ def _start(state: State, progress: Progress) -> Move | None:
 def _affordable(state: State, ask: Ask) -> Move | None:
     if state.ledger.fits(ask.amount):
         return ask
-    return _wait_or_stop(state)
+    return _wait_or_stop(state, ask.amount)
 
 
-def _wait_or_stop(state: State) -> Move | None:
-    if state.ledger.reserved:
-        return None
-    return _out_of_money(state, "the rest of the budget does not cover another call")
+def _wait_or_stop(state: State, needed: Amount) -> Move | None:
+    return None if state.ledger.reserved else _short(state, "another call", needed)
 
 
-def _out_of_money(state: State, why: str) -> Move:
-    return AskRaise(why) if state.goal.wait_for_raise else Stop("budget", why)
+def _short(state: State, what: str, needed: Amount) -> Move:
+    short_of = keeping.too_small(state.ledger, needed)
+    return _out_of_money(state, keeping.rest(state.ledger, what, short_of), short_of)
+
+
+def _out_of_money(state: State, why: str, short_of: tuple[str, ...] = ()) -> Move:
+    if state.goal.wait_for_raise:
+        return AskRaise(why, short_of)
+    return Stop("budget", why, short_of)
 
 
 def _ask(state: State, progress: Progress) -> Ask:

@@ -108,9 +108,8 @@ def _nobody_came(state: State, about: str) -> State:
     if about == "approval" and state.phase == "approval":
         return replace(state, stop=Stop("declined", "nobody approved the plan in time"))
     if about == "raise" and state.short:
-        return replace(
-            state, short="", short_since=None, stop=state.stop or Stop("budget", state.short)
-        )
+        stop = state.stop or Stop("budget", state.short, state.short_of)
+        return replace(state, short="", short_since=None, stop=stop)
     if about in state.work and state.work[about].stage == "person":
         return repair.answered_by_person(state, about, "")
     if about in state.work and state.work[about].stage == "approval":

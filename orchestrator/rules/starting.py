@@ -46,7 +46,7 @@ def started(state: State, move: Move, now: datetime) -> State:
         case AskPerson():
             return update(state, move.subtask_id, lambda each: replace(each, asked=now))
         case AskRaise():
-            return replace(state, short=move.why, short_since=now)
+            return replace(state, short=move.why, short_of=move.short_of, short_since=now)
         case PassOver():
             return passing.handed(state, move)
         case Stop():

@@ -74,6 +74,7 @@ class State:
     """Since when the plan waits for approval."""
     paused: bool = False
     short: str = ""
+    short_of: tuple[str, ...] = ()
     """Why the run waits for a higher cap."""
     short_since: datetime | None = None
     outage: Outage | None = None

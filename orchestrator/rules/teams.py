@@ -34,6 +34,8 @@ from orchestrator.rules.state import State
 
 CUT: tuple[ReportStatus, ...] = ("cancelled", "deadline_partial")
 """How a team ends that had too little time; with nothing in hand it ends `failed`."""
+LEAST = Amount(calls=2 * keeping.FEWEST_TEAM_CALLS)
+"""Free calls below which no team is started: it gets half of them."""
 
 
 def start(state: State, progress: Progress) -> StartTeam | None:

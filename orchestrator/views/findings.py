@@ -110,17 +110,21 @@ def tried(finding: Finding) -> str:
 
 
 def tries(finding: Finding) -> Iterator[str]:
-    """Each try with its verdict and the reason, and each call without an answer with its price."""
+    """Each try with its verdict and the reason, and each call without an answer with its price;
+    of a finding that was taken over, in which run that was.
+    """
+    there = f"in run {code_span(finding.reused_from)}: " if finding.reused_from else ""
     for each in finding.tries:
         tier = "" if each.tier == "none" else f" on {each.tier}"
         why = f": {inline(each.why)}" if each.why else ""
         known = each.dollars is not None and not finding.reused_from
         cost = f", {at_most(each.dollars, each.assumed)}" if known else ""
         by = f" by {inline(each.role)}, the fallback," if each.role else ""
-        yield f"try {each.number}{by}{tier}, {inline(each.verdict.replace('_', ' '))}{cost}{why}"
+        verdict = inline(each.verdict.replace("_", " "))
+        yield f"{there}try {each.number}{by}{tier}, {verdict}{cost}{why}"
     for call in finding.unanswered:
         cost = "cost nothing" if call.dollars == 0 else at_most(call.dollars, call.assumed)
-        yield f"call {inline(call.id)} on {call.tier}, no answer, {cost}: {inline(call.why)}"
+        yield f"{there}call {inline(call.id)} on {call.tier}, no answer, {cost}: {inline(call.why)}"
 
 
 def _sources(finding: Finding) -> Iterator[str]:

@@ -168,7 +168,7 @@ def _cells(report: Report, finding: Finding) -> tuple[str, ...]:
         inline(subtask.title),
         inline(findings.who(finding, subtask)),
         inline(finding.model),
-        findings.tried(finding),
+        "" if reused else findings.tried(finding),
         "reused" if reused else finding.status,
         "" if reused else f"{findings.duration(finding):.1f}",
         findings.price(finding),
@@ -235,20 +235,25 @@ def _assumed(report: Report) -> str:
 
 def _goes_on(report: Report, to_type: ToType) -> list[str]:
     """The command that finishes what is missing, as the last line; nothing where nothing is."""
+    said, typed = to_go_on(report, to_type)
+    return ["## To go on", said, *([f"    {typed}"] if typed else [])] if said else []
+
+
+def to_go_on(report: Report, to_type: ToType) -> tuple[str, str]:
+    """What a reader can do about what is missing, and the command for it; empty: nothing is
+    missing, or there is no command.
+    """
     if report.status in ("complete", "declined"):
-        return []
+        return "", ""
     if report.plan is None:
-        return [
-            "## To go on",
-            "There is no plan yet that a fork could take up: start the run anew, by another id.",
-        ]
-    done = [each for each in report.findings if each.status == "complete"]
-    kept = f", and takes over {len(done)} of {len(report.plan.subtasks)} unpaid" if done else ""
-    return [
-        "## To go on",
-        f"This does what is missing{kept}; the run's limits count anew, `--limits` changes them:",
-        f"    {to_type('fork', report.run_id)}",
-    ]
+        none = "There is no plan yet that a fork could take up"
+        return f"{none}: start the run anew, by another id.", ""
+    done = sum(each.status == "complete" for each in report.findings)
+    kept = f", and takes over {done} of {len(report.plan.subtasks)} unpaid" if done else ""
+    more = "".join(f" --limits {each}" for each in report.more)
+    twice = ", with twice the limit that ran out" if more else ""
+    said = f"This does what is missing{kept}{twice}; the run's limits count anew:"
+    return said, f"{to_type('fork', report.run_id)}{more}"
 
 
 def _against_estimate(report: Report) -> str:

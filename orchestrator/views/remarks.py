@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from orchestrator.contracts import Remark, Severity
-from orchestrator.remarks import SEVERITIES, stands, told_once
+from orchestrator.remarks import SEVERITIES, harm, stands, told_once
 from orchestrator.text import code_span, counted, for_markdown, sentence, visible
 
 MOST_PLACES, MOST_CRITICAL_PLACES = 8, 100
@@ -110,17 +110,32 @@ def one_thing(standing: Sequence[Remark]) -> str:
     if len(groups) < 2 or groups[0][0].severity == "info":
         return ""
     first, *others = groups[0]
-    alike = [each for each in standing if each.severity == first.severity]
-    # Of a severity analysers come first, and an agent may say that it is surer.
-    rank = "surest" if first.confidence >= max(each.confidence for each in alike) else "first"
-    of_all = f"the {rank} of {len(alike):,} that are {first.severity}"
-    which = of_all if len(alike) > 1 else first.severity
+    which = _among(groups[0], [each for each in standing if each.severity == first.severity])
     parts = [f"**If you do one thing**, look at {place(first)} ({which}): {said(first)}"]
     if first.matters:
         parts.append(sentence(prose(first.matters)))
     if others:
         parts.append(f"It stands in {counted(len(others), 'more place')}.")
     return " ".join(parts)
+
+
+def _among(group: Sequence[Remark], alike: Sequence[Remark]) -> str:
+    """Why a defect comes first of those that are as severe; only what is so is said of it."""
+    first = group[0]
+    others = [each for each in alike if each not in group]
+    if not others:
+        return first.severity
+    of_all = f"{len(alike):,} that are {first.severity}"
+    bad, sure = harm(first), first.confidence
+    if all(harm(each) < bad for each in others):
+        return f"the most harmful of {of_all}"
+    if all(each.confidence < sure for each in others):
+        return f"the surest of {of_all}"
+    equal = [each for each in alike if (harm(each), each.confidence) == (bad, sure)]
+    if len(equal) > len(group):
+        return f"one of {len(equal):,} equally harmful and sure, of {of_all}"
+    # An agent may say that it is surer; analysers come first.
+    return f"the first of {of_all}"
 
 
 # ---------------------------------------------------------------- the code

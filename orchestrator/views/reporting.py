@@ -6,12 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from decimal import ROUND_UP, Decimal
 
-from orchestrator.contracts import (
-    Gap,
-    Report,
-    ReportStatus,
-    Timings,
-)
+from pydantic import ValidationError
+
+from orchestrator.contracts import Gap, Limits, Report, ReportStatus, Timings
 from orchestrator.money import keeping, leaving
 from orchestrator.plans.composing import told
 from orchestrator.rules import graph, noted
@@ -90,6 +87,7 @@ def report(state: State) -> Report:
         status=status_of(state),
         run_id=state.run_id,
         stopped=state.stop.reason if state.stop else "",
+        more=_more(state),
         goal=state.goal.text,
         title=title(state),
         plan=state.plan,
@@ -118,6 +116,27 @@ def report(state: State) -> Report:
         finished=state.finished,
         version=brief.version if brief else "",
     )
+
+
+def _more(state: State) -> tuple[str, ...]:
+    """The limits that ended the work, each doubled: with the same ones a fork may end there too."""
+    stop, limits = state.stop, state.goal.limits
+    if stop is None:
+        return ()
+    names = ("deadline_seconds",) if stop.reason == "deadline" else stop.short_of
+    most = state.briefing.most_dollars if state.briefing else None
+    doubled = {name: 2 * getattr(limits, name) for name in names}
+    if most is not None and doubled.get("dollars", 0) > most:
+        del doubled["dollars"]
+    try:
+        allowed = Limits.model_validate(doubled)
+    except ValidationError:
+        return ()
+    return tuple(f"{name}={_in_full(getattr(allowed, name))}" for name in doubled)
+
+
+def _in_full(limit: Decimal | int) -> str:
+    return f"{limit.normalize():f}" if isinstance(limit, Decimal) else str(limit)
 
 
 def why_failed(state: State) -> str:
@@ -153,7 +172,7 @@ def notes(state: State) -> tuple[str, ...]:
         found += () if done.synthesis.by_template else done.synthesis.gaps
     if done.cut:
         found.append(_cut(state))
-    if not done.revised:
+    if state.phase == "closed" and not done.revised:
         found += [f"Not mended: {issue.problem}" for issue in done.issues or ()]
     return (*found, *_resets(state), *_assumed(state))
 

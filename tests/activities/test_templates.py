@@ -319,11 +319,26 @@ def test_the_answer_begins_with_the_one_thing_to_do_and_why() -> None:
     answer = review(lens("security", shell, weak, remark(line=20, message="Else"))).answer
     assert answer.index("**If you do one thing**") < answer.index("In the tree")
     assert (
-        "**If you do one thing**, look at `b.py:3:5` (the surest of 2 that are critical): A shell."
-        " The shell interprets the text" in answer
+        "**If you do one thing**, look at `b.py:3:5` (the most harmful of 2 that are critical):"
+        " A shell. The shell interprets the text" in answer
     )
     for given in ([shell], [remark(severity="info"), remark(severity="info", line=5)]):
         assert "If you do one thing" not in review(lens("security", *given)).answer
+
+
+def test_the_one_thing_to_do_is_what_can_do_most_harm_and_equals_are_called_equal() -> None:
+    loops = [remark(file="a.js", line=n, rule=f"no-self-{n}", message=f"M{n}") for n in range(1, 6)]
+    evil = remark(file="z.js", line=90, rule="no-eval", message="Text that is run")
+    key = remark(file="k.py", line=1, rule="NPM tokens", message="A token", severity="critical")
+    told = review(lens("javascript", *loops, evil)).answer
+    assert "look at `z.js:90` (the most harmful of 6 that are warning): Text" in told
+    told = review(lens("javascript", *loops)).answer
+    assert "look at `a.js:1` (one of 5 equally harmful and sure, of 5 that are warning)" in told
+    surer = loops[3].model_copy(update={"confidence": 99})
+    told = review(lens("javascript", *loops[:3], surer)).answer
+    assert "look at `a.js:4` (the surest of 4 that are warning)" in told
+    told = review(lens("secrets", key), lens("javascript", evil)).answer
+    assert "look at `k.py:1` (critical): A token" in told, "severity comes before harm"
 
 
 def test_each_remark_says_why_it_matters_and_what_to_do_where_somebody_wrote_that() -> None:

@@ -24,7 +24,7 @@ from orchestrator.events import CancelAsked, Steered
 from orchestrator.rules import steering
 from orchestrator.rules.calling import gathering
 from orchestrator.rules.work import Work
-from orchestrator.views import page, reporting, running
+from orchestrator.views import findings, page, reporting, running
 from outcomes import AMPLE, begun, end, in_flight, wait_until_cut
 
 TO_TYPE = "{} {}".format
@@ -402,3 +402,44 @@ def test_findings_are_listed_in_the_plans_order() -> None:
     found: tuple[Finding, ...] = closed(run).findings
     assert [each.subtask_id for each in found] == ["b", "a"]
     assert all(each.dollars and each.dollars > Decimal(0) for each in found)
+
+
+def test_what_a_revision_may_still_mend_is_not_called_not_mended() -> None:
+    run = begun(subtask("a"))
+    end(run, "work-a-1")
+    end(run, "synthesize-1")
+    end(run, "critique-1", "failed")
+    assert in_flight(run) == ["synthesize-2"]
+    assert "Not mended: wrong" not in running.run_view(run.state).notes
+    end(run, "synthesize-2", "refused")
+    assert "Not mended: wrong" in closed(run).notes
+
+
+@pytest.mark.parametrize(
+    ("limits", "said", "more"),
+    [
+        ({"model_calls": 3}, "the limit of 3 model calls does not cover another call", "6"),
+        ({"tokens": 60_000}, "the limit of 60,000 tokens does not cover another call", "120000"),
+        ({"dollars": Decimal("0.4")}, "the rest of the budget does not cover another call", "0.8"),
+    ],
+)
+def test_a_limit_that_ends_a_run_is_named_and_what_finishes_it_is_given_twice_as_much(
+    limits: dict[str, object], said: str, more: str
+) -> None:
+    run = begun(*(subtask(each) for each in "abcd"), concurrency=1, **limits)
+    report = closed(run)
+    assert report.status in ("budget_stopped", "failed") and run.state.stop is not None
+    assert run.state.stop.why.startswith(said)
+    assert ("though $" in run.state.stop.why) == ("dollars" not in limits)
+    assert report.more == (f"{next(iter(limits))}={more}",)
+    assert page.to_go_on(report, TO_TYPE)[1] == f"fork run --limits {report.more[0]}"
+
+
+def test_a_finding_that_was_taken_over_tells_its_tries_as_those_of_the_other_run() -> None:
+    run = begun(subtask("a"))
+    end(run, "work-a-1", "unsure")
+    report = closed(run)
+    taken = report.findings[0].model_copy(update={"reused_from": "before"})
+    (told, *_) = [line for line in findings.tries(taken)]
+    assert told.startswith("in run `before`: try 1 on sonnet")
+    assert "in run" not in next(findings.tries(report.findings[0]))

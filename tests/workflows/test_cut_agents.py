@@ -70,7 +70,8 @@ async def test_an_agent_that_the_budget_leaves_nothing_for_hands_up_what_it_has(
     assert report.status == "budget_stopped"
     finding = report.findings[0]
     assert (finding.status, finding.content) == ("failed", "So far: it may be 40.")
-    assert finding.why == "not finished: the rest of the budget does not cover another call"
+    short = "the limit of 5 model calls does not cover another call, though $1.99 is left"
+    assert finding.why == f"not finished: {short}"
     assert finding.dollars and not finding.assumed
 
 

@@ -9,6 +9,7 @@ from htpy import Element, Node, h3, li, p, strong, ul
 from orchestrator.contracts import Gap
 from orchestrator.views.html.pictured import Pictured, command, cut, section, status_chip
 from orchestrator.views.html.prose import cited
+from orchestrator.views.page import to_go_on
 
 MOST_WORDS = 4_000
 """Letters of one line."""
@@ -50,12 +51,7 @@ def _listed(title: str, lines: Sequence[str], run: Pictured) -> Node:
 
 def _to_do(run: Pictured) -> Element | None:
     report = run.report
-    if not run.over or report.status in ("complete", "declined"):
+    said, typed = to_go_on(report, run.to_type) if run.over else ("", "")
+    if not said:
         return None
-    if report.plan is None:
-        none = "There is no plan yet that a fork could take up"
-        return p[f"{none}: start the run anew, by another id."]
-    done = sum(each.status == "complete" for each in report.findings)
-    kept = f", and takes over {done} of {len(report.plan.subtasks)} unpaid" if done else ""
-    said = f"This does what is missing{kept}; the run's limits count anew:"
-    return command(said, run.to_type("fork", report.run_id))
+    return command(said, typed) if typed else p[said]
