@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -26,6 +26,7 @@ from activities.serving import (
     none_idle,
     nothing_offered,
     offered,
+    roles_in,
     servable,
     serve,
     with_effects,
@@ -123,6 +124,8 @@ class Preparation:
             if goal.use_models and goal.plan is None and plan is None:
                 not_run = absent({**unusable, **served.unset})
             not_run += (*served.omissions(goal.plan or plan), *self._idle(goal, playbook))
+            named = self._named(goal, ready)
+            _refuse_unreached(goal.plan or plan, served)
             briefing = Briefing(
                 roles=served.roles,
                 playbook=playbook.card(plan) if playbook else None,
@@ -130,6 +133,7 @@ class Preparation:
                 models=self.pricing.cards() if goal.use_models else (),
                 capabilities=await self.capabilities() if goal.use_models else Capabilities(),
                 not_run=not_run,
+                unreached=served.named(named),
                 version=self.version,
                 outlets=served.reached(self.outlets()),
                 endpoint=self.endpoint if goal.use_models else "",
@@ -192,6 +196,13 @@ class Preparation:
         if playbook and playbook.lenses and goal.plan is None:
             for name in self.catalogue.idle(self.lenses):
                 yield Omission(what=f"lens {name}", why="no role uses it")
+
+    def _named(self, goal: Goal, ready: Plan | None) -> Collection[str]:
+        """The roles that a goal asks for by name: those of its ready plan, else its playbook's."""
+        if ready is not None:
+            return roles_in(ready)
+        roles = self.catalogue.roles.items()
+        return [name for name, role in roles if goal.playbook and role.playbook == goal.playbook]
 
     def _inputs(self, goal: Goal, playbook: PlaybookFile | None) -> tuple[GoalInput, ...]:
         names = [each.name for each in goal.inputs]
@@ -268,6 +279,16 @@ def _refuse_small_cap(goal: Goal, briefing: Briefing) -> None:
         why = keeping.short_of(goal, briefing)
         if why:
             raise CapTooSmall(why)
+
+
+def _refuse_unreached(plan: Plan | None, served: RolesHere) -> None:
+    """Nothing is wrong with a plan whose role has no tool but those of a server that is away."""
+    for name in sorted(roles_in(plan)) if plan else ():
+        if name in served.missing and name in served.unreached:
+            raise BadGoal(
+                f"role {name!r} of the plan is not reachable: {served.missing[name]};"
+                " start the run again once the server answers"
+            )
 
 
 def _refuse_bad_plan(goal: Goal, briefing: Briefing, unusable: Mapping[str, str]) -> None:

@@ -18,6 +18,10 @@ class FromServers:
     size: int = 0
     absent: Mapping[str, str] = field(default_factory=dict)
     """Each tool that the role goes without, and why: a line."""
+    unreached: tuple[str, ...] = ()
+    """Of those, the tools of servers that could not be asked."""
+    recalled: tuple[str, ...] = ()
+    """Why what some servers told an earlier run stands for what they offer: a line each."""
 
 
 Offer = Callable[[Mapping[str, Sequence[str]]], Awaitable[Mapping[str, FromServers]]]
@@ -35,12 +39,16 @@ class RolesHere:
     """Of the missing, those that want nothing but a setting."""
     without: tuple[tuple[str, str, str], ...] = field(default=())
     """(role, tool, why) of each tool that a role goes on without."""
+    unreached: Mapping[str, str] = field(default_factory=dict)
+    """Role -> the servers that could not be asked for its tools, and why: a line."""
+    recalled: tuple[str, ...] = ()
+    """Servers that are taken at what they told an earlier run, and why: a line each."""
 
     def omissions(self, ready: Plan | None) -> tuple[Omission, ...]:
         """The tools that the roles of a plan go on without; None: those of all roles. What the same
         roles go without for the same reason is one line.
         """
-        planned = None if ready is None else {each.role for each in ready.subtasks}
+        planned = None if ready is None else roles_in(ready)
         roles_of: dict[tuple[str, str], list[str]] = {}
         for role, tool, why in self.without:
             if planned is None or role in planned:
@@ -48,12 +56,22 @@ class RolesHere:
         tools_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
         for (tool, why), roles in roles_of.items():
             tools_of.setdefault((why, tuple(roles)), []).append(tool)
-        return tuple(
+        gone = tuple(
             Omission(
                 what=f"tool{'s' * (len(tools) != 1)} {', '.join(tools)}",
                 why=f"{why}; {' and '.join(roles)} go{'es' * (len(roles) == 1)} on without",
             )
             for (why, roles), tools in tools_of.items()
+        )
+        anew = (Omission(what="a new list of tools", why=why) for why in self.recalled)
+        return (*gone, *anew)
+
+    def named(self, roles: Collection[str]) -> tuple[Omission, ...]:
+        """What these roles, which somebody named, lack because a server could not be asked."""
+        return tuple(
+            Omission(what=f"The tools of role {role}", why=f"not reachable: {why}")
+            for role, why in self.unreached.items()
+            if role in roles
         )
 
     def reached(self, outlets: Iterable[Outlet]) -> tuple[Outlet, ...]:
@@ -129,7 +147,7 @@ async def offered(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesHere
     """The same with what servers offer to the roles of a plan; None: to all roles. A role goes on
     without what it names and cannot have; one that has no other tool cannot be served.
     """
-    planned = None if plan is None else {each.role for each in plan.subtasks}
+    planned = None if plan is None else roles_in(plan)
     wanted = {
         card.name: [name for name in card.tools if name.startswith(OF_SERVERS)]
         for card in here.roles
@@ -137,6 +155,11 @@ async def offered(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesHere
     }
     told = await offer({role: names for role, names in wanted.items() if names})
     roles, missing, without = [], {}, [*here.without]
+    unreached = {
+        role: "; ".join(dict.fromkeys(each.absent[name] for name in each.unreached))
+        for role, each in told.items()
+        if each.unreached
+    }
     for card in here.roles:
         found = told.get(card.name, FromServers())
         left = tuple(name for name in card.tools if name not in found.absent)
@@ -153,7 +176,14 @@ async def offered(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesHere
         missing={**here.missing, **missing},
         unset={**here.unset, **missing},
         without=tuple(without),
+        unreached=unreached,
+        recalled=tuple(dict.fromkeys(line for each in told.values() for line in each.recalled)),
     )
+
+
+def roles_in(plan: Plan) -> frozenset[str]:
+    """The names of the roles that a plan has at work, or in reserve."""
+    return frozenset(name for each in plan.subtasks for name in (each.role, each.secondary) if name)
 
 
 def without_inputs(plan: Plan | None, absent: Collection[str]) -> Plan | None:

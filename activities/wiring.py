@@ -31,6 +31,7 @@ from activities.repositories.scratch import Snapshots
 from activities.seam import Gate, Journal, Lens, Store
 from activities.toolset import fitting
 from activities.toolset.offering import Offering
+from activities.toolset.remembered import ToolLists
 from activities.toolset.servers import read_servers
 from activities.toolset.shelf import outlets_of, shipped
 from activities.toolset.tool import Tool
@@ -242,7 +243,9 @@ def build(
         endpoint=endpoint,
         lenses=make_lenses(store, state.snapshots),
         tools=shipped() if tools is None else tools,
-        offering=Offering(partial(read_servers, settings.mcp_file, os.environ), store),
+        offering=Offering(
+            partial(read_servers, settings.mcp_file, os.environ), store, ToolLists(state.servers)
+        ),
         system=system,
         untold=untold,
     )

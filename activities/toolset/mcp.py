@@ -13,11 +13,11 @@ import json
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
@@ -33,11 +33,13 @@ logger = logging.getLogger(__name__)
 CLIENT = Path(__file__).resolve().parent / "mcp_client.py"
 PREFIX, PART = "mcp", "__"
 SECONDS = 60.0
-"""For a server to answer, its start included."""
+"""For a server to answer, its start included, the time in which it computes not counted."""
 LISTING_SECONDS = 8.0
-"""For a server to tell its tools: a run that is prepared waits for it."""
-ENDING_SECONDS, LISTED_SECONDS = 10.0, 2.0
-"""On top of both, for the client to start and to end."""
+"""The same for a server to tell its tools: a run that is prepared waits for it."""
+MOST_SECONDS, MOST_LISTING_SECONDS = 120.0, 60.0
+"""For both, however long it computes."""
+CLIENT_SECONDS = 20.0
+"""On top of both, for the client to start and to end: it imports for a second of computing."""
 OUTPUT = 16 * 1024 * 1024
 AT_ONCE = 8
 """Calls of one worker; most of each is waiting."""
@@ -57,6 +59,8 @@ INHERITED = (
 )  # fmt: skip
 """What a server is given of the worker's environment; none of it is a key of ours."""
 
+Failure = Literal["", "late", "gone"]
+"""Of a server: it is `late` where it may answer yet, `gone` where there is nothing to ask."""
 _Places = WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]
 _calling, _listing = _Places(), _Places()
 
@@ -67,13 +71,24 @@ class ServerFailed(ToolError):
     """
 
     def __init__(
-        self, server: Server, why: str, complaint: str = "", *, unsure: bool = False
+        self,
+        server: Server,
+        why: str,
+        complaint: str = "",
+        *,
+        kind: Failure = "",
+        unsure: bool = False,
     ) -> None:
         why += UNKNOWN * unsure
         super().__init__(f"the MCP server {server.name} {why}", unsure=unsure)
+        self.kind = kind
         self.complaint = complaint
         last = f"; it said: {complaint}" if complaint else ""
         self.told = one_line(f"the MCP server {server.name} ({server.written}) {why}{last}")
+
+
+Listed = Mapping[str, Any]
+"""A tool as the client tells it: `name`, `wire`, `description`, `schema`, `flaw`."""
 
 
 @dataclass(frozen=True)
@@ -84,15 +99,22 @@ class Offered:
     notes: tuple[str, ...] = ()
     flaws: Mapping[str, str] = field(default_factory=dict)
     """Of a tool that is left out, by its name: what is wrong with it."""
+    listed: Sequence[Listed] = ()
+    """The list itself, as the client handed it on."""
 
 
 async def offered(server: Server) -> Offered:
     """Ask a server for its tools. ServerFailed if it does not tell them."""
-    answer = await _conversation(server, "", {}, LISTING_SECONDS)
+    answer = await _conversation(server, "", {})
+    return offer_of(server, answer["tools"])
+
+
+def offer_of(server: Server, listed: Sequence[Listed]) -> Offered:
+    """What a server offers by the list of its tools."""
     tools: dict[str, Tool] = {}
     flaws: dict[str, str] = {}
     notes = []
-    for each in answer["tools"]:
+    for each in listed:
         name = PART.join((PREFIX, server.name, each["wire"]))
         schema = _described(each["schema"])
         if flaw := _flaw(name, each, schema, tools):
@@ -102,7 +124,7 @@ async def offered(server: Server) -> Offered:
         said = _harmless(each["description"][:DESCRIPTION_LETTERS])
         description = f"A tool of the MCP server {server.name}, which describes it so: {said}"
         tools[name] = tool_of(server, name, description, schema)
-    return Offered(tuple(tools.values()), tuple(dict.fromkeys(notes)), flaws)
+    return Offered(tuple(tools.values()), tuple(dict.fromkeys(notes)), flaws, listed)
 
 
 def _described(schema: Any) -> Any:
@@ -151,7 +173,7 @@ def tool_of(
 
     async def ask(_: Here, /, **arguments: JsonValue) -> Result:
         tool = name.split(PART, 2)[2]
-        answer = await _conversation(server, tool, arguments, SECONDS)
+        answer = await _conversation(server, tool, arguments)
         if "unfit" in answer:
             raise ToolError(misfits(f"arguments{each}" for each in answer["unfit"]))
         return Result(answer["text"] or "It answered nothing.", answer["is_error"], answer["data"])
@@ -163,19 +185,20 @@ def tool_of(
         function=ask,
         effects=True,
         idempotent=False,
-        seconds=SECONDS + 2 * ENDING_SECONDS,
+        seconds=MOST_SECONDS + 2 * CLIENT_SECONDS,
         approval=server.asks(name.split(PART, 2)[2]),
         needs=(),
     )
 
 
 async def _conversation(
-    server: Server, tool: str, arguments: Mapping[str, JsonValue], seconds: float
+    server: Server, tool: str, arguments: Mapping[str, JsonValue]
 ) -> dict[str, Any]:
     """What the client answers; ServerFailed instead of an error."""
     if server.flaw:
-        raise ServerFailed(server, f"cannot be used: {server.flaw}")
-    ending = ENDING_SECONDS if tool else LISTED_SECONDS
+        raise ServerFailed(server, f"cannot be used: {server.flaw}", kind="gone")
+    seconds = SECONDS if tool else LISTING_SECONDS
+    most = max(seconds, MOST_SECONDS if tool else MOST_LISTING_SECONDS)
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     asked = {
         "command": server.command,
@@ -186,6 +209,7 @@ async def _conversation(
         "asking": () if isinstance(server.approval, bool) else server.approval,
         "arguments": dict(arguments),
         "seconds": seconds,
+        "most": most,
     }
     try:
         async with _place(_calling if tool else _listing, AT_ONCE if tool else LISTED_AT_ONCE):
@@ -193,14 +217,15 @@ async def _conversation(
                 (sys.executable, "-I", "-B", "-X", "utf8", str(CLIENT)),
                 folder=server.folder,
                 environment=inherited,
-                seconds=seconds + ending,
+                seconds=most + CLIENT_SECONDS,
                 stdin=json.dumps(asked).encode(),
                 output_limit=OUTPUT,
             )
     except ProgramStopped as error:
         # On a busy machine the client is ended before it counts its own seconds.
-        late = f"did not answer within {seconds:g} s" if error.late else f"was ended: it {error}"
-        raise ServerFailed(server, late, unsure=bool(tool)) from None
+        late = f"did not answer within {most:g} s" if error.late else f"was ended: it {error}"
+        kind: Failure = "late" if error.late else ""
+        raise ServerFailed(server, late, kind=kind, unsure=bool(tool)) from None
     return _answer(server, finished)
 
 
@@ -213,7 +238,8 @@ def _answer(server: Server, finished: Finished) -> dict[str, Any]:
         raise ServerFailed(server, "made its client break down", complaint) from None
     if "error" in answer:
         begun = bool(answer.get("begun"))
-        raise ServerFailed(server, one_line(answer["error"]), complaint, unsure=begun)
+        kind = answer.get("kind", "")
+        raise ServerFailed(server, one_line(answer["error"]), complaint, kind=kind, unsure=begun)
     assert isinstance(answer, dict)
     return answer
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import anyio
 import httpx2
+import psutil
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
@@ -34,6 +35,10 @@ TEXT_LETTERS = 2_000_000
 MOST_TOOLS = 200
 LEAVING_SECONDS = 0.5
 """For a server to end by itself, once its input is closed."""
+LOOK_SECONDS = 0.25
+"""Between two looks at whether the server computes."""
+COMPUTING = (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
+"""At work, or waiting for its turn on a busy machine."""
 # Read by its path: whoever runs isolated finds no module beside itself.
 _arguments = runpy.run_path(str(Path(__file__).with_name("mcp_arguments.py")))
 schema_flaw, unfit = _arguments["flaw"], _arguments["unfit"]
@@ -45,15 +50,16 @@ class TooMuch(Exception):
 
 
 async def answered(asked: dict[str, Any]) -> dict[str, Any]:
-    """What the server answers, as `tools` or as `text`, `data` and `is_error`; or the `error`, and
-    whether the call of the tool had `begun`.
+    """What the server answers, as `tools` or as `text`, `data` and `is_error`; or the `error`, its
+    `kind`, and whether the call of the tool had `begun`.
     """
-    server, seconds = over_http(asked) if asked["url"] else over_pipes(asked), asked["seconds"]
+    server, most = over_http(asked) if asked["url"] else over_pipes(asked), asked["most"]
+    patience = QuietTime(asked["seconds"], most)
     begun = False
     try:
         async with (
-            asyncio.timeout(seconds),
-            Client(server, read_timeout_seconds=seconds, cache=None) as client,
+            patience.lasting(),
+            Client(server, read_timeout_seconds=most, cache=None) as client,
         ):
             known = await tools_of(client)
             if not asked["tool"]:
@@ -70,7 +76,56 @@ async def answered(asked: dict[str, Any]) -> dict[str, Any]:
             return told(await client.call_tool(tool["name"], asked["arguments"]))
     except BaseException as error:
         # Its library wraps what happened in groups, and cancels the task when a connection ends.
-        return {"error": why(error, seconds), "begun": begun}
+        error = first(error)
+        return {"error": why(error, patience.said), "kind": kind(error), "begun": begun}
+
+
+class QuietTime:
+    """How long a server may say nothing. Seconds in which a server that is a program computes do
+    not count, so that a busy machine makes none too late; `most` bounds them all.
+    """
+
+    def __init__(self, seconds: float, most: float) -> None:
+        self.seconds, self.most, self.quiet = seconds, most, 0.0
+
+    @property
+    def said(self) -> float:
+        """The seconds that were too few."""
+        return self.seconds if self.quiet >= self.seconds else self.most
+
+    @asynccontextmanager
+    async def lasting(self) -> AsyncIterator[None]:
+        """TimeoutError once the server has been quiet for too long, or has had all the time."""
+        async with asyncio.timeout(self.most) as limit:
+            watch = asyncio.create_task(self._watch(limit))
+            try:
+                yield
+            finally:
+                watch.cancel()
+
+    async def _watch(self, limit: asyncio.Timeout) -> None:
+        before = 0.0
+        while self.quiet < self.seconds:
+            # Looks are counted, not the clock: on a busy machine we are late, too.
+            await asyncio.sleep(LOOK_SECONDS)
+            spent, computes = computed()
+            if not computes and spent == before:
+                self.quiet += LOOK_SECONDS
+            before = spent
+        limit.reschedule(asyncio.get_running_loop().time())
+
+
+def computed() -> tuple[float, bool]:
+    """The processor seconds that the programs below this one have used, and whether one of them
+    is at work just now.
+    """
+    spent, computes = 0.0, False
+    for each in psutil.Process().children(recursive=True):
+        # One that ends in this moment is no longer at work.
+        with suppress(psutil.Error):
+            spent += sum(each.cpu_times()[:4])
+            computes = computes or each.status() in COMPUTING
+    return spent, computes
 
 
 async def tools_of(client: Client) -> list[dict[str, Any]]:
@@ -119,10 +174,24 @@ def block(content: Any) -> str:
     return f"[{content.type}, {size:,} byte{'s' * (size != 1)}, not shown]"
 
 
-def why(error: BaseException, seconds: float) -> str:
-    """The first thing that went wrong, in a line."""
+def first(error: BaseException) -> BaseException:
+    """The first thing that went wrong."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    return error
+
+
+def kind(error: BaseException) -> str:
+    """`late` where another go may be answered, `gone` where nobody is there; else empty."""
+    if isinstance(error, OSError) and not isinstance(error, TimeoutError):
+        return "gone"
+    late = (TimeoutError, httpx2.TimeoutException, httpx2.TransportError)
+    timed_out = isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT
+    return "late" if timed_out or isinstance(error, late) else ""
+
+
+def why(error: BaseException, seconds: float) -> str:
+    """What went wrong, in a line."""
     match error:
         case TooMuch():
             return f"said more than {MESSAGE_BYTES >> 20} MiB at once"
@@ -240,9 +309,7 @@ class Bounded(httpx2.AsyncHTTPTransport):
 async def over_http(asked: dict[str, Any]) -> AsyncIterator[Any]:
     headers = {**asked["headers"], "Accept-Encoding": "identity"}
     async with (
-        httpx2.AsyncClient(
-            transport=Bounded(), headers=headers, timeout=asked["seconds"]
-        ) as client,
+        httpx2.AsyncClient(transport=Bounded(), headers=headers, timeout=asked["most"]) as client,
         streamable_http_client(
             asked["url"], http_client=client, max_sse_event_size=MESSAGE_BYTES
         ) as streams,

@@ -8,16 +8,30 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from activities.seam import Store
 from activities.serving import FromServers
-from activities.toolset.mcp import PART, PREFIX, Offered, ServerFailed, offered, server_of
+from activities.toolset.mcp import (
+    PART,
+    PREFIX,
+    Offered,
+    ServerFailed,
+    offer_of,
+    offered,
+    server_of,
+)
+from activities.toolset.remembered import ToolLists
 from activities.toolset.servers import BadServers, Server
 from orchestrator.contracts import Outlet
 from orchestrator.text import one_line
 
 logger = logging.getLogger(__name__)
+
+GOES = 2
+"""How often a server is asked that may answer yet."""
+ALL_SECONDS = 150.0
+"""For all that, its turn among the others included: half of what a run may take to be prepared."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +40,7 @@ class Offering:
 
     read: Callable[[], Mapping[str, Server]]
     store: Store
+    remembered: ToolLists
 
     def known(self) -> tuple[Mapping[str, Server], str]:
         """The servers as the file has them now, and why none of them is known, if that is so."""
@@ -52,17 +67,19 @@ class Offering:
 
     async def to(self, wanted: Mapping[str, Sequence[str]]) -> Mapping[str, FromServers]:
         """What servers offer of the tools that each role names. Asks each server that is named, all
-        at the same time, and never raises: of one that does not answer, the roles are told so.
+        at the same time, and never raises: of one that does not answer, the roles are told so,
+        and one that is too slow is taken at what it told last.
         """
         servers, flaw = self.known()
         names = {name for tools in wanted.values() for name in tools}
         asked = {found.name: found for name in names if (found := server_of(name, servers))}
-        answers = dict(zip(asked, await asyncio.gather(*map(_asked, asked.values())), strict=True))
+        heard = await asyncio.gather(*map(self._asked, asked.values()))
+        answers = dict(zip(asked, heard, strict=True))
         specs = {
             tool.name: dict(tool.told)
             for answer in answers.values()
-            if isinstance(answer, Offered)
-            for tool in answer.tools
+            if answer.offer
+            for tool in answer.offer.tools
         }
         unknown = flaw or "there is no such server in the file of MCP servers"
         absent = {
@@ -70,37 +87,92 @@ class Offering:
             for name in names - {*specs}
             for server in (server_of(name, servers),)
         }
-        return {role: await self._told(tools, specs, absent) for role, tools in wanted.items()}
+        return {
+            role: await self._told(tools, specs, absent, answers, servers)
+            for role, tools in wanted.items()
+        }
 
     async def _told(
-        self, tools: Sequence[str], specs: Mapping[str, object], absent: Mapping[str, str]
+        self,
+        tools: Sequence[str],
+        specs: Mapping[str, object],
+        absent: Mapping[str, str],
+        answers: Mapping[str, _Answer],
+        servers: Mapping[str, Server],
     ) -> FromServers:
+        of = {name: answers[each.name] for name in tools if (each := server_of(name, servers))}
+        told = FromServers(
+            absent={name: absent[name] for name in tools if name in absent},
+            unreached=tuple(name for name, answer in of.items() if answer.unreached),
+            recalled=tuple(dict.fromkeys(each.recalled for each in of.values() if each.recalled)),
+        )
         offered = {name: specs[name] for name in tools if name in specs}
-        missing = {name: absent[name] for name in tools if name in absent}
         if not offered:
-            return FromServers(absent=missing)
+            return told
         content = json.dumps(offered).encode()
-        return FromServers(await self.store.put(content), len(content), missing)
+        return replace(told, specs=await self.store.put(content), size=len(content))
+
+    async def _asked(self, server: Server) -> _Answer:
+        try:
+            async with asyncio.timeout(ALL_SECONDS):
+                return await self._heard(server)
+        except TimeoutError:
+            return self._silent(server, ServerFailed(server, "did not get its turn", kind="late"))
+
+    async def _heard(self, server: Server) -> _Answer:
+        """What a server offers; one that is too slow is asked once more."""
+        failed = None
+        for _ in range(GOES):
+            try:
+                found = await offered(server)
+            except ServerFailed as error:
+                failed = error
+                # Its arguments and what it complained of may hold secrets: the log has them.
+                logger.warning("%s", error.told)
+                if error.kind == "gone":
+                    break
+                continue
+            if why := unasked(server, found):
+                return _Answer(why)
+            await asyncio.to_thread(self.remembered.keep, server, found.listed)
+            return _Answer(offer=found)
+        assert failed is not None, "it was asked"
+        return self._silent(server, failed)
+
+    def _silent(self, server: Server, error: ServerFailed) -> _Answer:
+        """What stands in for a server that did not tell its tools: what it told last, if it was
+        only too slow.
+        """
+        why = f"{error} ({server.place})" if server.place else str(error)
+        told = self.remembered.last(server) if error.kind == "late" else None
+        found = offer_of(server, told.tools) if told else None
+        if told is None or found is None or unasked(server, found):
+            return _Answer(why, unreached=not server.flaw)
+        recalled = f"{why}; what it told on {told.at:%Y-%m-%d at %H:%M} UTC stands"
+        return _Answer(offer=found, recalled=recalled)
 
 
-def _why(name: str, server: Server, answer: Offered | str) -> str:
+@dataclass(frozen=True)
+class _Answer:
+    """What a server answered."""
+
+    why: str = ""
+    """Why it offers nothing."""
+    offer: Offered | None = None
+    unreached: bool = False
+    """True if nobody knows what it would have offered."""
+    recalled: str = ""
+    """Why its offer is what it told an earlier run; empty: it told this one."""
+
+
+def _why(name: str, server: Server, answer: _Answer) -> str:
     """Why a server does not offer a tool, as anybody may be told."""
-    if isinstance(answer, str):
-        return answer
-    flaw = answer.flaws.get(name)
+    if answer.offer is None:
+        return answer.why
+    flaw = answer.offer.flaws.get(name)
     if flaw:
         return f"as the MCP server {server.name} describes it, it {flaw}"
     return f"the MCP server {server.name} does not offer it"
-
-
-async def _asked(server: Server) -> Offered | str:
-    try:
-        found = await offered(server)
-        return unasked(server, found) or found
-    except ServerFailed as error:
-        # Its arguments and what it complained of may hold secrets: the worker's log has them.
-        logger.warning("%s", error.told)
-        return f"{error} ({server.place})" if server.place else str(error)
 
 
 def unasked(server: Server, found: Offered) -> str:

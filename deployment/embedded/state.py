@@ -12,6 +12,7 @@ cleaned         touched whenever a worker has cleaned up
 demo/           the example repository, as `demo` made it and a person changed it
 edits/          plans as people changed them, until their runs have taken them
 baselines/      remarks that are known, a file for each repository
+mcp/            what MCP servers told of their tools last, a file for each
 temporal.db, store/, journal/, reports/, snapshots/, logs/
 
 The folder is its owner's alone: one that another user owns or can write into is refused.
@@ -123,6 +124,11 @@ class StateDir:
     def tools(self) -> Path:
         """What tools have made and can make again."""
         return self.path / "tools"
+
+    @property
+    def servers(self) -> Path:
+        """What MCP servers told of their tools when they last did."""
+        return self.path / "mcp"
 
     @property
     def held(self) -> Path:

@@ -95,6 +95,8 @@ class Briefing(Contract):
     models: tuple[ModelCard, ...] = ()
     capabilities: Capabilities = Capabilities()
     not_run: tuple[Omission, ...] = ()
+    unreached: tuple[Omission, ...] = ()
+    """What the goal asks for by name and could not be reached: a run without it is not complete."""
     version: str = ""
     span: Span | None = None
     outlets: tuple[Outlet, ...] = ()

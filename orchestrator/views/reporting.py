@@ -29,6 +29,7 @@ def status_of(state: State) -> ReportStatus:
         return "declined"
     complete = [finding for finding in state.findings if finding.status == "complete"]
     whole = len(complete) == len(state.work) and not (unwritten(state) or misfit(state))
+    whole = whole and not (state.briefing and state.briefing.unreached)
     if state.stopped_by("allowance") and not (complete and whole):
         # Also with nothing complete: the run did nothing wrong, and another day it would go on.
         return "budget_stopped"
@@ -257,6 +258,9 @@ def gaps(state: State) -> tuple[Gap, ...]:
         )
     if not any(each.status == "complete" for each in state.findings):
         return tuple(missing)
+    missing += (
+        Gap(title=each.what, status="failed", why=each.why) for each in state.brief.unreached
+    )
     if why := unwritten(state):
         missing.append(Gap(title="The answer", status="failed", why=_of_the_answer(state, why)))
     if why := misfit(state):

@@ -38,6 +38,7 @@ def by_hand(kind: str) -> None:
                 "serverInfo": info,
             }
         elif method == "tools/list":
+            late(kind)
             result = listed(kind)
         elif method == "tools/call":
             result = called(kind, asked["params"].get("arguments", {}))
@@ -64,6 +65,18 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "deep": json.loads('{"not":' * 60 + "{}" + "}" * 60),
     "long": {"x": "y" * 30_000},
 }
+
+
+def late(kind: str) -> None:
+    """Compute for some seconds, or be silent: the first time, or while there is a file."""
+    if kind == "computes":
+        while time.process_time() < float(sys.argv[2]):
+            pass
+    if kind == "silent-once" and not os.path.exists(sys.argv[2]):
+        with open(sys.argv[2], "w"):
+            time.sleep(600)
+    if kind == "silent-with" and os.path.exists(sys.argv[2]):
+        time.sleep(600)
 
 
 def listed(kind: str) -> Any:

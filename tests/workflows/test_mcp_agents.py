@@ -51,7 +51,11 @@ async def test_a_run_goes_on_without_a_server_that_does_not_start_and_says_so(ru
     file = servers(runs.folder, "/nowhere/clock", "--token=very-secret")
     model = ScriptedModel({"t1": [works("noon")], "synthesize": [synthesizes("noon [t1]")]})
     report = await runs.run(goal(runs), model, catalogue=catalogue(runs, ROLE), mcp_file=file)
-    assert report.status == "complete", report.gaps
+    # Its plan names the role: without the role's tools the run is not what was asked for.
+    assert report.status == "complete_with_gaps"
+    (gap,) = report.gaps
+    assert gap.title == "The tools of role reader"
+    assert gap.why.startswith("not reachable: the MCP server clock cannot be started")
     assert [each["name"] for each in model.requests[0].tools] == ["read_file", "read_result"]
     (left_out,) = report.not_run
     assert left_out.what == "tool mcp__clock__convert_time"
@@ -71,6 +75,7 @@ async def test_a_plan_for_a_role_that_has_nothing_but_a_server_that_is_gone_is_r
     with pytest.raises(Exception) as refused:
         await runs.run(goal(runs), model, catalogue=catalogue(runs, role), mcp_file=file)
     said = str(refused.value.__cause__.__cause__ if refused.value.__cause__ else refused.value)
+    assert "role 'reader' of the plan is not reachable" in said and "not valid" not in said
     assert "mcp__clock__convert_time: the MCP server clock cannot be started" in said
     assert "(the local program /nowhere/clock)" in said and "secret" not in said
     assert model.heard == []

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,14 +16,17 @@ import pytest
 from activities.model_endpoint import ModelEndpoint
 from activities.serving import FromServers, RolesHere, nothing_offered, offered
 from activities.toolset import mcp
+from activities.toolset import offering as offering_module
 from activities.toolset.offering import Offering
-from activities.toolset.servers import read_servers
+from activities.toolset.remembered import ToolLists
+from activities.toolset.servers import Server, read_servers
 from activities.toolset.shelf import outlets_of, shipped
 from activities.wiring import build
 from deployment.settings import HOME, Settings
 from deployment.storage.directory import DirectoryStore
 from deployment.temporal import Target
 from orchestrator.contracts import RoleCard
+from orchestrator.policies import PREPARE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -39,11 +42,18 @@ def offering(folder: Path, **kinds: str) -> Offering:
     }
     file = folder / ".mcp.json"
     file.write_text(json.dumps({"mcpServers": entries}))
-    return Offering(partial(read_servers, file, {}), DirectoryStore(folder / "store"))
+    return of_file(file)
 
 
-def test_a_run_waits_for_no_server_longer_than_ten_seconds() -> None:
-    assert mcp.LISTING_SECONDS + mcp.LISTED_SECONDS <= 10
+def of_file(file: Path) -> Offering:
+    folder = file.parent
+    remembered = ToolLists(folder / "told")
+    return Offering(partial(read_servers, file, {}), DirectoryStore(folder / "store"), remembered)
+
+
+def test_servers_have_half_of_the_time_in_which_a_run_is_prepared() -> None:
+    assert offering_module.ALL_SECONDS <= PREPARE_SECONDS / 2
+    assert mcp.MOST_LISTING_SECONDS + mcp.CLIENT_SECONDS < offering_module.ALL_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -61,27 +71,119 @@ def test_pages_say_how_long_a_server_has_as_errors_say_it(page: str, said: str) 
 async def test_servers_that_hang_are_asked_side_by_side_and_keep_nothing_from_other_roles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcp, "LISTING_SECONDS", 6.0)
+    monkeypatch.setattr(mcp, "LISTING_SECONDS", 2.0)
+    asking, most = 0, 0
+
+    async def count(server: Server) -> mcp.Offered:
+        nonlocal asking, most
+        asking += 1
+        most = max(most, asking)
+        try:
+            return await mcp.offered(server)
+        finally:
+            asking -= 1
+
+    monkeypatch.setattr(offering_module, "offered", count)
     here = offering(tmp_path, good="good", one="silent", two="silent", three="silent")
     wanted = {
         "reader": [ACT.format("good"), ACT.format("one")],
         "writer": [ACT.format("one"), ACT.format("two"), ACT.format("three")],
         "judge": [ACT.format("good")],
     }
-    begun = time.monotonic()
     told = await here.to(wanted)
-    # One after the other they would take three times as long, and six times for each role.
-    assert time.monotonic() - begun < 15
+    assert most == 4
     assert told["reader"].specs == told["judge"].specs and told["judge"].absent == {}
     specs = json.loads(await here.store.get(told["reader"].specs))
     assert [*specs] == [ACT.format("good")]
     assert told["reader"].size > 0 and told["writer"].specs == ""
     assert told["reader"].absent[ACT.format("one")] == (
-        f"the MCP server one did not answer within 6 s (the local program {sys.executable}"
+        f"the MCP server one did not answer within 2 s (the local program {sys.executable}"
         " mcp_servers.py)"
     )
     assert len(told["writer"].absent) == 3
     assert "secret" not in repr(told)
+
+
+def own(folder: Path, kind: str, argument: str) -> Offering:
+    """One server of a kind, which is given this argument."""
+    entry = {"command": sys.executable, "args": [OWN, kind, argument]}
+    file = folder / ".mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"own": entry}}))
+    return of_file(file)
+
+
+async def told_by(here: Offering) -> FromServers:
+    return (await here.to({"reader": [ACT.format("own")]}))["reader"]
+
+
+async def test_a_server_that_computes_is_waited_for_longer_than_one_that_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp, "LISTING_SECONDS", 2.0)
+    monkeypatch.setattr(offering_module, "GOES", 1)
+    told = await told_by(own(tmp_path, "computes", "6"))
+    assert told.specs and told.absent == {} and told.unreached == ()
+
+
+async def test_a_server_that_computes_for_ever_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp, "LISTING_SECONDS", 2.0)
+    monkeypatch.setattr(mcp, "MOST_LISTING_SECONDS", 4.0)
+    told = await told_by(own(tmp_path, "computes", "600"))
+    assert "did not answer within 4 s" in told.absent[ACT.format("own")]
+    assert told.unreached == (ACT.format("own"),)
+
+
+async def test_a_server_that_was_late_once_is_asked_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp, "LISTING_SECONDS", 2.0)
+    told = await told_by(own(tmp_path, "silent-once", str(tmp_path / "asked")))
+    assert told.specs and told.recalled == ()
+
+
+async def test_a_server_that_is_late_is_taken_at_what_the_same_program_told_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp, "LISTING_SECONDS", 2.0)
+    late = tmp_path / "late"
+    here = own(tmp_path, "silent-with", str(late))
+    before = await told_by(here)
+    (kept,) = here.remembered.folder.iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o600 and kept.parent.stat().st_mode & 0o777 == 0o700
+    late.touch()
+    after = await told_by(here)
+    assert after.specs == before.specs and after.absent == {} and after.unreached == ()
+    (line,) = after.recalled
+    assert "the MCP server own did not answer within 2 s" in line
+    assert line.endswith("UTC stands") and str(late) not in line
+    card = RoleCard(name="reader", description="x", tools=(ACT.format("own"),))
+    served = await offered(RolesHere((card,), {}, {}), None, here.to)
+    assert [each.what for each in served.omissions(None)] == ["a new list of tools"]
+    # Another program under the same name has told nothing yet.
+    monkeypatch.setattr(mcp, "LISTING_SECONDS", 1.0)
+    other = await told_by(own(tmp_path, "silent", str(late)))
+    assert other.specs == "" and other.unreached == (ACT.format("own"),)
+
+
+@pytest.mark.parametrize("change", ["arguments", "script", "environment"])
+def test_a_list_is_only_recalled_for_the_very_same_program(tmp_path: Path, change: str) -> None:
+    script = tmp_path / "server.py"
+    script.write_text("1")
+    server = Server("own", tmp_path, (sys.executable, "server.py"))
+    remembered = ToolLists(tmp_path / "told")
+    remembered.keep(server, [{"wire": "act"}])
+    told = remembered.last(server)
+    assert told is not None and told.tools == ({"wire": "act"},)
+    match change:
+        case "arguments":
+            server = replace(server, command=(*server.command, "--other"))
+        case "script":
+            script.write_text("12")
+        case "environment":
+            server = replace(server, environment={"A": "b"})
+    assert remembered.last(server) is None
 
 
 async def test_a_server_is_asked_once_whatever_number_of_roles_name_it(
@@ -154,7 +256,7 @@ async def test_a_briefing_names_where_tools_of_its_roles_send_words_and_nothing_
     file = tmp_path / "far.json"
     far = {"url": "https://u:p@far.example/m?k"}
     file.write_text(json.dumps({"mcpServers": {"far": far, "bad": {"command": 7}}}))
-    others = Offering(partial(read_servers, file, {}), here.store)
+    others = of_file(file)
     near = here.read()["own"]
     outlets = (*outlets_of(shipped(), lambda _: ""), *here.outlets(), *others.outlets())
     tools = (ACT.format("own"), ACT.format("far"), "web_fetch", "read_file", "query_data")
