@@ -13,7 +13,7 @@ from orchestrator.calls.plan import PLAN
 from orchestrator.calls.synthesize import SYNTHESIZE
 from orchestrator.calls.turn import Resume
 from orchestrator.calls.work import WORK, most_written
-from orchestrator.contracts import Briefing, Call, Goal, Limits, Subtask, Tier
+from orchestrator.contracts import Briefing, Goal, Limits, Subtask, Tier
 from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.moves import Ask
 from orchestrator.plans import composing
@@ -96,7 +96,7 @@ def rest(ledger: Ledger, what: str, short_of: tuple[str, ...]) -> str:
 def say_cheaper(state: State, ask: Ask) -> State:
     """That the cap left a cheaper model for a subtask, the plan or the answer than was due."""
     if ask.call.kind == "work":
-        return _done_cheaper(state, ask.call)
+        return done_cheaper(state, ask.call.subtask_id, ask.call.tier)
     usual = KINDS[ask.call.kind].policy.tier
     if ask.call.kind not in ("plan", "synthesize") or ask.call.model is None:
         return state
@@ -107,12 +107,13 @@ def say_cheaper(state: State, ask: Ask) -> State:
     return replace(state, notes=(*state.notes, note))
 
 
-def _done_cheaper(state: State, call: Call) -> State:
-    due = state.work[call.subtask_id].tier
-    if call.tier == due:
+def done_cheaper(state: State, subtask_id: str, tier: Tier) -> State:
+    """That a subtask is worked on by this tier, if the cap left a cheaper one than was due."""
+    due = state.work[subtask_id].tier
+    if tier == due:
         return state
-    which = f"{call.tier} instead of {due}"
-    known = dict.fromkeys((*state.cheaper.get(which, ()), call.subtask_id))
+    which = f"{tier} instead of {due}"
+    known = dict.fromkeys((*state.cheaper.get(which, ()), subtask_id))
     return replace(state, cheaper={**state.cheaper, which: tuple(known)})
 
 

@@ -71,7 +71,6 @@ def card_of(role: ComposedRole, roles: Sequence[RoleCard]) -> RoleCard | None:
         # What it is told is shorter than what a role with more tools is told.
         prompt_bytes=like.prompt_bytes + len(role.description.encode()),
         turns=like.turns,
-        tools_only_for_inputs=bool(role.tools),
     )
 
 

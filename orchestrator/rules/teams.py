@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from decimal import ROUND_DOWN
 
@@ -32,6 +33,8 @@ from orchestrator.rules.repair import give_up, judge_work
 from orchestrator.rules.settling import ended_by_person, settle, without_setback
 from orchestrator.rules.state import State
 
+MOST_ADMITTED = 20
+"""Notes of a team that stand in the report above it."""
 CUT: tuple[ReportStatus, ...] = ("cancelled", "deadline_partial")
 """How a team ends that had too little time; with nothing in hand it ends `failed`."""
 LEAST = Amount(calls=2 * keeping.FEWEST_TEAM_CALLS)
@@ -147,8 +150,21 @@ def ended(state: State, event: TeamEnded, now: datetime) -> State:
         note = f"{move.subtask_id}: its team made more than {len(files)} files; run {report.run_id}"
         state = replace(state, notes=(*state.notes, f"{note} has {more} that are not listed here."))
     state = update(state, move.subtask_id, lambda each: replace(each, files=files))
+    state = replace(state, notes=(*state.notes, *_admitted(state, move.subtask_id, report)))
     state = _judge(state, move.subtask_id, report, now)
     return ended_by_person(state, move.subtask_id, now)
+
+
+def _admitted(state: State, subtask_id: str, report: Report) -> Iterator[str]:
+    """What a team says of how its answer came about: whoever reads the answer above must know."""
+    known = state.brief.not_run
+    said = [*report.notes, *(f"not supported by any finding: {each}" for each in report.flags)]
+    said += [f"not run: {each.what}: {each.why}" for each in report.not_run if each not in known]
+    for line in said[:MOST_ADMITTED]:
+        yield f"{subtask_id}, by its team: {line}"
+    if len(said) > MOST_ADMITTED:
+        more = len(said) - MOST_ADMITTED
+        yield f"{subtask_id}, by its team: {more} more notes, which run {report.run_id} has."
 
 
 def _no_report(state: State, event: TeamEnded, now: datetime) -> State:

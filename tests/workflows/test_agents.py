@@ -141,6 +141,15 @@ async def test_an_agent_that_uses_all_its_turns_hands_up_what_it_has_with_its_bi
     assert any("last turn" in each.get("text", "") for each in told(model, 1))
 
 
+async def test_an_agent_that_the_cap_left_a_cheaper_model_for_is_noted(runs: Runs) -> None:
+    model = ScriptedModel({"t1": [works("40")], "synthesize": [synthesizes("40 [t1]")]})
+    role = catalogue(runs, ROLE.replace("haiku", "opus"))
+    report = await runs.run(goal(runs, limits={"dollars": "0.2"}), model, catalogue=role)
+    lower = report.findings[0].model.split("-")[1]
+    assert lower != "opus"
+    assert f"t1 was asked of {lower} instead of opus: the cap left no more." in report.notes
+
+
 async def test_an_answer_in_the_wrong_form_is_mended_in_the_same_conversation(runs: Runs) -> None:
     model = ScriptedModel(
         {"t1": [READS, "not JSON", works("40")], "synthesize": [synthesizes("40 [t1].")]}

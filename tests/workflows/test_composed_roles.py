@@ -47,6 +47,25 @@ async def test_a_role_composed_for_a_plan_works_with_the_tools_it_names_and_no_o
     assert report.notes[0].startswith("role made-lister is composed for this plan: ")
 
 
+async def test_a_composed_role_has_the_tools_that_were_approved_without_any_input(
+    runs: Runs,
+) -> None:
+    tools = ["calculate", "run_python"]
+    task = subtask("t1", role="made-lister")
+    model = ScriptedModel(
+        {
+            "plan": [composed(task, tools=tools)],
+            "t1": [calls(("calculate", {"expression": "6 * 7"})), works("42")],
+            "synthesize": [synthesizes("42")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert report.status == "complete" and report.findings[0].tool_calls == 1
+    assert "tools calculate, run_python" in report.notes[0]
+    [first, *_] = [each for each in model.requests if each.tools]
+    assert {tool["name"] for tool in first.tools} == {*tools, "read_result"}
+
+
 async def test_a_composed_role_that_would_widen_anything_goes_back_to_the_planner(
     runs: Runs,
 ) -> None:

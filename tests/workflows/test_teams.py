@@ -74,6 +74,28 @@ async def test_a_team_plans_and_works_below_its_parent_and_gives_back_what_it_di
     assert await replay(await team.fetch_history(), WORKFLOWS, runs.store) == ()
 
 
+async def test_what_a_team_admits_stands_in_the_report_above_it(runs: Runs) -> None:
+    bad = plans(subtask("a1", role="nobody"))
+    model = ScriptedModel(
+        {
+            "plan": [bad, bad, bad, bad],
+            "the whole goal": [works("one")],
+            "synthesize": [synthesizes("a part of 4711"), synthesizes("whole")],
+        }
+    )
+    plan = ready(subtask("t1", role="department"))
+    report = await runs.run(goal(plan=plan), model, catalogue=catalogue(runs))
+    team = runs.client.get_workflow_handle(f"{report.run_id}.t1.1", result_type=type(report))
+    below = await team.result()
+    assert below.notes and below.flags
+    for line in below.notes:
+        assert f"t1, by its team: {line}" in report.notes
+    assert "no valid plan" in " ".join(report.notes)
+    (flag,) = below.flags
+    assert f"t1, by its team: not supported by any finding: {flag}" in report.notes
+    assert not [each for each in report.notes if "not run" in each], "the run above says it itself"
+
+
 async def test_the_page_of_a_run_says_how_to_see_what_its_team_did(
     runs: Runs, connection: Connection
 ) -> None:
