@@ -249,9 +249,11 @@ class Pricing(Protocol):
 
 Code = Callable[[VerifyMaterial], Awaitable[tuple[Shown, ...]]]
 """What a model may see of each remark, in their order."""
-CallTool = Callable[[UseMaterial, str], Awaitable[tuple[str, bool, bool, tuple[MadeFile, ...]]]]
+CallTool = Callable[
+    [UseMaterial, str], Awaitable[tuple[str, bool, bool, tuple[MadeFile, ...], tuple[str, ...]]]
+]
 """(what was called, its key) -> the text of the result, whether it is an error, whether nobody
-knows what the call has done, and the files that it made.
+knows what the call has done, the files that it made, and the names of the inputs that it read.
 """
 Template = Callable[[SynthesisMaterial], Synthesis]
 """How code writes a run's answer from its findings, where no model does."""

@@ -36,10 +36,11 @@ class Tools:
         async with beating():
             recorded = await self.journal.answer(key)
             if recorded is None:
-                *said, made = await self.call(material, key)
-                recorded = json.dumps([*said, [each.model_dump() for each in made]])
+                *said, made, opened = await self.call(material, key)
+                kept = [each.model_dump() for each in made]
+                recorded = json.dumps([*said, kept, opened])
                 await self.journal.record(key, recorded)
-            text, is_error, unknown, files = json.loads(recorded)
+            text, is_error, unknown, files, opened = json.loads(recorded)
             content = text.encode()
             digest = await self.store.put(content)
         return ToolResult(
@@ -50,6 +51,7 @@ class Tools:
             text=reason(text) if is_error else "",
             unknown=unknown,
             files=tuple(map(MadeFile.model_validate, files)),
+            opened=tuple(opened),
         )
 
 

@@ -163,7 +163,9 @@ class Script(BaseModel):
     """Of a scripted plan; the request's own limit holds too."""
     plan: Literal["parallel", "chain", "fan_in"] = "fan_in"
     looks: bool = False
-    """Whether an agent that has list_files calls it before it answers, where no rule applies."""
+    """Whether an agent that has list_files calls it before it answers, and opens what it is to
+    read, where no rule applies.
+    """
     key: str = ""
     """The only key accepted; empty: any."""
     mark: str = ""

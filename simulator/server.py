@@ -31,7 +31,7 @@ from simulator.replies import (
     usage_of,
 )
 from simulator.script import TURN, Rule, Script
-from simulator.turns import LOOK, bill_searches, looks, resumed, searched, turn_of
+from simulator.turns import bill_searches, look, resumed, searched, turn_of
 
 LARGEST_BODY = 32 * 2**20
 MODEL_LISTING_TOKENS = {"max_input_tokens": 1_000_000, "max_tokens": 128_000}
@@ -181,7 +181,7 @@ class Simulator:
                 continue
             if chance.random() < rule.probability:
                 return rule
-        return LOOK if self.script.looks and looks(asked.body) else None
+        return look(asked.body) if self.script.looks else None
 
     def _reply(
         self, request: web.Request, asked: Asked, rule: Rule | None, chance: random.Random

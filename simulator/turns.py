@@ -29,15 +29,27 @@ MODIFIED = (
 )
 
 
-LOOK = Rule(tools=(ToolCall(name="list_files"),))
-"""What an agent with files does first, where the script lets it look."""
+LIST, SEARCH_FILES = "list_files", "search_files"
+TO_READ = re.compile(r"(?m)^- (.+) \((?:a folder|a document), \d+ bytes\): (\w+) ")
+"""An input as an agent is told of it that only tools read: its name, and the tool for it."""
 
 
-def looks(body: Json) -> bool:
-    """Whether a request begins an agent's work on files."""
+def look(body: Json) -> Rule | None:
+    """What an agent with files does first, where the script lets it look: it lists them, and opens
+    each input that is named to it. None: the request does not begin an agent's work on files.
+    """
     names = [each.get("name") for each in body.get("tools", [])]
     begins = all(message["role"] != "assistant" for message in body["messages"])
-    return begins and LOOK.tools[0].name in names
+    if not begins or LIST not in names:
+        return None
+    calls = [ToolCall(name=LIST)]
+    for name, reader in TO_READ.findall(wire.text_of(body["messages"][0].get("content"))):
+        if reader != LIST and reader in names:
+            calls.append(ToolCall(name=reader, input={"file_path": name}))
+        elif SEARCH_FILES in names:
+            given = {"pattern": ".", "path": name, "head_limit": 1}
+            calls.append(ToolCall(name=SEARCH_FILES, input=given))
+    return Rule(tools=tuple(calls))
 
 
 def resumed(body: Json) -> list[Json]:

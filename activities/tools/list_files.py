@@ -36,6 +36,8 @@ async def list_files(
     if len(found) > MOST:
         lines.append(f"[{len(found) - MOST:,} more; give a pattern or a path to see fewer]")
     notes = [note for name in _named(found, path, here) if (note := await _unread(here, name))]
+    for name in here.inputs:
+        here.not_read(name)
     return "\n".join([*(lines or ["[no file matches]"]), *notes])
 
 

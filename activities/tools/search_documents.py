@@ -74,7 +74,10 @@ async def search_documents(
         said = await in_child(script, request, seconds=ALL_SECONDS, writes=INDEX_BYTES)
     except ChildFailed as error:
         raise ToolError(f"{shown(path)} is not searched: its index {error}") from None
-    return await anyio.to_thread.run_sync(_told, root, place.input, json.loads(said), query)
+    answer = json.loads(said)
+    if not answer["searched"]:
+        here.not_read(place.input)
+    return await anyio.to_thread.run_sync(_told, root, place.input, answer, query)
 
 
 def _chosen(files: list[File]) -> tuple[list[str], dict[str, int]]:

@@ -62,7 +62,9 @@ async def search_files(
     if glob:
         names = name_pattern(glob)
         files = [file for file in files if names.search("/".join(file.place.below).encode())]
+    searched = set()
     for name in sorted({file.place.input for file in files}):
+        before = search.looked_at
         mine = [file for file in files if file.place.input == name]
         if here.inputs[name].kind in ("text", "file"):
             content = await read(here, name, TEXT_BYTES)
@@ -70,6 +72,11 @@ async def search_files(
         else:
             root = await here.folder(name)
             await anyio.to_thread.run_sync(search.walk, root, mine, abandon_on_cancel=True)
+        if search.looked_at > before:
+            searched.add(name)
+    # A search that went through no text, as of a PDF, has told nothing; one without a hit has.
+    for name in here.inputs.keys() - searched:
+        here.not_read(name)
     return search.told(len(files))
 
 

@@ -81,6 +81,12 @@ class Here(Protocol):
         """
         ...
 
+    def not_read(self, name: str) -> None:
+        """Say that this call tells nothing of what an input holds, as one that only lists. Of every
+        other input that it opens, the run takes it that its agent read it.
+        """
+        ...
+
     def setting(self, name: str) -> str:
         """A setting of this deployment; empty: it is not set."""
         ...

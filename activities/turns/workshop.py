@@ -23,7 +23,7 @@ from orchestrator.errors import PossiblyBilled
 from orchestrator.made_files import name_wrong, together, too_much
 
 HANDLE_LETTERS = 16
-Called = tuple[str, bool, bool, tuple[MadeFile, ...]]
+Called = tuple[str, bool, bool, tuple[MadeFile, ...], tuple[str, ...]]
 MAY_HAVE_RUN = (
     "This call was begun before, and its worker died: whether it has taken effect is not known. It"
     " was not run again. Find out before you repeat it."
@@ -53,6 +53,8 @@ class Surroundings:
     """By this agent, before this call."""
     handed_up: list[MadeFile] = field(default_factory=list)
     """By this call."""
+    opened: set[str] = field(default_factory=set)
+    """The inputs that this call has opened to tell of what they hold."""
 
     async def content(self, name: str) -> bytes:
         """The bytes of a text or file input."""
@@ -68,6 +70,10 @@ class Surroundings:
     async def manifest(self, name: str) -> Manifest:
         """What is known of a repository or folder."""
         return (await self._snapshot(name)).manifest
+
+    def not_read(self, name: str) -> None:
+        """Say that this call tells nothing of what an input holds."""
+        self.opened.discard(name)
 
     def setting(self, name: str) -> str:
         """A key of this deployment."""
@@ -107,6 +113,7 @@ class Surroundings:
         if name not in self.inputs:
             known = ", ".join(sorted(self.inputs)) or "none"
             raise ToolError(f"there is no input {name!r:.100}; there are: {known}")
+        self.opened.add(name)
         return self.inputs[name]
 
 
@@ -125,22 +132,22 @@ class Workshop:
 
     async def call(self, material: UseMaterial, key: str) -> Called:
         """The text that the model is shown, whether it is an error, whether nobody knows what the
-        call has done, and the files that it made.
+        call has done, the files that it made, and the names of the inputs that it read.
         """
         name = material.use.name
         try:
             tool = self._tool(name) if name in material.tools else None
         except BadServers:
-            return NO_FILE, True, False, ()
+            return NO_FILE, True, False, (), ()
         if tool is not None and tool.approval and not material.approved:
-            return NOT_APPROVED, True, False, ()
+            return NOT_APPROVED, True, False, (), ()
         # Before the mark: what cannot be read has surely not run.
         arguments = await arguments_of(self.store, material.transcript, material.use.id)
         if tool is not None and tool.effects and not tool.idempotent:
             try:
                 await self.journal.mark_sent(key)
             except PossiblyBilled:
-                return MAY_HAVE_RUN, True, True, ()
+                return MAY_HAVE_RUN, True, True, (), ()
         here = Surroundings(
             key=key,
             inputs={pinned.name: pinned for pinned in material.work.inputs},
@@ -155,7 +162,8 @@ class Workshop:
         unknown = result.unsure and tool is not None and tool.effects
         # What a call that failed had made is of no use to anybody who reads why it failed.
         made = () if result.is_error else tuple(here.handed_up)
-        return result.text, result.is_error, unknown, made
+        opened = () if result.is_error else tuple(sorted(here.opened))
+        return result.text, result.is_error, unknown, made, opened
 
     def _tool(self, name: str) -> Tool | None:
         """One of ours, or of a server that this worker knows."""

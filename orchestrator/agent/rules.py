@@ -42,7 +42,7 @@ from orchestrator.calls.turn import (
     TurnMaterial,
 )
 from orchestrator.calls.work import exchange_seconds
-from orchestrator.contracts import Call, MadeFile, Problem
+from orchestrator.contracts import Call, Problem
 from orchestrator.events import Trouble
 from orchestrator.made_files import together
 from orchestrator.policies import USE_TOOL, Options
@@ -161,8 +161,8 @@ def apply(state: AgentState, event: Event) -> AgentState:
         case TurnLost():
             return _turn_lost(_landed(state, event.move), event.move, event.trouble)
         case ToolEnded():
-            state = _made(state, event.result.files)
-            update: dict[str, object] = {"span": None, "unknown": False, "files": ()}
+            state = _made(state, event.result)
+            update: dict[str, object] = {"span": None, "unknown": False, "files": (), "opened": ()}
             if event.result.digest:
                 update["text"] = ""
             result = event.result.model_copy(update=update)
@@ -177,9 +177,12 @@ def apply(state: AgentState, event: Event) -> AgentState:
             return _tool_ended(_landed(state, event.move), event.move, said)
 
 
-def _made(state: AgentState, files: tuple[MadeFile, ...]) -> AgentState:
-    made = together(state.resume.files, files)
-    return replace(state, resume=state.resume.model_copy(update={"files": made}))
+def _made(state: AgentState, result: ToolResult) -> AgentState:
+    """The state that knows what a call has made and read."""
+    files = together(state.resume.files, result.files)
+    opened = tuple(dict.fromkeys((*state.resume.opened, *result.opened)))
+    update = {"files": files, "opened": opened}
+    return replace(state, resume=state.resume.model_copy(update=update))
 
 
 def _unsure(state: AgentState, use: ToolUse) -> AgentState:

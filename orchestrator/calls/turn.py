@@ -66,6 +66,8 @@ class ToolResult(Contract):
     """Whether the call may have run, and nobody knows; no part of what a turn works from."""
     files: tuple[MadeFile, ...] = ()
     """That it made; no part of what a turn works from."""
+    opened: tuple[str, ...] = ()
+    """Names of the inputs that it read; no part of what a turn works from."""
     span: Span | None = None
     """When it was made; no part of what a turn works from, which is the same when it is asked again
     after a reset.
@@ -158,6 +160,8 @@ class Resume(Contract):
     text: str = ""
     files: tuple[MadeFile, ...] = ()
     """That the agent has made so far."""
+    opened: tuple[str, ...] = ()
+    """Names of the inputs that the agent has read so far: a list of files is no reading."""
     repairs: int = 0
     losses: int = 0
     """Turns in a row that ended without a result."""

@@ -223,6 +223,8 @@ class Finding(Contract):
     """Of these, how many brought an error, or were not made."""
     files: tuple[MadeFile, ...] = ()
     """That its agent made."""
+    unread: tuple[str, ...] = ()
+    """Names of the inputs that its agent was to read with tools, and of which it opened nothing."""
     reused_from: str = ""
     """The run that this finding was taken over from; empty: this run's own."""
 

@@ -125,7 +125,14 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
     state = noted.with_bill(state, move.id, move.goal.model, bill, move.amount)
 
     draft = report.draft is not None
-    state = update(state, move.subtask_id, lambda each: _went_on(add_bill(each, bill), report))
+    # What stands in its prompt it has read; of the rest its tools tell.
+    given = (each.name for each in move.goal.work.inputs if not each.enclosed)
+    unread = tuple(name for name in given if name not in resumed.opened)
+    state = update(
+        state,
+        move.subtask_id,
+        lambda each: replace(_went_on(add_bill(each, bill), report), unread=unread),
+    )
     return update(state, move.subtask_id, lambda each: wrote(each, bill.model, draft=draft))
 
 

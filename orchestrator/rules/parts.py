@@ -87,6 +87,8 @@ class Progress:
     failed_calls: int = 0
     files: tuple[MadeFile, ...] = ()
     """That the agent of its present try, or a team, has made."""
+    unread: tuple[str, ...] = ()
+    """Inputs that the agent of its present try is to read with tools, and has not opened yet."""
     last: Draft | None = None
     finding: Finding | None = None
     model: str = ""

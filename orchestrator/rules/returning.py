@@ -114,8 +114,8 @@ def _take(
         case "synthesize":
             return taking.take_synthesis(state, _as(Synthesis, value), why)
         case "work":
-            # What an agent of an earlier try made is not of this one.
-            state = update(state, call.subtask_id, lambda each: replace(each, files=()))
+            # What an agent of an earlier try made, or left unread, is not of this one.
+            state = update(state, call.subtask_id, lambda each: replace(each, files=(), unread=()))
             return repair.judge_work(state, call.subtask_id, _as(Draft, value), problem, now)
         case _:
             return taking.take(state, move, value, why)

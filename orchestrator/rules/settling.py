@@ -34,6 +34,7 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
         tool_calls=progress.tool_calls,
         failed_calls=progress.failed_calls,
         files=progress.files,
+        unread=progress.unread,
         started=progress.started,
         finished=now,
         waited=state.waited_until(now) - progress.waited_at_start if progress.started else 0.0,

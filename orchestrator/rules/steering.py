@@ -235,10 +235,12 @@ def _not_supplyable(state: State, order: Order) -> str:
 def _supply(state: State, order: Order, now: datetime) -> State:
     source = f"supplied by hand{_by(order)}"
     draft = Draft(content=order.text, confidence=100, sources=(source,))
-    # No model wrote it, whichever was asked before.
-    state = update(
-        state, order.subtask_id, lambda each: replace(each, finding=None, last=draft, model="")
-    )
+
+    def supplied(each: Progress) -> Progress:
+        # No model wrote it, whichever was asked before, nor was to read anything for it.
+        return replace(each, finding=None, last=draft, model="", unread=())
+
+    state = update(state, order.subtask_id, supplied)
     state = _revived(state, order.subtask_id)
     return settle(state, order.subtask_id, "complete", source, now)
 

@@ -34,6 +34,8 @@ def section(report: Report, finding: Finding) -> str:
     why = [f"planned because: {inline(subtask.why)}"] if subtask.why else []
     why += [inline(finding.why)] if finding.why else []
     why += [f"second role: {inline(subtask.secondary)}"] if subtask.secondary else []
+    if finding.unread:
+        why.append(f"opened nothing of: {', '.join(map(inline, finding.unread))}")
     listed = [*why, *tries(finding), *_sources(finding)]
     parts += ["\n".join(f"- {line}" for line in listed)] if listed else []
     text = _text(finding)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from orchestrator.contracts import Finding, Report
 from orchestrator.harmless import harmless
+from orchestrator.rules.unread import to_do_again
 from orchestrator.text import PLAIN_ID, code_span, inline, sentence
 from orchestrator.views import files, findings, orders
 from orchestrator.views.amounts import calls, money, seconds
@@ -248,7 +249,7 @@ def to_go_on(report: Report, to_type: ToType) -> tuple[str, str]:
     if report.plan is None:
         none = "There is no plan yet that a fork could take up"
         return f"{none}: start the run anew, by another id.", ""
-    done = sum(each.status == "complete" for each in report.findings)
+    done = len(report.plan.subtasks) - len(to_do_again(report.plan, report.findings))
     kept = f", and takes over {done} of {len(report.plan.subtasks)} unpaid" if done else ""
     more = "".join(f" --limits {each}" for each in report.more)
     twice = ", with twice the limit that ran out" if more else ""

@@ -14,6 +14,7 @@ from orchestrator.plans.composing import told
 from orchestrator.rules import graph, noted
 from orchestrator.rules.answering import verifying
 from orchestrator.rules.state import State
+from orchestrator.rules.unread import unread
 from orchestrator.text import sentence
 from orchestrator.titles import title_of
 
@@ -30,6 +31,7 @@ def status_of(state: State) -> ReportStatus:
     complete = [finding for finding in state.findings if finding.status == "complete"]
     whole = len(complete) == len(state.work) and not (unwritten(state) or misfit(state))
     whole = whole and not (state.briefing and state.briefing.unreached)
+    whole = whole and not unread_inputs(state)
     if state.stopped_by("allowance") and not (complete and whole):
         # Also with nothing complete: the run did nothing wrong, and another day it would go on.
         return "budget_stopped"
@@ -58,6 +60,11 @@ def unwritten(state: State) -> str:
         return ""
     # Why it was stopped is a note of its own.
     return "work was stopped" if state.stop else "the rest of the budget does not cover a synthesis"
+
+
+def unread_inputs(state: State) -> dict[str, tuple[str, ...]]:
+    """Return the inputs that nobody opened, with the subtasks that were to and answered anyway."""
+    return unread((each.subtask for each in state.work.values()), state.findings)
 
 
 def misfit(state: State) -> str:
@@ -265,7 +272,18 @@ def gaps(state: State) -> tuple[Gap, ...]:
         missing.append(Gap(title="The answer", status="failed", why=_of_the_answer(state, why)))
     if why := misfit(state):
         missing.append(Gap(title="The form of the answer", status="failed", why=why))
+    for name, ids in unread_inputs(state).items():
+        missing.append(Gap(title=f"Reading {name}", status="skipped", why=_not_opened(ids)))
     return tuple(missing)
+
+
+def _not_opened(ids: tuple[str, ...]) -> str:
+    """Why an input counts as read by nobody."""
+    were = "was" if len(ids) == 1 else "were"
+    return (
+        f"{', '.join(ids)} {were} to read it with tools, and answered without opening anything of"
+        " it; what is said of it rests on nothing in it"
+    )
 
 
 def _of_the_answer(state: State, why: str) -> str:

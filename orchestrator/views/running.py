@@ -138,4 +138,5 @@ def _note(progress: Progress) -> str:
     finding = progress.finding
     if finding is None:
         return progress.why
-    return in_a_line(finding) or finding.why
+    unread = f"opened nothing of {', '.join(finding.unread)}" if finding.unread else ""
+    return in_a_line(finding) or finding.why or unread

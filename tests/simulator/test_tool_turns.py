@@ -525,5 +525,18 @@ async def test_a_script_can_let_agents_look_at_their_files_before_they_answer() 
         first, last = await loop.turn(), await loop.turn()
     assert [each.get("name") for each in first["content"]] == [None, "list_files"]
     assert (first["stop_reason"], last["stop_reason"]) == ("tool_use", "end_turn")
+    told = (
+        "- papers (a folder, 9 bytes): list_files shows its files\n"
+        "- terms (a document, 5 bytes): read reads it"
+    )
+    tools = [{**TOOLS[0], "name": name} for name in ("list_files", "search_files", "read")]
+    given = {"tools": tools, "messages": [{"role": "user", "content": f"By name:\n{told}\n\nGo."}]}
+    async with looping(script=Script(looks=True), **given) as (_, loop):
+        calls = [each for each in (await loop.turn())["content"] if each["type"] == "tool_use"]
+    assert [(each["name"], each["input"]) for each in calls] == [
+        ("list_files", {}),
+        ("search_files", {"pattern": ".", "path": "papers", "head_limit": 1}),
+        ("read", {"file_path": "terms"}),
+    ]
     async with looping(script=Script(looks=True), tools=TOOLS[:1]) as (_, loop):
         assert (await loop.turn())["stop_reason"] == "end_turn", "it has no list_files"

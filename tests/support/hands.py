@@ -31,6 +31,8 @@ class Bench:
     files: dict[str, bytes] = field(default_factory=dict)
     """What was handed up, by its name."""
     pinned: dict[str, PinnedInput] = field(default_factory=dict)
+    told_nothing: list[str] = field(default_factory=list)
+    """Inputs that a call opened and told nothing of."""
 
     @property
     def inputs(self) -> Mapping[str, PinnedInput]:
@@ -57,6 +59,9 @@ class Bench:
     async def manifest(self, name: str) -> Manifest:
         await self.folder(name)
         return self.manifests.get(name, Manifest(archive=""))
+
+    def not_read(self, name: str) -> None:
+        self.told_nothing.append(name)
 
     def setting(self, name: str) -> str:
         return self.settings.get(name, "")

@@ -208,7 +208,7 @@ async def test_a_call_that_no_tool_can_carry_out_is_an_error_result_and_the_agen
     wrong = calls(("delete_all", {}), ("read_file", {"line": "x"}))
     model = ScriptedModel({"t1": [wrong, works("40")], "synthesize": [synthesizes("40 [t1].")]})
     report = await runs.run(goal(runs), model, catalogue=catalogue(runs))
-    assert report.status == "complete"
+    assert report.findings[0].status == "complete"
     assert [each.get("is_error") for each in told(model, 1)] == [True, True]
     assert "there is no tool 'delete_all'" in told(model, 1)[0]["content"]
 
@@ -218,6 +218,6 @@ async def test_a_model_that_paused_goes_on_without_a_word_from_us(runs: Runs) ->
     paused = ModelAnswer("", "pause_turn", "claude-haiku-5-5", USAGE, raw={"content": thinks})
     model = ScriptedModel({"t1": [paused, works("40")], "synthesize": [synthesizes("40 [t1].")]})
     report = await runs.run(goal(runs), model, catalogue=catalogue(runs))
-    assert report.status == "complete"
+    assert report.findings[0].status == "complete"
     assert [each["role"] for each in model.requests[1].messages] == ["user", "assistant"]
     assert report.model_calls == 4, "a pause is a turn, and paid"

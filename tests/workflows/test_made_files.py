@@ -37,7 +37,7 @@ DIGEST = hashlib.sha256(TABLE.encode()).hexdigest()
 
 def saves(*files: tuple[str, str], more: str = "", **named: Any) -> Any:
     code = "\n".join([*(f"save({name!r}, {text!r})" for name, text in files), more])
-    return calls(("run_python", {"code": code}), **named)
+    return calls(("run_python", {"code": code, "inputs": ["repo/notes.md"]}), **named)
 
 
 def script(*turns: Any) -> ScriptedModel:

@@ -1,7 +1,8 @@
 """Ranked search over the files of a folder: an index of SQLite's FTS5, made once, then asked.
 
 `main` takes JSON (`root`, `files`, `left_out`, `index`, `query`, `most`, `seconds`) and returns
-JSON: `hits` as [path, first line, last line], the best first, and `left_out` as {reason: count}.
+JSON: `hits` as [path, first line, last line], the best first, `left_out` as {reason: count}, and
+whether there was any text to look in (`searched`).
 The files are read when there is no such index yet. Runs isolated in a bounded child, so it imports
 nothing of this project.
 """
@@ -46,8 +47,10 @@ def main(request: bytes) -> bytes:
     with sqlite3.connect(f"file:{index}?mode=ro&immutable=1", uri=True) as db:
         [(left_out,)] = db.execute("select left_out from told")
         hits = ask(db, asked["query"], asked["most"])
+        searched = db.execute("select 1 from chunks limit 1").fetchone() is not None
     draft.unlink(missing_ok=True)
-    return json.dumps({"hits": hits, "left_out": json.loads(left_out)}).encode()
+    told = {"hits": hits, "left_out": json.loads(left_out), "searched": searched}
+    return json.dumps(told).encode()
 
 
 def make(path: Path, asked: dict[str, Any]) -> bool:

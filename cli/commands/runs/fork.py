@@ -4,7 +4,6 @@ taken over and paid nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -49,7 +48,7 @@ from orchestrator.contracts import (
     Tier,
 )
 from orchestrator.plans import validity
-from orchestrator.rules import graph
+from orchestrator.rules.unread import to_do_again
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,7 @@ def forked(goal: Goal, report: Report, change: ForkChange) -> Goal:
     )
     if wrong:
         raise plans.invalid(f"the plan of {report.run_id} with this change", wrong)
-    again = set(_again(plan, report, change.subtask_id))
+    again = to_do_again(plan, report.findings, change.subtask_id)
     kept = tuple(
         each
         for each in report.findings
@@ -205,15 +204,6 @@ def _changed(plan: Plan, change: ForkChange) -> Plan:
         change.applied(each) if each.id == change.subtask_id else each for each in plan.subtasks
     )
     return plan.model_copy(update={"subtasks": subtasks})
-
-
-def _again(plan: Plan, report: Report, changed: str) -> Iterator[str]:
-    """The changed subtask, what has no complete finding, and all that builds on either."""
-    complete = {each.subtask_id for each in report.findings if each.status == "complete"}
-    for subtask in plan.subtasks:
-        if subtask.id == changed or subtask.id not in complete:
-            yield subtask.id
-            yield from graph.dependents(plan.subtasks, subtask.id)
 
 
 def _told(goal: Goal) -> str:
