@@ -20,7 +20,7 @@ from activities.answer_forms import playbook_form
 from activities.assembly import TEMPLATES
 from activities.catalogue_results import result_of
 from activities.catalogue_tools import CatalogueError, bytes_told, tools_of
-from deployment.folders import read_regular
+from deployment.folders import read_regular, resolved
 from deployment.reading import NotPlain, from_yaml
 from deployment.unread import unread
 from orchestrator.contracts import (
@@ -253,7 +253,7 @@ def _split(path: Path) -> tuple[str, str]:
 def text_of(path: Path, name: str, limit: int = FILE_BYTES) -> str:
     """A file as text. CatalogueError says by this name why it cannot be read."""
     try:
-        text = read_regular(path.resolve(strict=True), limit).decode("utf-8-sig")
+        text = read_regular(resolved(path), limit).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise CatalogueError(f"{name}: not UTF-8 text") from None
     except OSError as error:

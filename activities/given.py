@@ -25,8 +25,8 @@ def read_given(given: GoalInput, roots: Roots) -> tuple[bytes, str]:
         raise BadGoal(f"input {given.name!r} is larger than {DOCUMENT_BYTES} bytes") from None
     except NotReadable as error:
         raise BadGoal(f"{what}: {error}") from None
-    except (FileNotFoundError, NotADirectoryError, ValueError, RuntimeError):
-        # ValueError: a NUL in it; RuntimeError: a link that leads to itself.
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        # ValueError: a NUL in it.
         raise BadGoal(f"input {given.name!r}: no such path: {given.value!r:.300}") from None
     except OSError as error:
         raise BadGoal(f"{what}: cannot be read: {error.strerror}") from None

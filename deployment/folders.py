@@ -4,6 +4,7 @@ the way, no FIFO is waited on, no device is opened.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -115,6 +116,16 @@ def open_regular(path: str | Path, folder: int | None = None) -> int:
     return handle
 
 
+def resolved(path: Path) -> Path:
+    """Return where a path leads, without links. OSError where nothing is, ELOOP for a link that
+    leads to itself: `resolve` raises RuntimeError for it before Python 3.13.
+    """
+    try:
+        return path.resolve(strict=True)
+    except RuntimeError as error:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from error
+
+
 def read_regular(path: str | Path, limit: int, folder: int | None = None) -> bytes:
     """The bytes of a regular file of at most `limit` bytes; OSError says why not."""
     return read_handle(open_regular(path, folder), limit, path)
@@ -125,7 +136,7 @@ def read_named(path: Path, limit: int) -> str:
     shown = repr(str(path))
     try:
         # A link that a person names is meant.
-        content = read_regular(path.expanduser().resolve(strict=True), limit)
+        content = read_regular(resolved(path.expanduser()), limit)
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError as error:
         raise Unreadable(f"there is no file {shown}") from error
@@ -138,7 +149,7 @@ def read_named(path: Path, limit: int) -> str:
     except OSError as error:
         raise Unreadable(f"{shown} cannot be read: {error.strerror}") from error
     except (ValueError, RuntimeError) as error:
-        # A NUL in the name, or a link that leads to itself.
+        # A NUL in the name, or a user there is not.
         raise Unreadable(f"{shown} names no file") from error
 
 

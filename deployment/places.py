@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -36,9 +37,14 @@ def safely_reached(url: str) -> str:
 
 def findable(path: Path) -> Path:
     """The path as it was given, where it can lead to a place at all."""
+    why = ""
     try:
-        path.expanduser().resolve()
-    except RuntimeError as error:
-        why = "a link on the way leads to itself, or there is no such user"
-        raise ValueError(f"{str(path)!r} leads nowhere: {why}") from error
+        path.expanduser().stat()
+    except RuntimeError:
+        why = "there is no such user"
+    except OSError as error:
+        # That nothing is there yet is no mistake.
+        why = "a link on the way leads to itself" * (error.errno == errno.ELOOP)
+    if why:
+        raise ValueError(f"{str(path)!r} leads nowhere: {why}")
     return path

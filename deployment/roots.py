@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployment.folders import Folder, NotRegular, open_regular
+from deployment.folders import Folder, NotRegular, open_regular, resolved
 
 Roots = tuple["Root", ...]
 _NOWHERE = "is below no allowed root; name one in HOLDFAST_ALLOWED_ROOTS"
@@ -33,9 +33,9 @@ class Root:
     @classmethod
     def of(cls, path: Path) -> Root:
         """What is at a path now. OSError, RuntimeError or ValueError: nothing is."""
-        resolved = path.expanduser().resolve(strict=True)
-        found = resolved.lstat()
-        return cls(resolved, found.st_dev, found.st_ino)
+        place = resolved(path.expanduser())
+        found = place.lstat()
+        return cls(place, found.st_dev, found.st_ino)
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -57,8 +57,8 @@ def roots_at(paths: Iterable[Path]) -> tuple[Roots, tuple[Path, ...]]:
 
 def open_folder(path: Path, roots: Roots) -> Folder:
     """A folder below a root. Outside, or the OSError of what is not a folder."""
-    resolved = _resolved(path, roots)
-    with _root_of(resolved, roots) as (root, below):
+    place = _resolved(path, roots)
+    with _root_of(place, roots) as (root, below):
         return root.enter(*below)
 
 
@@ -66,15 +66,15 @@ def open_file(path: Path, roots: Roots) -> int:
     """A handle for reading a regular file below a root, or one that is a root itself. Outside, or
     the OSError of what is none.
     """
-    resolved = _resolved(path, roots)
+    place = _resolved(path, roots)
     for root in roots:
-        if root.path == resolved and not resolved.is_dir():
-            handle = open_regular(resolved)
+        if root.path == place and not place.is_dir():
+            handle = open_regular(place)
             found = os.fstat(handle)
             if (found.st_dev, found.st_ino) == root.identity:
                 return handle
             os.close(handle)
-    with _root_of(resolved, roots) as (root_folder, below):
+    with _root_of(place, roots) as (root_folder, below):
         if not below:
             raise NotRegular(0, "not a regular file", str(path))
         with root_folder.enter(*below[:-1]) as folder:
@@ -86,8 +86,8 @@ def _resolved(path: Path, roots: Roots) -> Path:
     may be somebody who must not know what there is.
     """
     try:
-        return path.resolve(strict=True)
-    except (OSError, RuntimeError):
+        return resolved(path)
+    except OSError:
         nearest = Path(os.path.realpath(path))
         if any(nearest.is_relative_to(root.path) for root in roots):
             raise

@@ -9,7 +9,7 @@ from pathlib import Path
 from activities.catalogue_files import PlaybookFile
 from activities.preparation import INPUT_BYTES
 from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, is_blank, reader_of
-from deployment.folders import read_regular
+from deployment.folders import read_regular, resolved
 from intake.refusal import Refused
 from orchestrator.contracts import GoalInput, InputKind
 from orchestrator.mistakes import none_of
@@ -54,9 +54,9 @@ def input_of(pair: str, playbook: PlaybookFile | None) -> GoalInput:
 
 def _path_input(name: str, value: str, kind: InputKind | None) -> GoalInput:
     try:
-        path = Path(value).expanduser().resolve(strict=True)
+        path = resolved(Path(value).expanduser())
     except (OSError, ValueError, RuntimeError) as error:
-        # ValueError: a NUL in it; RuntimeError: a link that leads to itself, a user there is not.
+        # ValueError: a NUL in it; RuntimeError: a user there is not.
         hint = "" if kind else f"; for literal text write {name}={LITERAL}..."
         raise Refused(f"--input {name}: there is no file or folder {value!r}{hint}") from error
     found = _kind_of(path, kind)

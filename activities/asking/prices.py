@@ -21,7 +21,7 @@ from genai_prices import calc_price
 from genai_prices.types import TieredPrices
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from deployment.folders import read_regular
+from deployment.folders import read_regular, resolved
 from deployment.reading import NotPlain, from_yaml
 from deployment.settings import Settings
 from orchestrator.contracts import ModelCard, PriceStep, Tier, Usage
@@ -167,7 +167,7 @@ def _per_token(listed: Decimal | TieredPrices | None, start: int) -> Decimal:
 def read_price_file(path: Path) -> dict[str, tuple[PriceStep, ...]]:
     """The override file as steps per model id. PriceFileError names the file and every mistake."""
     try:
-        text = read_regular(path.resolve(strict=True), FILE_BYTES).decode()
+        text = read_regular(resolved(path), FILE_BYTES).decode()
         rows = PRICE_FILE.validate_python(from_yaml(text) or {})
     except OSError as error:
         why = error.strerror or error

@@ -40,8 +40,8 @@ async def take(given: GoalInput, roots: Roots, store: Store) -> PinnedInput:
         manifest, archive = await anyio.to_thread.run_sync(_read, path, roots)
     except Outside as error:
         raise BadGoal(f"{str(path)!r} {error}") from None
-    except (OSError, ValueError, RuntimeError) as error:
-        # ValueError: a NUL in it; RuntimeError: a link that leads to itself.
+    except (OSError, ValueError) as error:
+        # ValueError: a NUL in it.
         why = getattr(error, "strerror", "") or "no such folder"
         raise BadGoal(f"{str(path)!r} cannot be read: {why}") from None
     stored = manifest.model_copy(update={"archive": await store.put(archive)})

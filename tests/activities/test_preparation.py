@@ -360,7 +360,7 @@ async def test_a_link_that_leads_to_itself_is_refused(
 ) -> None:
     (allowed / "loop").symlink_to(allowed / "loop")
     said = await refusal(preparation, goal(inputs=given(allowed / "loop")))
-    assert said.startswith("input 'report': no such path: ")
+    assert said.endswith("/loop': cannot be read: Too many levels of symbolic links")
 
 
 async def test_without_an_endpoint_a_goal_that_needs_a_model_is_refused(

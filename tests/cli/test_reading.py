@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -16,11 +17,15 @@ from hypothesis import strategies
 
 from activities.asking.prices import PriceFileError, read_price_file
 from activities.catalogue import Catalogue
+from activities.catalogue_files import text_of
+from activities.catalogue_tools import CatalogueError
 from cli.exits import Exit
 from cli.options import check_out
 from deployment.reading import DEPTH, NotPlain, from_json, from_yaml
+from deployment.roots import Outside, open_file, roots_at
 from intake import plans
 from intake.files import read_text
+from intake.inputs import input_of
 from intake.refusal import Refused
 from orchestrator.contracts import Plan
 
@@ -139,7 +144,7 @@ def odd_files(folder: Path) -> dict[str, str]:
     found = {
         str(folder / "pipe"): "no file to read: not a regular file",
         str(folder): "no file to read: not a regular file",
-        str(folder / "loop"): "names no file",
+        str(folder / "loop"): "Too many levels of symbolic links",
         str(folder / "latin"): "no UTF-8 text",
         str(folder / "huge"): "larger than",
         str(folder / "none"): "there is no file",
@@ -170,6 +175,43 @@ def test_a_price_file_and_a_role_file_are_read_within_the_same_bounds(tmp_path: 
     (tmp_path / "roles" / "odd.md").write_text(f"---\n{MERGES}---\nYou are.\n")
     (odd,) = Catalogue.load(tmp_path).unusable_roles
     assert "odd.md: front matter: " in odd.why and "anchors and aliases" in odd.why
+
+
+def test_a_link_that_leads_to_itself_is_told_alike_by_every_reader_and_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = tmp_path / "loop.md"
+    loop.symlink_to(loop)
+
+    def told() -> list[str]:
+        said = [str(roots_at([loop])[1] == (loop,))]
+        for read in (
+            lambda: read_text(loop, "--file"), lambda: read_price_file(loop),
+            lambda: text_of(loop, loop.name), lambda: input_of(f"a={loop}", None),
+            lambda: open_file(loop, ()),
+        ):  # fmt: skip
+            with pytest.raises((Refused, PriceFileError, CatalogueError, Outside)) as error:
+                read()
+            said.append(str(error.value))
+        return said
+
+    now = told()
+    assert all("Too many levels" in each for each in now[1:4]), now
+    real = Path.resolve
+
+    def as_others_do(path: Path, strict: bool = False) -> Path:
+        """Raise what the other half of the supported Pythons raises."""
+        try:
+            return real(path, strict)
+        except RuntimeError:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise RuntimeError("Symlink loop") from None
+            raise
+
+    monkeypatch.setattr(Path, "resolve", as_others_do)
+    assert told() == now
 
 
 def test_a_plan_may_be_as_deep_as_any_plan_is(tmp_path: Path) -> None:
