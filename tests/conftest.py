@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -36,6 +36,7 @@ from deployment.settings import Settings
 from deployment.storage import DirectoryStore
 from deployment.telemetry import runtime
 from deployment.temporal import Target, plugin
+from ending import end_all_of
 from intake.connection import Connection
 from orchestrator.contracts import Capabilities, Goal, Report
 from orchestrator.recorded.history import Fold
@@ -84,6 +85,7 @@ LONGEST = (
 nothing else can be done meanwhile.
 """
 Handle = WorkflowHandle[SupervisorWorkflow, Report]
+FAILED = pytest.StashKey[bool]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -96,6 +98,25 @@ def pytest_collection_finish() -> None:
     """What is there now stays: the collector goes through what comes."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, Any]:
+    """Remember that a test failed, for its teardown."""
+    report = yield
+    item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    """Leave no server and no worker of a test that failed before it had ended them."""
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    try:
+        return (yield)
+    finally:
+        if folder is not None and item.stash.get(FAILED, False):
+            end_all_of(folder)
 
 
 @pytest.fixture(scope="session")

@@ -54,6 +54,9 @@ PRINTED = {
 }
 """Page -> what prints its tables."""
 PYTHON = (sys.executable, "-m")
+SECONDS = 500
+"""For the tests of the copy, which take a fifth of that where nothing else runs."""
+pytestmark = pytest.mark.timeout(600)
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ def ran(home: Path, *module: str) -> str:
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     done = subprocess.run(
         [*PYTHON, *module], cwd=home, env={**kept, "RENEW_PROMPTS": "1"},
-        capture_output=True, text=True, check=False, timeout=100,
+        capture_output=True, text=True, check=False, timeout=SECONDS,
     )  # fmt: skip
     assert done.stdout, done.stderr
     return done.stdout

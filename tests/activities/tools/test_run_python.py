@@ -74,8 +74,9 @@ async def test_a_file_that_may_not_be_is_an_error_that_names_it_in_a_line() -> N
 async def test_what_breaks_out_or_takes_too_much_is_an_error_that_names_it(
     code: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What fills its memory or output first must not wait for the end of its time.
-    monkeypatch.setattr(module, "SECONDS", 3.0)
+    # What prints too much is told so at the end of its time; nothing else comes near to it, however
+    # busy the machine is.
+    monkeypatch.setattr(module, "SECONDS", 3.0 if "print(" in code else 20.0)
     result = await Bench().use(run_python, code=code)
     assert result.is_error and why in result.text
     assert len(result.text.encode()) <= 20_000
