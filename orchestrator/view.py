@@ -141,6 +141,12 @@ class Preview(Contract):
     """What this deployment cannot give the run, and why; the rest goes on without."""
     composed: tuple[str, ...] = ()
     """The roles that the plan composes, a line each."""
+    lowered: tuple[str, ...] = ()
+    """What the cap takes down a tier, or leaves out."""
+    enough: Money | None = None
+    """The cap under which the plan is carried out as it stands, where the run's own is too small
+    for that; None: it is not, or no cap that is allowed would do.
+    """
     plan: Plan | None = None
     """All that is asked: instructions, criteria, checks and inputs of each subtask."""
 

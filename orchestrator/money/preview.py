@@ -15,7 +15,7 @@ from orchestrator.calls.synthesize import SYNTHESIZE
 from orchestrator.calls.verify import VERIFY
 from orchestrator.calls.work import most_written
 from orchestrator.contracts import ModelCard, Subtask, Usage
-from orchestrator.money import conversations
+from orchestrator.money import conversations, tight
 from orchestrator.money.leaving import leaves, reached, taken, unused
 from orchestrator.money.pricing import price, worst
 from orchestrator.money.ranges import FREE, PLACES, Money, Range, range_of, total_of
@@ -34,23 +34,23 @@ from orchestrator.view import Preview, PreviewRow, RowKind
 
 def predict(state: State) -> Preview:
     """What the plan of a state is expected to cost and take, were it to start now."""
-    rows = (*_planning(state), *_work(state))
-    if verifying.wanted(state):
-        rows = (*rows, *_verification(state))
-    else:
-        rows = (*rows, *_digests(state), *_selection(state), *_synthesis(state))
-        for reading in READINGS.values():
-            rows = (*rows, *_reading(state, reading, rows))
+    rows = _rows(state)
+    asks = any(row.asks for row in rows)
+    expected = total_of([row.expected for row in rows])
+    # Without models there is nothing to lower, and no price to take it from.
+    ample = _rows(tight.at(state, tight.AMPLE)) if asks else rows
+    lowered = tight.lowered(rows, ample)
+    short = asks and (lowered or (expected or 0) > state.ledger.cap.dollars)
     subtasks = [progress.subtask for progress in state.work.values()]
     seconds = {row.id: row.seconds for row in rows if row.of_plan}
     return Preview(
         rows=rows,
         low=total_of([row.low for row in rows]),
-        expected=total_of([row.expected for row in rows]),
+        expected=expected,
         high=total_of([row.high for row in rows]),
         critical_path=graph.longest_chain(subtasks, seconds),
         makespan=round(graph.makespan(subtasks, seconds, state.goal.limits.concurrency), 1),
-        leaves=leaves(state) if any(row.asks for row in rows) else (),
+        leaves=leaves(state) if asks else (),
         endpoint=state.brief.endpoint,
         reached=reached(state),
         taken=taken(state),
@@ -59,8 +59,20 @@ def predict(state: State) -> Preview:
             *approvals.unasked(state),
         ),
         composed=tuple(map(composing.told, state.plan.roles)) if state.plan else (),
+        lowered=lowered,
+        enough=tight.enough(state, _rows, ample) if short else None,
         plan=state.plan,
     )
+
+
+def _rows(state: State) -> tuple[PreviewRow, ...]:
+    rows = (*_planning(state), *_work(state))
+    if verifying.wanted(state):
+        return (*rows, *_verification(state))
+    rows = (*rows, *_digests(state), *_selection(state), *_synthesis(state))
+    for reading in READINGS.values():
+        rows = (*rows, *_reading(state, reading, rows))
+    return rows
 
 
 # ---------------------------------------------------------------- planning and the subtasks
@@ -163,16 +175,16 @@ def _team(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
 
 def _agent(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
     """A conversation with tools, which is paid slice by slice."""
-    assert progress.tier != "none", "a model is asked"
-    goal = agents.goal_of(state, progress, progress.tier)
+    goal, turns = agents.payable(state, progress)
     tokens = _expected_tokens(state, progress.subtask)
-    talk = conversations.predicted(goal, tokens, agents.SLICE_TURNS)
+    talk = conversations.predicted(goal, tokens, turns or agents.SLICE_TURNS)
     high = None if talk.high is None else min(talk.high, state.ledger.cap.dollars)
     prices: Range = (talk.low, talk.expected, high)
     if progress.subtask.acceptance_criteria.strip():
         prices = _sum(prices, _review(state, progress))
     some = talk.slice.quantize(PLACES, rounding=ROUND_UP) if goal.model.prices else None
     update = {"kind": "agent", "turns": talk.turns, "slice": some, "seconds": talk.seconds}
+    update["tier"] = goal.model.tier
     update["approval"] = goal.role.approval if state.goal.ask_people else ()
     return row.model_copy(update={**update, **range_of(*prices)})
 

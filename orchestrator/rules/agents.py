@@ -44,27 +44,42 @@ def start(state: State, progress: Progress) -> StartAgent | None:
     """The next segment of an agent, with a slice for a few turns, or fewer where money is short;
     None: not even one turn can be paid now, by any tier that the role allows.
     """
+    goal, turns = payable(state, progress)
+    kept = progress.resume.transcript != ""
+    if goal.model.tier != progress.tier and not kept and state.ledger.reserved:
+        # What is in flight may give back enough for what is due.
+        return None
+    if not turns:
+        return None
+    one = worst_turn(goal, progress.resume)
+    amount = Amount(one.dollars * turns, turns, one.tokens * turns)
+    part = Slice(dollars=amount.dollars, calls=turns, tokens=amount.tokens)
+    number = state.next_number(f"agent-{progress.subtask.id}")
+    goal = goal.model_copy(update={"slice": part})
+    return StartAgent(progress.subtask.id, number, goal, amount)
+
+
+def payable(state: State, progress: Progress) -> tuple[AgentGoal, int]:
+    """What the next segment is told, by the dearest tier of which a turn can be paid now, and how
+    many turns can be; 0, with the cheapest tier, where none can.
+    """
     assert progress.tier != "none", "work without a model is a lens's"
     role = state.brief.role(progress.subtask.role)
-    kept = progress.resume.transcript != ""
     # A conversation cannot go on with another model: its thoughts are bound to it.
+    kept = progress.resume.transcript != ""
     offered = [progress.called] if kept else [*tiers(state.brief, progress.tier)]
-    for tier in offered[:1] if role.fixed_tier else offered:
-        assert tier != "none"
-        if tier != progress.tier and not kept and state.ledger.reserved:
-            # What is in flight may give back enough for what is due.
-            return None
-        goal = goal_of(state, progress, tier)
+    goals = (
+        goal_of(state, progress, tier)
+        for tier in (offered[:1] if role.fixed_tier else offered)
+        if tier != "none"
+    )
+    for goal in goals:
         left = max(goal.turns - progress.resume.turns, 1)
         one = worst_turn(goal, progress.resume)
         for turns in range(min(SLICE_TURNS, left), 0, -1):
-            amount = Amount(one.dollars * turns, turns, one.tokens * turns)
-            if state.ledger.fits(amount):
-                part = Slice(dollars=amount.dollars, calls=turns, tokens=amount.tokens)
-                number = state.next_number(f"agent-{progress.subtask.id}")
-                goal = goal.model_copy(update={"slice": part})
-                return StartAgent(progress.subtask.id, number, goal, amount)
-    return None
+            if state.ledger.fits(Amount(one.dollars * turns, turns, one.tokens * turns)):
+                return goal, turns
+    return goal, 0
 
 
 def one_turn(state: State, progress: Progress) -> Amount:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from orchestrator.contracts import Money, Plan
@@ -80,8 +80,9 @@ def totals(plan: Preview, cap: Money) -> list[str]:
     """Price, time and what is sent where, in a line each."""
     first, more = beginning(plan.critical_path, LINES)
     path = " → ".join([*first, *([f"{more} more"] if more else [])])
-    most = f", never above {money(cap)}" if plan.asks else ""
-    lines = [f"Expected: {price(plan)}{most} · about {seconds(plan.makespan)} of work"]
+    work = f"about {seconds(plan.makespan)} of work"
+    lines = [f"Expected: {price(plan)}{_against(plan, cap)} · {work}"]
+    lines += _under(plan, cap)
     if len(plan.critical_path) > 1:
         lines.append(f"Critical path: {path}")
     for row in plan.subtasks:
@@ -110,6 +111,24 @@ def totals(plan: Preview, cap: Money) -> list[str]:
     else:
         lines.append("No model is asked; nothing leaves this machine.")
     return lines
+
+
+def _against(plan: Preview, cap: Money) -> str:
+    """How the expected price stands to the cap; nothing of a plan that asks no model."""
+    if not plan.asks:
+        return ""
+    if plan.expected is not None and plan.expected > cap:
+        return f", more than the cap of {money(cap)}: work stops there, at what is finished"
+    return f", never above {money(cap)}"
+
+
+def _under(plan: Preview, cap: Money) -> Iterator[str]:
+    """What the cap takes from the plan, and which cap takes nothing."""
+    if plan.lowered:
+        yield one_line(f"Because of the cap of {money(cap)}: {'; '.join(plan.lowered)}")
+    if plan.enough is not None:
+        needed = f"--limits dollars={plan.enough:.2f}"
+        yield f"As it stands the plan needs a cap of about {money(plan.enough)}: {needed}"
 
 
 def exact(amount: Money | None) -> str:

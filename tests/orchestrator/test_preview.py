@@ -25,7 +25,7 @@ from orchestrator.contracts import (
     Tier,
 )
 from orchestrator.events import Examined, Prepared, Started
-from orchestrator.money import keeping, leaving
+from orchestrator.money import keeping, leaving, tight
 from orchestrator.money.ledger import Amount
 from orchestrator.money.preview import predict
 from orchestrator.moves import Ask, Prepare
@@ -423,3 +423,45 @@ def test_the_least_cap_of_an_agent_lets_its_first_turn_begin() -> None:
         limits = Limits(dollars=dollars)
         drive = Drive(plan, limits, brief)
         assert bool(drive.state.flights) is begins, dollars
+
+
+# ---------------------------------------------------------------- under a small cap
+
+
+@settings(max_examples=40, deadline=None, database=None)
+@given(plan=plans(), models=cards(), dollars=st.sampled_from(("0.05", "0.2", "0.7", "1.5")))
+def test_what_a_cap_lowers_is_said_and_the_cap_that_is_named_lowers_nothing(
+    plan: Plan, models: tuple[ModelCard, ...], dollars: str
+) -> None:
+    brief = WITH_TEAM.model_copy(update={"models": models})
+    state = planned(plan, brief, plan=plan, limits={"dollars": dollars})
+    preview = state.estimate
+    if preview is None:
+        return
+    cap = state.ledger.cap.dollars
+    ample = {row.id: row.tier for row in predict(tight.at(state, tight.AMPLE)).rows}
+    found = {row.id: row.tier for row in preview.rows}
+    assert len(preview.lowered) == sum(found.get(id) != tier for id, tier in ample.items())
+    said = totals(preview, cap)
+    assert all(any(each in line for line in said) for each in preview.lowered)
+    more = preview.expected is not None and preview.expected > cap
+    assert ("never above" in said[0]) != more or not preview.asks
+    if preview.enough is None:
+        return
+    assert preview.enough > cap and (preview.lowered or more)
+    then = predict(tight.at(state, preview.enough))
+    assert (then.lowered, then.enough) == ((), None)
+    assert then.expected is not None and then.expected <= preview.enough
+
+
+def test_under_a_small_cap_an_agent_is_priced_by_the_model_and_the_turns_it_will_get() -> None:
+    dear = HANDS.model_copy(update={"tier": "sonnet"})
+    cap = Decimal("0.2")
+    preview = with_hands("reports", role=dear, limits={"dollars": cap})
+    agent, *_ = preview.subtasks
+    assert (agent.kind, agent.tier) == ("agent", "haiku")
+    assert agent.slice is not None and agent.slice <= cap
+    assert "a on haiku instead of sonnet" in preview.lowered
+    assert preview.enough is not None
+    ample = with_hands("reports", role=dear, limits={"dollars": preview.enough})
+    assert (ample.subtasks[0].tier, ample.lowered) == ("sonnet", ())
