@@ -25,6 +25,7 @@ from orchestrator.calls.critique import CRITIQUE, Critique, CritiqueMaterial
 from orchestrator.calls.digest import DIGEST, Digest, DigestMaterial
 from orchestrator.calls.judge import JUDGE, JudgeMaterial, Judgement
 from orchestrator.calls.kind import Asked, Material, ModelKind, Value
+from orchestrator.calls.ping import PING, Pinged, PingMaterial
 from orchestrator.calls.plan import PLAN, PlanMaterial
 from orchestrator.calls.reach import Reached, ReachMaterial
 from orchestrator.calls.refine import REFINE, Refined, RefineMaterial
@@ -186,6 +187,12 @@ class Agents:
             # The deployment asks another one by now: the next call tells how that one is.
             return Reply(value=Reached(waited_seconds=0.0))
         return Reply(value=await until_reached(self.model, material))
+
+    @activity.defn
+    async def ping(self, call: Call, material: PingMaterial) -> Reply[Pinged]:
+        """Ask for a few tokens: whether this endpoint answers calls."""
+        shape: Shape[Any, Pinged] = Shape(PING.answer, lambda each: PING.value(each, material))
+        return await self._asking().ask(call, material, shape, "", PING.turn(material))
 
     async def _ask(
         self,

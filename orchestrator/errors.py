@@ -82,6 +82,7 @@ class NotBilled(OrchestrationError):
 
     `throttled` tells the first two from the rest: they slow the tier down for everyone and are
     tried again for as long as the call may take; a fault gets few tries, the last of them `final`.
+    With `unreached` the endpoint is at fault, whoever asks: the run waits until it answers again.
     """
 
     retryable = True
@@ -94,10 +95,13 @@ class NotBilled(OrchestrationError):
         retry_after: timedelta | None = None,
         throttled: bool = False,
         final: bool = False,
+        unreached: Unreached | None = None,
     ) -> None:
         self.retryable = not final
-        super().__init__(message, retry_after=retry_after)
+        details = (unreached,) if final and unreached else ()
+        super().__init__(message, *details, retry_after=retry_after)
         self.throttled = throttled
+        self.unreached = unreached
 
 
 class EndpointUnreachable(OrchestrationError):
@@ -113,12 +117,14 @@ class EndpointUnreachable(OrchestrationError):
 
 
 class PossiblyBilled(OrchestrationError):
-    """The request left and no complete answer arrived. Carries the bill as far as it is known."""
+    """The request left and no complete answer arrived. Carries the bill as far as it is known, and
+    `unreached` where it was the endpoint that lost it.
+    """
 
     trouble = "possibly_billed"
 
-    def __init__(self, message: str, bill: Bill) -> None:
-        super().__init__(message, bill)
+    def __init__(self, message: str, bill: Bill, unreached: Unreached | None = None) -> None:
+        super().__init__(message, bill, *((unreached,) if unreached else ()))
 
 
 class TookTooLong(PossiblyBilled):

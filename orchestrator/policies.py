@@ -37,6 +37,10 @@ TOO_LONG_TRIES = 2
 """How often the work of a subtask may take longer than a call may: then it is too big for one."""
 FAULT_TRIES = 6
 """How often a call is sent that the endpoint fails at without charging it: half a minute."""
+OVERLOAD_TRIES = 4
+"""How often a call is sent that an overloaded endpoint refuses without naming a wait, before its
+run takes that for an outage: two minutes.
+"""
 CALL_MARGIN_SECONDS = 15
 """How much longer the activity of a call has than its exchange with the model: to wait for its turn
 and have its prompt counted, and to say what a call used that was cut.

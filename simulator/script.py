@@ -32,12 +32,15 @@ from pydantic import (
 )
 
 from orchestrator.calls import MODEL_KINDS
+from orchestrator.calls.ping import PING
 from orchestrator.mistakes import mistakes
 
 TURN = "take_turn"
 """The call of a request that has tools, whatever its schema."""
 CALLS = {
-    next(iter(kind.answer.model_fields)): kind.name for kind in MODEL_KINDS if kind.name != TURN
+    next(iter(kind.answer.model_fields)): kind.name
+    for kind in (*MODEL_KINDS, PING)
+    if kind.name != TURN
 }
 """First property of the requested schema → call, so that any request can be told from its body."""
 

@@ -44,7 +44,7 @@ async def until_reached(
     end = began + max(limit.total_seconds() - MARGIN_SECONDS, 1.0)
     # Only the first attempt waits first: a worker that took over is late enough.
     pause, following = (wait.after_seconds if info.attempt == 1 else 0.0), FIRST_PAUSE
-    said = "nobody looked yet"
+    said, missed = "nobody looked yet", info.attempt > 1
     async with beating():
         while True:
             left = end - clock()
@@ -52,7 +52,8 @@ async def until_reached(
                 raise NotBilled(f"still waiting for the endpoint: {said}", retry_after=AGAIN)
             said = await model.reach()
             if not said:
-                return Reached(waited_seconds=round(clock() - began, 3))
+                return Reached(waited_seconds=round(clock() - began, 3), missed=missed)
+            missed = True
             logger.info("the endpoint cannot be reached: %s", said)
             pause = following * (1 - SPREAD * chance())
             following = min(2 * following, LONGEST_PAUSE)

@@ -21,6 +21,7 @@ from activities.asking.replies import (
 from activities.asking.trip import Trip, byte_bound
 from activities.seam import Budget, Gate, Journal, Model, ModelRequest
 from orchestrator import policies
+from orchestrator.calls.ping import PING
 from orchestrator.contracts import Bill, Usage
 from orchestrator.errors import (
     CallRefused,
@@ -35,6 +36,9 @@ from orchestrator.text import visible
 
 SHORTEST_WAIT = timedelta(seconds=1)
 """How long a tier is shut when an endpoint throttles without saying for how long."""
+
+OUTAGE_SHUT = timedelta(seconds=5)
+"""For how long a call closes its tier that was refused so often that its run waits."""
 
 SPREAD = 0.25
 """Share by which the wait of a throttled call is lengthened at random, so that those refused
@@ -223,17 +227,26 @@ class Sending:
         """What a call that was not billed ends with: a throttle slows its tier and is tried again
         for as long as the call may take, anything else a few times.
         """
-        past = trip.past
+        past, away = trip.past, error.unreached
+        once = trip.call.kind == PING.name
         if not error.throttled:
             faults = past.faults + 1
             replace(past, faults=faults).note(trip.notes)
-            if faults < policies.FAULT_TRIES:
+            if faults < policies.FAULT_TRIES and not once:
                 return error
-            return NotBilled(f"{error.message} (the last of {faults} tries)", final=True)
-        replace(past, throttled=past.throttled + 1).note(trip.notes)
+            said = f"{error.message} (the last of {faults} tries)"
+            return NotBilled(said, final=True, unreached=away)
+        refused = past.throttled + 1
+        replace(past, throttled=refused).note(trip.notes)
         wait = error.next_retry_delay or SHORTEST_WAIT
+        over = away is not None and (once or refused >= policies.OVERLOAD_TRIES)
         if self.gate is not None:
-            await self.gate.throttled(trip.call.tier, wait.total_seconds(), error.message)
+            # Of an outage its run keeps the time: the tier is not shut for longer than that needs.
+            shut = min(wait, OUTAGE_SHUT) if over else wait
+            await self.gate.throttled(trip.call.tier, shut.total_seconds(), error.message)
+        if over:
+            said = f"{error.message} (the last of {refused} tries)"
+            return NotBilled(said, throttled=True, final=True, unreached=away)
         later = wait * (1 + SPREAD * self.chance())
         return NotBilled(error.message, retry_after=later, throttled=True)
 

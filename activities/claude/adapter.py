@@ -18,7 +18,7 @@ from activities.asking.patience import Patience, through
 from activities.claude.classify import NOBODY_HOME
 from activities.claude.clients import Clients
 from activities.claude.endpoint import OFFICIAL, make_client, why_unreached
-from activities.claude.failures import Exchange, Failures, Price
+from activities.claude.failures import CUT, Exchange, Failures, Price
 from activities.claude.passage import BYTES_FOR_A_TOKEN, ROOM, Passage, events, under_way
 from activities.claude.stream import MOST_BYTES_PER_TOKEN, StreamError
 from activities.claude.turns import flaw_of
@@ -94,7 +94,7 @@ class Claude:
             if not passage.left:
                 raise
             if not exchange.transcript.complete:
-                raise self._failures.cut(exchange, "cancellation") from None
+                raise self._failures.cut(exchange, CUT) from None
         # A complete answer is paid: it is returned even if the cut came in the same moment.
         if exchange.transcript.seen_bytes < HEAVY_BYTES:
             return _answer(exchange, self._known)

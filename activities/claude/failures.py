@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import anthropic
 import httpx2
 
-from activities.claude.classify import Meaning, Point, classify
+from activities.claude.classify import Meaning, Point, classify, retry_after
 from activities.claude.endpoint import why_unreached
 from activities.claude.passage import Passage
 from activities.claude.stream import StreamError, Transcript
@@ -35,6 +35,8 @@ from orchestrator.text import sentence, visible
 
 NEVER_VALID = (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, httpx2.InvalidURL)
 TRANSPORT = (httpx2.TransportError, OSError)
+CUT = "cancellation"
+"""Why a call ended that nobody wants any more."""
 LONGEST_LINE = 500
 """Characters of what an endpoint said that an error repeats."""
 
@@ -86,8 +88,11 @@ class Failures:
         """A call that this side ended; `late`: at its deadline."""
         if not exchange.passage.left:
             return self._unreached(f"no connection: {reason}")
-        said = f"{exchange.request.model}: cut by {reason}"
-        return (TookTooLong if late else PossiblyBilled)(said, self._bill(exchange))
+        said, bill = f"{exchange.request.model}: cut by {reason}", self._bill(exchange)
+        # What came at all was only slow; of nothing in all its time nobody knows that.
+        silent = not exchange.passage.status if late else reason != CUT
+        lost = self._lost(f"no answer: {reason}") if silent else None
+        return (TookTooLong if late else PossiblyBilled)(said, bill, lost)
 
     def _refusal(self, exchange: Exchange, error: anthropic.APIStatusError) -> OrchestrationError:
         # What the body says may be of any type.
@@ -95,11 +100,12 @@ class Failures:
             each if isinstance(each, str) else ""
             for each in (error.type, error.error_code, error.api_message)
         )
+        headers = {name.lower(): value for name, value in error.response.headers.items()}
         meant = classify(
             "status",
             error.status_code,
             type,
-            {name.lower(): value for name, value in error.response.headers.items()},
+            headers,
             error_code=code,
             message=text,
             attempt=exchange.request.attempt,
@@ -111,7 +117,10 @@ class Failures:
         if meant.beyond is not None:
             waited = f"tried again after {meant.retry_after:g} s"
             said.append(f"(asked to wait {meant.beyond:.6g} s; {waited})")
-        return self._error(exchange, meant, " ".join(part for part in said if part))
+        # Who refuses for the rate, or says when there is room, is at home.
+        named = retry_after(headers, datetime.now(UTC)) is not None
+        at_home = error.status_code == 429 or (meant.throttled and named)
+        return self._error(exchange, meant, " ".join(filter(None, said)), at_home=at_home)
 
     def _broken(self, exchange: Exchange, error: Exception) -> OrchestrationError:
         """Whatever else can happen, in the transport, in the SDK or in what an answer does to them:
@@ -145,19 +154,22 @@ class Failures:
             return f"the proxy {exchange.passage.towards}: {why}", unknown_host
         return why, unknown_host
 
-    def _error(self, exchange: Exchange, meant: Meaning, said: str) -> OrchestrationError:
+    def _error(
+        self, exchange: Exchange, meant: Meaning, said: str, *, at_home: bool = False
+    ) -> OrchestrationError:
         said = self._line(said)
         message = f"{exchange.request.model}: {said}"
         if issubclass(meant.error, EndpointUnreachable):
             return self._unreached(said)
         if issubclass(meant.error, PossiblyBilled):
-            return meant.error(message, self._bill(exchange))
+            return meant.error(message, self._bill(exchange), self._lost(said))
         if issubclass(meant.error, NotBilled):
             wait = meant.retry_after
             return meant.error(
                 message,
                 retry_after=None if wait is None else timedelta(seconds=wait),
                 throttled=meant.throttled,
+                unreached=None if at_home else self._lost(said),
             )
         if meant.advice:
             message = f"{sentence(message)} {meant.advice}"
@@ -168,6 +180,10 @@ class Failures:
         return EndpointUnreachable(
             Unreached(address=where, why=self._line(why), unknown_host=unknown_host)
         )
+
+    def _lost(self, why: str) -> Unreached:
+        """That the endpoint did not answer what it was sent."""
+        return Unreached(address=address_of(self.base_url), why=self._line(why), lost=True)
 
     def _line(self, said: str) -> str:
         """One line, fit for a history and a screen, without secrets: an endpoint, or a proxy before

@@ -218,7 +218,7 @@ def _turn_ended(state: AgentState, event: TurnEnded) -> AgentState:
 
 def _not_taken(state: AgentState) -> AgentState:
     """A message that no conversation can go on from counts as a turn, and is left out of it."""
-    update = {"turns": state.resume.turns + 1, "losses": 0, "needed": 0}
+    update = {"turns": state.resume.turns + 1, "losses": 0, "excused": 0, "needed": 0}
     return replace(state, resume=state.resume.model_copy(update=update))
 
 
@@ -234,6 +234,7 @@ def _taken(state: AgentState, turn: Turn) -> AgentState:
             "tokens": turn.tokens,
             "needed": 0,
             "losses": 0,
+            "excused": 0,
             "text": turn.text[:MOST_TEXT] or before.text,
         }
     )
@@ -258,20 +259,23 @@ def _turn_lost(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentStat
     state = settled_loss(state, move, trouble)
     if trouble.kind == "cancelled" or state.cut:
         return replace(state, cut=state.cut or trouble.why)
-    if trouble.kind == "unreachable" and trouble.unreached is not None:
-        ending = AgentReport(outcome="unreachable", unreached=trouble.unreached, why=trouble.why)
-        return replace(state, ending=ending)
+    unreached = trouble.unreached
+    away = AgentReport(outcome="unreachable", unreached=unreached, why=trouble.why)
+    if unreached is not None and not unreached.lost:
+        return replace(state, ending=away)
     losses = state.resume.losses + 1
     state = replace(state, resume=state.resume.model_copy(update={"losses": losses}))
     too_long = trouble.too_long and trouble.kind not in HOPELESS
     most = policies.TOO_LONG_TRIES if too_long else policies.TRANSPORT_TRIES
-    if trouble.kind in HOPELESS or losses >= most:
+    own = losses - state.resume.excused
+    if own >= most or (unreached is None and trouble.kind in HOPELESS):
         stopping = {"stopping": "endpoint", "allowance": "allowance"}.get(trouble.kind, "")
         ending = AgentReport.model_validate(
             {"outcome": "lost", "why": trouble.why, "stopping": stopping, "too_long": too_long}
         )
-        return replace(state, ending=ending)
-    return state
+        return replace(state, ending=ending.model_copy(update={"unreached": unreached}))
+    # Whether others are lost as well, and when it is worth another turn, its run finds out.
+    return state if unreached is None else replace(state, ending=away)
 
 
 def _tool_ended(state: AgentState, move: UseTool, result: ToolResult) -> AgentState:

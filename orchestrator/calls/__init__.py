@@ -12,6 +12,7 @@ from orchestrator.calls.critique import CRITIQUE
 from orchestrator.calls.digest import DIGEST
 from orchestrator.calls.judge import JUDGE
 from orchestrator.calls.kind import AnyKind, Kind
+from orchestrator.calls.ping import PING
 from orchestrator.calls.plan import PLAN
 from orchestrator.calls.reach import REACH
 from orchestrator.calls.refine import REFINE
@@ -34,5 +35,7 @@ MODEL_KINDS: tuple[AnyKind, ...] = (
     VERIFY,
     CRITIQUE,
 )
-KINDS: Mapping[str, Kind[Any]] = {kind.name: kind for kind in (*MODEL_KINDS, TAKE_TURN, REACH)}
+KINDS: Mapping[str, Kind[Any]] = {
+    kind.name: kind for kind in (*MODEL_KINDS, TAKE_TURN, PING, REACH)
+}
 """Each kind of call by the name of its activity."""

@@ -21,6 +21,8 @@ class ReachMaterial(Contract):
 class Reached(Contract):
     waited_seconds: float
     """In all, as the worker that saw it measured; a worker that took over counts from there."""
+    missed: bool = False
+    """Whether nobody was there at an earlier look."""
 
 
 # Each attempt hands itself back in time, so that the Web UI shows what it last saw; how long a run

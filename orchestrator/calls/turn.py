@@ -165,6 +165,8 @@ class Resume(Contract):
     repairs: int = 0
     losses: int = 0
     """Turns in a row that ended without a result."""
+    excused: int = 0
+    """Of these, how many were lost in an outage of the endpoint."""
 
 
 class AgentGoal(Contract):

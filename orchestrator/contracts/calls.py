@@ -71,7 +71,7 @@ class MadeFile(Contract):
 
 
 class Unreached(Contract):
-    """An endpoint that could not be reached: nothing was sent, nothing was paid."""
+    """An endpoint that could not be reached, or that did not answer what it was sent."""
 
     address: str
     """Scheme, host, port and path; never user, password or query."""
@@ -79,6 +79,10 @@ class Unreached(Contract):
     """One line, fit to be shown."""
     unknown_host: bool = False
     """Whether the name does not exist at all; False where no resolver answers, without network."""
+    lost: bool = False
+    """Whether calls get lost behind it: that somebody is there then proves nothing. False: nobody
+    was there, so nothing was sent and nothing was paid.
+    """
 
 
 class Call(Contract):

@@ -135,8 +135,8 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
         notes=(*state.notes, *_told(move, report)),
     )
     if resumed.turns > move.goal.resume.turns:
-        # A model has answered: an outage of before is over.
-        state = replace(state, heard=True, outage=None)
+        state = replace(state, heard=True)
+        state = state if report.unreached else outages.answered(state)
     state = noted.with_bill(state, move.id, move.goal.model, bill, move.amount)
 
     draft = report.draft is not None
@@ -194,12 +194,17 @@ def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) 
             return approvals.ask(state, subtask_id, now)
         case "unreachable":
             assert report.unreached is not None
-            waiting = outages.begun(state, report.unreached, move.goal.model.tier, now)
+            waiting = outages.begun(state, report.unreached, move.goal.model.tier, move.purpose)
+            if waiting is None and report.unreached.lost:
+                return state
             return waiting or _given_up(state, subtask_id, report, now)
         case "answered":
             state = update(state, subtask_id, lambda each: replace(each, resume=Resume()))
             return repair.judge_work(state, subtask_id, report.draft, report.problem, now)
         case _:
+            if report.unreached is not None:
+                tier = move.goal.model.tier
+                state = outages.begun(state, report.unreached, tier, move.purpose) or state
             if report.stopping:
                 state = replace(state, stop=state.stop or Stop(report.stopping, report.why))
             return _given_up(state, subtask_id, report, now)

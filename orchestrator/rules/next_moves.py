@@ -71,11 +71,11 @@ def _next(state: State) -> Move | None:
         return _cut(state) if state.stop else Stop("deadline", state.work_over)
     match state.phase:
         case "planning":
-            return outages.next_reach(state) or _plan(state)
+            return outages.next_look(state) or _plan(state)
         case "working":
-            return outages.needless_look(state) or outages.next_reach(state) or _work(state, now)
+            return outages.needless_look(state) or outages.next_look(state) or _work(state, now)
         case "synthesizing":
-            return _overdue(state, now) or outages.next_reach(state) or _finish(state)
+            return _overdue(state, now) or outages.next_look(state) or _finish(state)
         case _:
             return None
 

@@ -1,19 +1,26 @@
-"""An endpoint that cannot be reached costs nothing: the run waits, says so, and goes on by itself.
+"""An endpoint that cannot be reached, or loses calls, costs next to nothing: the run waits, says
+so, and goes on by itself.
 
-Nothing is asked meanwhile but `reach`, a free activity that returns when the endpoint answers.
+Nothing is asked meanwhile but `reach`, a free activity that returns when somebody is there. Where
+calls were lost that proves nothing: then `ping`, a call of a few tokens, has to be answered before
+any other leaves. So what an outage costs is what was in flight when it began, and one small call a
+pause. What is lost after `ping` was answered is the fault of the call, which has its tries.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from orchestrator.calls.reach import ReachMaterial
+from orchestrator.calls import ping
+from orchestrator.calls.reach import Reached, ReachMaterial
 from orchestrator.contracts import Call, Tier, Unreached
 from orchestrator.events import Trouble
 from orchestrator.money.ledger import Amount
 from orchestrator.moves import Ask, Cut, Stop
 from orchestrator.replacing import replace
-from orchestrator.rules.parts import Outage
+from orchestrator.rules.calling.reserving import reservation
+from orchestrator.rules.edits import update, without
+from orchestrator.rules.parts import Outage, Progress
 from orchestrator.rules.state import State
 
 LONGEST_PAUSE_SECONDS = 30.0
@@ -21,23 +28,43 @@ LONGEST_PAUSE_SECONDS = 30.0
 CURE = "check ANTHROPIC_BASE_URL, then run: starter.py up (or start your worker again)"
 
 
-def begun(state: State, unreached: Unreached, tier: Tier, now: datetime) -> State | None:
-    """The state after a call that did not reach its endpoint; None: this run waits for none."""
-    before = state.outage
-    if before is not None and not before.found:
+def begun(
+    state: State, unreached: Unreached, tier: Tier, purpose: str, sent: datetime | None = None
+) -> State | None:
+    """The state after a call that did not reach its endpoint, or was lost there; None: this run
+    waits for none. `sent`: when the call was scheduled, where that is known.
+    """
+    before, loses = state.outage, unreached.lost
+    if before is not None and state.out_of_reach:
         # Another call that left before the outage was known.
-        return state
+        lost = (*before.lost, purpose) if loses else before.lost
+        return replace(state, outage=replace(before, loses=before.loses or loses, lost=lost))
     if unreached.unknown_host and not state.heard:
         why = f"no host has the name in {unreached.address} ({unreached.why}); {CURE}"
         return replace(state, stop=state.stop or Stop("endpoint", why))
     if not _waits(state) or not state.goal.limits.outage_seconds:
         return None
-    if before is None:
-        return replace(state, outage=Outage(now, unreached, tier))
-    lost_again = replace(
-        before, since=now, unreached=unreached, number=before.number + 1, found=False
+    if before is not None and before.found and loses and sent and sent <= before.found:
+        # It left before somebody answered, and was only found to be lost since.
+        return state
+    outage = Outage(state.now, unreached, tier) if before is None else before
+    again = replace(
+        outage,
+        price=reservation(state.brief.model(tier), ping.MOST_TOKENS, ping.ROOM),
+        since=state.now,
+        unreached=unreached,
+        tier=tier,
+        stage="looking",
+        number=1 if before is None else before.number + 1,
+        loses=loses,
+        lost=(purpose,) if loses else (),
     )
-    return replace(state, outage=lost_again)
+    return replace(state, outage=again)
+
+
+def excused(state: State) -> bool:
+    """Whether a call that was lost just now was not at fault: nobody was answered in this time."""
+    return state.outage is not None and state.outage.sure and state.out_of_reach
 
 
 def _waits(state: State) -> bool:
@@ -50,16 +77,45 @@ def _waits(state: State) -> bool:
     return state.stop is None or (answering and state.stopped_by("budget", "deadline"))
 
 
-def next_reach(state: State) -> Ask | None:
-    """The look at the endpoint that ends an outage; None: one is under way, or none is needed."""
+# ---------------------------------------------------------------- looking, and asking
+
+
+def next_look(state: State) -> Ask | None:
+    """The look at the endpoint, or the small call, that may end an outage; None: one is under way,
+    or none is needed.
+    """
     outage = state.outage
-    if outage is None or outage.found or state.asking("reach"):
+    if outage is None or not state.out_of_reach or state.asking("reach") or state.asking("ping"):
         return None
+    if outage.stage == "asking":
+        return _ping(state, outage)
     number = state.next_number("reach")
-    pause = 0.0 if outage.number == 1 else min(2.0**outage.number, LONGEST_PAUSE_SECONDS)
-    material = ReachMaterial(after_seconds=pause, address=outage.unreached.address)
+    material = ReachMaterial(after_seconds=_pause(outage), address=outage.unreached.address)
     call = Call(kind="reach", purpose="reach", number=number, tier=outage.tier)
     return Ask(call, material, Amount())
+
+
+def _pause(outage: Outage) -> float:
+    return 0.0 if outage.number == 1 else min(2.0**outage.number, LONGEST_PAUSE_SECONDS)
+
+
+def _ping(state: State, outage: Outage) -> Ask:
+    amount = outage.price
+    model = state.brief.model(outage.tier)
+    call = Call(
+        kind=ping.PING.name,
+        purpose="ping",
+        number=state.next_number("ping"),
+        tier=outage.tier,
+        model=model,
+        max_output=ping.ROOM,
+        effort=ping.PING.policy.effort,
+        ceiling=amount.dollars,
+        token_ceiling=amount.tokens,
+        capabilities=state.brief.capabilities,
+        run=state.first_run_id,
+    )
+    return Ask(call, ping.PingMaterial(address=outage.unreached.address), amount, state.keeps)
 
 
 def needless_look(state: State) -> Cut | None:
@@ -70,7 +126,7 @@ def needless_look(state: State) -> Cut | None:
     looks = tuple(
         key
         for key, flight in state.flights.items()
-        if flight.move.purpose == "reach" and not flight.cut
+        if flight.move.purpose in ("reach", "ping") and not flight.cut
     )
     return Cut(looks) if looks else None
 
@@ -87,13 +143,76 @@ def lost_for(outage: Outage, now: datetime) -> float:
     return outage.before + (now - outage.since).total_seconds()
 
 
-def found(state: State) -> State:
-    """The endpoint answers again. The outage is over with the first answer of a model."""
+# ---------------------------------------------------------------- what came back
+
+
+def answered(state: State) -> State:
+    """A model has answered a call that was due. What left before calls were lost proves nothing."""
     outage = state.outage
-    if outage is None:
+    if outage is not None and outage.loses and state.out_of_reach:
         return state
-    lost = lost_for(outage, state.now)
-    return replace(state, outage=replace(outage, found=True, before=lost))
+    return replace(state, outage=None)
+
+
+def seen(state: State, reached: Reached | None) -> State:
+    """Somebody is there again. Where calls were lost, a small one shows whether any are answered;
+    without money for it that is left to the next one that is due.
+    """
+    outage = state.outage
+    if outage is None or outage.stage != "looking":
+        return state
+    missed = reached is not None and reached.missed
+    state = replace(state, outage=replace(outage, stage="asking", sure=outage.sure or missed))
+    return state if outage.loses else found(state)
+
+
+def found(state: State) -> State:
+    """Calls are answered again, as far as is known. The outage is over with the first that was due;
+    those that were lost in it, and not by their own fault, have all their tries again.
+    """
+    outage = state.outage
+    if outage is None or outage.stage == "found":
+        return state
+    over = replace(
+        outage, stage="found", found=state.now, before=lost_for(outage, state.now), sure=False,
+        lost=(),
+    )  # fmt: skip
+    return _forgiven(replace(state, outage=over), outage.lost if outage.sure else ())
+
+
+def _forgiven(state: State, purposes: tuple[str, ...]) -> State:
+    for purpose in purposes:
+        state = replace(state, transport=without(state.transport, purpose))
+    for key in [key for key, each in state.work.items() if each.resume.losses]:
+        state = update(state, key, _excused) if f"agent-{key}" in purposes else state
+    return state
+
+
+def _excused(agent: Progress) -> Progress:
+    resume = agent.resume.model_copy(update={"excused": agent.resume.losses})
+    return replace(agent, resume=resume)
+
+
+def unanswered(state: State, trouble: Trouble) -> State:
+    """A small call brought no answer: it is lost like those before, or refused by somebody who
+    reads calls.
+    """
+    outage = state.outage
+    if outage is None or trouble.kind == "cancelled":
+        return replace(state, outage=None)
+    if trouble.kind in ("stopping", "allowance"):
+        stop = Stop("endpoint" if trouble.kind == "stopping" else "allowance", trouble.why)
+        return replace(state, outage=None, stop=state.stop or stop)
+    if trouble.kind in ("refused", "over_reservation"):
+        return found(state)
+    again = replace(
+        outage,
+        stage="looking",
+        number=outage.number + 1,
+        sure=outage.sure or trouble.unreached is not None,
+        unreached=trouble.unreached or outage.unreached,
+    )
+    return replace(state, outage=again)
 
 
 def not_found(state: State, trouble: Trouble) -> State:
@@ -109,8 +228,22 @@ def not_found(state: State, trouble: Trouble) -> State:
     return replace(state, outage=None, finishing=finishing)
 
 
+# ---------------------------------------------------------------- what people are told
+
+
 def said(outage: Outage) -> str:
     """What a person must know of it."""
     since = f"{outage.since:%Y-%m-%d %H:%M:%S} UTC"
-    unreached = outage.unreached
-    return f"the endpoint {unreached.address} cannot be reached since {since} ({unreached.why})"
+    what = "does not answer calls" if outage.loses else "cannot be reached"
+    return f"the endpoint {outage.unreached.address} {what} since {since} ({outage.unreached.why})"
+
+
+def tried_next(state: State) -> str:
+    """What is tried next, true at any time until something happens."""
+    flights = [each for each in state.flights.values() if each.move.purpose == "reach"]
+    outage = state.outage
+    if outage is None or not flights:
+        return "a call of a few tokens shows whether it answers again"
+    first = flights[0].started + timedelta(seconds=_pause(outage))
+    paused = f"the next look is at {first:%H:%M:%S} UTC, then" if _pause(outage) else "looks follow"
+    return f"{paused} at most {LONGEST_PAUSE_SECONDS:.0f} s apart"

@@ -27,6 +27,7 @@ from orchestrator.contracts import (
     Unreached,
     Usage,
 )
+from orchestrator.money.ledger import Amount
 from orchestrator.moves import Flying
 from orchestrator.policies import Options
 
@@ -150,18 +151,30 @@ class Flight:
 
 @dataclass(frozen=True)
 class Outage:
-    """The endpoint cannot be reached: nothing is asked until it answers again."""
+    """The endpoint cannot be reached, or loses calls: nothing is asked until it answers again."""
 
     since: datetime
     unreached: Unreached
     tier: Tier
     """Of the call that met it: whoever serves it knows the endpoint."""
+    stage: Literal["looking", "asking", "found"] = "looking"
+    """Whether somebody is looked for, at no cost; or found, and asked for a few tokens, because
+    calls were lost; or found, and no call that was due has been answered yet.
+    """
     number: int = 1
     """How many times in a row; the pause before the next look at the endpoint grows with it."""
-    found: bool = False
-    """Whether the endpoint was found again, and no model has answered yet."""
+    found: datetime | None = None
+    """When it was found last."""
     before: float = 0.0
     """Seconds for which it was lost the times before: they count towards the limit, too."""
+    loses: bool = False
+    """Whether calls were lost, so that a look that finds somebody proves nothing."""
+    sure: bool = False
+    """Whether a look or a small call has failed since: the calls lost in it were not at fault."""
+    lost: tuple[str, ...] = ()
+    """The purposes of these calls."""
+    price: Amount = field(default_factory=Amount)
+    """What a small call costs at worst."""
 
 
 @dataclass(frozen=True)

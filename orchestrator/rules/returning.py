@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from orchestrator import policies
+from orchestrator.calls.reach import Reached
 from orchestrator.calls.refine import Refined
 from orchestrator.calls.replan import Patch
 from orchestrator.calls.review import Review
@@ -65,11 +66,14 @@ def answered(state: State, event: Answered, now: datetime) -> State:
     call, bill, problem = event.move.call, event.reply.bill, event.reply.problem
     state = landed(state, call.id)
     if call.kind == "reach":
-        return outages.found(state)
+        return outages.seen(state, _as(Reached, event.reply.value))
     # Paid before it is judged: a try and a finding are frozen with what they cost.
     if call.model is not None:
         draft = isinstance(event.reply.value, Draft)
-        state = replace(paying.pay(state, call, bill, draft=draft), heard=True, outage=None)
+        state = replace(paying.pay(state, call, bill, draft=draft), heard=True)
+        if call.kind == "ping":
+            return outages.found(state)
+        state = outages.answered(state)
     state = replace(state, transport=without(state.transport, call.purpose))
     # Before the room is forgotten: cut short in it once more, the answer is judged as it is.
     cut_off = problem is not None and problem.kind == "truncated" and not _bounded(state, call)
@@ -138,7 +142,7 @@ def examined(state: State, move: Examine, draft: Draft, now: datetime) -> State:
 
 
 def unanswered(state: State, move: Ask, trouble: Trouble, now: datetime) -> State:
-    call = move.call
+    call, sent = move.call, state.flights[move.call.id].started
     if state.flights[call.id].cut:
         # The call itself knows only that it was cut, not by which limit.
         why = state.stop.why if state.stop and state.stopped_by("deadline") else ""
@@ -147,6 +151,8 @@ def unanswered(state: State, move: Ask, trouble: Trouble, now: datetime) -> Stat
     state = landed(state, call.id)
     if call.kind == "reach":
         return outages.not_found(state, trouble)
+    if call.kind == "ping":
+        return outages.unanswered(_settle_trouble(state, call, trouble), trouble)
     # What the call counts at is what its settling has changed in the ledger.
     settled = _settle_trouble(state, call, trouble)
     if call.model is not None and trouble.kind != "over_reservation":
@@ -156,9 +162,12 @@ def unanswered(state: State, move: Ask, trouble: Trouble, now: datetime) -> Stat
     # Before any outage: nobody waits for an endpoint for the sake of what a person ended.
     if progress is not None and progress.ending:
         return ended_by_person(state, call.subtask_id, now)
-    if trouble.unreached is not None and trouble.kind == "unreachable":
-        waiting = outages.begun(state, trouble.unreached, call.tier, now)
-        if waiting is not None:
+    unreached = trouble.unreached if trouble.kind != "cancelled" else None
+    waiting = None
+    if unreached is not None:
+        waiting = outages.begun(state, unreached, call.tier, call.purpose, sent)
+        state = waiting or state
+        if waiting is not None and (not unreached.lost or outages.excused(waiting)):
             return waiting
     # Only now is it a failed try: that nobody is there uses none up.
     failures = state.transport.get(call.purpose, 0) + 1
@@ -166,7 +175,7 @@ def unanswered(state: State, move: Ask, trouble: Trouble, now: datetime) -> Stat
     if trouble.kind in STOPS:
         state = replace(state, stop=state.stop or Stop(STOPS[trouble.kind], trouble.why))
     most = policies.TOO_LONG_TRIES if trouble.too_long else policies.TRANSPORT_TRIES
-    if trouble.kind not in HOPELESS and failures < most:
+    if failures < most and (waiting is not None or trouble.kind not in HOPELESS):
         return state
     return _given_up(state, move, trouble, now)
 

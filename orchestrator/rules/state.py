@@ -122,8 +122,18 @@ class State:
 
     @property
     def out_of_reach(self) -> bool:
-        """Whether no model can be asked now, because the endpoint does not answer."""
-        return self.outage is not None and not self.outage.found
+        """Whether no model can be asked now, because the endpoint does not answer. Without money
+        for a small call, the next one that is due finds out.
+        """
+        outage = self.outage
+        if outage is None or outage.stage != "asking":
+            return outage is not None and outage.stage == "looking"
+        return self.asking("ping") or self.ledger.fits(outage.price, keep=self.keeps)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether a call must leave alone what is kept for the synthesis."""
+        return self.finishing.synthesis is None
 
     def asking(self, kind: str) -> bool:
         """Whether a call of this kind is in flight."""
@@ -137,7 +147,7 @@ class State:
     def at_work(self) -> bool:
         """Whether anything is in flight that is not only waiting."""
         return not all(
-            _asks(flight, "reach") or key in self.waiting_teams
+            _asks(flight, "reach") or _asks(flight, "ping") or key in self.waiting_teams
             for key, flight in self.flights.items()
         )
 

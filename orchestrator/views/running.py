@@ -49,7 +49,8 @@ def run_view(state: State) -> RunView:
 def _standstill(state: State) -> Iterator[str]:
     """That the run, or a team of it, waits for something that is no person's order to it."""
     if state.outage is not None and state.out_of_reach:
-        yield f"waiting: {outages.said(state.outage)}; the run goes on when it answers"
+        tried = outages.tried_next(state)
+        yield f"waiting: {outages.said(state.outage)}; {tried}; the run goes on when it answers"
     for key, word in state.waiting_teams.items():
         yield f"waiting: the team of {state.flights[key].move.subtask_id}: {word.why}"
 

@@ -116,6 +116,8 @@ class ScriptedModel:
 
     async def _answer(self, what: str, request: ModelRequest) -> ModelAnswer:
         left = self._left.get(what)
+        if what == "ping" and left is None:
+            left = deque[Line]([{"here": True}])
         if what == "critique" and left is None:
             left = deque[Line]([{"issues": []}])
         if not left:

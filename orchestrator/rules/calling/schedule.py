@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from orchestrator import policies
 from orchestrator.calls import KINDS
+from orchestrator.calls.ping import PING
+from orchestrator.calls.ping import SECONDS as PING_SECONDS
 from orchestrator.calls.reach import REACH
 from orchestrator.calls.work import exchange_seconds
 from orchestrator.contracts import Call
@@ -29,6 +31,9 @@ def options_of(state: State, move: Flying) -> Options | None:
         case Ask(call=call) if call.kind == "reach":
             left = outages.seconds_left(state)
             return REACH.policy.options(min(left, policies.REACH_ATTEMPT_SECONDS), total=left)
+        case Ask(call=call) if call.kind == "ping":
+            seconds = PING_SECONDS + policies.CALL_MARGIN_SECONDS
+            return PING.policy.options(seconds, total=max(outages.seconds_left(state), seconds))
         case Ask(call=call):
             attempts = 0 if call.model else policies.FREE_ATTEMPTS
             seconds = _seconds(state, call) + policies.CALL_MARGIN_SECONDS

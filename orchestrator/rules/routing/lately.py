@@ -56,8 +56,9 @@ def _call(flight: Flight, event: Answered | Unanswered | AgentEnded, at: datetim
             queued = max((span.started - flight.started).total_seconds(), 0.0) if span else 0.0
             return Went(lost=queued, worked=max(took - queued, 0.0))
         case Unanswered():
-            trouble = event.trouble.kind
-            return None if trouble in NO_FAULT_OF_ITS else Went(lost=took, failed=True)
+            trouble = event.trouble
+            spared = trouble.unreached is not None or trouble.kind in NO_FAULT_OF_ITS
+            return None if spared else Went(lost=took, failed=True)
         case AgentEnded():
             outcome = event.report.outcome if event.report else "lost"
             if outcome in ANSWERED:

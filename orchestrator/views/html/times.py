@@ -18,6 +18,7 @@ WORDS = {
     PREPARE: "Prepare", "plan": "Plan", "replan": "Change of the plan", "digest": "Digests",
     "synthesize": "Answer", "critique": "Check of the answer", "judge": "Judgement",
     "verify": "Verification", "reach": "Look for the endpoint",
+    "ping": "Whether it answers",
 }  # fmt: skip
 """Of what the supervisor does itself."""
 
