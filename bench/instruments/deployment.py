@@ -23,6 +23,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 
 from bench.instruments.clients import ended, outcome
+from bench.instruments.proxy import Proxy, proxied
 from deployment.embedded import EmbeddedError, Programs, down, ensure_up, server, status, up
 from deployment.embedded.state import StateDir
 from deployment.embedded.supervision import WORKER
@@ -88,6 +89,8 @@ class Deployment:
     target: Target
     client: Client
     simulator: Simulated
+    proxy: Proxy
+    """Before the simulator, for whoever was told to go through it."""
 
     async def start(self, goal: Goal) -> WorkflowHandle[Any, Report]:
         """Start a run."""
@@ -173,16 +176,17 @@ async def deployed(
     worker: Path | None = None,
     *,
     heals: bool = True,
+    through_proxy: bool = False,
     **settings: Any,
 ) -> AsyncIterator[Deployment]:
     """Everything up; `worker` is the program to run instead of worker.py. With `heals`, whatever
-    dies is started again.
+    dies is started again; `through_proxy`: calls go through the proxy, which can be lost.
     """
-    async with simulated(folder, script) as simulator:
+    async with simulated(folder, script) as simulator, proxied(simulator.url) as proxy:
         of_this = Settings(
             _env_file=None,
             state_dir=folder / "state",
-            anthropic_base_url=simulator.url,
+            anthropic_base_url=proxy.url if through_proxy else simulator.url,
             anthropic_api_key=SecretStr("scripted"),
             # What is measured and killed is one process, however many cores there are.
             **({"workers": 1} | settings),
@@ -191,7 +195,7 @@ async def deployed(
         programs = Programs(worker=command)
         endpoint = await asyncio.to_thread(up, of_this, programs)
         client = await connect(endpoint.target)
-        deployment = Deployment(of_this, programs, endpoint.target, client, simulator)
+        deployment = Deployment(of_this, programs, endpoint.target, client, simulator, proxy)
         healing = [asyncio.create_task(deployment.heal())] if heals else []
         try:
             await deployment.served()
