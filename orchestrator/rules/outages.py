@@ -44,7 +44,7 @@ def begun(
         return replace(state, stop=state.stop or Stop("endpoint", why))
     if not _waits(state) or not state.goal.limits.outage_seconds:
         return None
-    if before is not None and before.found and loses and sent and sent <= before.found:
+    if before is not None and before.found and loses and sent and sent < before.found:
         # It left before somebody answered, and was only found to be lost since.
         return state
     outage = Outage(state.now, unreached, tier) if before is None else before

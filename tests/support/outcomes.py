@@ -10,6 +10,8 @@ from driving import Drive, bill_of, subtask
 from orchestrator.calls.critique import Critique, Issue
 from orchestrator.calls.digest import Digest
 from orchestrator.calls.judge import Judgement
+from orchestrator.calls.ping import Pinged
+from orchestrator.calls.reach import Reached
 from orchestrator.calls.refine import Refined
 from orchestrator.calls.review import Review
 from orchestrator.calls.turn import AgentReport, ToolUse
@@ -27,6 +29,7 @@ from orchestrator.contracts import (
     Usage,
     dollars,
 )
+from orchestrator.errors import TroubleKind
 from orchestrator.events import AgentEnded, Answered, Examined, Trouble, Unanswered
 from orchestrator.moves import Ask, Examine, StartAgent
 
@@ -57,8 +60,10 @@ DRAFTS = {
     "fails a check": lambda id: draft(id, verdicts=("too short",)),
 }
 PROBLEMS = ("refusal", "malformed", "truncated", "invalid")
+LOST: dict[str, TroubleKind] = {"closed on": "possibly_billed", "faulted": "not_billed"}
+"""What becomes of calls at an endpoint that can be reached; the first may have been paid."""
 TROUBLES = (
-    "not_billed", "possibly_billed", "over_reservation", "refused", "stopping", "allowance"
+    "not_billed", "possibly_billed", "over_reservation", "refused", "stopping", "allowance", *LOST
 )  # fmt: skip
 WORK_OUTCOMES = ("complete", "complete", "complete", *DRAFTS, *PROBLEMS, *TROUBLES)
 
@@ -80,6 +85,7 @@ def comes_back(ask: Ask, outcome: str, share: Decimal, value: Any) -> Answered |
 
 SEGMENT_ENDS = (
     "more", "more", "complete", *DRAFTS, "refusal", "malformed", "unreachable", "stopped", "cut",
+    "closed on",
     "lost", "endpoint", "lost without a trace", "never began",
     "asks", "asks", "asks",
 )  # fmt: skip
@@ -116,6 +122,9 @@ def segment_ends(move: StartAgent, outcome: str, share: Decimal) -> AgentEnded:
     )
     known = {"resume": resume, "bill": bill, "tokens": tokens if calls else 0}
     unreached = Unreached(address="http://a", why="refused") if outcome == "unreachable" else None
+    if outcome == "closed on":
+        known["resume"] = resume.model_copy(update={"losses": resume.losses + 1})
+        unreached, outcome = Unreached(address="http://a", why="502", lost=True), "unreachable"
     same = outcome in ("more", "asks", "unreachable", "stopped", "cut", "lost")
     ends: dict[str, Any] = {"outcome": outcome if same else "answered", "unreached": unreached}
     if outcome == "endpoint":
@@ -143,6 +152,10 @@ def value_of(ask: Ask, outcome: str, plan: Plan) -> Any:
             return Judgement(winner="")
         case "digest":
             return Digest(text=ask.call.id)
+        case "reach":
+            return Reached(waited_seconds=1.0, missed=failed)
+        case "ping":
+            return Pinged(here=True)
         case "critique":
             issue = Issue(severity="critical", problem="wrong")
             return Critique(issues=(issue,) if failed else ())
@@ -160,6 +173,10 @@ def value_of(ask: Ask, outcome: str, plan: Plan) -> Any:
 
 def trouble(ask: Ask, kind: str) -> Trouble:
     bill = Bill()
+    if kind in LOST:
+        paid = Bill(model="m", calls=1, dollars=None) if kind == "closed on" else bill
+        unreached = Unreached(address="http://a", why="502", lost=True)
+        return Trouble(LOST[kind], f"it was {kind}", paid, unreached=unreached)
     if kind == "possibly_billed":
         bill = Bill(model="m", calls=1, dollars=None)
     if kind == "over_reservation":
