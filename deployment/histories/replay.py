@@ -94,9 +94,7 @@ async def played(
 ) -> Played:
     """The same, with the state that the run came to."""
     produced = _Produced()
-    replayer = Replayer(
-        workflows=workflows, plugins=[plugin(store)], interceptors=[produced.interceptor()]
-    )
+    replayer = _replayer(workflows, store, produced.interceptor())
     result = await replayer.replay_workflow(history, raise_on_replay_failure=False)
     state = getattr(produced.runs[-1], "_state", None) if produced.runs else None
     if result.replay_failure is not None:
@@ -116,9 +114,19 @@ async def unfollowed(
     """Why Temporal itself cannot lead today's code through a history; empty: it can. Arguments are
     not compared: a run goes on when only they differ.
     """
-    replayer = Replayer(workflows=workflows, plugins=[plugin(store)])
-    result = await replayer.replay_workflow(history, raise_on_replay_failure=False)
+    result = await _replayer(workflows, store).replay_workflow(
+        history, raise_on_replay_failure=False
+    )
     return " ".join(str(result.replay_failure or "").split())
+
+
+def _replayer(
+    workflows: Workflows, store: DirectoryStore | None, *interceptors: Interceptor
+) -> Replayer:
+    # Without the limit of two seconds on a step: a long one on a busy machine is no difference.
+    return Replayer(
+        workflows=workflows, plugins=[plugin(store)], interceptors=interceptors, debug_mode=True
+    )
 
 
 async def _differences(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,13 @@ from temporalio.client import WorkflowHistory
 from cli import replayed
 from cli.commands.care import replay as command
 from conftest import Runs
-from deployment.histories.replay import export, replay
+from deployment.histories.replay import export, replay, unfollowed
 from deployment.storage import DirectoryStore
 from intake.refusal import Refused
 from orchestrator.contracts import Goal, GoalInput
+from orchestrator.events import Event, Prepared
+from orchestrator.rules import reducer
+from orchestrator.rules.state import State
 from record import nameless
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
 from workflows import WORKFLOWS
@@ -99,6 +103,24 @@ async def test_a_field_that_a_history_must_have_is_named_in_a_line(runs: Runs) -
             attributes.input.payloads[0].data = json.dumps(call).encode()
     [difference] = await replay(history, WORKFLOWS)
     assert difference == "work-t2-1: its Call is none of today's: purpose: Field required"
+
+
+async def test_a_step_that_a_busy_machine_is_slow_at_is_no_difference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The SDK gives up a step of a workflow after two seconds, for whoever replays as well."""
+    path = HISTORIES[0]
+    history = WorkflowHistory.from_json(path.stem, path.read_text())
+    took = reducer.apply
+
+    def slowly(state: State, event: Event) -> State:
+        if isinstance(event, Prepared):
+            time.sleep(2.5)
+        return took(state, event)
+
+    monkeypatch.setattr(reducer, "apply", slowly)
+    assert await replay(history, WORKFLOWS) == ()
+    assert await unfollowed(history, WORKFLOWS) == ""
 
 
 async def test_a_changed_order_of_activities_is_named(runs: Runs) -> None:
