@@ -218,10 +218,12 @@ class Abandoned:
 
 
 @dataclass(frozen=True)
-class DeadlineReached:
-    """A deadline has come; what that means, `next_moves` reads from its moment."""
+class TimePassed:
+    """A part of a wait is over; what that means, `next_moves` reads from its moment."""
 
     at: datetime | None = None
+    ids: tuple[str, ...] = ()
+    """Of what was cut, whose grace is half over; empty: it was a part of the deadline."""
 
 
 Event = (
@@ -239,5 +241,5 @@ Event = (
     | WasReset
     | TeamWaits
     | Abandoned
-    | DeadlineReached
+    | TimePassed
 )

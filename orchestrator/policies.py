@@ -25,6 +25,13 @@ OUTPUT_TOKENS = {"low": 200, "expected": 800}
 """What a call is taken to write when a plan is priced; the worst case is its max_output."""
 LENS_SECONDS = 5.0
 """What a lens is taken to need when a plan is predicted."""
+DEADLINE_BEATS = 20
+"""In so many parts a deadline runs: each begins when a worker has taken the one before, so that of
+a time in which no worker serves the run one part at most counts.
+"""
+SHORTEST_BEAT = timedelta(seconds=2)
+UNSERVED = timedelta(seconds=5)
+"""Who is later than this with what was due is away, and not only busy."""
 APPROVAL_PATIENCE = timedelta(days=7)
 """How long a plan waits for approval before the run closes as declined."""
 PERSON_PATIENCE = timedelta(hours=24)

@@ -28,7 +28,7 @@ from orchestrator.agent.state import (
 )
 from orchestrator.calls.turn import AgentGoal, AgentReport, UseMaterial
 from orchestrator.recorded.signals import HOLD
-from orchestrator.recorded.troubles import ended_at, trouble, words
+from orchestrator.recorded.troubles import ended_at, never_sent, trouble, words
 from orchestrator.rules.timers import moment
 from orchestrator.tracing import story
 from orchestrator.views.agents import agent_board
@@ -100,7 +100,7 @@ class AgentWorkflow:
                 self._inbox.append(TurnLost(move, told))
             else:
                 at = ended_at(error, flight.started, flight.options)
-                self._inbox.append(ToolLost(move, words(error), at))
+                self._inbox.append(ToolLost(move, words(error), at, never_sent(error)))
         finally:
             del self._flying[move.id]
 

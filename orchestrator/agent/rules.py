@@ -169,9 +169,11 @@ def apply(state: AgentState, event: Event) -> AgentState:
             state = _unsure(state, event.move.use) if event.result.unknown else state
             return _tool_ended(_landed(state, event.move), event.move, result)
         case ToolLost():
-            text = f"The tool did not answer: {event.why}. It may have run."
-            said = error(event.move.use, text)
+            may = "It was not called." if event.unsent else "It may have run."
+            said = error(event.move.use, f"The tool did not answer: {event.why}. {may}")
             name = event.move.use.name
+            if event.unsent:
+                return _tool_ended(_landed(state, event.move), event.move, said)
             if name in state.goal.role.effects or name.startswith(OF_SERVERS):
                 state = _unsure(state, event.move.use)
             return _tool_ended(_landed(state, event.move), event.move, said)

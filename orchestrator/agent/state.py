@@ -98,6 +98,8 @@ class ToolLost:
     move: UseTool
     why: str
     at: datetime | None = None
+    unsent: bool = False
+    """Whether it was cut before any worker was given it: then it surely did not run."""
 
 
 @dataclass(frozen=True)

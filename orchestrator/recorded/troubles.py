@@ -36,7 +36,7 @@ def trouble(
     """What is known of a model call without a result, scheduled at `started` with these options."""
     cause, at = error.cause, ended_at(error, started, options)
     if isinstance(cause, CancelledError):
-        if error.started_event_id > 0 or _is_young(started, options, cut_at):
+        if never_sent(error) or error.started_event_id or _is_young(started, options, cut_at):
             # Had the request left, the seam would have said PossiblyBilled.
             return Trouble("cancelled", "cut before it was sent", at=at)
         return Trouble("cancelled", "cut while no attempt at it ran", Bill(calls=1), at)
@@ -49,6 +49,13 @@ def trouble(
     bill = detail(cause.details, Bill) or Bill()
     unreached, late = detail(cause.details, Unreached), cause.type == TookTooLong.__name__
     return Trouble(trouble_of(cause.type), words(error), bill, at, unreached, too_long=late)
+
+
+def never_sent(error: ActivityError) -> bool:
+    """True if the activity was cut in the workflow task that asked for it: no event schedules it,
+    and no worker was ever given it.
+    """
+    return isinstance(error.cause, CancelledError) and not error.scheduled_event_id
 
 
 def _is_young(started: datetime, options: Options, cut_at: datetime | None) -> bool:

@@ -139,6 +139,8 @@ class Flight:
     cut: int = 0
     """The number of the cut that it waits to come back from; 0: it was not cut."""
     cut_at: datetime | None = None
+    half_over: bool = False
+    """Whether the first half of the grace has passed, and a worker has taken note of it."""
     held: bool = False
     """Of an agent's segment: whether it was told that the run is paused."""
 

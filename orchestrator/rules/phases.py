@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from orchestrator.moves import Stop
 from orchestrator.replacing import replace
@@ -74,6 +74,15 @@ def _end_of_work(state: State, now: datetime) -> State:
     free = free or verifying.wanted(state)
     finishing = replace(state.finishing, by_template=state.finishing.by_template or free)
     return verifying.chosen(replace(state, phase="synthesizing", finishing=finishing))
+
+
+def moved_on(state: State, now: datetime, unserved: timedelta) -> State:
+    """The state at a later moment; `unserved`: for how long no worker served the run before it. The
+    deadline stood still meanwhile.
+    """
+    counts = state.first_paid is not None and state.waiting_since is None
+    seconds = unserved.total_seconds() if counts else 0.0
+    return replace(state, now=now, waited=state.waited + seconds)
 
 
 def _clock(state: State, now: datetime) -> State:

@@ -6,7 +6,7 @@ events lead to the same state wherever and whenever they are taken in.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from orchestrator.contracts import (
     Given,
@@ -27,6 +27,7 @@ from orchestrator.events import (
     Steered,
     TeamEnded,
     TeamWaits,
+    TimePassed,
     Unanswered,
     WasReset,
 )
@@ -35,23 +36,25 @@ from orchestrator.moves import (
     Stop,
 )
 from orchestrator.replacing import replace
-from orchestrator.rules import agents, planning, repair, steering, teams
+from orchestrator.rules import agents, phases, planning, repair, steering, teams
 from orchestrator.rules.answering import finishing, verifying
 from orchestrator.rules.calling import gathering
 from orchestrator.rules.edits import landed
 from orchestrator.rules.people import approvals
-from orchestrator.rules.phases import advance
 from orchestrator.rules.returning import PREPARE, abandoned, answered, examined, unanswered
 from orchestrator.rules.routing import lately
 from orchestrator.rules.starting import started
 from orchestrator.rules.state import State
+from orchestrator.rules.timers import unserved
 
 
 def apply(state: State, event: Event) -> State:
     """The state after an event. What answers after it was abandoned changes nothing any more."""
     before = state.now
     if event.at is not None and event.at > state.now:
-        state = replace(state, now=event.at)
+        # A cancel ends the run: nothing that comes after it hangs on how late it was heard.
+        late = timedelta() if isinstance(event, CancelAsked) else unserved(state, event.at)
+        state = phases.moved_on(state, event.at, late)
     now = state.now
     if _is_late(state, event):
         return state
@@ -84,9 +87,11 @@ def apply(state: State, event: Event) -> State:
             state = teams.waits(state, event.word)
         case WasReset():
             state = _was_reset(state, event.undone, (now - before).total_seconds())
+        case TimePassed(ids=ids):
+            state = _half_over(state, ids)
         case Abandoned():
             state = abandoned(state, event.ids, now)
-    return finishing.close(advance(state, now), now)
+    return finishing.close(phases.advance(state, now), now)
 
 
 def _is_late(state: State, event: Event) -> bool:
@@ -94,6 +99,14 @@ def _is_late(state: State, event: Event) -> bool:
     if not isinstance(event, Answered | Unanswered | Examined | TeamEnded | AgentEnded):
         return False
     return event.move.id not in state.flights
+
+
+def _half_over(state: State, ids: tuple[str, ...]) -> State:
+    over = {
+        key: replace(flight, half_over=flight.half_over or key in ids)
+        for key, flight in state.flights.items()
+    }
+    return replace(state, flights=over) if ids else state
 
 
 def _cancelled(state: State, event: CancelAsked, now: datetime) -> State:

@@ -63,7 +63,7 @@ class State:
     first_paid: datetime | None = None
     waited: float = 0.0
     """Seconds after the first paid call in which nothing but a person or a lost endpoint kept the
-    run: the deadline stood still.
+    run, or no worker served it: the deadline stood still.
     """
     waited_before: float = 0.0
     """Seconds of such waiting before the first paid call: no deadline ran yet."""
@@ -184,6 +184,11 @@ class State:
     def deadline(self) -> datetime | None:
         """When the synthesis is cut, too, and a template answers. None as above."""
         return self._after(self.goal.limits.deadline_seconds)
+
+    @property
+    def counts_from(self) -> datetime | None:
+        """When the deadline would have begun, had nothing kept the run since. None as above."""
+        return self._after(0.0)
 
     @property
     def _work_seconds(self) -> float:

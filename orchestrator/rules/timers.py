@@ -1,7 +1,10 @@
 """The timers that a run in this state needs: what is waited for, until when, and what happens then.
 
 The executor keeps exactly these running: one that is not needed any more is cancelled, one whose
-due time has moved is set anew. A timer is known by its name, which the Web UI shows as well. Pure.
+due time has moved is set anew. A timer is known by its name, which the Web UI shows as well.
+
+While no worker serves a run its timers fire all the same. So a deadline, and the grace of what was
+cut, run in parts: the next part begins when a worker has taken the one before. Pure.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from orchestrator import policies
-from orchestrator.events import Abandoned, DeadlineReached, Event, NobodyCame
+from orchestrator.events import Abandoned, Event, NobodyCame, TimePassed
 from orchestrator.moves import StartAgent, StartTeam
 from orchestrator.rules.state import State
 
@@ -41,6 +44,15 @@ def timers(state: State) -> dict[str, Timer]:
     return {timer.name: timer for timer in _timers(state)} if state.phase != "closed" else {}
 
 
+def unserved(state: State, at: datetime) -> timedelta:
+    """How long no worker has served a run that now hears of this moment: a timer was due long
+    before, and nobody has taken it.
+    """
+    due = min((timer.due for timer in timers(state).values()), default=at)
+    late = at - max(due, state.now)
+    return late if late > policies.UNSERVED else timedelta()
+
+
 def _timers(state: State) -> Iterator[Timer]:
     yield from _deadline(state)
     yield from _people(state)
@@ -61,16 +73,25 @@ def _graces(state: State, what: str, grace: timedelta, *, teams: bool) -> Iterat
     for number, ids in cuts.items():
         cut_at = state.flights[ids[0]].cut_at
         assert cut_at is not None
-        due = cut_at + grace
-        yield Timer(f"grace for {what} ({number})", due, Abandoned(tuple(ids), due))
+        due, half = cut_at + grace, cut_at + grace / 2
+        name = f"grace for {what} ({number})"
+        if state.flights[ids[0]].half_over:
+            yield Timer(name, due, Abandoned(tuple(ids), due))
+        else:
+            yield Timer(name, half, TimePassed(half, tuple(ids)))
 
 
 def _deadline(state: State) -> Iterator[Timer]:
     """The next of the two deadlines. Once one has come, `next_moves` deals with it."""
     working = state.phase in ("planning", "working")
-    due = state.work_deadline if working else state.deadline
-    if due is not None and due > state.now:
-        yield Timer("deadline of the work" if working else "deadline", due, DeadlineReached(due))
+    due, began = state.work_deadline if working else state.deadline, state.counts_from
+    if due is None or began is None or due <= state.now or state.stopped_by("cancelled"):
+        return
+    whole = timedelta(seconds=state.goal.limits.deadline_seconds)
+    beat = max(whole / policies.DEADLINE_BEATS, policies.SHORTEST_BEAT)
+    part = began + ((state.now - began) // beat + 1) * beat
+    part = min(part, due)
+    yield Timer("deadline of the work" if working else "deadline", part, TimePassed(part))
 
 
 def _people(state: State) -> Iterator[Timer]:

@@ -216,7 +216,7 @@ def _price_and_time(report: Report) -> Iterator[str]:
     times = report.timings
     waited = ""
     if times.waited:
-        waited = f", {seconds(times.waited)} of it waiting for a person or the endpoint"
+        waited = f", {seconds(times.waited)} of it waiting for a person, the endpoint or a worker"
     chain = ""
     if times.critical_path:
         chain = f" The longest chain of subtasks took {seconds(times.critical_path)}"

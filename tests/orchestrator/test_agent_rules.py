@@ -388,6 +388,20 @@ def test_a_call_with_effects_whose_outcome_is_unknown_is_reported() -> None:
     assert [each.says for each in loop.report.may_have_run] == ["1", "2", "3"]
 
 
+def test_a_call_with_effects_that_no_worker_was_given_surely_did_not_run() -> None:
+    wanted = goal()
+    role = wanted.role.model_copy(update={"tools": ("send",), "effects": ("send",)})
+    loop = Loop(wanted.model_copy(update={"role": role}))
+    use = ToolUse(id="u1", name="send", says="1")
+    value = Turn(transcript="one", uses=(use,), tokens=10)
+    loop.put(TurnEnded(asked_in(loop), Reply[Turn](value=value, bill=Bill(model="m", calls=1))))
+    (move,) = [each.move for each in loop.state.flights.values()]
+    assert isinstance(move, UseTool)
+    loop.put(CutAsked("enough", loop.state.now))
+    loop.put(ToolLost(move, "cancelled", unsent=True))
+    assert loop.report is not None and loop.report.may_have_run == ()
+
+
 def test_a_bill_that_is_not_final_counts_at_the_reservation() -> None:
     loop = Loop(goal())
     move = asked_in(loop)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 
-from driving import BRIEFING, ROLES, Drive, model, subtask
+from driving import BRIEFING, ROLES, START, Drive, model, subtask
 from orchestrator import policies
 from orchestrator.calls.replan import Change, Patch
-from orchestrator.contracts import Goal, Limits, Order, Plan, Tier
-from orchestrator.events import Started, Steered
+from orchestrator.contracts import Goal, Limits, Order, Plan, Span, Tier
+from orchestrator.events import Answered, Started, Steered
 from orchestrator.moves import Ask, Stop
 from orchestrator.plans import revision
 from orchestrator.rules.reducer import apply
 from orchestrator.rules.state import first_state
 from orchestrator.views import reporting, running
-from outcomes import AMPLE, begun, comes_back, end, in_flight, wait_until_cut
+from outcomes import AMPLE, begun, comes_back, draft, end, in_flight, wait_until_cut
 
 LEAST = AMPLE.model_copy(update={"dollars": Decimal(0)})
 """Of which the smallest synthesis would be kept."""
@@ -206,6 +207,44 @@ def test_the_grace_of_what_was_cut_does_not_end_the_synthesis_that_follows() -> 
     wait_until_cut(run)
     end(run, "work-b-1", "cut")
     run.wait(policies.CANCEL_GRACE.total_seconds())
+    assert in_flight(run) == ["synthesize-1"]
+
+
+def answer_at(run: Drive, flight_id: str, seconds: float) -> None:
+    """An answer that is recorded so long after the start of the run; no timer has come before."""
+    flight = run.state.flights[flight_id].move
+    assert isinstance(flight, Ask)
+    event = comes_back(flight, "complete", Decimal("0.5"), draft(flight_id))
+    assert isinstance(event, Answered)
+    at = START + timedelta(seconds=seconds)
+    reply = event.reply.model_copy(update={"span": Span(started=at, ended=at)})
+    run.put(replace(event, reply=reply))
+
+
+def test_of_a_time_in_which_nobody_serves_a_run_one_part_of_its_deadline_counts() -> None:
+    run = begun(subtask("a"), subtask("b"), deadline_seconds=600)
+    answer_at(run, "work-a-1", 5_000)
+    assert run.state.waited == 5_000 - 600 / policies.DEADLINE_BEATS
+    assert run.state.stop is None and in_flight(run) == ["work-b-1"]
+    wait_until_cut(run)
+    assert run.now == START + timedelta(seconds=480 + run.state.waited)
+
+
+def test_a_worker_that_is_only_busy_takes_no_time_from_the_deadline() -> None:
+    run = begun(subtask("a"), subtask("b"), deadline_seconds=600)
+    answer_at(run, "work-a-1", 33)
+    assert run.state.waited == 0
+
+
+def test_what_was_cut_is_given_up_only_by_a_worker_that_has_seen_half_of_its_grace() -> None:
+    """Its answer may stand behind a timer that fired while nobody was there."""
+    run = begun(subtask("a"), subtask("b"), deadline_seconds=600)
+    end(run, "work-a-1")
+    wait_until_cut(run)
+    run.now += timedelta(hours=1)
+    run._fire()
+    assert in_flight(run) == ["work-b-1"]
+    run._fire()
     assert in_flight(run) == ["synthesize-1"]
 
 

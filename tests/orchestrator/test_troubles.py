@@ -56,6 +56,12 @@ def cut(*, after: float | None, started: int = 0) -> int:
     return found.bill.calls
 
 
+def test_what_no_event_has_scheduled_never_left_however_late_it_was_cut() -> None:
+    error = ended(CancelledError("cancelled"))
+    error._scheduled_event_id = 0
+    assert trouble(error, START, OPTIONS, START + timedelta(seconds=300)).bill.calls == 0
+
+
 def test_an_attempt_that_ran_says_itself_what_left() -> None:
     assert cut(after=300, started=9) == 0
 

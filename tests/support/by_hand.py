@@ -89,12 +89,12 @@ def times_out(seq: int, kind: int, *, started: bool = True) -> WorkflowActivatio
     return fails(seq, cause, started=started)
 
 
-def is_cut(seq: int) -> WorkflowActivationJob:
+def is_cut(seq: int, *, sent: bool = True) -> WorkflowActivationJob:
     job = WorkflowActivationJob()
     job.resolve_activity.seq = seq
     said = job.resolve_activity.result.cancelled.failure
     said.message = "Activity cancelled"
-    said.activity_failure_info.scheduled_event_id = 5
+    said.activity_failure_info.scheduled_event_id = 5 if sent else 0
     said.cause.CopyFrom(failure(CancelledError("CANCELED")))
     return job
 

@@ -153,7 +153,7 @@ class Desk:
             elif kind == "request_cancel_activity" and about.seq in self.activities:
                 if ("activity", about.seq) in fresh:
                     del self.activities[about.seq]
-                    at_once.append(is_cut(about.seq))
+                    at_once.append(is_cut(about.seq, sent=False))
                 else:
                     self.cut.add(about.seq)
             elif kind == "cancel_child_workflow_execution":

@@ -66,7 +66,9 @@ def _told(run: Pictured) -> Node:
     times = run.report.timings
     parts: list[Node] = [strong[seconds(run.took)], " from start to end" if run.over else " so far"]
     if run.waited:
-        parts.append(f", {seconds(run.waited)} of it waiting for a person or the endpoint")
+        parts.append(
+            f", {seconds(run.waited)} of it waiting for a person, the endpoint or a worker"
+        )
     parts.append(". ")
     since = run.view.waiting_since if run.view and not run.over else None
     if since:
