@@ -5,6 +5,7 @@ are data, whatever they say they are.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from datetime import datetime
 from pathlib import Path
@@ -54,7 +55,8 @@ def files_of(run_id: str, folder: Path) -> Path:
 
 def keep(report: Report, folder: Path, look: Look) -> tuple[Path, Path]:
     """Write the report as `RUN.md`, `RUN.json` and `RUN.html` into a private folder; the paths of
-    the Markdown and of the page. PageFailed when the others are written and the page is not.
+    the Markdown and of the page. PageFailed when the others are written and the page is not. Of a
+    history that cannot be read to its end, nothing replaces what was written when it could.
     """
     markdown, document, page = (
         place(report.run_id, folder, ending) for ending in (".md", ".json", ".html")
@@ -62,7 +64,10 @@ def keep(report: Report, folder: Path, look: Look) -> tuple[Path, Path]:
     # As seen from there, so that the folder of the reports can be moved.
     where = files_of(report.run_id, folder).name
     for path in (markdown, document):
-        write(report, path, look, where)
+        if not (look.unreadable and path.exists()):
+            write(report, path, look, where)
+    if look.unreadable and page.exists():
+        return markdown, page
     if answer := answer_file(report):
         ending, text = answer
         write_whole(place(report.run_id, folder, ending), as_bytes(text))
@@ -158,7 +163,8 @@ async def with_files(report: Report, store: DirectoryStore, folder: Path) -> Rep
     for finding, file, path in placed(report):
         why = ""
         try:
-            await _write(file, store, folder, path)
+            if not _stands(file, folder / path):
+                await _write(file, store, folder, path)
         except (OSError, BlobLost) as error:
             why = error.message if isinstance(error, BlobLost) else error.strerror or str(error)
             name = visible(file.name[:100])
@@ -170,6 +176,13 @@ async def with_files(report: Report, store: DirectoryStore, folder: Path) -> Rep
     )
     notes = (*report.notes, *missing)
     return report.model_copy(update={"findings": findings, "notes": notes})
+
+
+def _stands(file: MadeFile, path: Path) -> bool:
+    """True if the very bytes that were recorded are there already, from an earlier time."""
+    if path.is_symlink() or not path.is_file() or path.stat().st_size != file.size:
+        return False
+    return hashlib.sha256(path.read_bytes()).hexdigest() == file.digest
 
 
 async def _write(file: MadeFile, store: DirectoryStore, folder: Path, path: str) -> None:

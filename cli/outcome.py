@@ -7,7 +7,7 @@ from pathlib import Path
 
 from temporalio.client import WorkflowExecutionStatus
 
-from cli.delivery import deliver, files_of, with_files
+from cli.delivery import deliver, files_of, place, with_files
 from cli.doing import Turns
 from cli.exits import Code, code_of
 from cli.invocation import STARTER, to_type
@@ -45,6 +45,10 @@ class Ended:
 def read(run_id: str, look: Look) -> Ended:
     """How a closed run ended, by its history."""
     assert look.closed is not None, "only a closed run has ended"
+    if damaged(look):
+        was = f"run {run_id} was {CLOSED[look.closed]}"
+        why = f"{was}, and what it found cannot be read: {look.unreadable}"
+        return Ended(Code.FAILED, reason=why, look=look)
     if look.state is None:
         return Ended(Code.FAILED, reason=f"run {run_id} was {CLOSED[look.closed]} before it began")
     made = look.report or report(look.state)
@@ -60,6 +64,12 @@ def read(run_id: str, look: Look) -> Ended:
     why = f"The run was {CLOSED[look.closed]} from outside."
     judged = made.model_copy(update={"status": "failed", "notes": (*made.notes, why)})
     return Ended(Code.FAILED, judged, look=look)
+
+
+def damaged(look: Look) -> bool:
+    """True if the history of a closed run cannot be read up to how it ended."""
+    told = look.report is not None or (look.state is not None and look.state.phase == "closed")
+    return bool(look.unreadable) and not told
 
 
 async def tell(
@@ -78,6 +88,9 @@ async def tell(
     code, made, reports = ended.code, ended.report, StateDir.of(connection.settings).reports
     if made is None:
         say(ended.reason, "bold red")
+        before = place(run_id, reports, ".md")
+        if damaged(ended.look) and before.exists():
+            say(f"Its report, as it was written before: {before}")
     else:
         made = await with_files(made, connection.store, files_of(run_id, reports))
         pages.show(made, as_json=as_json, subtasks=subtasks)

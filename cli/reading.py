@@ -61,6 +61,8 @@ class Look:
     state: State | None = None
     report: Report | None = None
     """As the run closed with it; None when it was refused, cancelled or closed from outside."""
+    unreadable: str = ""
+    """Why the history cannot be read any further; empty: it can. Also a note."""
     notes: tuple[str, ...] = ()
     stuck: str = ""
     """Why the run cannot go on by itself, and what frees it; also the first note. Empty: it can."""
@@ -131,9 +133,18 @@ class Reader:
             notes = (f"the history cannot be read: {self.unreadable}", *notes)
         closed = None if running else description.status
         if self.fold is None:
-            return Look(closed, notes=notes, stuck=stuck)
+            return Look(closed, unreadable=self.unreadable, notes=notes, stuck=stuck)
         fold, steps = self.fold, tuple(self.fold.steps.by_id.values())
-        return Look(closed, fold.state, fold.report, notes, stuck, doing=self.doing, steps=steps)
+        return Look(
+            closed,
+            fold.state,
+            fold.report,
+            self.unreadable,
+            notes,
+            stuck,
+            doing=self.doing,
+            steps=steps,
+        )
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
@@ -214,12 +225,12 @@ class Reader:
         limit = None if wait else timedelta(seconds=LOOK_SECONDS)
         async for event in handle.fetch_history_events(wait_new_event=wait, rpc_timeout=limit):
             async with self._turn:
-                if self.fold is None or execution != self.execution or self.unreadable:
+                if self.fold is None or execution != self.execution:
                     return
                 try:
-                    await self.fold.take(event)
+                    await (self.fold.take_end if self.unreadable else self.fold.take)(event)
                 except Unreadable as error:
-                    self.unreadable = str(error)
+                    self.unreadable = self.unreadable or str(error)
                 self.changed.set()
 
     # ------------------------------------------------------------ what the server alone knows

@@ -91,6 +91,16 @@ class Fold:
             self._inputs.append(event)
         self.last_event = event.event_id
 
+    async def take_end(self, event: HistoryEvent) -> None:
+        """Take only how the run closed, which may be whole where what came before cannot be read.
+        Unreadable when it is not.
+        """
+        if event.event_id <= self.last_event:
+            return
+        self.last_event = event.event_id
+        if event.event_type in CLOSING and event.event_type in _KNOWN:
+            await _KNOWN[event.event_type](self, event)
+
     # ------------------------------------------------------------ the run and its tasks
 
     async def _started(self, event: HistoryEvent) -> None:

@@ -84,6 +84,8 @@ async def run(connection: Connection, run_id: str, out: Path | None, *, open_it:
     if look.state is None:
         say_all(look.notes, "magenta")
         raise Exit(f"{run_id} has not begun: there is nothing to show", Code.UNREACHABLE)
+    if look.closed and outcome.damaged(look):
+        raise Exit(outcome.read(run_id, look).reason, Code.FAILED)
     made = _made(run_id, look)
     kept = files_of(run_id, StateDir.of(connection.settings).reports)
     made = await with_files(made, connection.store, kept)
