@@ -217,3 +217,7 @@ class RunView(Contract):
     """What a reader must know now: waiting for a person, throttled, paused, cutting."""
     answer: str = ""
     """Markdown, once there is one and the run is over."""
+    flags: tuple[str, ...] = ()
+    """What that answer cites, counts or links without support in any finding."""
+    doubtful: tuple[str, ...] = ()
+    """As in the report."""

@@ -9,18 +9,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from orchestrator.calls.synthesize import SynthesisMaterial
 from orchestrator.contracts import Finding, Synthesis
 from orchestrator.data import texts as texts_of
+from orchestrator.marks import BRACKETS, NUMBER, URL, bare
 from orchestrator.rules.settling import status_words
 
-BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")
 CITED = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
-URL = re.compile(r"https?://[^\s<>()\[\]\"'`]+")
-NUMBER = re.compile(r"(?<![\w.])\d(?:[\d,]{0,40}\d)?(?:\.\d{1,40})?(?![\w])")
-"""Bounded, because a number that never ends would be tried from each of its digits."""
 MOST_FLAGS = 20
 
 
 def flagged(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
-    """The synthesis with a flag for each citation, figure and address that nothing supports.
+    """The synthesis with a flag for each citation, figure and address that nothing supports, and
+    with these words themselves.
 
     Single digits are not figures: they number lists and chapters.
     """
@@ -29,24 +27,26 @@ def flagged(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
     form = json.dumps(material.form.result, ensure_ascii=False)
     texts = [material.goal, material.instruction, form, *map(_whole, material.findings)]
     numbers = {_plain(number) for text in texts for number in NUMBER.findall(text)}
-    urls = {url.rstrip(".,;:") for text in texts for url in URL.findall(text)}
+    urls = {bare(url) for text in texts for url in URL.findall(text)}
     answer = URL.sub(" ", said)
     flags = [
-        f"cites [{cited}], {_not_citable(cited, material)}"
+        (f"[{cited}]", f"cites [{cited}], {_not_citable(cited, material)}")
         for cited in _once(_cited(answer, planned))
         if cited not in material.citable
     ]
     flags += [
-        f"gives the address {url}, which no finding contains"
-        for url in _once(each.rstrip(".,;:") for each in URL.findall(said))
+        (url, f"gives the address {url}, which no finding contains")
+        for url in _once(map(bare, URL.findall(said)))
         if url not in urls
     ]
     flags += [
-        f"gives the number {number}, which no finding contains"
+        (number, f"gives the number {number}, which no finding contains")
         for number in _once(NUMBER.findall(_uncited(answer, planned)))
         if len(_plain(number)) > 1 and _plain(number) not in numbers
     ]
-    return synthesis.model_copy(update={"flags": tuple(flags[:MOST_FLAGS])})
+    told = flags[:MOST_FLAGS]
+    words = {"doubtful": tuple(word for word, _ in told), "flags": tuple(flag for _, flag in told)}
+    return synthesis.model_copy(update=words)
 
 
 def _said(synthesis: Synthesis) -> str:

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from cli.invocation import to_type
 from orchestrator.view import Preview, Question, RunView
-from orchestrator.views.amounts import seconds
+from orchestrator.views.amounts import money, seconds
 from orchestrator.views.preview import price
 
 
@@ -83,7 +83,7 @@ def _twice(view: RunView) -> str:
     spent = view.dollars_spent or Decimal(0)
     if view.model_calls * view.dollars_cap > spent * view.model_calls_cap:
         return f"--limits model_calls={view.model_calls_cap * 2}"
-    return f"--limits dollars={view.dollars_cap * 2:.2f}"
+    return f"--limits dollars={money(view.dollars_cap * 2)[1:]}"
 
 
 def _command(name: str, view: RunView) -> str:

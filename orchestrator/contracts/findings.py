@@ -253,6 +253,10 @@ class Synthesis(Contract):
     notes: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     """What the answer cites, counts or links without support in any finding."""
+    doubtful: tuple[str, ...] = ()
+    """The words that the flags are about, in their order, as the answer has them; a citation in its
+    brackets.
+    """
 
 
 class Gap(Contract):

@@ -47,6 +47,10 @@ class Report(Contract):
     """What a reader must know of how the answer came about, as that a template wrote it."""
     flags: tuple[str, ...] = ()
     """What the answer cites, counts or links without support in any finding."""
+    doubtful: tuple[str, ...] = ()
+    """The words that the flags are about, in their order, as the answer has them; a citation in its
+    brackets.
+    """
     confidence: Percent | None = None
     """Of the answer; None: nobody judged it, as in a review without a model."""
     usage: Usage = Usage()

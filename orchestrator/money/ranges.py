@@ -28,3 +28,10 @@ def range_of(low: Money, expected: Money, high: Money) -> dict[str, Money]:
         name: each.quantize(PLACES, rounding=ROUND_UP)
         for name, each in zip(names, prices, strict=True)
     }
+
+
+def exact(amount: Money) -> str:
+    """To a hundredth of a cent, so that the rows of a table add up to its total; rounded up, as
+    every price is.
+    """
+    return "unpriced" if amount is None else f"${amount.quantize(PLACES, rounding=ROUND_UP)}"

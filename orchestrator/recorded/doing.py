@@ -11,6 +11,7 @@ from temporalio.converter import DataConverter
 
 from orchestrator.calls.turn import Turn
 from orchestrator.contracts import Reply
+from orchestrator.money.ranges import exact
 from orchestrator.text import one_line
 
 ENDS = ("completed", "failed", "timed_out", "canceled")
@@ -82,7 +83,7 @@ async def _price(
         known = known and reply.bill.final
     if not total:
         return ""
-    return f", {'' if known else 'at least '}${total:.4f} so far"
+    return f", {'' if known else 'at least '}{exact(total)} so far"
 
 
 def _id(event: HistoryEvent) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from orchestrator.agent.state import AgentState, UseTool
 from orchestrator.calls.turn import AgentGoal
+from orchestrator.money.ranges import exact
 from orchestrator.text import for_markdown, visible
 from orchestrator.views.amounts import hands
 
@@ -24,7 +25,7 @@ def agent_board(state: AgentState) -> str:
     turn = min(resume.turns + 1, goal.turns)
     lines = [f"**turn {turn} of at most {goal.turns}** · {for_markdown(now[:TEXT_LETTERS])}"]
     so_far = hands(resume.turns, resume.tool_calls, resume.failed_calls)
-    spent = f"\\${state.ledger.paid.dollars:.4f} in this segment"
+    spent = f"\\{exact(state.ledger.paid.dollars)} in this segment"
     lines += ["", " · ".join(filter(None, (f"so far {so_far}" if so_far else "", spent)))]
     if resume.text.strip():
         lines += ["", f"Said last: {for_markdown(resume.text.strip()[:TEXT_LETTERS])}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import ROUND_UP, Decimal
 
 from orchestrator.contracts import Money
+from orchestrator.money.ranges import exact
 from orchestrator.view import PreviewRow
 
 
@@ -17,7 +18,7 @@ def money(amount: Money | None) -> str:
     cents = amount.quantize(Decimal("0.01"), rounding=ROUND_UP)
     if amount >= 1 or amount == cents:
         return f"${cents}"
-    return f"${amount.quantize(Decimal('0.0001'), rounding=ROUND_UP)}"
+    return exact(amount)
 
 
 def at_most(amount: Money | None, assumed: Money) -> str:

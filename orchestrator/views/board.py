@@ -15,9 +15,11 @@ from orchestrator.calls import KINDS
 from orchestrator.calls.turn import TAKE_TURN
 from orchestrator.contracts import Call, Subtask
 from orchestrator.harmless import harmless
+from orchestrator.marks import LOOK_FIRST, marked, unsupported
+from orchestrator.money.ranges import exact
 from orchestrator.text import code_span, for_markdown, visible
 from orchestrator.view import Phase, Preview, PreviewRow, Question, Row, RunView
-from orchestrator.views.amounts import bounded, hands
+from orchestrator.views.amounts import bounded, hands, money
 from orchestrator.views.many import LINES, ROWS, beginning, chosen
 
 MARKS = {
@@ -90,7 +92,8 @@ def _asked(question: Question) -> str:
 
 
 def _where(view: RunView) -> str:
-    return view.status.replace("_", " ") if view.status else PHASES[view.phase]
+    where = view.status.replace("_", " ") if view.status else PHASES[view.phase]
+    return f"{where} · ⚠ {unsupported(view.flags)}" if view.flags else where
 
 
 def _proposal(view: RunView, plan: Preview) -> list[str]:
@@ -106,7 +109,10 @@ def _proposal(view: RunView, plan: Preview) -> list[str]:
         lines.append(_cells("", f"… and {unshown} more subtasks", *[""] * 5))
     total = (plan.expected, plan.low, plan.high)
     lines.append(_cells("", "**together**", "", "", *map(_exact, total)))
-    lines += ["", f"Never above \\${view.dollars_cap:.2f}, tries and changes of the plan included."]
+    lines += [
+        "",
+        f"Never above {_money(view.dollars_cap)}, tries and changes of the plan included.",
+    ]
     path = _chain(plan.critical_path)
     lines += ["", f"About {plan.makespan:.0f} s of work; the longest chain: {for_markdown(path)}."]
     if plan.composed:
@@ -157,7 +163,16 @@ def _proposed(row: PreviewRow) -> str:
 
 
 def _exact(dollars: Decimal | None) -> str:
-    return "unpriced" if dollars is None else f"\\${dollars:.4f}"
+    return _escaped(exact(dollars))
+
+
+def _money(dollars: Decimal) -> str:
+    return _escaped(money(dollars))
+
+
+def _escaped(amount: str) -> str:
+    """The UI's renderer would take the sign for the beginning of mathematics."""
+    return amount.replace("$", "\\$")
 
 
 def price(view: RunView) -> str:
@@ -165,10 +180,10 @@ def price(view: RunView) -> str:
     asked = view.use_models or view.model_calls
     if not asked and view.rows and all(row.tier == "none" for row in view.rows):
         return "no model is asked"
-    spent = "unpriced" if view.dollars_spent is None else f"\\${view.dollars_spent:.4f}"
+    spent = _exact(view.dollars_spent)
     spent = f"≤ {spent}" if view.assumed and view.dollars_spent is not None else spent
     calls = f"{view.model_calls} of {view.model_calls_cap} calls"
-    return f"{spent} of \\${view.dollars_cap:.2f} · {calls}"
+    return f"{spent} of {_money(view.dollars_cap)} · {calls}"
 
 
 def call_summary(call: Call) -> str:
@@ -196,7 +211,7 @@ def _line(row: Row, priced: bool) -> str:
     tried = f" · try {row.try_number}" if row.try_number > 1 else ""
     used = hands(row.turns, row.tool_calls, row.failed_calls)
     tried += f" · {used}" if used else ""
-    dollars = "unpriced" if row.dollars is None else f"\\${row.dollars:.4f}"
+    dollars = _exact(row.dollars)
     dollars = f"≤ {dollars}" if row.assumed else dollars
     # The board is written when something happens; a clock that stands still would mislead.
     settled = row.status not in ("waiting", "running")
@@ -217,9 +232,11 @@ def _cells(*cells: str) -> str:
 
 
 def _answer(view: RunView) -> list[str]:
-    answer = view.answer.strip()
+    answer = marked(view.answer, view.doubtful).strip()
     if not answer:
         return []
+    doubts = [f"- {for_markdown(flag[:300])}" for flag in view.flags]
+    first = ["", f"### {LOOK_FIRST}", "", *doubts] if doubts else []
     cut = answer[ANSWER_CHARACTERS:]
     rest = ["", f"… {len(cut):,} more characters are in the report."] if cut else []
-    return ["", "### Answer", "", harmless(answer[:ANSWER_CHARACTERS]), *rest]
+    return [*first, "", "### Answer", "", harmless(answer[:ANSWER_CHARACTERS]), *rest]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from orchestrator.contracts import Finding, Report
 from orchestrator.harmless import harmless
+from orchestrator.marks import LOOK_FIRST, marked, unsupported
 from orchestrator.rules.unread import to_do_again
 from orchestrator.text import PLAIN_ID, code_span, inline, sentence
 from orchestrator.views import files, findings, orders
@@ -37,12 +38,12 @@ def as_markdown(
     `where`: the address of the folder that the agents' files are in.
     """
     parts = [f"# {inline(report.title or report.goal)}", _summary(report)]
+    parts += _listed(LOOK_FIRST, map(inline, report.flags))
     if report.answer.strip():
         parts.append(harmless(answer_of(report, to_type).strip()))
     parts += _listed("Files", files.lines(report, where))
     parts += _listed("Gaps", _gaps(report))
     parts += _listed("Conflicts", map(inline, report.conflicts))
-    parts += _listed("Not supported by any finding", map(inline, report.flags))
     not_run = (f"**{inline(each.what)}**: {inline(each.why)}" for each in report.not_run)
     parts += _listed("Not run", not_run)
     parts += _listed("Notes", map(inline, report.notes))
@@ -65,16 +66,20 @@ def as_markdown(
 
 
 def answer_of(report: Report, to_type: ToType) -> str:
-    """The answer, with the commands on its run that code wrote into it as they are typed here."""
+    """The answer, with what no finding supports marked in it, and with the commands on its run that
+    code wrote into it as they are typed here.
+    """
+    answer = marked(report.answer, report.doubtful)
     if not PLAIN_ID.fullmatch(report.run_id):
-        return report.answer
-    return _COMMAND.sub(lambda found: f"`{to_type(found[1], report.run_id)}", report.answer)
+        return answer
+    return _COMMAND.sub(lambda found: f"`{to_type(found[1], report.run_id)}", answer)
 
 
 def _summary(report: Report) -> str:
     complete = [each for each in report.findings if each.status == "complete"]
     nothing = report.status == "budget_stopped" and not complete
     parts = [f"**{NOTHING_FINISHED if nothing else STATUS[report.status]}**"]
+    parts += [f"⚠ {unsupported(report.flags)}"] if report.flags else []
     if report.confidence is not None:
         parts.append(f"confidence {report.confidence} of 100")
     parts.append(_how_many(report, len(complete)))

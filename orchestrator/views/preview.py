@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from orchestrator.contracts import Money, Plan
+from orchestrator.money.ranges import exact
 from orchestrator.text import for_terminal, one_line
 from orchestrator.view import Preview, PreviewRow
 from orchestrator.views.amounts import bounded, money, seconds
@@ -131,11 +132,6 @@ def _under(plan: Preview, cap: Money) -> Iterator[str]:
         yield f"As it stands the plan needs a cap of about {money(plan.enough)}: {needed}"
 
 
-def exact(amount: Money | None) -> str:
-    """To a hundredth of a cent, so that the rows of a table add up to its total."""
-    return "unpriced" if amount is None else f"${amount:.4f}"
-
-
 def told(plan: Plan) -> list[tuple[str, str]]:
     """All that a plan says beyond its table: lines with their styles."""
     lines: list[tuple[str, str]] = []
@@ -164,4 +160,4 @@ def price(preview: Preview) -> str:
         return "unpriced"
     if not (preview.asks or any(row.paid for row in preview.rows)):
         return "free"
-    return f"${preview.expected:.4f} (${preview.low:.4f} to ${preview.high:.4f})"
+    return f"{exact(preview.expected)} ({exact(preview.low)} to {exact(preview.high)})"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from decimal import ROUND_UP, Decimal
+from decimal import Decimal
 
 from pydantic import ValidationError
 
 from orchestrator.contracts import Gap, Limits, Report, ReportStatus, Timings
 from orchestrator.money import keeping, leaving
+from orchestrator.money.ranges import exact
 from orchestrator.plans.composing import told
 from orchestrator.rules import graph, noted
 from orchestrator.rules.answering import verifying
@@ -110,6 +111,7 @@ def report(state: State) -> Report:
         inputs=brief.inputs if brief else (),
         conflicts=_conflicts(state),
         flags=synthesis.flags if synthesis else (),
+        doubtful=synthesis.doubtful if synthesis else (),
         notes=notes(state),
         confidence=confidence(state),
         usage=ledger.all_usage,
@@ -211,7 +213,7 @@ def _resets(state: State) -> Iterator[str]:
         dollars = sum((each.bill.dollars or Decimal(0) for each in lost), Decimal(0))
         ids = ", ".join(dict.fromkeys(each.id for each in lost))
         yield (
-            f"{_exact(dollars)} of the price was paid before the run was reset, for answers that it"
+            f"{exact(dollars)} of the price was paid before the run was reset, for answers that it"
             f" does not have any more ({ids})."
         )
 
@@ -223,13 +225,9 @@ def _assumed(state: State) -> Iterator[str]:
     whose = [key for key, each in state.work.items() if each.paid.assumed]
     where = f" ({', '.join(whose)})" if whose else ""
     yield (
-        f"{_exact(state.ledger.all_assumed)} of the price is assumed: the worst case of calls whose"
+        f"{exact(state.ledger.all_assumed)} of the price is assumed: the worst case of calls whose"
         f" answers were lost{where}."
     )
-
-
-def _exact(dollars: Decimal) -> str:
-    return f"${dollars.quantize(Decimal('0.0001'), rounding=ROUND_UP)}"
 
 
 def _conflicts(state: State) -> tuple[str, ...]:

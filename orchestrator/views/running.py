@@ -20,6 +20,7 @@ def run_view(state: State) -> RunView:
     """The state of a run, for the board, the terminal and the report page."""
     ledger = state.ledger
     closed = state.phase == "closed"
+    written = state.finishing.synthesis if closed else None
     return RunView(
         run_id=state.run_id,
         goal=state.goal.text,
@@ -42,7 +43,9 @@ def run_view(state: State) -> RunView:
         waiting=waiting(state),
         preview=state.estimate,
         notes=(*_standstill(state), *notes(state)),
-        answer=state.finishing.synthesis.answer if closed and state.finishing.synthesis else "",
+        answer=written.answer if written else "",
+        flags=written.flags if written else (),
+        doubtful=written.doubtful if written else (),
     )
 
 

@@ -25,10 +25,11 @@ from conftest import Handle, Runs, seen
 from drawn import drawn, row, view
 from intake.connection import Connection
 from orchestrator.contracts import Goal
+from orchestrator.money.ranges import exact
 from orchestrator.views.html.page import as_html
 from orchestrator.views.html.pictured import Pictured
 from orchestrator.views.html.steering import Live
-from orchestrator.views.preview import columns, exact, totals
+from orchestrator.views.preview import columns, totals
 from paged import shown
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
 

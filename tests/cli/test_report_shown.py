@@ -122,7 +122,7 @@ def test_a_report_says_what_was_tried_changed_reused_unsupported_and_estimated()
         )
     )
     for part in (
-        "## Not supported by any finding",
+        "## Look here first: not supported by any finding",
         "- try 1 on haiku, failed checks, $0.01: too short\n- try 2 on sonnet, accepted",
         "**1**, t2 failed: added t4; dropped t3",
         "| t2 | Subtask t2 | analyst | claude |  | reused |  |  |",

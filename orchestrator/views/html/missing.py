@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from htpy import Element, Node, h3, li, p, strong, ul
+from htpy import Element, Node, div, h3, li, p, strong, ul
 
 from orchestrator.contracts import Gap
+from orchestrator.marks import LOOK_FIRST
 from orchestrator.views.html.pictured import Pictured, command, cut, section, status_chip
 from orchestrator.views.html.prose import cited
 from orchestrator.views.page import to_go_on
@@ -16,19 +17,26 @@ MOST_WORDS = 4_000
 
 
 def missing(run: Pictured) -> Node:
-    """The chapter: gaps, contradictions, what no finding supports, what was not run."""
+    """The chapter: gaps, contradictions, what was not run. What no finding supports stands above
+    the answer.
+    """
     report = run.report
     gaps = [li[_gap(each, run)] for each in report.gaps]
     parts = [
         ul[gaps] if gaps else None,
         _listed("Contradictions", report.conflicts, run),
-        _listed("Not supported by any finding", report.flags, run),
         _listed("Not run", [f"{each.what}: {each.why}" for each in report.not_run], run),
         _to_do(run),
     ]
     kept = [each for each in parts if each is not None]
     kind = "broken" if report.status == "failed" and run.over else "warnings"
     return section("missing", "What is missing", kept, kind=kind) if kept else None
+
+
+def look_first(run: Pictured) -> Node:
+    """What of the answer no finding supports, for the place above it."""
+    flags = _listed(LOOK_FIRST, run.report.flags, run)
+    return div(".doubt")[flags] if flags else None
 
 
 def notes(run: Pictured) -> Node:

@@ -36,12 +36,13 @@ from htpy import (
 from htpy import title as heading
 from markupsafe import Markup
 
+from orchestrator.marks import marked, unsupported
 from orchestrator.text import visible
 from orchestrator.views import files, orders
 from orchestrator.views.amounts import at_most, calls, seconds
 from orchestrator.views.board import PHASES
 from orchestrator.views.html.agents import agents, supervisor
-from orchestrator.views.html.missing import missing, notes
+from orchestrator.views.html.missing import look_first, missing, notes
 from orchestrator.views.html.money import prices
 from orchestrator.views.html.pictured import (
     MARKS,
@@ -163,6 +164,10 @@ def _verdict(run: Pictured, *, away: bool) -> Element:
     nothing = report.status == "budget_stopped" and not complete
     said = NOTHING_FINISHED if nothing else STATUS[report.status]
     status = MARKED[report.status]
+    if report.flags:
+        # Green would say that there is nothing to look at.
+        said = f"{said}; {unsupported(report.flags)}"
+        status = "escalated" if status == "complete" else status
     return span(class_=f"chip s-{status} verdict")[MARKS[status], " ", said]
 
 
@@ -216,9 +221,10 @@ def _items(anchor: str, title: str, lines: Iterable[str]) -> Node:
 
 def _answer(run: Pictured) -> Element | None:
     """Return the chapter; nothing of a run that has not come so far."""
-    text = run.report.answer.strip()
+    text = marked(run.report.answer, run.report.doubtful).strip()
     if text:
-        return section("answer", "Answer", div(".said")[prose(text, run.anchors)])
+        said = div(".said")[prose(text, run.anchors)]
+        return section("answer", "Answer", look_first(run), said)
     return section("answer", "Answer", p(".soft")["There is no answer."]) if run.over else None
 
 

@@ -12,6 +12,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from orchestrator.marks import MARK
+
 MOST_MARKDOWN = 200_000
 """Characters of one text; the beginning of what is longer is shown as it was written."""
 BELOW = 2
@@ -32,7 +34,8 @@ def prose(text: str, anchors: Mapping[str, str]) -> Markup:
             token.tag = f"h{min(int(token.tag[1:]) + BELOW, 6)}"
         elif token.type == "inline" and token.children:
             token.children = [*_cited(token.children, anchors)]
-    return Markup(_READER.renderer.render(tokens, _READER.options, {}))
+    shown = _READER.renderer.render(tokens, _READER.options, {})
+    return Markup(shown.replace(MARK, f"<mark>{MARK}</mark>"))
 
 
 def prose_line(text: str) -> Markup:

@@ -79,6 +79,9 @@ nav.jump ul { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; list-style: non
   margin: .9rem 0 0; font-size: .92rem }
 #answer .said { font-size: 1.06rem; line-height: 1.7 } .said > :first-child { margin-top: 0 }
 .warnings { border-left: 4px solid var(--warn) } .broken { border-left: 4px solid var(--bad) }
+.doubt { background: var(--warn-wash); border-left: 4px solid var(--warn); border-radius: .6rem;
+  padding: .1rem .9rem; margin-bottom: 1rem } .doubt h3 { margin: .6rem 0 .2rem }
+.said mark { background: var(--warn-wash); color: var(--warn); font-size: .86em }
 .do { background: var(--wash); border-radius: .6rem; padding: .6rem .9rem }
 #lost { position: sticky; top: 0; z-index: 1; margin: 0; padding: .7rem 1.25rem; text-align: center;
   background: var(--bad-wash); color: var(--bad); border-bottom: 2px solid var(--bad) }
