@@ -83,10 +83,12 @@ async def _own(settings: Settings, target: Target) -> AsyncIterator[Connection]:
 @asynccontextmanager
 async def _embedded(settings: Settings) -> AsyncIterator[Connection]:
     with lease(settings):
-        endpoint = await _up(settings)
+        before = _known(settings)
+        endpoint = await _up(settings, before)
         with patience("Connecting to the embedded server"):
             client = await connect(endpoint.target, EMBEDDED_SECONDS)
         connection = Connection(settings, endpoint.target, client)
+        connection.new_worker = new_worker(before, endpoint)
         healing = asyncio.create_task(heal(connection))
         try:
             yield connection
@@ -109,14 +111,24 @@ async def heal(connection: Connection) -> None:
         await asyncio.sleep(HEAL_SECONDS)
 
 
-async def _up(settings: Settings) -> Endpoint:
-    """The embedded server, started where it was not; what takes long is said."""
-    before = _known(settings)
+async def _up(settings: Settings, before: Endpoint | None) -> Endpoint:
+    """The embedded server, started where it was not; what takes long is said. `before`: as it was
+    on record.
+    """
     with patience("Waiting for the embedded server: it starts, or another command stops it"):
         endpoint = await asyncio.to_thread(ensure_up, settings)
     if before and before.worker_environment and not endpoint.worker_environment:
         say(LOST_ENDPOINT, "magenta")
     return endpoint
+
+
+def new_worker(before: Endpoint | None, now: Endpoint) -> str:
+    """That a worker that lived was replaced, and why; empty: none was."""
+    if before is None or before.worker_pid not in [each.pid for each in now.draining]:
+        return ""
+    code = before.worker_version != now.worker_version
+    why = "the code of this program" if code else "your environment"
+    return f"a new worker starts: {why} changed"
 
 
 def _known(settings: Settings) -> Endpoint | None:

@@ -47,6 +47,8 @@ AGENTS_SECONDS = 1.0
 """The pause between two looks at what agents do."""
 STARTING_SECONDS = 20.0
 """How long a run that has not begun may lack a worker before that is said: one may be starting."""
+NEW_WORKER_SECONDS = 60.0
+"""How long a worker that took the place of another may take until it is called missing."""
 STUCK_ATTEMPTS = 3
 """Failures of one workflow task after which its history or its code, not the world, is at fault."""
 NONDETERMINISM = "TMPRL1100"
@@ -107,6 +109,7 @@ class Reader:
     doing: Mapping[str, str] = field(default_factory=dict)
     """The turn and the tool that agents are at, by subtask."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    began: float = field(default_factory=time.monotonic)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def look(self) -> Look:
@@ -168,6 +171,11 @@ class Reader:
         lines = await served.unserved(
             client, target.task_queue, embedded=target.embedded, models=bool(tiers)
         )
+        if not lines:
+            self.connection.new_worker = ""
+        elif self.connection.new_worker and time.monotonic() < self.began + NEW_WORKER_SECONDS:
+            # Nobody is missing: whoever reads this run has asked for the change.
+            lines = (self.connection.new_worker,)
         with suppress(RPCError):
             for tier in tiers:
                 rate = await read_rate(client, target.task_queue, tier)

@@ -32,6 +32,10 @@ class Connection:
     client: Client
     trouble: str = field(default="", init=False)
     """Why the server cannot be kept up just now, said by whoever keeps it up; empty when it can."""
+    new_worker: str = field(default="", init=False)
+    """That a worker was replaced for this command, and why; empty: none was, or the new one has
+    been seen at work.
+    """
 
     @property
     def store(self) -> DirectoryStore:

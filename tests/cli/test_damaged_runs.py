@@ -34,8 +34,9 @@ def truncate(paths: Sequence[Path]) -> None:
 
 
 async def finished(runs: Runs, connection: Connection, run_id: str, often: int) -> Path:
-    """A complete run whose findings, and if they are long its report,
-    are in the store; its Markdown, as written at its end."""
+    """A complete run whose findings, and if they are very long its report, are in the store; its
+    Markdown, as written at its end.
+    """
     script: dict[str, list[Line]] = {"t1": [works(LONG * often)], "t2": [works("two")]}
     script |= {"digest": [{"digest": "sound"}], "synthesize": [synthesizes("sound [t1]")]}
     plan = ready(subtask("t1"), subtask("t2", "t1"))

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from pydantic import SecretStr
@@ -28,10 +29,13 @@ from cli import connection
 from cli.commands.care import doctor
 from cli.endpoint import models, worker_endpoint
 from cli.invocation import STARTER
+from cli.reading import Reader
 from deployment.embedded import Endpoint, StateDir, down, ensure_up, up
+from deployment.embedded.processes import Record
 from deployment.settings import HOME, Settings
 from deployment.storage import store_at
 from deployment.temporal import Target, connect
+from deployment.workers import served
 from deployment.workers.pollers import (
     AGAIN_SECONDS,
     POLL_SECONDS,
@@ -44,6 +48,7 @@ from deployment.workers.pollers import (
     pollers,
 )
 from deployment.workers.served import VARIABLES, in_words, unserved
+from intake.connection import Connection
 from orchestrator.contracts import Goal, Report
 from orchestrator.text import for_markdown
 from orchestrator.view import RunView
@@ -149,6 +154,11 @@ def test_who_only_carries_runs_on_serves_no_calls() -> None:
 # ---------------------------------------------------------------- the words
 
 
+KNOWN = Endpoint(
+    port=1, ui_port=2, http_port=3, metrics_port=4, task_queue="q", salt="s", store_url="file:///s"
+)
+
+
 def test_the_words_name_the_variables_and_the_command_that_heals() -> None:
     ours = in_words("q", embedded=True)
     assert "nobody asks the models: the worker has no model endpoint" in ours
@@ -157,6 +167,42 @@ def test_the_words_name_the_variables_and_the_command_that_heals() -> None:
     assert "task queue 'q'" in own and VARIABLES in own
     assert own.endswith("start one: worker.py")
     assert in_words("q", embedded=True, models=True) == ""
+
+
+OLD = Record(pid=7, started="1", program=("worker.py",))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"worker_environment": "x", "draining": (OLD,)}, "your environment changed"),
+        ({"worker_version": "2", "draining": (OLD,)}, "the code of this program changed"),
+        ({"worker_environment": "x"}, ""),
+        ({}, ""),
+    ],
+    ids=["environment", "code", "died", "same"],
+)
+@pytest.mark.anyio
+async def test_while_a_worker_takes_the_place_of_another_nobody_is_called_missing(
+    monkeypatch: pytest.MonkeyPatch, changed: dict[str, object], said: str
+) -> None:
+    before = KNOWN.model_copy(update={"worker_pid": 7})
+    now = before.model_copy(update={**changed, "worker_pid": 7 if not changed else 8})
+    why = connection.new_worker(before, now)
+    assert why == (f"a new worker starts: {said}" if said else "")
+    made = Connection(Settings(), now.target, Mock())
+    made.new_worker = why
+    reader = Reader(made, "r")
+    missing = in_words("q", embedded=True, any_worker=False)
+    seen = AsyncMock(return_value=(missing,))
+    monkeypatch.setattr(served, "unserved", seen)
+    await reader.find_held_up()
+    assert reader.held_up == (why or missing,)
+    seen.return_value = ()
+    await reader.find_held_up()
+    seen.return_value = (missing,)
+    await reader.find_held_up()
+    assert reader.held_up == (missing,), "it was there, and is not any more"
 
 
 @pytest.mark.anyio
@@ -173,15 +219,11 @@ async def test_the_command_that_takes_a_workers_endpoint_away_says_so_and_what_h
 ) -> None:
     settings = Settings(state_dir=tmp_path)
     state = StateDir.of(settings)
-    known = Endpoint(
-        port=1, ui_port=2, http_port=3, metrics_port=4, task_queue="q", salt="s",
-        store_url=state.store.as_uri(),
-    )  # fmt: skip
-    state.create()
-    state.write(known.model_copy(update={"worker_environment": before}))
+    known = KNOWN.model_copy(update={"store_url": state.store.as_uri()})
     now = known.model_copy(update={"worker_environment": after})
     monkeypatch.setattr(connection, "ensure_up", lambda _: now)
-    assert await connection._up(settings) == now
+    then = known.model_copy(update={"worker_environment": before})
+    assert await connection._up(settings, then) == now
     told = " ".join(capsys.readouterr().err.split())
     assert told == (connection.LOST_ENDPOINT if said else "")
     assert connection.LOST_ENDPOINT.endswith(f"run: {STARTER} up")
