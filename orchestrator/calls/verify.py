@@ -35,6 +35,8 @@ class Verdict(Contract):
 
     verdict: Literal["confirmed", "refuted", "undecided"]
     why: str
+    absent: bool = False
+    """True: there is no such place, so no model could tell more."""
 
 
 class Verdicts(Contract):
@@ -84,7 +86,7 @@ def as_shown(verdicts: Verdicts, shown: Sequence[Shown]) -> Verdicts:
     """The verdicts; of a place that is not there, nothing can be confirmed or refuted."""
     return Verdicts(
         verdicts=tuple(
-            Verdict(verdict="undecided", why=each.absent) if each.absent else said
+            Verdict(verdict="undecided", why=each.absent, absent=True) if each.absent else said
             for said, each in zip(verdicts.verdicts, shown, strict=True)
         )
     )

@@ -78,6 +78,8 @@ class WorkMaterial(Contract):
     number: int = 1
     why: str = ""
     """Why the previous try was not accepted; empty at the first."""
+    partial: str = ""
+    """What an earlier try had found that ended without an answer."""
     broken: Problem | None = None
     """The malformed answer that this call is to mend."""
     composed: str = ""
@@ -126,6 +128,10 @@ def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
     if material.why:
         why = envelope("why the previous try was not accepted", material.why)
         parts.append(f"This is try {material.number}.\n{why}")
+    if material.partial:
+        parts.append(
+            envelope("what an earlier try had found, partial and unchecked", material.partial)
+        )
     if material.form:
         parts.append(AS_DATA)
     if subtask.max_output:

@@ -102,6 +102,8 @@ def say_cheaper(state: State, ask: Ask) -> State:
         return state
     what = "The plan" if ask.call.kind == "plan" else "The answer"
     note = f"{what} was asked of {ask.call.tier} instead of {usual}: the cap left no more."
+    if ask.call.kind == "plan" and ask.call.tier == "opus":
+        note = f"Plans of {usual} were refused, so the plan was asked of {ask.call.tier}."
     if ask.call.tier == usual or note in state.notes:
         return state
     return replace(state, notes=(*state.notes, note))

@@ -216,6 +216,8 @@ def _given_up(state: State, subtask_id: str, report: AgentReport, now: datetime)
     """
     if report.outcome == "cut" and state.stop:
         return _cut_short(state, subtask_id, state.stop, now)
+    if report.outcome == "stopped" and not state.stop:
+        return repair.out_of_turns(state, subtask_id, report.why, now, report.resume.text)
     if report.too_long and not state.stop:
         return repair.too_long(state, subtask_id, report.why, now, report.resume.text)
     return settle(state, subtask_id, "failed", report.why, now)

@@ -26,7 +26,7 @@ from orchestrator.moves import (
     StartAgent,
     Stop,
 )
-from orchestrator.rules import agents, outages, teams
+from orchestrator.rules import agents, outages, planning, teams
 from orchestrator.rules.answering import finishing
 from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import fitting_call, reservation
@@ -101,7 +101,9 @@ def _plan(state: State) -> Move | None:
     if state.flights or state.stop:
         return None
     material = gathering.for_plan(state)
-    ask = fitting_call(state, PLAN, "plan", material)
+    # The last go, after all others were refused, is the strongest model's.
+    first = planning.STRONGEST if state.plan_tries == policies.REPAIRS else None
+    ask = fitting_call(state, PLAN, "plan", material, first=first)
     if not state.ledger.fits(ask.amount):
         if state.short:
             return None

@@ -64,6 +64,8 @@ class Progress:
     unanswered: tuple[NoAnswer, ...] = ()
     why: str = ""
     """Why the last try was not accepted, or what a person answered."""
+    partial: str = ""
+    """What a try had found that used up its turns or its time."""
     flight: str = ""
     """The id of the activity in flight."""
     answers: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from orchestrator import policies
 from orchestrator.calls.replan import Change, Patch
-from orchestrator.contracts import Plan, Revision, RoleTier, Subtask, Usage
+from orchestrator.contracts import Plan, Revision, RoleTier, Subtask, Tier, Usage
 from orchestrator.money.preview import predict
 from orchestrator.moves import Stop
 from orchestrator.plans.composing import briefed
@@ -20,6 +20,9 @@ from orchestrator.rules.settling import skip
 from orchestrator.rules.state import State
 from orchestrator.rules.work import Work
 from orchestrator.text import grouped
+
+STRONGEST: Tier = "opus"
+"""Of the models: it is asked for a plan once, when others were refused."""
 
 
 def judge_plan(state: State, plan: Plan | None, why: str) -> State:

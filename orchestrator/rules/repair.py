@@ -10,6 +10,7 @@ from datetime import datetime
 from orchestrator import policies
 from orchestrator.calls.refine import Refined
 from orchestrator.calls.review import Review
+from orchestrator.calls.turn import Resume
 from orchestrator.contracts import Draft, Escalation, Problem, RoleCard, RoleTier
 from orchestrator.replacing import replace
 from orchestrator.rules import graph
@@ -21,6 +22,8 @@ from orchestrator.text import sentence
 
 CLIMB: dict[RoleTier, RoleTier] = {"haiku": "sonnet", "sonnet": "opus"}
 STRENGTH: tuple[RoleTier, ...] = ("none", "haiku", "sonnet", "opus")
+OUT_OF_TURNS, OUT_OF_TIME = "out_of_turns", "timeout"
+"""Verdicts on a try that ended without an answer."""
 REFINE_FROM_TRY = 3
 BEST_GUESS = (
     "Nobody can be asked. Give your best guess, and state the assumption that you make as such."
@@ -109,6 +112,35 @@ def second(state: State, progress: Progress) -> RoleCard | None:
     return None if graph.fingerprint(handed) in state.goal.asked else card
 
 
+def out_of_turns(state: State, subtask_id: str, why: str, now: datetime, said: str) -> State:
+    """A stronger model begins anew, with what the agent has said so far; after it, or where there
+    is none, the role's fallback does.
+    """
+    last = Draft(status="failed", content=said, why=why)
+
+    def anew(each: Progress) -> Progress:
+        return replace(each, last=last if said else each.last or last, resume=Resume())
+
+    state = update(state, subtask_id, anew)
+    if _stronger(state, subtask_id, OUT_OF_TURNS):
+        return _handed_on(try_again(state, subtask_id, OUT_OF_TURNS, why, now), subtask_id, said)
+    state = update(state, subtask_id, lambda each: tried(each, OUT_OF_TURNS, why))
+    return _handed_on(give_up(state, subtask_id, why, now), subtask_id, said)
+
+
+def _stronger(state: State, subtask_id: str, verdict: str) -> bool:
+    """Whether a stronger model may still try what ended so; one that ended so, too, is enough."""
+    progress = state.work[subtask_id]
+    fixed = state.brief.role(progress.subtask.role).fixed_tier
+    again = any(each.verdict == verdict for each in progress.tries)
+    return progress.tier in CLIMB and not (fixed or again)
+
+
+def _handed_on(state: State, subtask_id: str, said: str) -> State:
+    """What was said so far goes to whoever tries next."""
+    return update(state, subtask_id, lambda each: replace(each, partial=said or each.partial))
+
+
 def _afresh(progress: Progress, why: str) -> Progress:
     return replace(progress, stage="work", why=why)
 
@@ -132,14 +164,25 @@ def _escalated(state: State, subtask_id: str, reason: str, why: str, now: dateti
 
 
 def too_long(state: State, subtask_id: str, why: str, now: datetime, said: str = "") -> State:
-    """No call is long enough for the subtask: it is given back, to be split. `said`: what there is
+    """No call is long enough for the subtask: it is given back, to be split; where no plan will be
+    changed for it, a stronger model and then the role's fallback have a go. `said`: what there is
     of it, of an agent.
     """
     message = f"one call is too short for it: {why}"
     given_back = Escalation(reason="timeout", why=message, partial=said)
     last = Draft(status="escalated", content=said, why=message, escalation=given_back)
-    state = update(state, subtask_id, lambda each: replace(each, last=last))
-    return _escalated(state, subtask_id, "timeout", f"timeout: {message}", now)
+    state = update(state, subtask_id, lambda each: replace(each, last=last, resume=Resume()))
+    why = f"timeout: {message}"
+    back = _escalated(state, subtask_id, "timeout", why, now)
+    if back.replanning.setbacks != state.replanning.setbacks:
+        return back
+    # Nobody will split it: what is left is another model, and then another role.
+    if _stronger(state, subtask_id, OUT_OF_TIME):
+        return _handed_on(try_again(state, subtask_id, OUT_OF_TIME, why, now), subtask_id, said)
+    if state.work[subtask_id].relieved or second(state, state.work[subtask_id]) is None:
+        return back
+    state = update(state, subtask_id, lambda each: tried(each, OUT_OF_TIME, why))
+    return _handed_on(give_up(state, subtask_id, why, now), subtask_id, said)
 
 
 def hand_over(state: State, subtask_id: str, role: RoleCard, why: str) -> State:

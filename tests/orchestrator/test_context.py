@@ -113,6 +113,21 @@ def test_a_subtask_whose_calls_take_too_long_is_given_back_to_be_split() -> None
     assert finding.dollars == paid and policies.TOO_LONG_TRIES == 2
 
 
+def test_a_subtask_that_nobody_will_split_goes_to_a_stronger_model_once() -> None:
+    run = begun(subtask("a", tier="haiku"), subtask("c"), replans=0)
+    end(run, "work-c-1")
+    for number in (1, 2):
+        takes_too_long(run, f"work-a-{number}")
+    assert [each.call.tier for each in run.asks["a"]] == ["haiku", "haiku", "sonnet"]
+    assert [each.verdict for each in run.state.work["a"].tries] == ["timeout"]
+    assert "one call is too short" in run.asks["a"][-1].material.why  # type: ignore[attr-defined]
+    takes_too_long(run, "work-a-3")
+    finding = run.finding("a")
+    assert finding.status == "escalated" and len(finding.tries) == 2
+    paid = sum((ask.amount.dollars for ask in run.asks["a"]), Decimal(0))
+    assert finding.dollars == paid
+
+
 def takes_too_long(run: Drive, flight_id: str) -> None:
     """As Temporal tells it: a worker had it until its start-to-close was over."""
     flight = run.state.flights[flight_id]

@@ -230,7 +230,7 @@ class Chance:
     def note(drive: Drive, event: AgentEnded) -> None:
         """Where the agent's next segment is to go on."""
         if event.report is not None:
-            again = event.report.outcome == "answered"
+            again = event.report.outcome in ("answered", "stopped") or event.report.too_long
             resume = Resume() if again else event.report.resume
             drive.resumes[event.move.subtask_id] = resume
         elif event.unpaid:

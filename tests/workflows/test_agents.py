@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -127,17 +128,52 @@ async def test_an_agent_that_needs_more_gets_it_slice_by_slice_and_nothing_is_as
     assert report.model_calls == 8 and report.dollars is not None
 
 
-async def test_an_agent_that_uses_all_its_turns_hands_up_what_it_has_with_its_bill(
+async def test_an_agent_that_uses_all_its_turns_is_tried_by_a_stronger_model_with_what_it_found(
     runs: Runs,
 ) -> None:
     again = calls(("list_files", {}), says="So far: the limit may be 40.")
-    model = ScriptedModel({"t1": [again, again]})
-    limits = {"turns_per_agent": 2, "replans": 0}
+    model = ScriptedModel(
+        {
+            "t1": [again, again, calls(("read_file", NOTES)), works("40")],
+            "synthesize": [synthesizes("40 a minute [t1].")],
+        }
+    )
+    limits = {"turns_per_agent": 2}
     report = await runs.run(goal(runs, limits=limits), model, catalogue=catalogue(runs))
+    assert report.status == "complete", report.gaps
+    finding = report.findings[0]
+    assert [(each.tier, each.verdict) for each in finding.tries] == [
+        ("haiku", "out_of_turns"),
+        ("sonnet", "accepted"),
+    ]
+    assert "all its 2 turns" in finding.tries[0].why
+    first = str(model.requests[model.heard.index("t1") + 2].messages[0])
+    assert "what an earlier try had found, partial and unchecked" in first
+    assert "So far: the limit may be 40." in first and "all its 2 turns" in first
+
+
+async def test_an_agent_that_uses_all_its_turns_again_goes_to_the_fallback_and_hands_up_what_it_has(
+    runs: Runs,
+) -> None:
+    again = calls(("list_files", {}), says="So far: the limit may be 40.")
+    model = ScriptedModel({"t1": [again] * 6})
+    limits = {"turns_per_agent": 2, "replans": 0}
+    roles = catalogue(runs)
+    reader = roles.roles["reader"]
+    card = reader.card.model_copy(update={"fallback": "analyst"})
+    roles.roles["reader"] = replace(reader, card=card)
+    report = await runs.run(goal(runs, limits=limits), model, catalogue=roles)
     finding = report.findings[0]
     assert (finding.status, finding.content) == ("failed", "So far: the limit may be 40.")
     assert "all its 2 turns" in finding.why
-    assert report.model_calls == 2 and finding.dollars == report.dollars
+    told_of = [(each.role, each.tier, each.verdict) for each in finding.tries]
+    assert told_of == [
+        ("", "haiku", "out_of_turns"),
+        ("", "sonnet", "out_of_turns"),
+        ("analyst", "sonnet", "out_of_turns"),
+    ]
+    assert report.model_calls == 6 and finding.dollars == report.dollars
+    assert sum(each.dollars or 0 for each in finding.tries) == finding.dollars
     assert any("last turn" in each.get("text", "") for each in told(model, 1))
 
 

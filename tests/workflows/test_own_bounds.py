@@ -64,7 +64,7 @@ async def test_a_turn_of_an_agent_has_the_time_that_its_plan_gives_and_no_more(
     model = ScriptedModel({"t1": [works("A")], "synthesize": [synthesizes("A [t1].")]})
     own = subtask("t1", role="researcher", inputs=["report"], timeout_seconds=seconds)
     report = await runs.run(goal(plan=ready(own), inputs=(given,)), model)
-    assert report.status == "complete", report.gaps
+    assert report.findings[0].status == "complete", report.gaps
     assert (rooms(model, "t1"), deadlines(model, "t1")) == ([16_000], [seconds])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from decimal import Decimal
 
 import pytest
 from temporalio.client import WorkflowFailureError
@@ -342,6 +343,25 @@ async def test_a_planner_that_never_gets_it_right_leaves_one_agent_with_the_whol
     assert report.status == "complete"
     assert report.findings[0].content == "all of it"
     assert any("no valid plan" in note for note in report.notes)
+    asked = [request.model for request in model.requests[:3]]
+    assert ["opus" in each for each in asked] == [False, False, True]
+    assert "Plans of sonnet were refused, so the plan was asked of opus." in report.notes
+
+
+async def test_a_cap_without_room_for_the_strongest_model_has_the_usual_one_plan_again(
+    runs: Runs,
+) -> None:
+    model = ScriptedModel(
+        {
+            "plan": ["{}", "{}", plans(subtask("t1"))],
+            "t1": [works("one")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(limits={"dollars": "0.2"}), model)
+    assert report.status == "complete" and report.dollars and report.dollars < Decimal("0.2")
+    assert not any("opus" in request.model for request in model.requests)
+    assert not any("asked of opus" in note for note in report.notes)
 
 
 async def test_a_ready_plan_skips_the_planner(runs: Runs) -> None:

@@ -19,7 +19,7 @@ from orchestrator.calls.judge import JUDGE
 from orchestrator.calls.kind import AnyKind
 from orchestrator.calls.synthesize import SYNTHESIZE
 from orchestrator.calls.verify import VERIFY
-from orchestrator.contracts import Contract, Problem
+from orchestrator.contracts import Contract, Problem, Tier
 from orchestrator.moves import Ask
 from orchestrator.replacing import replace
 from orchestrator.rules.answering import context, verifying
@@ -106,6 +106,26 @@ def _next_verification(state: State) -> Ask | None:
             place=place,
         )
         if ask is not None:
+            return ask
+    return _next_look(state)
+
+
+def _next_look(state: State) -> Ask | None:
+    """What was left undecided is shown to the strongest model, once."""
+    first = [f"verify-{place + 1}" for place in range(verifying.batches(state))]
+    if not {*first} <= {*state.finishing.given_up}:
+        return None
+    for number, place in enumerate(verifying.again(state), start=1):
+        ask = _optional(
+            state,
+            VERIFY,
+            f"verify-again-{number}",
+            partial(verifying.material, state, place),
+            place=place,
+            first="opus",
+        )
+        # A model that was asked before knows no more.
+        if ask is not None and ask.call.tier == "opus":
             return ask
     return None
 
@@ -228,6 +248,7 @@ def _optional(
     *,
     subject: str = "",
     place: int | None = None,
+    first: Tier | None = None,
 ) -> Ask | None:
     """A call that is left out when it was given up, does not fit or comes too late. `gathered`
     makes its material, of the answer that it is to mend.
@@ -238,7 +259,8 @@ def _optional(
     if purpose in flying or len(flying) >= state.goal.limits.concurrency:
         return None
     keep = state.finishing.synthesis is None
-    ask = fitting_call(state, kind, purpose, gathered(gathering.broken(state, purpose)), keep=keep)
+    material = gathered(gathering.broken(state, purpose))
+    ask = fitting_call(state, kind, purpose, material, keep=keep, first=first)
     return (
         replace(ask, subject=subject, place=place)
         if state.ledger.fits(ask.amount, keep=keep)

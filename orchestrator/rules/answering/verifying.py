@@ -5,10 +5,10 @@ The analysers' remarks stand whatever a model says: a verdict is added, none is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from orchestrator import policies
-from orchestrator.calls.verify import Place, Verdicts, VerifyMaterial
+from orchestrator.calls.verify import Place, Verdict, Verdicts, VerifyMaterial
 from orchestrator.contracts import PinnedInput, Problem, Remark
 from orchestrator.remarks import (
     SEVERITIES,
@@ -80,7 +80,34 @@ def repository(state: State) -> PinnedInput | None:
 
 def batches(state: State) -> int:
     """How many calls the chosen remarks need."""
-    return -(-len(state.finishing.to_verify) // policies.VERIFIED_AT_ONCE)
+    return _calls(state.finishing.to_verify)
+
+
+def again(state: State) -> range:
+    """The places of the batches that a stronger model looks at: of what was undecided, once all
+    others have been looked at.
+    """
+    first = batches(state)
+    return range(first, first + _calls(_undecided(state)))
+
+
+def _calls(remarks: Sequence[Remark]) -> int:
+    return -(-len(remarks) // policies.VERIFIED_AT_ONCE)
+
+
+def _undecided(state: State) -> tuple[Remark, ...]:
+    """What the first look at all remarks could not decide, though there was something to see."""
+    return tuple(
+        remark
+        for place in range(batches(state))
+        for remark, said in _said(state, place)
+        if said.verdict == "undecided" and not said.absent
+    )
+
+
+def _said(state: State, place: int) -> Iterator[tuple[Remark, Verdict]]:
+    verdicts = state.finishing.verified.get(place)
+    return zip(_batch(state, place), verdicts.verdicts if verdicts else (), strict=bool(verdicts))
 
 
 def material(state: State, place: int, broken: Problem | None) -> VerifyMaterial:
@@ -99,11 +126,13 @@ def material(state: State, place: int, broken: Problem | None) -> VerifyMaterial
 
 
 def verified(state: State) -> tuple[Remark, ...]:
-    """The remarks that were verified, each with its verdict."""
+    """The remarks that were verified, each with its last verdict."""
+    later = [each for place in again(state) for each in _said(state, place)]
+    said_later = [remark for remark, _ in later]
+    first = [each for place in range(batches(state)) for each in _said(state, place)]
     return tuple(
         remark.model_copy(update={"verdict": said.verdict, "why": said.why})
-        for place, verdicts in state.finishing.verified.items()
-        for remark, said in zip(_batch(state, place), verdicts.verdicts, strict=True)
+        for remark, said in (*(each for each in first if each[0] not in said_later), *later)
     )
 
 
@@ -114,5 +143,7 @@ def take(state: State, place: int, verdicts: Verdicts) -> State:
 
 
 def _batch(state: State, place: int) -> tuple[Remark, ...]:
-    first = place * policies.VERIFIED_AT_ONCE
-    return state.finishing.to_verify[first : first + policies.VERIFIED_AT_ONCE]
+    remarks, first = state.finishing.to_verify, place * policies.VERIFIED_AT_ONCE
+    if place >= batches(state):
+        remarks, first = _undecided(state), first - batches(state) * policies.VERIFIED_AT_ONCE
+    return remarks[first : first + policies.VERIFIED_AT_ONCE]

@@ -77,6 +77,7 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
         timeout_seconds=timeout_of(state, subtask),
         number=len(progress.tries) + 1,
         why=progress.why,
+        partial=progress.partial,
         broken=broken(state, f"work-{subtask.id}"),
         composed=role.description if role.name.startswith(graph.COMPOSED) else "",
         form=_form(state, progress),

@@ -61,14 +61,24 @@ def fitting_call(
     *,
     progress: Progress | None = None,
     keep: bool = True,
+    first: Tier | None = None,
 ) -> Ask:
     """A call of the supervisor's own with the strongest model, and for that the most room, that can
-    be paid now; the cheapest there is where none can.
+    be paid now; the cheapest there is where none can. `first`: a stronger one than usual, which is
+    asked if this deployment serves it and its whole room can be paid.
     """
     ask = None
-    for tier in tiers(state.brief, kind.policy.tier):
+    served = first if any(card.tier == first for card in state.brief.models) else None
+    for tier in tiers(state.brief, served or kind.policy.tier):
         ask = paid_call(
-            state, kind, purpose, material, tier=tier, progress=progress, keep=keep, smaller=True
+            state,
+            kind,
+            purpose,
+            material,
+            tier=tier,
+            progress=progress,
+            keep=keep,
+            smaller=tier != served,
         )
         if state.ledger.fits(ask.amount, keep=keep):
             return ask

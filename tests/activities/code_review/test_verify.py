@@ -78,6 +78,21 @@ async def test_a_model_adds_a_verdict_to_each_remark_and_no_remark_is_lost(runs:
     assert SECRET not in asked.prompt and SECRET not in asked.system
 
 
+async def test_what_a_model_leaves_undecided_is_shown_to_a_stronger_one_once(runs: Runs) -> None:
+    count = len((await review(runs, None)).data["remarks"])  # type: ignore[arg-type]
+    first = verdicts("undecided", *["confirmed"] * (count - 2), "undecided")
+    second = verdicts("refuted", "undecided")
+    model = ReviewingModel({"verify": [first, second]})
+    report = await review(runs, model)
+    heard = zip(model.heard, model.requests, strict=True)
+    asked = [request for what, request in heard if what == "verify"]
+    assert ["opus" in each.model for each in asked] == [False, True]
+    assert asked[1].prompt.count("code around remark") == 2
+    counts = {"confirmed": count - 2, "refuted": 1, "undecided": 1}
+    assert report.data["by_verdict"] == counts
+    assert len(report.data["remarks"]) == count  # type: ignore[arg-type]
+
+
 async def test_without_an_answer_or_the_money_the_remarks_stand_as_they_were(runs: Runs) -> None:
     plain = await review(runs, None)
     refusing = await review(runs, ReviewingModel({"verify": [CallRefused("not today")]}))
