@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from activities.asking.prices import Prices
 from activities.seam import Model
@@ -36,8 +37,10 @@ def web_of_endpoint(settings: Settings, prices: Prices) -> bool:
     return settings.endpoint_web and prices.of_searches
 
 
-def model_endpoint(settings: Settings, prices: Prices) -> ModelEndpoint:
-    """The endpoint that the settings name, if they name one."""
+def model_endpoint(settings: Settings, prices: Prices, heard: Path | None = None) -> ModelEndpoint:
+    """The endpoint that the settings name, if they name one; `heard`: the file that remembers which
+    have ever answered.
+    """
     if not settings.has_endpoint:
         return ModelEndpoint()
     # The SDK takes seconds to import; what needs no model does not wait for it, nor does a worker
@@ -50,7 +53,7 @@ def model_endpoint(settings: Settings, prices: Prices) -> ModelEndpoint:
     base_url = settings.anthropic_base_url
     models = tuple(card.id for card in prices.cards())
     known = KnownSecrets(settings.secrets)
-    model = Claude(key=key, base_url=base_url, price=prices.price, known=known)
+    model = Claude(key=key, base_url=base_url, price=prices.price, known=known, heard=heard)
     find = Remembered(partial(find_capabilities, key, base_url, settings.capabilities, models))
 
     async def capabilities() -> Capabilities:

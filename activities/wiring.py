@@ -231,7 +231,7 @@ def build(
         state.create()
     store = store or store_at(target.store_url)
     prices = Prices.of(settings)
-    endpoint = endpoint or model_endpoint(settings, prices)
+    endpoint = endpoint or model_endpoint(settings, prices, state.heard)
     system, untold = _told(endpoint)
     parts = _Parts(
         settings=settings,

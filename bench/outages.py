@@ -50,7 +50,7 @@ SAID = "What matters most about this part of the market is what its customers pa
 """About as much as a model writes."""
 PATIENCE = 600.0
 """Seconds that runs may take to end after an outage."""
-COLUMNS = ("lost for", "kind", "survived", *PHASES, "all", "seconds until all had ended")
+COLUMNS = (("lost for", "kind", "survived", *PHASES, "all", "seconds until all had ended"),)
 
 
 def script() -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _times(booked: Decimal, charged: Decimal) -> str:
 
 async def main(kinds: list[str], seconds: list[float]) -> None:
     """Print a row for each."""
-    sys.stdout.write(head(COLUMNS))
+    sys.stdout.write(head(COLUMNS[0]))
     with tempfile.TemporaryDirectory() as place:
         async with deployed(Path(place), script(), WORKER, through_proxy=True) as deployment:
             outages = Outages(deployment)

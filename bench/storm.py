@@ -45,7 +45,9 @@ RATES = (2, 5, 10)
 CHAINS = 16
 LINKS = 3
 CHAIN_LATENCY = (0.2, 3.0)
-RANDOM = ((429, 0.1), (429, 0.3), (529, 0.1), (529, 0.3))
+RANDOM = ((429, 0.1, True), (429, 0.3, True), (529, 0.1, True), (529, 0.3, True),
+          (429, 0.3, False), (529, 0.3, False))  # fmt: skip
+"""Status, share, and whether a refusal names a wait."""
 FORGOTTEN_SECONDS = 60
 IN_FLIGHT = ((429, 2), (429, 4), (429, 8), (529, 4))
 BUSY = 0.4
@@ -93,14 +95,13 @@ async def chance() -> None:
     sys.stdout.write(head(COLUMNS[1]))
     without, failed, _ = await _chained_storm(None)
     _row("none", f"{failed} of {CHAINS * LINKS}", f"{without:.1f}", "1.0", "")
-    for status, share in RANDOM:
-        headers = {"retry-after": "1"}
+    for status, share, named in RANDOM:
+        headers = {"retry-after": "1"} if named else {}
         rule = {"probability": share, "status": status, "headers": headers}
         seconds, failed, later = await _chained_storm(rule)
-        _row(
-            f"{status} {share:.0%}", f"{failed} of {CHAINS * LINKS}", f"{seconds:.1f}",
-            f"{seconds / without:.1f}", f"{later / without:.1f}",
-        )  # fmt: skip
+        refused = f"{status} {share:.0%}{'' if named else ', no wait named'}"
+        times = (f"{each:.1f}" for each in (seconds, seconds / without, later / without))
+        _row(refused, f"{failed} of {CHAINS * LINKS}", *times)
 
 
 async def _chained_storm(rule: Mapping[str, Any] | None) -> tuple[float, int, float]:

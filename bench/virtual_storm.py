@@ -56,11 +56,12 @@ def main(seeds: int) -> None:
         figures = (median(goodput), min(goodput), refusals, later)
         write(row((name, *(f"{figure:.2f}" for figure in figures))))
     write("\n" + head(COLUMNS[1]))
-    for chance in (0.1, 0.3):
-        endpoint = Endpoint(chance=chance, latency=LONG)
+    for chance, unnamed in ((0.1, 0.0), (0.3, 0.0), (0.3, 5.0), (0.3, 15.0)):
+        endpoint = Endpoint(chance=chance, latency=LONG, unnamed=unnamed)
         chained = [Storm(endpoint, CHAINS, LINKS, seed=n).run() for n in range(seeds)]
         times = [storm.seconds / without(storm).run().seconds for storm in chained]
-        write(row((f"{chance:.0%}", f"{median(times):.1f}", f"{max(times):.1f}")))
+        asks = f", {unnamed:g} s where no wait is named" if unnamed else ""
+        write(row((f"{chance:.0%}{asks}", f"{median(times):.1f}", f"{max(times):.1f}")))
 
 
 if __name__ == "__main__":

@@ -83,6 +83,7 @@ class NotBilled(OrchestrationError):
     `throttled` tells the first two from the rest: they slow the tier down for everyone and are
     tried again for as long as the call may take; a fault gets few tries, the last of them `final`.
     With `unreached` the endpoint is at fault, whoever asks: the run waits until it answers again.
+    `named`: whether it was the server that said how long to wait.
     """
 
     retryable = True
@@ -96,12 +97,14 @@ class NotBilled(OrchestrationError):
         throttled: bool = False,
         final: bool = False,
         unreached: Unreached | None = None,
+        named: bool = True,
     ) -> None:
         self.retryable = not final
         details = (unreached,) if final and unreached else ()
         super().__init__(message, *details, retry_after=retry_after)
         self.throttled = throttled
         self.unreached = unreached
+        self.named = named
 
 
 class EndpointUnreachable(OrchestrationError):

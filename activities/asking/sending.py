@@ -35,7 +35,9 @@ from orchestrator.money.pricing import read_again, worst
 from orchestrator.text import visible
 
 SHORTEST_WAIT = timedelta(seconds=1)
-"""How long a tier is shut when an endpoint throttles without saying for how long."""
+"""How long a tier is shut when nobody says for how long, and after what a throttled call is back at
+the gate if the endpoint named no wait.
+"""
 
 OUTAGE_SHUT = timedelta(seconds=5)
 """For how long a call closes its tier that was refused so often that its run waits."""
@@ -247,6 +249,9 @@ class Sending:
         if over:
             said = f"{error.message} (the last of {refused} tries)"
             return NotBilled(said, throttled=True, final=True, unreached=away)
+        if self.gate is not None and not error.named:
+            # For how long the tier is shut, and whether it was chance, is the gate's business.
+            wait = SHORTEST_WAIT
         later = wait * (1 + SPREAD * self.chance())
         return NotBilled(error.message, retry_after=later, throttled=True)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -19,6 +20,7 @@ from activities.claude.classify import NOBODY_HOME
 from activities.claude.clients import Clients
 from activities.claude.endpoint import OFFICIAL, make_client, why_unreached
 from activities.claude.failures import CUT, Exchange, Failures, Price
+from activities.claude.heard import Heard
 from activities.claude.passage import BYTES_FOR_A_TOKEN, ROOM, Passage, events, under_way
 from activities.claude.stream import MOST_BYTES_PER_TOKEN, StreamError
 from activities.claude.turns import flaw_of
@@ -54,13 +56,15 @@ class Claude:
         stall_seconds: float = STALL_SECONDS,
         pool_seconds: float = POOL_SECONDS,
         connections: int = CONNECTIONS,
+        heard: Path | None = None,
     ) -> None:
         """`price` prices the bills of failed calls; what is `known` to be secret, at least the key
         and what the address carries, is in nothing that an endpoint is repeated with.
         """
         self._base_url = base_url or OFFICIAL
         self._known = known or KnownSecrets((key, *withheld_of(base_url)))
-        self._failures = Failures(self._known, self._base_url, price)
+        self._heard = Heard(address_of(self._base_url), heard)
+        self._failures = Failures(self._known, self._base_url, price, self._heard)
         self._stall = stall_seconds
         # Silence is `Patience`'s: the transport's own timeouts do not know that the process slept.
         self._timeout = httpx2.Timeout(
@@ -95,6 +99,9 @@ class Claude:
                 raise
             if not exchange.transcript.complete:
                 raise self._failures.cut(exchange, CUT) from None
+        finally:
+            if passage.status:
+                self._heard.note()
         # A complete answer is paid: it is returned even if the cut came in the same moment.
         if exchange.transcript.seen_bytes < HEAVY_BYTES:
             return _answer(exchange, self._known)
@@ -135,6 +142,8 @@ class Claude:
             why = f"no answer within {MODELS_SECONDS:g} s"
         except Exception as error:
             why = why_unreached(error)[0]
+        if passage.status:
+            self._heard.note()
         if passage.status in NOT_REACHED:
             return f"status {passage.status}"
         return "" if passage.status else why
@@ -162,7 +171,10 @@ class Claude:
                         self._drain_later(stack.pop_all(), arriving)
                         break
         if not transcript.complete:
-            raise StreamError("", "the answer ended before its message was complete")
+            form = raw.headers.get("content-type", "") or "of no type"
+            nothing = f"what came back is no message ({form[:100]})"
+            ended = "the answer ended before its message was complete"
+            raise StreamError("", ended if transcript.begun else nothing)
 
     def _drain_later(self, open: AsyncExitStack, arriving: AsyncIterator[object]) -> None:
         """Read what follows a complete message, so that the connection can be used again; the

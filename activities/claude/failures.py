@@ -17,6 +17,7 @@ import httpx2
 
 from activities.claude.classify import Meaning, Point, classify, retry_after
 from activities.claude.endpoint import why_unreached
+from activities.claude.heard import Heard
 from activities.claude.passage import Passage
 from activities.claude.stream import StreamError, Transcript
 from activities.seam import ModelRequest
@@ -64,6 +65,7 @@ class Failures:
     known: KnownSecrets
     base_url: str
     price: Price
+    heard: Heard
 
     @contextmanager
     def turned(self, exchange: Exchange) -> Iterator[None]:
@@ -120,7 +122,9 @@ class Failures:
         # Who refuses for the rate, or says when there is room, is at home.
         named = retry_after(headers, datetime.now(UTC)) is not None
         at_home = error.status_code == 429 or (meant.throttled and named)
-        return self._error(exchange, meant, " ".join(filter(None, said)), at_home=at_home)
+        return self._error(
+            exchange, meant, " ".join(filter(None, said)), at_home=at_home, named=named
+        )
 
     def _broken(self, exchange: Exchange, error: Exception) -> OrchestrationError:
         """Whatever else can happen, in the transport, in the SDK or in what an answer does to them:
@@ -155,7 +159,13 @@ class Failures:
         return why, unknown_host
 
     def _error(
-        self, exchange: Exchange, meant: Meaning, said: str, *, at_home: bool = False
+        self,
+        exchange: Exchange,
+        meant: Meaning,
+        said: str,
+        *,
+        at_home: bool = False,
+        named: bool = True,
     ) -> OrchestrationError:
         said = self._line(said)
         message = f"{exchange.request.model}: {said}"
@@ -170,6 +180,7 @@ class Failures:
                 retry_after=None if wait is None else timedelta(seconds=wait),
                 throttled=meant.throttled,
                 unreached=None if at_home else self._lost(said),
+                named=named,
             )
         if meant.advice:
             message = f"{sentence(message)} {meant.advice}"
@@ -178,7 +189,12 @@ class Failures:
     def _unreached(self, why: str, unknown_host: bool = False) -> EndpointUnreachable:
         where = address_of(self.base_url)
         return EndpointUnreachable(
-            Unreached(address=where, why=self._line(why), unknown_host=unknown_host)
+            Unreached(
+                address=where,
+                why=self._line(why),
+                # Who has answered before is away; a name that never did is most likely a mistake.
+                unknown_host=unknown_host and not self.heard.known,
+            )
         )
 
     def _lost(self, why: str) -> Unreached:

@@ -6,12 +6,15 @@ import asyncio
 import os
 import signal
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
+from typing import Any
 
 from bench.instruments.deployment import Deployment
+from bench.instruments.proxy import KINDS
 
 PAUSE = (3.0, 14.0)
 """Seconds between two blows: a worker takes some to come back, and has to get somewhere."""
@@ -21,7 +24,7 @@ LONG_STOP_SECONDS = 65.0
 AWAY_SECONDS = 30.0
 """How long nobody may start the server again: a worker gives up handing over sooner."""
 OUTAGE = (5.0, 60.0)
-"""Seconds for which nothing listens at the endpoint's address."""
+"""Seconds for which the endpoint is lost."""
 WEIGHTS = {
     "kill worker": 36,
     "kill server": 14,
@@ -32,7 +35,8 @@ WEIGHTS = {
     "stop server and worker for 20 s": 4,
     "stop worker for 65 s": 1,
     "stop server and worker for 65 s": 1,
-    "outage of the endpoint": 10,
+    "endpoint killed": 4,
+    **{f"endpoint {kind}": 1 for kind in KINDS},
 }
 BOTH = ("server", "worker")
 
@@ -76,7 +80,8 @@ class Blows:
             "stop server and worker for 20 s": lambda: self._freeze(STOP_SECONDS, *BOTH),
             "stop worker for 65 s": lambda: self._freeze(LONG_STOP_SECONDS, "worker"),
             "stop server and worker for 65 s": lambda: self._freeze(LONG_STOP_SECONDS, *BOTH),
-            "outage of the endpoint": self._outage,
+            "endpoint killed": lambda: self._outage(self.deployment.simulator.outage),
+            **{f"endpoint {kind}": partial(self._lost, kind) for kind in KINDS},
         }
         return await blows[name]()
 
@@ -101,13 +106,17 @@ class Blows:
                 _signalled(pid, signal.SIGCONT)
         return struck
 
-    async def _outage(self) -> bool:
+    async def _lost(self, kind: str) -> bool:
+        """The proxy before the endpoint loses it in this way."""
+        return await self._outage(partial(self.deployment.proxy.outage, kind))
+
+    async def _outage(self, strikes: Callable[[float], Coroutine[Any, Any, None]]) -> bool:
         """Runs beside other blows; one at a time."""
         if self._outages:
             return False
         seconds = self.chance.uniform(*OUTAGE)
         self.seconds_out += seconds
-        outage = asyncio.create_task(self.deployment.simulator.outage(seconds))
+        outage = asyncio.create_task(strikes(seconds))
         self._outages.add(outage)
         outage.add_done_callback(self._outages.discard)
         return True

@@ -1,7 +1,7 @@
 """A chaos campaign: several runs at once on a deployment of their own, random graphs, an endpoint
 with faults, real starters and watchers attached, two clients that query constantly, people who give
 orders; and random kills of worker, server, both and watchers, frozen processes, and outages of the
-endpoint.
+endpoint of every kind.
 
     python -m bench.chaos [--minutes 10] [--seed 1] [--runs 6]        prints Markdown
 
@@ -205,7 +205,7 @@ async def measured(wanted: Wanted) -> Verdict:
         folder = Path(place)
         try:
             script = goals.ENDPOINT | (goals.FAULTS if wanted.faults else {})
-            async with deployed(folder, script) as deployment:
+            async with deployed(folder, script, through_proxy=True) as deployment:
                 campaign = Campaign(wanted, deployment, folder)
                 blows = await campaign.run()
                 verdict = await _judged(campaign, blows)

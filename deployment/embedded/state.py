@@ -131,6 +131,11 @@ class StateDir:
         return self.path / "mcp"
 
     @property
+    def heard(self) -> Path:
+        """Addresses of endpoints that have answered."""
+        return self.path / "heard"
+
+    @property
     def held(self) -> Path:
         """Which attempts each worker process holds."""
         return self.path / "held"

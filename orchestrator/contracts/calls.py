@@ -78,7 +78,9 @@ class Unreached(Contract):
     why: str
     """One line, fit to be shown."""
     unknown_host: bool = False
-    """Whether the name does not exist at all; False where no resolver answers, without network."""
+    """Whether the name does not exist, and nobody has ever answered this deployment there; False
+    where no resolver answers, without network.
+    """
     lost: bool = False
     """Whether calls get lost behind it: that somebody is there then proves nothing. False: nobody
     was there, so nothing was sent and nothing was paid.

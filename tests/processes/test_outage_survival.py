@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from orchestrator.contracts import Order
 pytestmark = pytest.mark.anyio
 
 SCRIPT = {"latencies": {"work": [0.5, 0.5]}}
+AT_ONCE = 3
 SECONDS = 4
 """For which nobody is there."""
 
@@ -37,6 +39,32 @@ async def test_a_run_outlives_its_endpoint_and_pays_each_call_once(tmp_path: Pat
     assert report.status == "complete"
     assert report.model_calls == log["admitted"] == 6
     assert log["duplicates"] == 0 and report.assumed == 0
+
+
+@pytest.mark.parametrize("kind", ["lists its models and loses calls", "resets", "502"])
+async def test_a_run_outlives_an_endpoint_that_loses_calls_and_books_what_was_in_flight(
+    tmp_path: Path, kind: str
+) -> None:
+    """A proxy loses what is in flight and what comes then, also where its list answers."""
+    wanted = planned(tuple(part(number) for number in range(1, 9)), concurrency=AT_ONCE)
+    async with (
+        asyncio.timeout(180),
+        deployed(tmp_path, SCRIPT, through_proxy=True) as deployment,
+    ):
+        handle: Handle = await deployment.start(wanted)
+        await seen(handle, lambda view: any(row.status == "complete" for row in view.rows))
+        outage = asyncio.create_task(deployment.proxy.outage(kind, SECONDS))
+        view = await seen(handle, lambda each: any("calls since" in note for note in each.notes))
+        (note,) = (each for each in view.notes if "calls since" in each)
+        assert deployment.proxy.url in note and "goes on when it answers" in note
+        await outage
+        report = await handle.result()
+        log = await asyncio.to_thread(deployment.simulator.log)
+    assert report.status == "complete"
+    lost = report.model_calls - log["delivered"]
+    pings = SECONDS  # seconds: there are fewer pauses than that
+    assert 1 <= lost <= AT_ONCE + pings
+    assert report.dollars is not None and report.dollars >= Decimal(log["dollars"])
 
 
 async def tell(handle: Handle, name: str) -> None:

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from activities.asking.sending import SHORTEST_WAIT
 from activities.gate.flow import Flow, described, understood
 from activities.gate.lane import Lane
 from activities.gate.queue_rates import QueueRate
@@ -45,6 +46,8 @@ class Endpoint:
     """Seconds until a refusal is back."""
     asked: float = 1.0
     """Seconds to wait, as a refusal says."""
+    unnamed: float = 0.0
+    """It says nothing, and this is what a first refusal is taken to ask, doubled with each."""
     limits: bool = False
     """Whether the heads of answers say what is left of the rate."""
     releases: float = 0.0
@@ -79,7 +82,7 @@ class Storm:
         self.random = random.Random(self.seed)
         self.limiter = Limiter()
         self.lanes = self.lanes or [Lane() for _ in range(self.workers)]
-        self.waiting: list[list[int]] = [[] for _ in self.lanes]
+        self.waiting: list[list[tuple[int, int]]] = [[] for _ in self.lanes]
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.numbers = itertools.count()
         self.held = QueueRate()
@@ -111,19 +114,19 @@ class Storm:
             lane.advance(self.now)
             ready = lane.ready(self.now)
             if ready <= self.now:
-                self._leave(lane, waiting.pop(0))
+                self._leave(lane, *waiting.pop(0))
                 return
             wake = min(wake, max(min(ready, self.now + GLANCE), self.now + 0.001))
         self.now = max(self.now, min(wake, self.events[0][0] if self.events else math.inf))
 
-    def _arrive(self, left: int) -> None:
-        self.random.choice(self.waiting).append(left)
+    def _arrive(self, left: int, refused: int = 0) -> None:
+        self.random.choice(self.waiting).append((left, refused))
 
-    def _leave(self, lane: Lane, left: int) -> None:
+    def _leave(self, lane: Lane, left: int, refused: int) -> None:
         sent = lane.left(self.now)
-        self._at(self.endpoint.round_trip / 2, lambda: self._meet(lane, sent, left))
+        self._at(self.endpoint.round_trip / 2, lambda: self._meet(lane, sent, left, refused))
 
-    def _meet(self, lane: Lane, sent: Sent, left: int) -> None:
+    def _meet(self, lane: Lane, sent: Sent, left: int, before: int) -> None:
         """A call is at the endpoint."""
         ours = self.endpoint
         back = ours.round_trip / 2
@@ -136,7 +139,7 @@ class Storm:
             head = Head(not refused, {"requests": quota})
             self._at(back, lambda: lane.heard(sent, head, lane.advance(self.now)))
         if refused:
-            self._at(back, lambda: self._refuse(lane, sent, left))
+            self._at(back, lambda: self._refuse(lane, sent, left, before + 1))
             return
         self.inside += 1
         self.admitted.append(self.now)
@@ -147,13 +150,16 @@ class Storm:
     def _release(self) -> None:
         self.inside -= 1
 
-    def _refuse(self, lane: Lane, sent: Sent, left: int) -> None:
+    def _refuse(self, lane: Lane, sent: Sent, left: int, refused: int) -> None:
         self.refused += 1
         self.at_first += sent.at == self.began
-        asked = self.endpoint.asked
+        asked = own = self.endpoint.asked
+        if self.endpoint.unnamed:
+            asked = self.endpoint.unnamed * 2 ** min(refused - 1, 4)
+            own = SHORTEST_WAIT.total_seconds()
         lane.shut(asked, "429", lane.advance(self.now), sent)
-        wait = asked * (1 + SPREAD * self.random.random()) + self.random.uniform(*LATE)
-        self._at(wait, lambda: self._arrive(left))
+        wait = own * (1 + SPREAD * self.random.random()) + self.random.uniform(*LATE)
+        self._at(wait, lambda: self._arrive(left, refused))
 
     def _end(self, lane: Lane, sent: Sent, left: int) -> None:
         self.ended += 1

@@ -22,9 +22,9 @@ from activities.asking.replies import Shape
 from activities.asking.sending import SPREAD
 from activities.seam import Head, ModelAnswer, ModelRequest
 from orchestrator.calls.digest import Digest, DigestAnswer, DigestMaterial
-from orchestrator.contracts import Bill, Call, ModelCard, Reply, Usage
+from orchestrator.contracts import Bill, Call, ModelCard, Reply, Unreached, Usage
 from orchestrator.errors import NotBilled, OrchestrationError, PossiblyBilled
-from orchestrator.policies import FAULT_TRIES
+from orchestrator.policies import FAULT_TRIES, OVERLOAD_TRIES
 
 pytestmark = pytest.mark.anyio
 
@@ -95,14 +95,21 @@ class Watched:
 
 
 async def ask(
-    folder: Path, model: Lines, gate: Watched, attempt: int = 1, past: Past | None = None
+    folder: Path,
+    model: Lines,
+    gate: Watched,
+    attempt: int = 1,
+    past: Past | None = None,
+    call: Call | None = None,
 ) -> Reply[Digest]:
     environment = ActivityEnvironment()
     remembered = astuple(past) if past else ()
     environment.info = replace(environment.info, attempt=attempt, heartbeat_details=remembered)
     environment.on_heartbeat = lambda *counts: gate.remembered.append(counts)
     asking = Asking(model, FileJournal(folder), lambda *_: Decimal(0), gate, lambda: 0.5)
-    reply: Reply[Digest] = await environment.run(asking.ask, CALL, MATERIAL, SHAPE, "S", "P")
+    reply: Reply[Digest] = await environment.run(
+        asking.ask, call or CALL, MATERIAL, SHAPE, "S", "P"
+    )
     return reply
 
 
@@ -130,6 +137,55 @@ async def test_a_fault_of_the_endpoint_is_tried_a_few_times(tmp_path: Path) -> N
             await ask(tmp_path, Lines([FAULT]), gate, past=past)
         final.append(refusal.value.non_retryable)
     assert final == [False] * (FAULT_TRIES - 1) + [True]
+
+
+AWAY = Unreached(address="http://a", why="529", lost=True)
+UNNAMED = NotBilled("429", retry_after=timedelta(seconds=40), throttled=True, named=False)
+OVERLOAD = NotBilled(
+    "529", retry_after=timedelta(seconds=60), throttled=True, named=False, unreached=AWAY
+)
+
+
+async def test_a_call_that_nobody_named_a_wait_is_soon_back_at_the_gate_which_knows_more(
+    tmp_path: Path,
+) -> None:
+    gate = Watched()
+    with pytest.raises(NotBilled) as refusal:
+        await ask(tmp_path, Lines([UNNAMED]), gate, past=Past(throttled=9))
+    assert gate.throttles == [("haiku", 40.0, "429")]
+    assert refusal.value.next_retry_delay == timedelta(seconds=1 + SPREAD / 2)
+    assert not refusal.value.non_retryable
+
+
+async def test_an_overload_that_lasts_is_an_outage_for_its_run(tmp_path: Path) -> None:
+    final = []
+    for refused in range(OVERLOAD_TRIES):
+        with pytest.raises(NotBilled) as refusal:
+            await ask(tmp_path, Lines([OVERLOAD]), Watched(), past=Past(throttled=refused))
+        final.append(refusal.value.non_retryable)
+    assert final == [False] * (OVERLOAD_TRIES - 1) + [True]
+    assert refusal.value.details == (AWAY,)
+
+
+async def test_the_last_of_the_tries_says_that_it_is_the_endpoint(tmp_path: Path) -> None:
+    fault = NotBilled("500", unreached=AWAY)
+    with pytest.raises(NotBilled) as first:
+        await ask(tmp_path, Lines([fault]), Watched())
+    assert first.value.details == ()
+    with pytest.raises(NotBilled) as last:
+        await ask(tmp_path, Lines([fault]), Watched(), past=Past(faults=FAULT_TRIES - 1))
+    assert last.value.details == (AWAY,) and last.value.non_retryable
+
+
+@pytest.mark.parametrize("error", [NotBilled("500", unreached=AWAY), OVERLOAD])
+async def test_the_small_call_of_an_outage_is_sent_once_because_its_run_keeps_the_time(
+    tmp_path: Path, error: NotBilled
+) -> None:
+    gate = Watched()
+    with pytest.raises(NotBilled) as refusal:
+        await ask(tmp_path, Lines([error]), gate, call=CALL.model_copy(update={"kind": "ping"}))
+    assert refusal.value.non_retryable and refusal.value.details == (AWAY,)
+    assert all(seconds <= 5 for _, seconds, _ in gate.throttles), "and shuts its tier for no longer"
 
 
 async def test_waiting_and_being_throttled_are_no_faults(

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,6 +99,83 @@ async def test_an_answer_lost_in_its_middle_says_what_was_seen_and_not_the_price
     assert 0 < bill.usage.output_tokens < REQUEST.max_output
     assert (bill.dollars, bill.final) == (None, False)
     assert simulator.log.report()["requests"] == 1
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *(Rule(status=status) for status in (408, 500, 504, 524, 529)),
+        *(Rule(fault=fault) for fault in ("html_502", "html_200", "hang", "drop_before_headers")),
+        *(Rule(fault=fault) for fault in ("drop_mid_stream", "stall_mid_stream", "bad_json")),
+    ],
+    ids=lambda rule: rule.fault or str(rule.status),
+)
+async def test_what_the_endpoint_loses_says_so_and_that_a_list_of_models_proves_nothing(
+    rule: Rule,
+) -> None:
+    raised, _ = await failure(rule, stall_seconds=0.3)
+    found = [each for each in raised.details if isinstance(each, Unreached)]
+    # A call that Temporal tries again tells it with the last try.
+    unreached = raised.unreached if isinstance(raised, NotBilled) else found[0]
+    assert unreached is not None and unreached.lost and unreached.address.startswith("http://127")
+    assert "claude" not in unreached.why, "it is the endpoint's, not this call's"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Rule(status=429),
+        Rule(status=429, headers={"retry-after": "1"}),
+        Rule(status=529, headers={"retry-after": "1"}),
+        Rule(status=503, headers={"retry-after": "1"}),
+    ],
+)
+async def test_who_refuses_for_the_rate_or_names_a_wait_is_no_outage(rule: Rule) -> None:
+    raised, _ = await failure(rule)
+    assert isinstance(raised, NotBilled) and raised.unreached is None
+    assert raised.named == bool(rule.headers)
+
+
+async def test_a_page_in_place_of_an_answer_is_named() -> None:
+    raised, _ = await failure(Rule(fault="html_200"))
+    assert "what came back is no message (text/html" in str(raised)
+
+
+async def test_a_call_in_whose_whole_time_nothing_came_is_lost_and_a_slow_one_is_not() -> None:
+    request = replace(REQUEST, deadline_seconds=0.4)
+    silent, _ = await failure(Rule(fault="hang"), request)
+    slow, _ = await failure(Rule(fault="slow_pings"), request)
+    assert type(silent) is type(slow) is TookTooLong
+    assert [isinstance(each, Unreached) for each in silent.details] == [False, True]
+    assert [isinstance(each, Unreached) for each in slow.details] == [False]
+
+
+async def test_a_name_that_is_gone_is_an_outage_once_anything_was_heard_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after this process: a deployment remembers who has answered it."""
+    kept = tmp_path / "heard"
+
+    def nobody(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    async def asks(url: str) -> bool:
+        async with claude(url, heard=kept) as model:
+            with pytest.raises(EndpointUnreachable) as raised:
+                await model.ask(REQUEST)
+        return raised.value.unreached.unknown_host
+
+    async with Simulator() as simulator:
+        url = simulator.url.replace("127.0.0.1", "localhost")
+        with monkeypatch.context() as away:
+            away.setattr(socket, "getaddrinfo", nobody)
+            assert await asks(url), "never heard: most likely a mistake"
+        async with claude(url, heard=kept) as model:
+            assert await model.reach() == ""
+        with monkeypatch.context() as away:
+            away.setattr(socket, "getaddrinfo", nobody)
+            assert not await asks(url)
+    assert kept.read_text() == f"{url}\n" and kept.stat().st_mode & 0o777 == 0o600
 
 
 async def test_an_overload_reported_inside_a_stream_is_named_in_the_error() -> None:

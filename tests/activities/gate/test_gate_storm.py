@@ -114,6 +114,16 @@ def test_random_refusals_cost_little_more_than_their_own_waits(
     assert median(times) <= most
 
 
+@pytest.mark.parametrize("unnamed", [5.0, 15.0], ids=["429", "529"])
+@pytest.mark.parametrize(("chance", "most"), [(0.1, 1.6), (0.3, 2.5)])
+def test_random_refusals_that_name_no_wait_cost_about_as_much_whatever_their_status(
+    chance: float, most: float, unnamed: float
+) -> None:
+    endpoint = Endpoint(chance=chance, latency=LONG, unnamed=unnamed)
+    played = [Storm(endpoint, CHAINS, LINKS, seed=seed).run() for seed in SEEDS]
+    assert median(storm.seconds / without(storm).run().seconds for storm in played) <= most
+
+
 @pytest.mark.parametrize("chance", [0.1, 0.3])
 def test_a_tier_that_is_refused_by_chance_is_not_slowed(chance: float) -> None:
     for storm in storms(Endpoint(chance=chance)):
