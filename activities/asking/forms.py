@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from activities.asking.replies import Shape
 from orchestrator.calls.work import DataAnswer, WorkAnswer, to_draft
 from orchestrator.contracts import Draft
+from orchestrator.text import visible
 
 Form = Mapping[str, JsonValue]
 MOST_MISTAKES = 5
@@ -76,16 +77,18 @@ def mistakes(form: Form, data: JsonValue, top: str = "result") -> Iterator[str]:
         return
     for error in found:
         where = error.json_path.replace("$", top, 1)
-        yield f"{where[:NAMES]}: {_why(error.validator, error.validator_value, error.instance)}"
+        why = _why(error.validator, error.validator_value, error.instance, error.schema)
+        yield f"{where[:NAMES]}: {why}"
 
 
-def _why(keyword: object, wanted: Any, given: Any) -> str:
+def _why(keyword: object, wanted: Any, given: Any, form: Any) -> str:
     match keyword:
         case "required":
             missing = [name for name in wanted if name not in given]
             return f"lacks {', '.join(missing)}"[:NAMES]
         case "additionalProperties":
-            return "has properties that its form does not know"
+            unknown = [visible(name) for name in given if name not in form.get("properties", ())]
+            return f"its form does not know {', '.join(unknown)}"[:NAMES]
         case "type":
             return f"must be of type {wanted}"
         case "enum" | "const":

@@ -16,6 +16,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
+from activities.asking.closed import left_out, without_unknown
 from activities.seam import ModelAnswer
 from orchestrator.calls.kind import Answer
 from orchestrator.contracts import Bill, Call, Contract, Problem, Reply, Usage
@@ -138,13 +139,14 @@ def _judged(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Repl
     if problem is not None:
         return Reply(problem=problem, bill=bill)
     try:
-        value = value_in(shape, answer.text)
+        value, dropped = value_in(shape, answer.text)
         # What is deeper than a reader follows, or half a character, is found here.
         type(value).model_validate_json(value.model_dump_json())
     except (ValidationError, ValueError, RecursionError) as error:
         text = answer.text[:BROKEN_CHARACTERS]
         problem = Problem(kind="malformed", why=first_lines(error), answer=text)
         return Reply(problem=problem, bill=bill)
+    bill = with_left_out(bill, dropped)
     if where := shape.misfit(value):
         text = answer.text[:BROKEN_CHARACTERS]
         return Reply(
@@ -154,11 +156,44 @@ def _judged(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Repl
     return Reply(value=None if wrong else value, problem=wrong, bill=bill)
 
 
-def value_in(shape: Shape[Asked, Value], text: str) -> Value:
-    """The value of an answer. ValueError, ValidationError or RecursionError: it is malformed."""
-    value = shape.value(shape.answer.model_validate_json(text))
+def value_in(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str, ...]]:
+    """The value of an answer, and the places of what its form does not know, which is left out.
+    ValueError, ValidationError or RecursionError: it is malformed, all the same.
+    """
+    value, dropped = _read(shape, text)
     twice = _given_twice(text) if shape.schema else ""
-    return shape.doubled(value, twice) if twice else value
+    return shape.doubled(value, twice) if twice else value, dropped
+
+
+def _read(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str, ...]]:
+    """As it came, and only if that is malformed without what its form does not know."""
+    try:
+        value = shape.value(shape.answer.model_validate_json(text))
+    except ValueError:
+        found = _read_known(shape, text)
+        if found is None:
+            # Told as it came, with the names of what its form does not know.
+            raise
+        return found
+    return (_read_known(shape, text) if shape.misfit(value) else None) or (value, ())
+
+
+def _read_known(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str, ...]] | None:
+    """None: nothing is to be left out, or what is left is malformed, too."""
+    try:
+        known, dropped = without_unknown(shape.asked, text)
+        if not dropped:
+            return None
+        value = shape.value(shape.answer.model_validate_json(known))
+        return None if shape.misfit(value) else (value, dropped)
+    except (ValueError, RecursionError):
+        return None
+
+
+def with_left_out(bill: Bill, dropped: tuple[str, ...]) -> Bill:
+    """The bill with a note on what of its answer was left out."""
+    notes = filter(None, (bill.note, left_out(dropped)))
+    return bill.model_copy(update={"note": "; ".join(notes)}) if dropped else bill
 
 
 def _given_twice(text: str) -> str:

@@ -30,6 +30,8 @@ class Said(Contract):
     content: tuple[JsonValue, ...]
     uses: tuple[ToolUse, ...] = ()
     draft: Draft | None = None
+    dropped: tuple[str, ...] = ()
+    """Places of what its form does not know, and what was left out of it for that."""
     text: str = ""
     tokens: int = 0
 
@@ -77,11 +79,11 @@ def _answered(
     if answer.flaw:
         return said, Problem(kind="malformed", why=answer.flaw)
     try:
-        draft = value_in(shape, answer.text)
+        draft, dropped = value_in(shape, answer.text)
     except (ValidationError, ValueError, RecursionError) as error:
         text = answer.text[:BROKEN_CHARACTERS]
         return said, Problem(kind="malformed", why=first_lines(error), answer=text)
-    return said.model_copy(update={"draft": draft}), None
+    return said.model_copy(update={"draft": draft, "dropped": dropped}), None
 
 
 def _use(block: dict[str, Any], approval: Sequence[str]) -> ToolUse:

@@ -10,7 +10,7 @@ from typing import Any
 
 from activities.asking.call import Asking
 from activities.asking.forms import shape_of
-from activities.asking.replies import Conversation
+from activities.asking.replies import Conversation, with_left_out
 from activities.seam import Store
 from activities.turns import conversation, saying
 from activities.turns.conversation import Told
@@ -75,7 +75,7 @@ async def take(
         text=said.text,
         tokens=said.tokens,
     )
-    return Reply(value=turn, problem=reply.problem, bill=reply.bill)
+    return Reply(value=turn, problem=reply.problem, bill=with_left_out(reply.bill, said.dropped))
 
 
 async def _misfits(

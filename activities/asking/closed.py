@@ -1,0 +1,90 @@
+"""What of an answer its form does not know is left out and told: where outputs are not structured a
+model adds a property now and then, and nothing that was asked for is worth less for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orchestrator.text import visible
+
+Json = Mapping[str, Any]
+MOST_NAMED = 5
+NAME_LETTERS = 60
+REFERENCE = "#/$defs/"
+
+
+def without_unknown(schema: Json, text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the JSON without the properties that the closed objects of its schema do not have, and
+    their places. ValueError or RecursionError: it is no JSON that could be written again.
+    """
+    dropped: list[str] = []
+    kept = _known(schema, json.loads(text), schema, "", dropped)
+    return json.dumps(kept, allow_nan=False), tuple(dropped)
+
+
+def left_out(dropped: tuple[str, ...]) -> str:
+    """What a reader must know of properties that were left out; empty: none was."""
+    if not dropped:
+        return ""
+    more = f" and {len(dropped) - MOST_NAMED} more" if len(dropped) > MOST_NAMED else ""
+    named = ", ".join(dropped[:MOST_NAMED])
+    return f"what its form does not know was left out of its answer: {named}{more}"
+
+
+def _known(schema: Json, value: Any, root: Json, place: str, dropped: list[str]) -> Any:
+    part = _resolved(schema, root)
+    if "anyOf" in part:
+        return _best(part["anyOf"], value, root, place, dropped)
+    if isinstance(value, dict) and "properties" in part:
+        return dict(_properties(part, value, root, place, dropped))
+    if isinstance(value, list) and "items" in part:
+        return [
+            _known(part["items"], each, root, f"{place}[{number}]", dropped)
+            for number, each in enumerate(value)
+        ]
+    return value
+
+
+def _properties(
+    part: Json, value: Json, root: Json, place: str, dropped: list[str]
+) -> Iterator[tuple[str, Any]]:
+    for name, each in value.items():
+        inside = f"{place}.{visible(name[:NAME_LETTERS])}".lstrip(".")
+        if name in part["properties"]:
+            yield name, _known(part["properties"][name], each, root, inside, dropped)
+        elif part.get("additionalProperties") is False:
+            dropped.append(inside)
+        else:
+            yield name, each
+
+
+def _best(choices: Any, value: Any, root: Json, place: str, dropped: list[str]) -> Any:
+    """The value by the choice of its kind that has all it needs and leaves out least."""
+    fitting: list[tuple[int, list[str], Any]] = []
+    for choice in choices:
+        part = _resolved(choice, root)
+        if not _of_kind(part, value):
+            continue
+        lost: list[str] = []
+        kept = _known(choice, value, root, place, lost)
+        missing = [each for each in part.get("required", ()) if each not in value]
+        fitting.append((len(missing), lost, kept))
+    if not fitting:
+        return value
+    _, lost, kept = min(fitting, key=lambda each: (each[0], len(each[1])))
+    dropped += lost
+    return kept
+
+
+def _of_kind(part: Json, value: Any) -> bool:
+    if isinstance(value, dict):
+        return "properties" in part
+    return part.get("type") == "array" if isinstance(value, list) else False
+
+
+def _resolved(schema: Json, root: Json) -> Json:
+    reference = schema.get("$ref", "")
+    return root["$defs"][reference.removeprefix(REFERENCE)] if reference else schema
