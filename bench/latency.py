@@ -41,7 +41,8 @@ async def took(deployment: Deployment, goal: Goal) -> tuple[float, float]:
 def told(name: str, measured: Sequence[tuple[float, float]]) -> str:
     """The row of one way to run it."""
     seconds = [each for each, _ in measured]
-    late = statistics.quantiles(seconds, n=20, method="inclusive")[-1]
+    many = len(seconds) > 1
+    late = statistics.quantiles(seconds, n=20, method="inclusive")[-1] if many else seconds[0]
     middle = statistics.median(seconds)
     chain = statistics.median(chain for _, chain in measured)
     return row((name, len(seconds), f"{middle:.1f}", f"{late:.1f}", f"{chain:.1f}"))

@@ -80,10 +80,11 @@ async def tell(
     as_json: bool,
     out: Path | None,
     subtasks: bool,
+    announced: bool = False,
     pipeline: Pipeline = Pipeline(),  # noqa: B008
 ) -> Code:
-    """Report on stdout; on stderr where the Web UI is, how to come back to the run, its files and,
-    last, its page. The exit code of what came out.
+    """Report on stdout; on stderr where the Web UI is, unless it was announced before, how to come
+    back to the run, its files and, last, its page. The exit code of what came out.
     """
     code, made, reports = ended.code, ended.report, StateDir.of(connection.settings).reports
     if made is None:
@@ -94,7 +95,8 @@ async def tell(
     else:
         made = await with_files(made, connection.store, files_of(run_id, reports))
         pages.show(made, as_json=as_json, subtasks=subtasks)
-    await say_where(connection, run_id)
+    if not announced:
+        await say_where(connection, run_id)
     say(f"Come back with: {to_type('show', run_id)} (all runs: {STARTER} list)", "dim")
     if made is not None:
         code = pipeline.pass_on(made, code)

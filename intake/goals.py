@@ -5,6 +5,7 @@ A mistake is named by the option of the command line that gives the same, whatev
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -29,7 +30,7 @@ from orchestrator.contracts import (
     Limits,
     Plan,
 )
-from orchestrator.mistakes import as_rest
+from orchestrator.mistakes import as_rest, nearly
 from orchestrator.plans import validity
 from orchestrator.text import says_something
 
@@ -122,7 +123,8 @@ def _playbook(name: str, catalogue: Catalogue) -> PlaybookFile | None:
     if why:
         raise Refused(f"playbook {name!r} cannot be used: {why}")
     if name not in catalogue.playbooks:
-        raise Refused(f"unknown playbook {name!r}; known: {', '.join(sorted(catalogue.playbooks))}")
+        known = sorted(catalogue.playbooks)
+        raise Refused(f"unknown playbook {name!r}{nearly(name, known)}; known: {', '.join(known)}")
     playbook = catalogue.playbooks[name]
     unusable = catalogue.unusable_for(name)
     for subtask in playbook.plan.subtasks if playbook.plan else ():
@@ -222,16 +224,22 @@ def approval_of(text: str, otherwise: Approval) -> Approval:
     return approval
 
 
+SEVERAL = re.compile(r",(?=[a-z_]+=)")
+"""Between two limits in one option."""
+
+
 def limits_of(pairs: tuple[str, ...]) -> Limits:
     """Limits from `name=value` pairs; Refused lists every unknown name and absurd value at once."""
     given: dict[str, str] = {}
     wrong: list[str] = []
-    for pair in pairs:
+    # Several in one, as `a=1,b=2`, are as good as several options.
+    for pair in (each for given_once in pairs for each in SEVERAL.split(given_once)):
         name, found, value = pair.partition("=")
         if not found:
             wrong.append(f"{pair!r} is not name=value")
         elif name not in Limits.model_fields:
-            wrong.append(f"unknown limit {name!r}; known: {', '.join(Limits.model_fields)}")
+            known = [*Limits.model_fields]
+            wrong.append(f"unknown limit {name!r}{nearly(name, known)}; known: {', '.join(known)}")
         elif name in given:
             wrong.append(f"{name} is given twice")
         else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 from pydantic import ValidationError
 
@@ -20,6 +21,12 @@ def mistakes(error: ValidationError, whole: str = "") -> tuple[str, ...]:
 def as_rest(message: str) -> str:
     """A message of pydantic's as the rest of a sentence."""
     return message[:1].lower() + message[1:]
+
+
+def nearly(name: str, known: Iterable[str]) -> str:
+    """The known name that was probably meant, as the rest of a sentence; empty: none is alike."""
+    alike = get_close_matches(name, [*known], n=1)
+    return f" (did you mean {alike[0]!r}?)" if alike else ""
 
 
 def none_of(choices: Sequence[str], value: str) -> str:

@@ -18,5 +18,6 @@ SEARCH_ATTRIBUTES = {
 """name -> its type, as a server is told it."""
 
 MEMO_STATUS, MEMO_DOLLARS, MEMO_ASSUMED, MEMO_WHY = "status", "dollars", "assumed", "why"
+MEMO_REMARKS = "remarks"
 UNPRICED = "unpriced"
 """In the place of dollars where no price is known."""

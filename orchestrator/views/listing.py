@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from temporalio.common import SearchAttributeUpdate
 
+from orchestrator.contracts import Severity
 from orchestrator.moves import StopReason
 from orchestrator.rules.state import State
 from orchestrator.search import (
     DOLLARS,
     MEMO_ASSUMED,
     MEMO_DOLLARS,
+    MEMO_REMARKS,
     MEMO_STATUS,
     MEMO_WHY,
     PLAYBOOK,
@@ -21,9 +24,11 @@ from orchestrator.search import (
     UNPRICED,
     WAITING,
 )
+from orchestrator.views.remarks import by_severity
 from orchestrator.views.reporting import status_of
 from orchestrator.views.running import waits
 
+LISTED: tuple[Severity, ...] = ("critical", "warning")
 _WORDS: Mapping[StopReason, str] = {
     "budget": "cap",
     "deadline": "deadline",
@@ -53,7 +58,8 @@ def search_attributes(state: State) -> list[SearchAttributeUpdate[Any]]:
 def memo(state: State) -> dict[str, str]:
     """How a run went, for lists, which read no history. Dollars as decimal numbers; `dollars` is
     empty for a run that asked no model, and "unpriced" where no price is known; `why` says in a
-    word or two what stopped a run that failed.
+    word or two what stopped a run that failed; `remarks` counts those of a review that are worse
+    than a hint, in production code.
     """
     ledger = state.ledger
     asked = ledger.paid.calls + ledger.held.calls > 0
@@ -63,7 +69,18 @@ def memo(state: State) -> dict[str, str]:
         MEMO_DOLLARS: dollars if asked else "",
         MEMO_ASSUMED: str(ledger.all_assumed + ledger.held.dollars),
         MEMO_WHY: _in_a_word(state),
+        MEMO_REMARKS: _remarks(state),
     }
+
+
+def _remarks(state: State) -> str:
+    """`6 critical, 1 warning`, or that there are none; empty for what is no review."""
+    synthesis = state.finishing.synthesis
+    counts = synthesis.data.get("by_severity") if synthesis else None
+    if not isinstance(counts, dict):
+        return ""
+    known = Counter({kind: n for kind in LISTED if isinstance(n := counts.get(kind), int)})
+    return by_severity(known) or "nothing urgent"
 
 
 def _in_a_word(state: State) -> str:

@@ -27,6 +27,8 @@ STATUS = {
     "failed": "Failed",
 }
 _COMMAND = re.compile(r"`starter\.py (fork|show) ID(?=[ `])")
+MOST_VALUE = 80
+"""Bytes of a text that is told as it is; of a longer one its size."""
 NOTHING_FINISHED = "Stopped at the budget, before anything was finished"
 
 
@@ -104,7 +106,9 @@ def inputs(report: Report) -> Iterator[str]:
         parts = [f"**{inline(each.name)}**, {each.kind}"]
         if each.path:
             parts.append(code_span(each.path))
-        if each.kind != "repository":
+        if each.kind == "text" and len(each.preview.encode()) == each.size <= MOST_VALUE:
+            parts.append(code_span(" ".join(each.preview.split())))
+        elif each.kind != "repository":
             parts.append(f"{each.size:,} bytes{' of files' * each.is_folder}")
         elif each.commit:
             parts.append(f"commit {code_span(each.commit)}")

@@ -57,6 +57,7 @@ async def test_run_prints_the_report_as_json_and_nothing_else_on_stdout(
     described = await connection.handle("cli-run").describe()
     page = f"http://127.0.0.1:8233/namespaces/default/workflows/cli-run/{described.run_id}"
     assert lines[:2] == ["Run: cli-run", f"Web UI: {page}/user-metadata"], "the board itself"
+    assert said.err.count("Web UI: ") == 1, "nothing is told twice"
     assert f"Come back with: {to_type('show', 'cli-run')} (all runs: {STARTER} list)" in lines
     assert lines[-1].startswith("Page: file:"), "what one may click stands last"
     assert str(kept) in said.err

@@ -15,10 +15,11 @@ from cli.options import check_file, check_out
 from cli.screen import report as pages
 from driving import Drive, subtask
 from intake.launch import summary
-from orchestrator.contracts import Limits, PinnedInput, Report
-from orchestrator.search import MEMO_STATUS, MEMO_WHY
+from orchestrator.contracts import Limits, PinnedInput, Report, Synthesis
+from orchestrator.search import MEMO_REMARKS, MEMO_STATUS, MEMO_WHY
 from orchestrator.titles import held, title_of
 from orchestrator.views.listing import memo
+from orchestrator.views.page import inputs
 from outcomes import begun, end
 
 RUN = Listed(
@@ -143,3 +144,28 @@ def test_a_report_is_not_written_under_an_ending_that_says_something_else(
 @pytest.mark.parametrize("name", ["r.md", "r.JSON", "r.txt", "r"])
 def test_a_report_is_written_as_markdown_or_json(tmp_path: Path, name: str) -> None:
     assert check_out(tmp_path / name) == tmp_path / name
+
+
+def test_a_list_tells_a_review_with_criticals_from_one_without() -> None:
+    run = begun(subtask("a"))
+    end(run, "work-a-1")
+    done = run.state.finishing
+    for counts, said in (
+        ({"critical": 6, "warning": 1, "info": 40}, "6 critical, 1 warning"),
+        ({"critical": 0, "warning": 0, "info": 2}, "nothing urgent"),
+        (None, ""),
+    ):
+        made = Synthesis(
+            answer="", by_template=True, data={"by_severity": counts} if counts else {}
+        )
+        kept = memo(replace(run.state, finishing=replace(done, synthesis=made)))
+        assert kept[MEMO_REMARKS] == said
+        listed = replace(RUN, status="complete", remarks=said)
+        assert (f"complete: {said}" in list(lines([listed], 80))[1]) == bool(said)
+
+
+def test_a_short_text_among_the_inputs_is_told_as_it_is_and_a_long_one_by_its_size() -> None:
+    short = PinnedInput(name="base", kind="text", size=4, preview="main")
+    long = PinnedInput(name="notes", kind="text", size=900, preview="word " * 180)
+    told = list(inputs(Report(run_id="r", status="complete", goal="g", inputs=(short, long))))
+    assert told == ["**base**, text, `main`", "**notes**, text, 900 bytes"]

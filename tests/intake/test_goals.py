@@ -19,7 +19,7 @@ from deployment.settings import Settings
 from documents import pdf, repacked, slides, word, workbook
 from intake import goals
 from intake.connection import Connection
-from intake.goals import Wish, goal_of
+from intake.goals import Wish, goal_of, limits_of
 from intake.refusal import Refused
 from orchestrator.contracts import Goal, Limits, RoleCard
 from scripted import plans, subtask
@@ -254,3 +254,13 @@ async def test_an_exported_history_is_harmless_to_look_at_in_a_file_too(
     for text in (capsys.readouterr().out, (tmp_path / "r.json").read_text()):
         assert not set(text) & {"\x9b", "\x7f", "\u202e"} and "é" in text
         assert json.loads(text) == document
+
+
+def test_limits_may_be_given_together_and_a_misspelt_one_names_what_was_meant() -> None:
+    assert limits_of(("dollars=0.5,model_calls=9", "tokens=5000")) == limits_of(
+        ("dollars=0.5", "model_calls=9", "tokens=5000")
+    )
+    with pytest.raises(Refused, match=r"'dolars' \(did you mean 'dollars'\?\)"):
+        limits_of(("dolars=1,tokens=5",))
+    with pytest.raises(Refused, match="tokens is given twice"):
+        limits_of(("tokens=1,tokens=5",))

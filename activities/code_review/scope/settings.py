@@ -10,13 +10,14 @@ are bounded here. The worst that fit take about a tenth of a second; a test meas
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from activities.code_review.redact import redact
 from activities.toolset.globs import name_pattern
 from activities.toolset.tool import ToolError
 from orchestrator.contracts import Narrowing
+from orchestrator.mistakes import nearly
 from orchestrator.text import one_line
 
 NAME = ".holdfast.toml"
@@ -27,6 +28,7 @@ MOST_GLOBS, MOST_RULES = 100, 100
 LETTERS = 200
 """Of a pattern, a rule, a reason or a key, as it is kept and told."""
 KEYS = ("paths_out", "rules_off", "threshold")
+IN_FULL = tuple(f"review.{key}" for key in KEYS)
 
 
 def parsed(content: bytes, source: str) -> Narrowing:
@@ -40,11 +42,11 @@ def parsed(content: bytes, source: str) -> Narrowing:
     except (ValueError, RecursionError) as error:
         why = "it nests too deeply" if isinstance(error, RecursionError) else str(error)
         return _none(source, f"it cannot be read as TOML ({_short(why)})")
-    said = [f"unknown key {_short(key)!r}" for key in found if key != "review"]
+    said = [_unknown(key, ["review"]) for key in found if key != "review"]
     review = found.get("review", {})
     if not isinstance(review, dict):
         return _none(source, "[review] is no table")
-    said += [f"unknown key {_short(f'review.{key}')!r}" for key in review if key not in KEYS]
+    said += [_unknown(f"review.{key}", IN_FULL) for key in review if key not in KEYS]
     return Narrowing(
         source=source,
         paths_out=tuple(_paths(review.get("paths_out", []), said)),
@@ -52,6 +54,10 @@ def parsed(content: bytes, source: str) -> Narrowing:
         threshold=_threshold(review.get("threshold", 0), said),
         not_obeyed=tuple(_few(said)),
     )
+
+
+def _unknown(key: str, known: Sequence[str]) -> str:
+    return f"unknown key {_short(key)!r}{nearly(key, known)}"
 
 
 def _none(source: str, why: str) -> Narrowing:

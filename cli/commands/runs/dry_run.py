@@ -30,7 +30,7 @@ async def finish(connection: Connection, run_id: str, *, as_json: bool, full: bo
     if view is None or look.closed:
         ended = outcome.read(run_id, look)
         return await outcome.tell(
-            connection, run_id, ended, as_json=as_json, out=None, subtasks=True
+            connection, run_id, ended, as_json=as_json, out=None, subtasks=True, announced=True
         )
     _show(view, as_json=as_json, full=full)
     await orders.tell(connection, run_id, "reject", Order(text="it was a dry run"))

@@ -25,6 +25,7 @@ from intake.launch import MEMO_DRY, MEMO_TITLE, RUNS
 from orchestrator.search import (
     MEMO_ASSUMED,
     MEMO_DOLLARS,
+    MEMO_REMARKS,
     MEMO_STATUS,
     MEMO_WHY,
     PLAYBOOK,
@@ -59,6 +60,8 @@ class Listed:
     """Seconds since it started."""
     why: str = ""
     """What stopped a run that failed, in a word or two; empty: nothing did."""
+    remarks: str = ""
+    """Of a review, how many there are that are worse than a hint, as `6 critical, 1 warning`."""
 
 
 def command(
@@ -106,6 +109,7 @@ async def _listed(run: WorkflowExecution) -> Listed:
         playbook=run.typed_search_attributes.get(PLAYBOOK) or "",
         age=round((now - run.start_time).total_seconds(), 1),
         why=await _memo(run, MEMO_WHY),
+        remarks=await _memo(run, MEMO_REMARKS),
     )
 
 
@@ -164,7 +168,7 @@ def _age(amount: float) -> str:
 
 def _ended(row: Listed) -> str:
     status = row.status.replace("_", " ")
-    return f"{status}: {row.why}" if row.why else status
+    return f"{status}: {row.why or row.remarks}" if row.why or row.remarks else status
 
 
 def _price(row: Listed) -> str:

@@ -83,7 +83,7 @@ async def run(
     fresh = await started(connection, goal, run_id, span=span)
     put(fresh)
     say_all(_waits(goal, fresh))
-    say(f"Watch it with: {to_type('watch', fresh)}", "dim")
+    say(f"Watch it with: {to_type('watch', fresh)}; its page: {to_type('report', fresh)}", "dim")
     return Code.COMPLETE
 
 

@@ -106,6 +106,7 @@ async def to_the_end(
         as_json=as_json,
         out=out,
         subtasks=not ERR.is_terminal,
+        announced=True,
         pipeline=pipeline,
     )
 
