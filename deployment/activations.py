@@ -21,12 +21,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+from temporalio.api.common.v1 import Payload
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation, WorkflowActivationJob
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.converter import SerializationContext, StorageDriverStoreContext
 from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
 from temporalio.workflow import Info
 
+from orchestrator.errors import BadGoal
+from orchestrator.mistakes import mistakes
 from orchestrator.recorded.signals import HOLD
 
 RESULTS = (
@@ -47,6 +51,8 @@ ENDS = (
 UPDATE = "do_update"
 QUERY = "legacy_query"
 """The SDK's id of a query that comes by itself, not with a workflow task."""
+LONGEST_REFUSAL = 500
+"""Characters of what is wrong with what a run was started with."""
 REFUSED = "this run is being taken over by another worker; ask again in a moment"
 
 
@@ -60,7 +66,7 @@ class OneAtATime(WorkflowRunner):
         self.inner.prepare_workflow(defn)
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
-        return _Instance(self.inner.create_instance(det))
+        return _Instance(self.inner.create_instance(det), det)
 
     def set_worker_level_failure_exception_types(
         self, types: Sequence[type[BaseException]]
@@ -73,6 +79,7 @@ class _Instance(WorkflowInstance):
     """Wraps the SDK's instance of one run."""
 
     inner: WorkflowInstance
+    details: WorkflowInstanceDetails
     time_ns: int = 0
     """Of the workflow task that was last handed over."""
     events: int = 0
@@ -95,7 +102,7 @@ class _Instance(WorkflowInstance):
         self.time_ns, self.events = act.timestamp.ToNanoseconds(), act.history_length
         whole: WorkflowActivationCompletion | None = None
         for part in _parts(act):
-            done = self.inner.activate(part)
+            done = self._handed(part)
             if whole is None or not done.HasField("successful"):
                 whole = done
             else:
@@ -106,6 +113,20 @@ class _Instance(WorkflowInstance):
         assert whole is not None, "an activation has at least one part"
         self.asked = _asks(whole)
         return whole
+
+    def _handed(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
+        """What is done with a part. A run that was started with something else than its goal ends:
+        the SDK would fail its first workflow task again and again.
+        """
+        begins = [each.initialize_workflow for each in act.jobs if _begins(each)]
+        # Before the SDK makes a workflow of it, which it would leave half done.
+        if begins and not _is_one_value(begins[0].arguments):
+            return _failed(_unfit(self.details, begins[0].arguments))
+        done = self.inner.activate(act)
+        if begins and (_ended(done) or not done.HasField("successful")):
+            why = _unfit(self.details, begins[0].arguments)
+            return _failed(why) if why else done
+        return done
 
     def _is_outside_a_task(self, act: WorkflowActivation) -> bool:
         """Whether there are new results, but no task began after the one handed over before."""
@@ -142,6 +163,40 @@ class _Instance(WorkflowInstance):
 
     def get_thread_id(self) -> int | None:
         return self.inner.get_thread_id()
+
+
+def _begins(job: WorkflowActivationJob) -> bool:
+    return job.HasField("initialize_workflow")
+
+
+def _is_one_value(given: Sequence[Payload]) -> bool:
+    """True if these arguments are one, and neither nothing nor mere bytes."""
+    return len(given) == 1 and not given[0].metadata.get("encoding", b"").startswith(b"binary/")
+
+
+def _unfit(details: WorkflowInstanceDetails, given: Sequence[Payload]) -> str:
+    """Why a run cannot begin with these arguments, as one line; empty: it can."""
+    (kind,) = details.defn.arg_types or [object]
+    takes = f"{details.defn.name} takes one argument, its {kind.__name__}"
+    if len(given) != 1:
+        return f"{takes}; it was given {len(given) or 'none'}"
+    try:
+        (value,) = details.payload_converter_factory().from_payloads(given, [kind])
+    except ValidationError as error:
+        return f"{takes}: {'; '.join(mistakes(error, 'it'))[:LONGEST_REFUSAL]}"
+    except Exception as error:
+        said = " ".join(str(error).split())[:LONGEST_REFUSAL]
+        return f"{takes}, and what it was given cannot be read: {said}"
+    return "" if isinstance(value, kind) else f"{takes}; what it was given is none"
+
+
+def _failed(why: str) -> WorkflowActivationCompletion:
+    done = WorkflowActivationCompletion()
+    failure = done.successful.commands.add().fail_workflow_execution.failure
+    failure.message = why
+    failure.application_failure_info.type = BadGoal.__name__
+    failure.application_failure_info.non_retryable = True
+    return done
 
 
 def _parts(act: WorkflowActivation) -> Iterator[WorkflowActivation]:

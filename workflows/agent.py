@@ -7,6 +7,7 @@ what comes back into events, one at a time, as the supervisor does.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
@@ -56,8 +57,10 @@ class AgentWorkflow:
         return self._report
 
     @workflow.signal(name=HOLD)
-    def hold(self) -> None:
-        """The run above is paused. Handed over behind all results of its workflow task."""
+    def hold(self, *_: Any) -> None:
+        """The run above is paused. Handed over behind all results of its workflow task. What a
+        client of somebody else's says with it counts for nothing.
+        """
         self._inbox.append(HoldAsked())
 
     def _go_on(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import ROUND_UP, Decimal
+from decimal import ROUND_UP, Decimal, InvalidOperation
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -12,8 +12,13 @@ MICRODOLLAR = Decimal("0.000001")
 
 
 def dollars(amount: Decimal | int | str) -> Decimal:
-    """Quantise an amount of dollars to a millionth, rounded up: a price is never understated."""
-    return Decimal(amount).quantize(MICRODOLLAR, rounding=ROUND_UP)
+    """Quantise an amount of dollars to a millionth, rounded up: a price is never understated.
+    ValueError where the amount has no such form.
+    """
+    try:
+        return Decimal(amount).quantize(MICRODOLLAR, rounding=ROUND_UP)
+    except InvalidOperation as error:
+        raise ValueError("is no amount of dollars") from error
 
 
 Money = Annotated[Decimal, AfterValidator(dollars)]

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, field_validator
 
 from orchestrator.contracts.base import Contract, Tier
 from orchestrator.contracts.calls import Bill
 from orchestrator.contracts.goals import Limits
 from orchestrator.contracts.plans import Plan
 
+MOST_DOLLARS, MOST_CALLS, MOST_TOKENS = 10_000, 3_000, 10**12
+"""Of one call or team that a reset has undone: no more than the Limits of a run can allow."""
+
 
 class Order(Contract):
     """One steering command: the argument of every Update. Which fields count, its kind says."""
 
     subtask_id: str = ""
-    call: int = 0
+    call: int = Field(0, strict=True)
     """The number of a call of a tool that waits to be approved; 0: it is about none."""
     text: str = ""
     """An answer, a finding supplied by hand, a new instruction, or why."""
@@ -51,9 +55,22 @@ class Given(Contract):
 class Lost(Contract):
     """A call that was paid, or may have been, and that its run forgot when it was reset."""
 
-    id: str
-    """Of its activity."""
+    id: str = Field(max_length=300)
+    """Of its activity, or the run of a team."""
     bill: Bill
+
+    @field_validator("bill")
+    @classmethod
+    def _credible(cls, bill: Bill) -> Bill:
+        """Anybody who can reach the server can tell a run of a reset."""
+        dollars = (bill.dollars or Decimal(0), bill.assumed)
+        if not all(0 <= each <= MOST_DOLLARS for each in dollars):
+            raise ValueError(f"dollars are from 0 to {MOST_DOLLARS}")
+        if not 0 <= bill.calls <= MOST_CALLS:
+            raise ValueError(f"calls are from 0 to {MOST_CALLS}")
+        if not all(0 <= each <= MOST_TOKENS for each in bill.usage.model_dump().values()):
+            raise ValueError(f"tokens are from 0 to {MOST_TOKENS}")
+        return bill
 
 
 class Standstill(Contract):
@@ -71,7 +88,7 @@ class Standstill(Contract):
 class Undone(Contract):
     """What a reset undid: told by whoever resets a run, to the run as it goes on."""
 
-    execution: str
+    execution: str = Field(max_length=100)
     """Temporal's id of the execution that was left."""
     at: AwareDatetime
     """When it was reset: until then, from the point it was reset to, the deadline stood still."""

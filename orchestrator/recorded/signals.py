@@ -1,6 +1,7 @@
 """What others tell a run by Temporal's Signals, and how it is understood. Pure.
 
-Anybody can send one: what is not understood is ignored, and so is a moment that is still to come.
+Anybody can send one: what is not understood is ignored, as are amounts that no call can have, and a
+moment that is still to come.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from orchestrator.contracts import Standstill, Undone
-from orchestrator.events import TeamWaits, WasReset
+from orchestrator.events import LONGEST_NAME, TeamWaits, WasReset
 
 RESET = "reset"
 """Tells a run what its reset undid. It is sent to the execution that is about to be left: Temporal
@@ -30,7 +31,8 @@ def heard(name: str, told: object, at: datetime) -> WasReset | TeamWaits | None:
     try:
         if name == RESET:
             undone = Undone.model_validate(told)
-            return WasReset(undone.model_copy(update={"at": min(undone.at, at)}))
+            by = " ".join(undone.by.split())[:LONGEST_NAME]
+            return WasReset(undone.model_copy(update={"at": min(undone.at, at), "by": by}))
         if name == STANDSTILL:
             word = Standstill.model_validate(told)
             return TeamWaits(word.model_copy(update={"at": min(word.at, at)}))

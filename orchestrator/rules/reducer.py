@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from orchestrator.calls import KINDS
 from orchestrator.contracts import (
     Given,
     Order,
@@ -52,8 +53,10 @@ def apply(state: State, event: Event) -> State:
     """The state after an event. What answers after it was abandoned changes nothing any more."""
     before = state.now
     if event.at is not None and event.at > state.now:
-        # A cancel ends the run: nothing that comes after it hangs on how late it was heard.
-        late = timedelta() if isinstance(event, CancelAsked) else unserved(state, event.at)
+        # A cancel ends the run: nothing that comes after it hangs on how late it was heard. And a
+        # reset counts all the time before it by itself.
+        told = isinstance(event, CancelAsked | WasReset)
+        late = timedelta() if told else unserved(state, event.at)
         state = phases.moved_on(state, event.at, late)
     now = state.now
     if _is_late(state, event):
@@ -134,6 +137,8 @@ def _was_reset(state: State, undone: Undone, seconds: float) -> State:
     """What was paid for what is undone stays paid, and its time does not count as work. Said twice
     of one execution, what was said last counts.
     """
+    if not all(_may_have_asked(state, each.id) for each in undone.lost):
+        return state
     same = [each for each in state.resets if each.execution == undone.execution]
     others = tuple(each for each in state.resets if each not in same)
     instead = tuple(lost for each in same for lost in each.lost)
@@ -144,6 +149,14 @@ def _was_reset(state: State, undone: Undone, seconds: float) -> State:
         ledger=state.ledger.reset(undone.lost, instead),
         waited=state.waited + (seconds if counts else 0.0),
     )
+
+
+def _may_have_asked(state: State, id: str) -> bool:
+    """True if a call or team of this id can be one of this run."""
+    purpose, _, number = id.rpartition("-")
+    kind = purpose.partition("-")[0]
+    own = number.isdecimal() and kind in (*KINDS, "repair", "ping", "agent")
+    return own or id.startswith(f"{state.run_id}.")
 
 
 def _prepared(state: State, event: Prepared) -> State:

@@ -1,0 +1,156 @@
+"""What anybody with access to the server can tell a run by Signals, among everything that happens
+to it: no bill ever falls, and no cap is void.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_reducer import EXAMPLES, Chance, limits, plans
+
+from driving import START, Drive
+from orchestrator.contracts import Bill, Lost, Undone, Usage
+from orchestrator.events import Event, TeamWaits, WasReset
+from orchestrator.money.ledger import Amount, Ledger
+from orchestrator.recorded.signals import RESET, SIGNALS, heard
+from orchestrator.rules.reducer import _may_have_asked
+from orchestrator.views import reporting
+
+AT = "2026-11-23T06:28:00Z"
+NUMBERS: st.SearchStrategy[Any] = st.sampled_from(
+    (0, 1, 2, 1.0, -1, 10**9, 10**30, -(10**400), 1e308, True, None, "7", "-7", "x", [], {})
+)
+DOLLARS = st.sampled_from(
+    ("0", "0.5", "1", 1, "-5", -5, "-0", "1e40", "1e-40", "NaN", "-Infinity", 1e400, "10001", None)
+)  # fmt: skip
+IDS = st.sampled_from(
+    ("work-t0-1", "plan-1", "agent-t1-1", "run.t2.1", "work-t0--1", "bribe-t0-1", "", "x" * 9_000)
+)
+TIMES = st.sampled_from(
+    (AT, "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-11-23T06:28:00", 0, "x")
+)
+NAMES = st.sampled_from(("a", "b", "a\x1b[2J\n\n", "n" * 9_000, 7, None))
+
+
+@st.composite
+def bills(draw: st.DrawFn) -> dict[str, Any]:
+    usage = {name: draw(NUMBERS) for name in draw(st.sets(st.sampled_from([*Usage.model_fields])))}
+    every = {
+        "calls": NUMBERS,
+        "dollars": DOLLARS,
+        "assumed": DOLLARS,
+        "usage": st.just(usage),
+        "earlier": st.booleans(),
+        "final": st.booleans(),
+    }
+    return {name: draw(every[name]) for name in draw(st.sets(st.sampled_from([*every])))}
+
+
+@st.composite
+def told(draw: st.DrawFn) -> object:
+    """What a Signal carries: mostly of the right shape."""
+    if not draw(st.integers(0, 9)):
+        return draw(st.sampled_from((None, 7, [], "reset", {"lost": {}})))
+    return {
+        "execution": draw(NAMES),
+        "team": draw(st.sampled_from(("run.t0.1", "run", ""))),
+        "number": draw(NUMBERS),
+        "why": draw(NAMES),
+        "at": draw(TIMES),
+        "by": draw(NAMES),
+        "withdrawn": draw(st.booleans()),
+        "lost": [{"id": draw(IDS), "bill": draw(bills())} for _ in range(draw(st.integers(0, 2)))],
+    }
+
+
+def nothing_negative(ledger: Ledger) -> None:
+    amounts = [ledger.spent, ledger.held, ledger.kept, ledger.paid, *ledger.reserved.values()]
+    assert all(Amount() <= each for each in amounts)
+    assert all(value >= 0 for value in ledger.all_usage.model_dump().values())
+    assert ledger.assumed >= 0 and ledger.all_assumed >= 0
+
+
+class Beset(Drive):
+    """A run that is told things; checked after each event."""
+
+    def _apply(self, event: Event) -> None:
+        before = self.state.ledger
+        super()._apply(event)
+        after = self.state.ledger
+        nothing_negative(after)
+        fresh = after.reserved.keys() - before.reserved.keys()
+        if fresh:
+            assert after.paid + after.held <= after.cap, "what was lost counts like what was spent"
+        own = (each.id for asks in self.asks.values() for each in asks)
+        assert all(_may_have_asked(self.state, each) for each in own)
+
+    def tell(self, name: str, words: object) -> None:
+        said = heard(name, words, self.now)
+        if said is not None:
+            assert isinstance(said, WasReset | TeamWaits) and said.at <= self.now
+            self.put(said)
+
+
+class Besetting(Chance):
+    def _step(self) -> None:
+        if not self.data.draw(st.integers(0, 3)) and not self.drive.closed:
+            assert isinstance(self.drive, Beset)
+            words = self.data.draw(told())
+            self.drive.tell(self.data.draw(st.sampled_from(SIGNALS)), words)
+        super()._step()
+
+
+@given(st.data())
+@EXAMPLES
+def test_no_sequence_of_events_and_signals_makes_a_bill_negative_or_a_cap_void(
+    data: st.DataObject,
+) -> None:
+    drive = Beset(data.draw(st.one_of(st.none(), plans(6))), data.draw(limits()))
+    Besetting(drive, data, cancels=data.draw(st.booleans())).play()
+    report = reporting.report(drive.state)
+    assert report.dollars is None or report.dollars >= 0
+    assert report.model_calls >= 0 and report.assumed >= 0
+
+
+def lost(id: str = "work-t1-1", **bill: object) -> dict[str, Any]:
+    return {"execution": "e", "at": AT, "lost": [{"id": id, "bill": {"calls": 1, **bill}}]}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        lost(dollars="-5"),
+        lost(assumed="-5"),
+        lost(dollars="1e40"),
+        lost(dollars="10001"),
+        lost(calls=-1),
+        lost(calls=10**9),
+        lost(usage={"output_tokens": -1}),
+        lost(usage={"output_tokens": 10**30}),
+        lost(usage={"searches": -1}),
+    ],
+    ids=json.dumps,
+)
+def test_amounts_that_no_call_can_have_are_not_heard(words: object) -> None:
+    assert heard(RESET, words, START) is None
+    assert heard(RESET, lost(dollars="5"), START) is not None
+
+
+@pytest.mark.parametrize("id", ["bribe-1", "work-t1-", "work", "", "another.t1.1"])
+def test_calls_that_are_none_of_the_run_are_not_counted(id: str) -> None:
+    drive = Drive(None)
+    bill = Bill(calls=1, dollars=Decimal(1))
+    undone = Undone(execution="e", at=START, lost=(Lost(id=id, bill=bill),))
+    drive.put(WasReset(undone))
+    assert drive.state.ledger.lost == () and drive.state.resets == ()
+
+
+def test_who_reset_a_run_is_one_short_line() -> None:
+    said = heard(RESET, {"execution": "e", "at": AT, "by": "a\n\nb" * 900}, START)
+    assert isinstance(said, WasReset)
+    assert said.undone.by.startswith("a ba b") and len(said.undone.by) == 100
