@@ -20,7 +20,7 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
         status=status,
         content=draft.content,
         data=draft.data,
-        confidence=draft.confidence if status in ("complete", "escalated") else 0,
+        confidence=_sureness(draft, status),
         sources=(*draft.sources, *progress.answers),
         why=why,
         escalation=draft.escalation if status == "escalated" else None,
@@ -49,6 +49,13 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
         state.replanning, setbacks=(*state.replanning.setbacks, setback), errors=()
     )
     return replace(state, replanning=replanning)
+
+
+def _sureness(draft: Draft, status: FindingStatus) -> int | None:
+    """How sure whoever made it is; None where there is nothing that anybody could be sure of."""
+    if status not in ("complete", "escalated"):
+        return 0
+    return draft.confidence if draft.content or draft.data else None
 
 
 def without_setback(state: State, subtask_id: str) -> State:

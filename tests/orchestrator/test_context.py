@@ -108,6 +108,7 @@ def test_a_subtask_whose_calls_take_too_long_is_given_back_to_be_split() -> None
     finding = run.finding("a")
     assert finding.status == "escalated" and finding.escalation is not None
     assert finding.escalation.reason == "timeout"
+    assert finding.confidence is None, "nothing is there that anybody could be sure of"
     assert "replan-1" in in_flight(run)
     paid = sum((ask.amount.dollars for ask in run.asks["a"]), Decimal(0))
     assert finding.dollars == paid and policies.TOO_LONG_TRIES == 2
