@@ -12,7 +12,7 @@ from cli.doing import Turns
 from cli.exits import Code, code_of
 from cli.invocation import STARTER, to_type
 from cli.pipeline import Pipeline
-from cli.reading import Look
+from cli.reading import Look, with_note
 from cli.screen import report as pages
 from cli.screen.streams import say
 from cli.starting import say_where
@@ -51,7 +51,7 @@ def read(run_id: str, look: Look) -> Ended:
         return Ended(Code.FAILED, reason=why, look=look)
     if look.state is None:
         return Ended(Code.FAILED, reason=f"run {run_id} was {CLOSED[look.closed]} before it began")
-    made = look.report or report(look.state)
+    made = look.report or with_note(report(look.state), look.actions)
     if look.report is not None or look.closed is WorkflowExecutionStatus.COMPLETED:
         return Ended(code_of(made.status), made, look=look)
     if look.state.stop and look.state.stopped_by("refused", "small cap"):

@@ -29,6 +29,7 @@ from deployment.temporal import Target
 from deployment.workers import served
 from intake.connection import Connection
 from orchestrator.contracts import Report
+from orchestrator.recorded.actions import billed_at
 from orchestrator.recorded.history import Fold
 from orchestrator.recorded.payloads import Unreadable
 from orchestrator.recorded.steps import Step
@@ -72,6 +73,8 @@ class Look:
     """Whether the server did not answer: then nothing is known but the notes."""
     doing: Mapping[str, str] = field(default_factory=dict)
     """What agents are at, by subtask, as far as it was looked for."""
+    actions: str = ""
+    """What the server bills for its history, a note of reports; empty: it bills no actions."""
     steps: tuple[Step, ...] = ()
     """What the run did, and has under way."""
     turns: Mapping[str, Sequence[Turned]] = field(default_factory=dict)
@@ -91,6 +94,11 @@ class Look:
             for row in view.rows
         )
         return view.model_copy(update={"rows": tuple(rows)}) if self.doing else view
+
+
+def with_note(report: Report, note: str) -> Report:
+    """The report with one note more, if there is one."""
+    return report.model_copy(update={"notes": (*report.notes, note)}) if note else report
 
 
 @dataclass
@@ -138,14 +146,16 @@ class Reader:
         if self.fold is None:
             return Look(closed, unreadable=self.unreadable, notes=notes, stuck=stuck)
         fold, steps = self.fold, tuple(self.fold.steps.by_id.values())
+        actions = fold.actions.told() if billed_at(self.connection.target.address) else ""
         return Look(
             closed,
             fold.state,
-            fold.report,
+            with_note(fold.report, actions) if fold.report else None,
             self.unreadable,
             notes,
             stuck,
             doing=self.doing,
+            actions=actions,
             steps=steps,
         )
 

@@ -1,8 +1,8 @@
 """Timeouts, retries and sizes of every activity: one table, one row an activity type.
 
 Engineers change numbers here; callers have `Limits`, prompt-writers role files, operators
-`Settings`. Seconds throughout. A dead worker is noticed by its missing heartbeat after 10 s: three
-beats, so that two may be lost before a busy worker is taken for a dead one.
+`Settings`. Seconds throughout. A dead worker is noticed by its missing heartbeat, 10 s after the
+last one.
 """
 
 from __future__ import annotations
@@ -69,6 +69,12 @@ and knows the endpoint.
 """
 REACH_ATTEMPT_SECONDS = 300
 """How long one attempt waits for an endpoint; how long the run does is its limit's business."""
+BEATS = (0.7, 3.0, 4.5)
+"""Seconds before each heartbeat of an attempt; the last stands for all that follow. Most tools end
+before the first and cost none. Some servers bill each, so what takes long beats less often: below
+half of the heartbeat timeout, so that one may be lost before a busy worker is taken for a dead one.
+That one is dead is noticed no later for it, because the timeout runs from the last beat.
+"""
 SHORTEST_SLEEP = timedelta(milliseconds=1)
 """The shortest timer that Temporal keeps: shorter ones are none."""
 LENS_MARGIN_SECONDS = 15

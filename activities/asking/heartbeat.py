@@ -9,17 +9,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 
 from temporalio import activity
 
-FIRST_BEAT = 0.7
-"""Seconds. Most tools end sooner and cost no heartbeat at all; recovery is as fast as ever."""
-SOON = FIRST_BEAT
+from orchestrator.policies import BEATS
+
+SOON = BEATS[0]
 """Seconds until the server is told that a call left. Until then only the journal knows: a call that
 is tried again on another machine, because this one was lost in that time, may be paid twice.
 """
-BEAT = 3.0
-"""Seconds; a third of the heartbeat timeout, so that two may be lost."""
 
 
 @dataclass
@@ -74,7 +73,6 @@ def noted_before() -> tuple[int, ...]:
 
 
 async def _beat(tell: Callable[[], None]) -> None:
-    await asyncio.sleep(FIRST_BEAT)
-    while True:
+    for pause in chain(BEATS, repeat(BEATS[-1])):
+        await asyncio.sleep(pause)
         tell()
-        await asyncio.sleep(BEAT)

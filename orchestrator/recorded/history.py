@@ -22,6 +22,7 @@ from orchestrator.contracts import Goal, Order, Report
 from orchestrator.events import Event, Started, Steered, cancel_asked
 from orchestrator.moves import StartAgent, StartTeam
 from orchestrator.recorded import landings
+from orchestrator.recorded.actions import Actions
 from orchestrator.recorded.payloads import Payloads, Unreadable, activity_error, child_error
 from orchestrator.recorded.signals import SIGNALS, heard
 from orchestrator.recorded.steps import Step, Steps
@@ -57,6 +58,7 @@ class Fold:
     """As the run closed with it: returned, or as the detail of the failure; None when it was
     refused, cancelled or closed from outside.
     """
+    actions: Actions = field(default_factory=Actions)
     task_failure: str = ""
     """Why the last workflow task failed; empty: it did not."""
     steps: Steps = field(default_factory=Steps)
@@ -84,6 +86,7 @@ class Fold:
             return
         if event.event_type in CLOSING or event.event_type == TASK_SCHEDULED:
             self._settle_unsent()
+        self.actions.take(event)
         handle = _KNOWN.get(event.event_type)
         if handle is not None:
             await handle(self, event)

@@ -1,0 +1,66 @@
+"""What a server that bills by the action counts of a history."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import WorkflowHistory
+
+from orchestrator.policies import BEATS, Policy
+from orchestrator.recorded.actions import Actions, beats_in, billed_at
+
+HISTORIES = sorted(Path(__file__).parents[1].joinpath("histories").glob("*.json"))
+
+
+def test_a_long_call_beats_less_often_than_a_short_one_and_one_beat_may_be_lost() -> None:
+    assert [*BEATS] == sorted(BEATS)
+    timeout = Policy().heartbeat
+    assert all(2 * pause < timeout for pause in BEATS)
+    assert [beats_in(each) for each in (0.5, 1, 4, 30, 300)] == [0, 1, 2, 7, 67]
+
+
+@pytest.mark.parametrize(
+    ("address", "bills"),
+    [
+        ("127.0.0.1:7233", False),
+        ("ours.a1b2c.tmprl.cloud:7233", True),
+        ("eu-west-1.aws.api.temporal.io:7233", True),
+        ("tmprl.cloud.example:7233", False),
+    ],
+)
+def test_only_temporal_cloud_bills_actions(address: str, bills: bool) -> None:
+    assert billed_at(address) is bills
+
+
+def at(number: int, seconds: float, kind: EventType.ValueType) -> HistoryEvent:
+    event = HistoryEvent(event_id=number, event_type=kind)
+    event.event_time.FromDatetime(datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds))
+    return event
+
+
+def test_attempts_are_counted_and_heartbeats_are_said_to_be_estimated() -> None:
+    begun = at(5, 0, EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED)
+    begun.activity_task_started_event_attributes.attempt = 3
+    ended = at(6, 30, EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED)
+    ended.activity_task_completed_event_attributes.started_event_id = 5
+    actions = Actions()
+    for event in (begun, ended, at(7, 30, EventType.EVENT_TYPE_TIMER_STARTED)):
+        actions.take(event)
+    assert (actions.counted, actions.beats) == (4, 7)
+    assert actions.told() == (
+        "Temporal Cloud bills about 11 actions for this run's own history: 4 that stand in it, and"
+        " about 7 heartbeats."
+    )
+
+
+@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
+def test_of_a_recorded_run_each_started_activity_is_one_at_least(path: Path) -> None:
+    actions, begun = Actions(), 0
+    for event in WorkflowHistory.from_json("run", path.read_text("utf-8")).events:
+        actions.take(event)
+        begun += event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED
+    assert actions.counted > begun > 0
