@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from orchestrator.views.html.steering import Live
 
 NAME_LETTERS = 200
-_UNFIT = re.compile(r"[^A-Za-z0-9._-]")
+_UNFIT = re.compile(r"[^A-Za-z0-9._:-]")
 
 
 class PageFailed(Exception):

@@ -25,7 +25,7 @@ from cli.invocation import to_type
 from deployment.embedded.starting import SPACE_BYTES
 from deployment.histories.undoing import AGENT
 from deployment.storage import store_at
-from deployment.temporal import Target
+from deployment.temporal import PAUSED, Target, is_paused
 from deployment.workers import served
 from intake.connection import Connection
 from orchestrator.contracts import Report
@@ -140,6 +140,8 @@ class Reader:
         notes = trouble
         if running:
             notes = (*((stuck,) if stuck else self._notes(description)), *trouble)
+        if is_paused(description):
+            notes = (f"{PAUSED} by an operator, who alone can let it go on", *notes)
         if self.unreadable:
             notes = (f"the history cannot be read: {self.unreadable}", *notes)
         closed = None if running else description.status

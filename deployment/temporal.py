@@ -15,8 +15,9 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload
+from temporalio.api.enums.v1 import WorkflowExecutionStatus as RawStatus
 from temporalio.api.failure.v1 import Failure
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.contrib.pydantic import PydanticJSONPlainPayloadConverter
 from temporalio.converter import (
     CompositePayloadConverter,
@@ -51,6 +52,7 @@ keeps them pure.
 
 
 CONFIG_FILE = "TEMPORAL_CONFIG_FILE"
+PAUSED = "paused in Temporal"
 TASK_SECONDS = 10
 """As long as the server waits for a workflow task, so may its code take. The SDK has no option."""
 
@@ -67,6 +69,18 @@ class Target:
     """Empty: not known."""
     embedded: bool = True
     """False: Temporal's own variables or profile say how to connect."""
+
+
+# A newer server knows more than the SDK, which could then read neither the run nor a list with it:
+# what is not known to be closed is open.
+WorkflowExecutionStatus._missing_ = classmethod(  # type: ignore[method-assign, assignment]
+    lambda cls, _value: cls.RUNNING
+)
+
+
+def is_paused(run: WorkflowExecution) -> bool:
+    """True if an operator has paused the whole workflow by Temporal's own means."""
+    return run.raw_info.status == RawStatus.WORKFLOW_EXECUTION_STATUS_PAUSED
 
 
 class Unreachable(Exception):

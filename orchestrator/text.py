@@ -13,8 +13,10 @@ from collections.abc import Iterable
 
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 """Control, format (bidi, zero width), surrogate, private, unassigned, and separators of lines."""
-PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
-"""Ids of runs and subtasks that mean nothing to a shell or a file system, wherever they are put."""
+PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,254}")
+"""Ids of runs and subtasks that mean nothing to a shell or a file system, wherever they are put;
+with the colons that Temporal's Schedules put into the ids of what they start.
+"""
 _PLAIN = re.compile(r"[ -~]*\Z")
 _SPECIAL = re.compile(r"[\\`*\[\]|~$^]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|!(?=\[)")
 _LEADING = re.compile(r"\A(\s*)([#+\-=]|\d+(?=[.)]))")

@@ -8,15 +8,20 @@ from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
+from temporalio.api.workflow.v1 import WorkflowExecutionInfo
+from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
 
-from cli.commands.runs.list import Listed, lines
+from cli.commands.runs.list import Listed, _status, lines
+from cli.delivery import place
 from cli.exits import Exit
 from cli.options import check_file, check_out
 from cli.screen import report as pages
+from deployment.temporal import data_converter
 from driving import Drive, subtask
 from intake.launch import summary
 from orchestrator.contracts import Limits, PinnedInput, Report, Synthesis
 from orchestrator.search import MEMO_REMARKS, MEMO_STATUS, MEMO_WHY
+from orchestrator.text import PLAIN_ID
 from orchestrator.titles import held, title_of
 from orchestrator.views.listing import memo
 from orchestrator.views.page import inputs
@@ -169,3 +174,26 @@ def test_a_short_text_among_the_inputs_is_told_as_it_is_and_a_long_one_by_its_si
     long = PinnedInput(name="notes", kind="text", size=900, preview="word " * 180)
     told = list(inputs(Report(run_id="r", status="complete", goal="g", inputs=(short, long))))
     assert told == ["**base**, text, `main`", "**notes**, text, 900 bytes"]
+
+
+@pytest.mark.anyio
+async def test_a_run_that_an_operator_paused_is_listed_as_that_and_breaks_no_list() -> None:
+    """Its status is one of a newer server's, which the SDK does not know."""
+    info = WorkflowExecutionInfo(status=8)  # type: ignore[arg-type]
+    info.execution.workflow_id = "r1"
+    paused = WorkflowExecution._from_raw_info(info, "default", data_converter(None))
+    assert paused.status is WorkflowExecutionStatus.RUNNING, (
+        "what is not known to be closed is open"
+    )
+    assert await _status(paused) == "paused in Temporal"
+
+
+def test_the_id_of_a_run_that_a_schedule_started_is_one_and_has_files_of_its_own(
+    tmp_path: Path,
+) -> None:
+    scheduled = "nightly-2026-11-23T06:28:00Z"
+    assert PLAIN_ID.fullmatch(scheduled)
+    file = place(scheduled, tmp_path, ".html")
+    assert file == tmp_path / f"{scheduled}.html"
+    assert file != place(scheduled.replace(":", "_"), tmp_path, ".html")
+    assert not any(PLAIN_ID.fullmatch(each) for each in (":a", "a:/b", "a/../b", "a b", "a;b"))

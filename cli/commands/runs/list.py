@@ -20,6 +20,7 @@ from cli.options import AsJson, Embedded
 from cli.screen.patience import patience
 from cli.screen.streams import OUT, put, put_json, say
 from deployment.settings import Settings
+from deployment.temporal import PAUSED, is_paused
 from intake.connection import Connection
 from intake.launch import MEMO_DRY, MEMO_TITLE, RUNS
 from orchestrator.search import (
@@ -120,6 +121,8 @@ async def _memo(run: WorkflowExecution, name: str) -> str:
 async def _status(run: WorkflowExecution) -> str:
     """Where a run is, or how it ended: by its own word where it left one, else Temporal's."""
     name = run.status.name if run.status else ""
+    if is_paused(run):
+        return PAUSED
     if run.status is WorkflowExecutionStatus.RUNNING:
         if run.typed_search_attributes.get(STATUS) == "approval":
             return "waits for approval"
