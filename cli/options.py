@@ -180,6 +180,9 @@ WaitForRaise = Annotated[
         "--wait-for-raise", help="Out of budget, wait for a higher cap; else stop and sum up."
     ),
 ]
+Whole = Annotated[
+    bool, typer.Option("--all", help="Of a report also what each subtask found, one by one.")
+]
 Full = Annotated[
     bool,
     typer.Option(

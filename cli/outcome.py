@@ -81,6 +81,7 @@ async def tell(
     out: Path | None,
     subtasks: bool,
     announced: bool = False,
+    whole: bool = False,
     pipeline: Pipeline = Pipeline(),  # noqa: B008
 ) -> Code:
     """Report on stdout; on stderr where the Web UI is, unless it was announced before, how to come
@@ -94,7 +95,7 @@ async def tell(
             say(f"Its report, as it was written before: {before}")
     else:
         made = await with_files(made, connection.store, files_of(run_id, reports))
-        pages.show(made, as_json=as_json, subtasks=subtasks)
+        pages.show(made, as_json=as_json, subtasks=subtasks, whole=whole)
     if not announced:
         await say_where(connection, run_id)
     say(f"Come back with: {to_type('show', run_id)} (all runs: {STARTER} list)", "dim")

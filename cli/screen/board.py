@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.invocation import STARTER, as_called
+from cli.screen.looks import UNBOUNDED
 from cli.screen.preview import preview
 from cli.screen.streams import Safe
 from cli.screen.waiting import reminders
@@ -92,7 +93,7 @@ def board(
     if view.preview and view.phase == "approval":
         parts.append(preview(view.preview, view.dollars_cap, width=width, full=full))
     else:
-        parts += _subtasks(view, late, wide=width >= WIDE, full=full)
+        parts += _subtasks(view, late, width, full=full)
         if view.preview and full and view.preview.plan:
             parts += [Text(line, style=style) for line, style in told(view.preview.plan)]
         if view.preview and view.phase == "working":
@@ -113,11 +114,11 @@ def _noted(note: str) -> Text:
     return Text(f"! {one_line(as_called(note))}", style="magenta")
 
 
-def _subtasks(view: RunView, late: float, *, wide: bool, full: bool) -> list[RenderableType]:
+def _subtasks(view: RunView, late: float, width: int, *, full: bool) -> list[RenderableType]:
     """The table, and what agents are at; of very many subtasks those that need a look."""
     rows, others = (view.rows, "") if full else chosen(view.rows)
     left = [Text(f"… {others}", style="dim")] if others else []
-    return [_table(rows, late, wide=wide), *left, *(_doing(row) for row in rows if row.doing)]
+    return [_table(rows, late, width), *left, *(_doing(row) for row in rows if row.doing)]
 
 
 def _doing(row: Row) -> Text:
@@ -127,18 +128,21 @@ def _doing(row: Row) -> Text:
     return at.append(f"  {one_line(row.doing)}", style="dim")
 
 
-def _table(rows: Sequence[Row], late: float, *, wide: bool) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False, expand=True)
+def _table(rows: Sequence[Row], late: float, width: int) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
+    # Where nothing is cut, nothing is stretched.
+    table.expand = cut = width < UNBOUNDED
+    wide = width >= WIDE
     table.add_column(width=1)
-    table.add_column(no_wrap=True, max_width=14, overflow="ellipsis")
-    table.add_column(no_wrap=True, ratio=3, overflow="ellipsis")
+    table.add_column(no_wrap=True, max_width=14 if cut else None, overflow="ellipsis")
+    table.add_column(no_wrap=True, ratio=3 if cut else None, overflow="ellipsis")
     if wide:
-        table.add_column(no_wrap=True, max_width=30, overflow="ellipsis")
+        table.add_column(no_wrap=True, max_width=30 if cut else None, overflow="ellipsis")
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, justify="right")
     table.add_column(no_wrap=True, justify="right")
     if wide:
-        table.add_column(no_wrap=True, ratio=2, overflow="ellipsis")
+        table.add_column(no_wrap=True, ratio=2 if cut else None, overflow="ellipsis")
     for row in rows:
         mark, style = _LOOK[row.status]
         running = row.seconds + (late if row.status == "running" else 0.0)

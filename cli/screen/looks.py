@@ -55,11 +55,15 @@ ASCII: Mapping[str, str] = {
 }  # fmt: skip
 """What stands for our own signs where only ASCII can be shown."""
 PLAIN = "holdfast.plain"
+UNBOUNDED = 10_000
+"""Columns of what is no terminal: nothing is cut or torn there, a program may read it."""
 
 
 def console(*, stderr: bool = False) -> Console:
     """A console of ours, without markup and emoji codes: `[red]` in a file name is text."""
     shown = Console(stderr=stderr, markup=False, emoji=False, highlight=False, theme=THEME)
+    if not shown.is_terminal:
+        shown.width = UNBOUNDED
     if shown.is_dumb_terminal:
         # Rich takes any terminal that cannot move its cursor for one of 80 columns.
         shown.width, shown.height = _size(sys.stderr if stderr else sys.stdout)

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from cli.screen.looks import UNBOUNDED
 from orchestrator.contracts import Money
 from orchestrator.rules.graph import finishes
 from orchestrator.text import one_line
@@ -36,7 +37,7 @@ def preview(plan: Preview, cap: Money, *, width: int, full: bool = False) -> Ren
     """The plan as a table, as a graph with its critical path, and in total; `full` adds all that
     each subtask is told.
     """
-    parts: list[RenderableType] = [_table(plan, wide=width >= WIDE), Text("")]
+    parts: list[RenderableType] = [_table(plan, width), Text("")]
     if any(row.depends_on for row in plan.subtasks):
         parts += [_graph(plan, width), Text("")]
     if full and plan.plan:
@@ -45,12 +46,14 @@ def preview(plan: Preview, cap: Money, *, width: int, full: bool = False) -> Ren
     return Group(*parts)
 
 
-def _table(plan: Preview, *, wide: bool) -> Table:
-    shown = columns(plan, wide=wide)
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", expand=True)
+def _table(plan: Preview, width: int) -> Table:
+    shown = columns(plan, wide=width >= WIDE)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    # Where nothing is cut, nothing is stretched.
+    table.expand = width < UNBOUNDED
     for column in shown:
         justify: JustifyMethod = "right" if column.number else "left"
-        own = SIZES.get(column.title, {})
+        own = SIZES.get(column.title, {}) if table.expand else {}
         table.add_column(column.title, no_wrap=True, overflow="ellipsis", justify=justify, **own)
     for row in plan.rows:
         style = "dim" if row.reused or row.paid else ""

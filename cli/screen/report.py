@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-from rich.console import RenderableType
-
 from cli.invocation import as_called, to_type
 from cli.screen.streams import OUT, Safe, put, put_json
 from orchestrator.contracts import Finding, Report
+from orchestrator.text import for_terminal
 from orchestrator.views import findings, page
 
 NAME_LETTERS = 200
@@ -24,30 +23,35 @@ def as_markdown(
     return page.as_markdown(named, to_type, subtasks=subtasks, whole=whole, where=where)
 
 
-def show(report: Report, *, as_json: bool, subtasks: bool) -> None:
-    """The report on stdout: JSON, or Markdown, typeset for a terminal and plain for a pipe."""
+def show(report: Report, *, as_json: bool, subtasks: bool, whole: bool = False) -> None:
+    """The report on stdout: JSON, or typeset for a terminal and plain text for a pipe; `whole`:
+    with each finding.
+    """
     if as_json:
         put_json(report.model_dump_json(indent=2))
-    elif OUT.is_terminal:
-        source = as_markdown(report, subtasks=subtasks, whole=False)
-        OUT.print(_typeset(source))
-        OUT.print()
     else:
-        put(as_markdown(report).rstrip("\n"))
+        _put(as_markdown(report, subtasks=subtasks, whole=whole))
+        if OUT.is_terminal:
+            OUT.print()
 
 
 def show_finding(report: Report, finding: Finding, *, as_json: bool) -> None:
     """One finding on stdout, as `show` does with a report."""
     if as_json:
         put_json(finding.model_dump_json(indent=2))
-    elif OUT.is_terminal:
-        OUT.print(_typeset(findings.alone(report, finding)))
     else:
-        put(findings.alone(report, finding).rstrip("\n"))
+        _put(findings.alone(report, finding))
 
 
-def _typeset(source: str) -> RenderableType:
-    # A tenth of what the start of every command costs, and few show a report on a terminal.
-    from cli.screen.typeset import Page
+def _put(source: str) -> None:
+    """Show Markdown as it is read there: typeset on a terminal, else as plain text."""
+    # A tenth of what the start of every command costs, and few show a report.
+    if OUT.is_terminal:
+        from cli.screen.typeset import Page
 
-    return Safe(Page(source, hyperlinks=False))
+        OUT.print(Safe(Page(source, hyperlinks=False)))
+    else:
+        from cli.screen.plain import as_text
+
+        # What is decoded here could be a live control character, too.
+        put(for_terminal(as_text(source), lines=True))

@@ -56,6 +56,16 @@ def say_all(messages: Iterable[str], style: str = "") -> None:
         say(message, style)
 
 
+def draw(shown: RenderableType, onto: Console = OUT) -> None:
+    """Show a table or a board; where no terminal is, in lines without anything at their end."""
+    if onto.is_terminal:
+        onto.print(Safe(shown))
+        return
+    with onto.capture() as drawn:
+        onto.print(Safe(shown))
+    onto.out("\n".join(map(str.rstrip, drawn.get().splitlines())), highlight=False)
+
+
 def at_terminal() -> bool:
     """Whether somebody can be asked: a terminal to read from and one to show the question."""
     return sys.stdin.isatty() and ERR.is_terminal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
 from rich.padding import Padding
@@ -13,7 +13,6 @@ from rich.text import Text
 
 _NUMBERED = re.compile(r"[> ] +(?:\d+ \||\|)(?: |\Z)")
 """How a line of a remark's code begins."""
-CUT = "…"
 
 
 class _Heading(Heading):
@@ -24,13 +23,13 @@ class _Heading(Heading):
 
 class _Code(CodeBlock):
     """As it is, a little to the right. A line that is too long goes on in the next, so that it can
-    be copied; but the lines of a remark are cut, else its mark would stand below nothing.
+    be copied; of a remark's code beside the bar, with its mark below the part that it is of.
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         lines = str(self.text).rstrip().split("\n")
         if all(map(_NUMBERED.match, lines)):
-            lines = narrowed(lines, options.max_width - 2)
+            lines = folded(lines, options.max_width - 2)
         yield Padding(Text("\n".join(lines), overflow="fold"), (0, 0, 0, 2))
 
 
@@ -45,29 +44,21 @@ class Page(Markdown):
     }
 
 
-def narrowed(lines: list[str], width: int) -> list[str]:
-    """The numbered lines of a remark in so many columns: all moved to the left as far as its mark
-    needs, with the numbers where they are.
+def folded(lines: list[str], width: int) -> list[str]:
+    """Return the numbered lines of a remark in so many columns, with nothing left out: what does
+    not fit goes on below, and the mark stands right below its letter.
     """
     edge = lines[0].index("|") + 2
-    room = max(width - edge, 1)
-    code = [line[edge:] for line in lines]
-    mark = max((len(each) for each in code if each.strip() == "^"), default=0)
-    away = mark - room // 2 if mark > room else 0
-    return [line[:edge] + _cut(each, away, room) for line, each in zip(lines, code, strict=True)]
-
-
-def _cut(text: str, away: int, room: int) -> str:
-    """What is left of a text without its first columns, in so many."""
-    if text.strip() == "^":
-        return text[away:]
-    gone = 0
-    while text and gone < away:
-        gone += cell_len(text[0])
-        text = text[1:]
-    if away and text:
-        # One letter makes way for the sign that something is missing, whatever its width.
-        text = CUT + " " * (gone - away + cell_len(text[0]) - 1) + text[1:]
-    shown = Text(text)
-    shown.truncate(room, overflow="ellipsis")
-    return shown.plain
+    room = max(width - edge, 2)
+    beside = f"{' ' * (edge - 2)}| "
+    rows: list[str] = []
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        if line[edge:].strip() == "^":
+            continue
+        mark = len(after) - edge - 1 if after[edge:].strip() == "^" else -1
+        for number, part in enumerate(chop_cells(line[edge:], room) or [""]):
+            rows.append(f"{beside if number else line[:edge]}{part}".rstrip())
+            if 0 <= mark < cell_len(part):
+                rows.append(f"{beside}{' ' * mark}^")
+            mark -= cell_len(part)
+    return rows

@@ -61,8 +61,9 @@ def as_markdown(
     if sections and whole:
         parts += ["## Findings", *sections]
     elif sections:
-        shown = code_span(f"{to_type('show', report.run_id)} SUBTASK")
-        parts.append(f"One finding with all it says: {shown}")
+        shown = to_type("show", report.run_id)
+        one, every = code_span(f"{shown} SUBTASK"), code_span(f"{shown} --all")
+        parts.append(f"One finding with all it says: {one}; all of them: {every}")
     parts += _goes_on(report, to_type)
     return "\n\n".join(parts) + "\n"
 

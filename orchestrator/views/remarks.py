@@ -15,11 +15,6 @@ from orchestrator.text import code_span, counted, for_markdown, sentence, visibl
 
 MOST_PLACES, MOST_CRITICAL_PLACES = 8, 100
 """Places of a defect that stands in many that are named."""
-WIDTH = 66
-"""Letters of a line of code that are shown: with its number it fits a terminal of 80 columns."""
-BEFORE = 30
-"""Of them, how many stand before the place in a line that is cut."""
-CUT = "…"
 TAB = 4
 CODE = re.compile(r"(?<!`)`([^`\n]{1,200})`(?!`)")
 
@@ -154,7 +149,7 @@ def code_of(remark: Remark) -> str:
     rows = []
     for number, line in enumerate(excerpt.lines, excerpt.first):
         marked = number == remark.line
-        text, letter = _fitted(line, excerpt.letter if marked else 0, indent)
+        text, letter = _placed(line, excerpt.letter if marked else 0, indent)
         rows.append(f"{'>' if marked else ' '} {number:>{digits}} | {text}".rstrip())
         if letter:
             rows.append(f"  {' ' * digits} | {_blank(text[: letter - 1])}^")
@@ -168,21 +163,10 @@ def _wide(line: str) -> str:
     return visible(line.expandtabs(TAB))
 
 
-def _fitted(line: str, letter: int, indent: int) -> tuple[str, int]:
-    """The line without the indentation that all share, cut to the width around a letter of it, and
-    where that letter is now.
-    """
+def _placed(line: str, letter: int, indent: int) -> tuple[str, int]:
+    """The line without the indentation that all share, and where a letter of it is now."""
     text = _wide(line)[indent:]
     at = len(_wide(line[: letter - 1])) - indent + 1 if letter else 0
-    if at + BEFORE > WIDTH and len(text) > WIDTH:
-        start = min(at - BEFORE, len(text) - WIDTH)
-        text, at = CUT + text[start + 1 :], at - start
-    room = WIDTH
-    for place, each in enumerate(text):
-        room -= _cells(each)
-        if room < 0:
-            text = text[: place - 1] + CUT
-            break
     return text, at if 0 < at <= len(text) else 0
 
 

@@ -398,7 +398,7 @@ async def test_doctor_masks_secrets_names_origins_and_starts_nothing(
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789abcdefghij")
     address = "http://user:hunter2@127.0.0.1:1"  # pragma: allowlist secret
     monkeypatch.setenv("ANTHROPIC_BASE_URL", address)
-    assert await doctor.run(Settings(), True) == Code.FAILED
+    assert await doctor.run(Settings(), True, whole=True) == Code.FAILED
     shown = " ".join(capsys.readouterr().out.split())
     assert "0123456789" not in shown and "hunter2" not in shown
     assert "ANTHROPIC_API_KEY …ghij (27 characters) (environment)" in shown

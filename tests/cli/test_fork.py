@@ -105,7 +105,7 @@ async def test_what_a_partial_report_says_at_its_end_finishes_the_run(
         capsys.readouterr()
         await watch.run(connection, f"cut-{status}", False, None)
         said = capsys.readouterr().out.rstrip().splitlines()
-        assert said[0] == "# g" and f"cut-{status}" in said[2]
+        assert said[0] == "g" and f"cut-{status}" in said[3]
         ran_out = {"budget_stopped": "model_calls=6", "deadline_partial": "deadline_seconds=6"}
         more = f" --limits {ran_out[status]}" if status in ran_out else ""
         assert said[-1].strip() == f"{STARTER} fork cut-{status}{more}"

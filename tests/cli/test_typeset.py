@@ -23,7 +23,7 @@ def shown(code: str, width: int) -> list[str]:
 
 @pytest.mark.parametrize("width", [24, 40, 60, 80])
 @pytest.mark.parametrize("before", [BEFORE, "    x = ", BEFORE.replace("sql", "漢字")])
-def test_a_line_of_code_is_cut_to_the_screen_and_its_mark_stands_below_its_place(
+def test_a_line_of_code_goes_on_below_and_its_mark_stands_right_below_its_letter(
     width: int, before: str
 ) -> None:
     lines = (AROUND, f"{before}missing(some, more, arguments)", "    done()")
@@ -32,18 +32,18 @@ def test_a_line_of_code_is_cut_to_the_screen_and_its_mark_stands_below_its_place
         excerpt=Excerpt(first=8, lines=lines, letter=len(before) + 1),
     )  # fmt: skip
     rows = shown(code_of(remark), width)
-    assert [row.split("|")[0].strip(" >") for row in rows] == ["8", "9", "", "10"]
     assert all(cell_len(row) <= width for row in rows)
-    marked = rows[1]
-    at, column = rows[2].index("^"), 0
-    for place, letter in enumerate(marked):
-        if column == at:
-            assert "missing".startswith(marked[place : place + 7].rstrip("…"))
-            assert letter == "m"
-            break
-        column += cell_len(letter)
-    else:
-        pytest.fail("the mark stands below nothing")
+    (place,) = [number for number, row in enumerate(rows) if row.endswith("^")]
+    row, mark = rows[place - 1], cell_len(rows[place]) - 1
+    at = next(n for n in range(len(row)) if cell_len(row[:n]) == mark)
+    assert "missing".startswith(row[at : at + 7]) and row[at] == "m"
+    told: dict[str, str] = {}
+    number = ""
+    for row in (*rows[:place], *rows[place + 1 :]):
+        head, _, code = row.partition("|")
+        number = head.strip(" >") or number
+        told[number] = told.get(number, "") + code.replace(" ", "")
+    assert told == {f"{n}": line.replace(" ", "") for n, line in enumerate(lines, 8)}
 
 
 def test_any_other_block_goes_on_in_the_next_line_so_that_it_can_be_copied() -> None:

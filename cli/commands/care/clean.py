@@ -16,7 +16,7 @@ from temporalio.service import RPCError
 from cli.connection import configured_target, connected
 from cli.exits import Code
 from cli.options import Embedded
-from cli.screen.streams import OUT, Safe, ask, at_terminal, say, typed
+from cli.screen.streams import ask, at_terminal, draw, say, typed
 from deployment.embedded import EmbeddedError, StateDir
 from deployment.embedded.server import RETENTION
 from deployment.settings import Settings
@@ -39,7 +39,7 @@ async def run(settings: Settings, *, yes: bool, only_embedded: bool) -> int:
     target, found = await _known(settings, only_embedded)
     unused = _unused(target)
     kinds = await asyncio.to_thread(cleaning.kinds, settings, target, found, unused, time.time())
-    OUT.print(Safe(_table(kinds)))
+    draw(_table(kinds))
     going = [item for kind in kinds for item in kind.going]
     if not going:
         say("Nothing to remove.")

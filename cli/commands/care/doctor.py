@@ -12,8 +12,9 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import get_args
+from typing import Annotated, get_args
 
+import typer
 from pydantic_settings import DotEnvSettingsSource, EnvSettingsSource
 from rich.table import Table
 from rich.text import Text
@@ -31,9 +32,10 @@ from cli.diagnosis import Checkup, Mark
 from cli.endpoint import masked, models, worker_endpoint
 from cli.exits import Code
 from cli.hands import hands, mcp_servers
+from cli.invocation import STARTER
 from cli.kept import kept
 from cli.options import Embedded
-from cli.screen.streams import OUT, Safe
+from cli.screen.streams import OUT, draw, say
 from deployment import embedded
 from deployment.address import address_of
 from deployment.embedded.server import binary
@@ -54,6 +56,9 @@ _LOOK: dict[Mark, tuple[str, str]] = {
     "bad": ("✗", "bold red"),
     "fact": ("", ""),
 }
+FIRST = ("version", "state", "embedded", "own", "Web UI", "endpoint")
+"""Checks that are told also when they are fine."""
+BY_DEFAULT = "(default)"
 TOOLS = ("git", "ruff", "bandit", "temporal")
 TOOL_SECONDS = 20
 MOST_DEAD = 3
@@ -70,23 +75,41 @@ _TEMPORAL_VARIABLES = (
 )
 
 
-def command(only_embedded: Embedded = False) -> int:
+def command(
+    whole: Annotated[
+        bool, typer.Option("--all", help="Also what is as it should be, and every setting.")
+    ] = False,
+    only_embedded: Embedded = False,
+) -> int:
     """Check server, workers, models, tools and settings; says what to repair."""
-    return asyncio.run(run(Settings(), only_embedded))
+    return asyncio.run(run(Settings(), only_embedded, whole=whole))
 
 
-async def run(settings: Settings, only_embedded: bool) -> int:
-    """Print every check as soon as it is known, because some wait for somebody's answer; 1 if
-    something is in the way, else 0. Starts nothing.
+async def run(settings: Settings, only_embedded: bool, *, whole: bool = False) -> int:
+    """Print each check as soon as it is known, because some wait for somebody's answer; 1 if
+    something is in the way, else 0. Starts nothing. Not `whole`: of what is fine only the first
+    things that one asks for.
     """
-    bad, section = 0, ""
+    bad, left, section = 0, 0, ""
     async for check in _checks(settings, only_embedded):
-        OUT.print(Safe(_line(check, first=check.section != section)))
-        section = check.section
         bad += check.mark == "bad"
+        if not (whole or _wanted(check)):
+            left += 1
+            continue
+        draw(_line(check, first=check.section != section))
+        section = check.section
     verdict = f"{bad} thing{'s' * (bad != 1)} in the way" if bad else "Nothing in the way"
     OUT.print(Text(verdict + ".", style="bold red" if bad else "bold"))
+    if left:
+        say(f"{left} more that are fine, or as they come: {STARTER} doctor --all", "dim")
     return Code.FAILED if bad else Code.COMPLETE
+
+
+def _wanted(check: Checkup) -> bool:
+    """True for what is told without being asked for: what is odd, and where things are."""
+    if check.mark == "fact":
+        return not check.detail.endswith(BY_DEFAULT)
+    return check.mark != "ok" or check.name in FIRST
 
 
 async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Checkup]:

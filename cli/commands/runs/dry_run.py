@@ -9,7 +9,7 @@ from cli.commands.runs import approval
 from cli.exits import Code
 from cli.follow import Lines, watch
 from cli.screen.preview import preview
-from cli.screen.streams import OUT, Safe, put_json, say
+from cli.screen.streams import OUT, draw, put_json, say
 from intake.connection import Connection
 from intake.launch import login
 from orchestrator.contracts import Order
@@ -43,7 +43,7 @@ def _show(view: RunView, *, as_json: bool, full: bool) -> None:
     if as_json:
         put_json(view.preview.model_dump_json(indent=2))
     else:
-        OUT.print(Safe(preview(view.preview, view.dollars_cap, width=OUT.width, full=full)))
+        draw(preview(view.preview, view.dollars_cap, width=OUT.width, full=full))
 
 
 def _paid(view: RunView) -> str:

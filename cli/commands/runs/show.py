@@ -19,6 +19,7 @@ from cli.options import (
     RunId,
     SarifFile,
     SubtaskId,
+    Whole,
     check_out,
     pipeline_of,
 )
@@ -26,7 +27,7 @@ from cli.pipeline import Pipeline
 from cli.reading import Reader
 from cli.screen.board import board
 from cli.screen.report import show_finding
-from cli.screen.streams import OUT, put_json, say_all
+from cli.screen.streams import OUT, draw, put_json, say_all
 from cli.starting import say_where
 from deployment.settings import Settings
 from intake.connection import Connection
@@ -39,6 +40,7 @@ def command(
     as_json: AsJson = False,
     out: OutFile = None,
     full: Full = False,
+    whole: Whole = False,
     fail_on: FailOn = "",
     sarif: SarifFile = None,
     comment: CommentFile = None,
@@ -58,7 +60,7 @@ def command(
         lambda connection: (
             run_finding(connection, run_id, subtask, as_json)
             if subtask
-            else run(connection, run_id, as_json, path, full=full, pipeline=pipeline)
+            else run(connection, run_id, as_json, path, full=full, whole=whole, pipeline=pipeline)
         ),
     )
 
@@ -92,6 +94,7 @@ async def run(
     out: Path | None,
     *,
     full: bool = False,
+    whole: bool = False,
     pipeline: Pipeline = Pipeline(),  # noqa: B008
 ) -> int:
     """The report's exit code; 0 for a run that goes on."""
@@ -104,8 +107,9 @@ async def run(
     if look.closed:
         ended = outcome.read(run_id, look)
         return await outcome.tell(
-            connection, run_id, ended, as_json=as_json, out=out, subtasks=True, pipeline=pipeline
-        )
+            connection, run_id, ended, as_json=as_json, out=out, subtasks=True, whole=whole,
+            pipeline=pipeline,
+        )  # fmt: skip
     if pipeline.wanted:
         raise Exit(f"{run_id} goes on, so it has no remarks yet; `watch` waits for them")
     view = look.view
@@ -115,6 +119,6 @@ async def run(
     if as_json:
         put_json(view.model_dump_json(indent=2))
     else:
-        OUT.print(board(view, at=datetime.now(UTC), notes=look.notes, width=OUT.width, full=full))
+        draw(board(view, at=datetime.now(UTC), notes=look.notes, width=OUT.width, full=full))
     await say_where(connection, run_id)
     return Code.COMPLETE

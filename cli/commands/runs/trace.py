@@ -16,7 +16,7 @@ from cli.exits import Code, Exit
 from cli.options import Embedded, RunId, check_file
 from cli.reading import no_such_run
 from cli.replayed import read
-from cli.screen.streams import put_json, say
+from cli.screen.streams import OUT, put, put_json, say
 from deployment.files import write_whole
 from deployment.histories.tracing import traced, traced_file
 from deployment.known_secrets import KnownSecrets
@@ -25,10 +25,11 @@ from intake.connection import Connection
 from intake.refusal import Refused
 from orchestrator.text import for_json
 from orchestrator.tracing.chrome import chrome
+from orchestrator.tracing.lines import lines
 from orchestrator.tracing.otlp import as_file, spans
-from orchestrator.tracing.steps import Trace
+from orchestrator.tracing.steps import Step, Trace
 
-Format = Literal["json", "chrome", "otlp"]
+Format = Literal["text", "json", "chrome", "otlp"]
 
 
 def command(
@@ -38,13 +39,17 @@ def command(
         typer.Option("--history", metavar="FILE", help="A history from `export`, instead of ID."),
     ] = None,
     form: Annotated[
-        Format,
+        Format | None,
         typer.Option(
             "--format",
-            help="json: an object a step, a line each. chrome: for Perfetto and chrome://tracing."
-            " otlp: OpenTelemetry, as collectors read it from a file.",
+            help="text: a line a step, what a terminal shows. json: an object a step, a line each."
+            " chrome: for Perfetto and chrome://tracing. otlp: OpenTelemetry, as collectors read it"
+            " from a file.",
         ),
-    ] = "json",
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="As by --format json, on a terminal, too.")
+    ] = False,
     content: Annotated[
         bool, typer.Option("--content", help="With inputs and answers, which it has none of else.")
     ] = False,
@@ -53,8 +58,15 @@ def command(
     ] = None,
     embedded: Embedded = False,
 ) -> int:
-    """Print every step of a run, with agent, tokens, time, price, verdict and why, as JSON."""
+    """Print every step of a run, with agent, time, price, verdict and why: to a terminal as lines,
+    else as JSON.
+    """
     path = check_file(out)
+    if as_json and form not in (None, "json"):
+        raise Exit("--json is --format json: leave one of them out")
+    # What is asked for with its contents, or goes into a file, is for a program.
+    reads = OUT.is_terminal and not (as_json or path or content)
+    form = form or ("text" if reads else "json")
     if bool(run_id) == (history is not None):
         raise Exit("name either the run's ID, or with --history a file that `export` wrote")
     settings = Settings()
@@ -94,12 +106,15 @@ def put_trace(
     """Print or write a trace. A secret of the settings that a step quotes is blotted out."""
     known = KnownSecrets(settings.secrets)
     # What is blotted out must be no part of the form, so it goes before it is text.
-    lines = (known.blot_all(each) for each in _documents(found, form, content=content))
-    text = "\n".join(json.dumps(each, ensure_ascii=False) for each in lines)
+    documents = (known.blot_all(each) for each in _documents(found, form, content=content))
+    if form == "text":
+        text = "\n".join(lines([Step.model_validate(each) for each in documents]))
+    else:
+        text = "\n".join(json.dumps(each, ensure_ascii=False) for each in documents)
     if found.unreadable:
         say(f"! verdicts and subtasks are not in it: {found.unreadable}", "magenta")
     if out is None:
-        put_json(text)
+        (put if form == "text" else put_json)(text)
         return Code.COMPLETE
     try:
         write_whole(out, f"{for_json(text)}\n".encode("utf-8", "backslashreplace"))
@@ -111,7 +126,7 @@ def put_trace(
 
 def _documents(found: Trace, form: Format, *, content: bool) -> Iterator[dict[str, Any]]:
     match form:
-        case "json":
+        case "json" | "text":
             yield from (each.model_dump(mode="json") for each in found.steps)
         case "chrome":
             yield chrome(found.steps)

@@ -22,7 +22,7 @@ from cli.exits import Code, Exit
 from cli.options import Embedded, OpenRunId
 from cli.planned import Waiting
 from cli.screen.preview import preview
-from cli.screen.streams import ERR, Safe, ask, at_terminal, say, typed
+from cli.screen.streams import ERR, ask, at_terminal, draw, say, typed
 from deployment.embedded import StateDir
 from deployment.settings import Settings
 from intake import plans
@@ -116,7 +116,7 @@ def _show(waiting: Waiting, plan: Plan) -> None:
     cap = waiting.state.ledger.cap.dollars
     old, new = waiting.priced(waiting.plan), waiting.priced(plan)
     say("")
-    ERR.print(Safe(preview(new, cap, width=ERR.width)))
+    draw(preview(new, cap, width=ERR.width), ERR)
     say(f"Expected before the change: {price(old)}; now: {price(new)}", "bold")
 
 

@@ -21,7 +21,7 @@ from cli.connection import with_connection
 from cli.exits import Code, Exit
 from cli.invocation import STARTER, to_type
 from cli.options import Embedded, OpenRunId
-from cli.screen.streams import ERR, Safe, ask, at_terminal, say, typed
+from cli.screen.streams import ERR, ask, at_terminal, draw, say, typed
 from cli.stuck import Stuck, again, examined
 from deployment.histories import undoing
 from deployment.histories.undoing import Undoing
@@ -81,7 +81,7 @@ def _show(stuck: Stuck) -> None:
     if not stuck.undone:
         say("Nothing was done after it.")
     else:
-        ERR.print(Safe(_table(stuck.undone)))
+        draw(_table(stuck.undone), ERR)
     say(_paid(Ledger(Amount(), lost=_lost(stuck.undone))))
     flying = [each.id for each in stuck.undone if each.in_flight]
     if flying:
