@@ -40,6 +40,14 @@ class Verdict:
             *([f"{self.behind} processes left behind"] if self.behind else []),
         ]
 
+    @property
+    def _again(self) -> Counter[str]:
+        """By call: small calls are alike, and what a proxy lost had left the endpoint whole."""
+        paid = Counter[str]()
+        for body in self.log["bodies"].values():
+            paid[body["call"]] += body["again"]
+        return +paid
+
     def table(self) -> str:
         """The counts as Markdown."""
         histories, bills, log = self.histories, self.bills, self.log
@@ -53,7 +61,7 @@ class Verdict:
             "reports": bills.statuses,
             "findings": bills.findings,
             "answers delivered whole": log["delivered"],
-            "delivered and paid again": log["again"],
+            "delivered and paid again": self._again,
             "charged, never delivered": log["admitted"] - log["delivered"],
             "calls: ledger / charged": f"{bills.calls} / {log['admitted']}",
             "dollars: ledger / charged": f"${bills.dollars} / ${log['dollars']}",
