@@ -46,7 +46,7 @@ FAULT_TRIES = 6
 """How often a call is sent that the endpoint fails at without charging it: half a minute."""
 OVERLOAD_TRIES = 4
 """How often a call is sent that an overloaded endpoint refuses without naming a wait, before its
-run takes that for an outage: two minutes.
+run takes that for an outage: some ten seconds.
 """
 CALL_MARGIN_SECONDS = 15
 """How much longer the activity of a call has than its exchange with the model: to wait for its turn

@@ -48,6 +48,8 @@ SPEND_CODES = (
 SPEND_TEXTS = ("api usage limits", "spend limit", "credit balance is too low")
 """Limits that a customer sets and empty accounts are told apart only by their text."""
 NOTHING_DONE = "request_body_timeout"
+LONGEST_UNNAMED = 60.0
+"""Seconds of the longest wait after a throttle where the server names none."""
 LONGEST_WAIT = LONGEST_SHUT
 """Seconds. No wait is longer, whatever a server asks: a call that waits beyond its own time would
 never be tried again, and its tier opens after as long.
@@ -138,11 +140,9 @@ def _by_status(
 def _wait(status: int, asked: float | None, attempt: int) -> float | None:
     if asked is not None:
         return asked
-    doubled = float(1 << min(max(attempt, 1) - 1, 5))
-    if status == 529 or status in NOBODY_HOME:
-        return min(15.0 * doubled, 300.0)
-    if status == 429:
-        return min(5.0 * doubled, 60.0)
+    if status in THROTTLES or status in NOBODY_HOME:
+        # Short at first: whether it was chance or a limit, and which, the gate finds out.
+        return min(float(1 << min(max(attempt, 1) - 1, 6)), LONGEST_UNNAMED)
     if status in (400, 408):
         return 2.0
     return None

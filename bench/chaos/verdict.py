@@ -42,7 +42,9 @@ class Verdict:
 
     @property
     def _again(self) -> Counter[str]:
-        """By call: small calls are alike, and what a proxy lost had left the endpoint whole."""
+        """By call. Small calls are alike; and what the proxy, or a dead worker behind it, lost had
+        left the endpoint whole.
+        """
         paid = Counter[str]()
         for body in self.log["bodies"].values():
             paid[body["call"]] += body["again"]
@@ -61,7 +63,7 @@ class Verdict:
             "reports": bills.statuses,
             "findings": bills.findings,
             "answers delivered whole": log["delivered"],
-            "delivered and paid again": self._again,
+            "left the endpoint whole, paid again": self._again,
             "charged, never delivered": log["admitted"] - log["delivered"],
             "calls: ledger / charged": f"{bills.calls} / {log['admitted']}",
             "dollars: ledger / charged": f"${bills.dollars} / ${log['dollars']}",

@@ -37,7 +37,7 @@ NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
         (412, CallRefused, None),
         (413, CallRefused, None),
         (422, CallRefused, None),
-        (429, NotBilled, 5.0),
+        (429, NotBilled, 1.0),
         (431, CallRefused, None),
         (500, NotBilled, None),
         (501, CallRefused, None),
@@ -52,7 +52,7 @@ NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
         (526, EndpointUnreachable, None),
         (530, EndpointUnreachable, None),
         (524, PossiblyBilled, None),
-        (529, NotBilled, 15.0),
+        (529, NotBilled, 1.0),
     ],
 )
 def test_a_status_before_the_first_event_has_one_meaning(
@@ -115,7 +115,7 @@ def test_who_names_a_wait_or_an_overload_is_at_home() -> None:
     asked = classify("status", 503, "", {"retry-after": "9"})
     assert asked == Meaning(NotBilled, 9.0, throttled=True)
     overloaded = classify("status", 503, "overloaded_error", {})
-    assert overloaded == Meaning(NotBilled, 15.0, throttled=True)
+    assert overloaded == Meaning(NotBilled, 1.0, throttled=True)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503, 521, 529])
@@ -140,7 +140,7 @@ def test_only_a_shortage_slows_the_tier_down(status: int, throttled: bool) -> No
 
 def test_waits_that_the_server_does_not_name_double_with_each_attempt() -> None:
     waits = [classify("status", 529, "", {}, attempt=n).retry_after for n in (1, 2, 3, 10)]
-    assert waits == [15.0, 30.0, 60.0, 300.0]
+    assert waits == [1.0, 2.0, 4.0, 60.0]
 
 
 AHEAD = {

@@ -43,7 +43,7 @@ pytestmark = pytest.mark.anyio
         (Rule(status=429, error_code="enforced_spend_limit_reached"), SpendLimitReached, None),
         (Rule(status=500), NotBilled, None),
         (Rule(status=503, headers={"retry-after": "3"}), NotBilled, 3.0),
-        (Rule(status=529), NotBilled, 15.0),
+        (Rule(status=529), NotBilled, 1.0),
     ],
 )  # fmt: skip
 async def test_a_refusal_before_the_first_event_costs_nothing_and_is_sent_once(

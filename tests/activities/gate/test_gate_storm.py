@@ -8,6 +8,7 @@ from statistics import mean, median
 
 import pytest
 
+from activities.claude.classify import classify
 from activities.gate.flow import FORGOTTEN, Flow
 from storms import Endpoint, Storm, without
 
@@ -114,12 +115,14 @@ def test_random_refusals_cost_little_more_than_their_own_waits(
     assert median(times) <= most
 
 
-@pytest.mark.parametrize("unnamed", [5.0, 15.0], ids=["429", "529"])
+@pytest.mark.parametrize("status", [429, 529])
 @pytest.mark.parametrize(("chance", "most"), [(0.1, 1.6), (0.3, 2.5)])
-def test_random_refusals_that_name_no_wait_cost_about_as_much_whatever_their_status(
-    chance: float, most: float, unnamed: float
+def test_random_refusals_that_name_no_wait_cost_as_little_as_those_that_name_one(
+    chance: float, most: float, status: int
 ) -> None:
-    endpoint = Endpoint(chance=chance, latency=LONG, unnamed=unnamed)
+    meant = classify("status", status, "", {})
+    assert meant.retry_after is not None
+    endpoint = Endpoint(chance=chance, latency=LONG, unnamed=meant.retry_after)
     played = [Storm(endpoint, CHAINS, LINKS, seed=seed).run() for seed in SEEDS]
     assert median(storm.seconds / without(storm).run().seconds for storm in played) <= most
 
