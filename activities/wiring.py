@@ -40,6 +40,7 @@ from activities.use_tool import Tools
 from deployment.embedded import StateDir
 from deployment.embedded.allowed import allowed_roots
 from deployment.embedded.trouble import said
+from deployment.known_secrets import KnownSecrets
 from deployment.settings import Settings
 from deployment.storage import store_at
 from deployment.temporal import Target
@@ -137,6 +138,10 @@ class _Parts:
             untold=self.untold,
         )
 
+    def _secrets(self) -> KnownSecrets:
+        """What no person is shown in a call, as the file of servers has it now."""
+        return fitting.known_secrets(self.settings.secrets, os.environ, self.offering.known()[0])
+
     def _outlets(self) -> tuple[Outlet, ...]:
         web = web_of_endpoint(self.settings, self.prices)
         ours = outlets_of(self.tools, self.settings.key, endpoint_web=web)
@@ -162,7 +167,7 @@ class _Parts:
             code=Excerpts(Snapshots(self.store, self.state.snapshots)).around,
             budget=self._budget(),
             tools={name: tool.told for name, tool in self.tools.items()},
-            unfit=partial(fitting.unfit, self.tools),
+            unfit=partial(fitting.unfit, self.tools, self._secrets),
             address=self.endpoint.address,
         )
 

@@ -11,6 +11,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from pydantic import JsonValue
+
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 """Control, format (bidi, zero width), surrogate, private, unassigned, and separators of lines."""
 PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,254}")
@@ -22,6 +24,11 @@ _SPECIAL = re.compile(r"[\\`*\[\]|~$^]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|!(?=\[
 _LEADING = re.compile(r"\A(\s*)([#+\-=]|\d+(?=[.)]))")
 _PLAIN_LINES = re.compile(r"[ -~\n]*\Z")
 _UNSEEN = re.compile(r"[^ -~]")
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Letters, marks and signs that nobody sees, in whatever category they are."""
+_SECOND_SPACE = re.compile("(?<= ) ")
 _ADDRESS = re.compile(r"(?i)(://|\bwww\.|(?<=\S)@(?=\S))")
 
 
@@ -122,7 +129,28 @@ def _json_escaped(match: re.Match[str]) -> str:
     letter = match[0]
     if letter == "\n" or unicodedata.category(letter) not in HIDDEN_CATEGORIES:
         return letter
+    return in_json(letter)
+
+
+def in_json(letter: str) -> str:
+    """A letter as the escape that JSON has for any: `\\u009b`, or two of them."""
     return json.dumps(letter)[1:-1] if letter > "\x7e" else f"\\u{ord(letter):04x}"
+
+
+def exact_json(value: JsonValue) -> str:
+    """JSON in one line that shows all of a value and reads back as that very value: what nobody
+    would see, and each space behind a space, is an escape. So it stays itself wherever line ends
+    and runs of spaces are made one space. ValueError for what JSON cannot say.
+    """
+    written = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    shown = _UNSEEN.sub(_exactly_escaped, written)
+    return _SECOND_SPACE.sub(lambda match: in_json(match[0]), shown)
+
+
+def _exactly_escaped(match: re.Match[str]) -> str:
+    letter = match[0]
+    hidden = unicodedata.category(letter) in {*HIDDEN_CATEGORIES, "Zs"} or _BLANK.match(letter)
+    return in_json(letter) if hidden else letter
 
 
 def grouped(lines: Iterable[str]) -> str:

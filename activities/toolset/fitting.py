@@ -1,30 +1,70 @@
-"""Whether a call's arguments fit, seen before a person is asked: nobody approves for nothing."""
+"""Whether a person can be asked about a call, by its arguments: nobody approves for nothing, and
+nobody is shown a secret of the deployment or asked to approve what is not shown.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from activities.toolset.child import in_child
+from activities.toolset.servers import Server
 from activities.toolset.tool import Tool, misfits
+from deployment.address import withheld_of
+from deployment.known_secrets import KnownSecrets
+from orchestrator.text import exact_json
 
 logger = logging.getLogger(__name__)
 
 ARGUMENTS = Path(__file__).resolve().parent / "mcp_arguments.py"
 SECONDS = 5.0
 """For one call, its child's start included."""
+SECRET = (
+    "This call was not made: a person must approve it, and its arguments hold a secret of this"
+    " deployment, which no person is shown. Make it without."
+)
+_NAMED = re.compile(
+    r"(?i)(?:key|token|secret|password|passwd|passphrase|credentials?|authorization|cookie)\Z"
+)
+"""Names of variables and fields whose values are secrets."""
+_FILE = re.compile(r"(?:/[\w.@+-]+){2,}/?\Z")
+
+
+def known_secrets(
+    values: Iterable[str], environment: Mapping[str, str], servers: Mapping[str, Server]
+) -> KnownSecrets:
+    """The values that this deployment knows for secrets: those given, variables that are named like
+    one, what MCP servers are given under such a name or in a header, and what addresses carry.
+    """
+    named = [environment, *(each.environment for each in servers.values())]
+    pairs = [(name, value) for given in named for name, value in given.items()]
+    found = [*values, *(value for name, value in pairs if _NAMED.search(name))]
+    found += [value for each in servers.values() for value in each.headers.values()]
+    written = [value for _, value in pairs] + [each.url for each in servers.values()]
+    written += [value for each in servers.values() for value in each.command]
+    found += [kept for value in written if "://" in value for kept in withheld_of(value)]
+    # Where a key is kept is no key.
+    return KnownSecrets(value for value in found if not _FILE.match(value))
 
 
 async def unfit(
-    tools: Mapping[str, Tool], spec: Mapping[str, Any], arguments: Mapping[str, Any]
+    tools: Mapping[str, Tool],
+    known: Callable[[], KnownSecrets],
+    spec: Mapping[str, Any],
+    arguments: Mapping[str, Any],
 ) -> str:
-    """What is wrong with the arguments of a call, by what the model was told of the tool; empty:
-    nothing, or it could not be found out. Whatever runs the call looks again.
+    """Why no person is asked about a call: its arguments hold a secret, or do not fit, by what the
+    model was told of the tool. Empty: one is, or it could not be found out whether they fit;
+    whatever runs the call looks again.
     """
+    written = exact_json(dict(arguments))
+    if known().blot(written) != written:
+        return SECRET
     own = tools.get(spec["name"])
     if own is not None:
         return own.unfit(arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
@@ -145,7 +146,7 @@ class Tool:
     def unfit(self, arguments: Mapping[str, JsonValue]) -> str:
         """What is wrong with arguments, as `run` would say it; empty: nothing. Runs nothing."""
         try:
-            running = _checked(self.function, None).validate_python(dict(arguments))
+            running = self._called(None, arguments)
         except ValidationError as error:
             return _said(error)
         # A tool is an async function: called and not awaited, nothing of it has run.
@@ -157,11 +158,20 @@ class Tool:
         not fit, and when it cannot do what it was asked; what else it raises is its own mistake.
         """
         try:
-            running = _checked(self.function, here).validate_python(dict(arguments))
+            running = self._called(here, arguments)
         except ValidationError as error:
             raise ToolError(_said(error)) from None
         returned = await running
         return returned if isinstance(returned, Result) else Result(returned)
+
+    def _called(self, here: Here | None, arguments: Mapping[str, JsonValue]) -> Awaitable[Returned]:
+        """The call, begun by nobody. What a person approves is what the function gets: there `"5"`
+        is no number, and 1.0 no whole one.
+        """
+        checked = _checked(self.function, here)
+        if self.approval:
+            return checked.validate_json(json.dumps(dict(arguments)), strict=True)
+        return checked.validate_python(dict(arguments))
 
 
 def tool(

@@ -13,7 +13,7 @@ from activities.code_review.redact import MARGIN, redact
 from activities.seam import ModelAnswer
 from orchestrator.calls.turn import ToolUse
 from orchestrator.contracts import Contract, Draft, Problem
-from orchestrator.text import for_terminal, one_line
+from orchestrator.text import exact_json, one_line
 
 WORDS = 80
 """Characters of a call's arguments that the timeline and a note of the run show."""
@@ -99,9 +99,11 @@ def _use(block: dict[str, Any], approval: Sequence[str]) -> ToolUse:
 
 
 def _shown(given: dict[str, Any]) -> str:
-    """All arguments of a call for a person; empty: they are too long to be read."""
-    whole = json.dumps(given, ensure_ascii=False)
-    shown = for_terminal(redact(whole)) if len(whole) <= SHOWN else ""
+    """All arguments of a call for a person: the JSON that the tool gets, with nothing taken out by
+    how it looks, as whoever talked the model into the call chose its looks. Empty: they are too
+    long to be read.
+    """
+    shown = exact_json(given)
     return shown if len(shown) <= SHOWN else ""
 
 

@@ -67,10 +67,15 @@ async def take(
     said = reply.value
     if said is None:
         return Reply(problem=reply.problem, bill=reply.bill)
+    wrong = await _misfits(said, material.approval, specs, unfit)
     turn = Turn(
         transcript=await conversation.append(store, spoke, told, said.content),
-        uses=said.uses,
-        unfit=await _misfits(said, material.approval, specs, unfit),
+        # What no person is asked about may be what no history is to show.
+        uses=tuple(
+            use.model_copy(update={"shown": ""}) if wrong.get(use.id, "?") else use
+            for use in said.uses
+        ),
+        unfit={key: why for key, why in wrong.items() if why},
         draft=said.draft,
         text=said.text,
         tokens=said.tokens,
@@ -81,7 +86,9 @@ async def take(
 async def _misfits(
     said: Said, approval: Sequence[str], specs: Sequence[Mapping[str, Any]], unfit: Unfit
 ) -> dict[str, str]:
-    """By the ids of calls that a person must approve: what is wrong with their arguments."""
+    """By the ids of calls that a person must approve: what is wrong with their arguments; empty:
+    nothing.
+    """
     known = {str(spec["name"]): spec for spec in specs}
     blocks = [
         each
@@ -89,7 +96,7 @@ async def _misfits(
         if each["name"] in approval and each["name"] in known
     ][: policies.MOST_TOOL_CALLS]
     wrong = await asyncio.gather(*(unfit(known[each["name"]], each["input"]) for each in blocks))
-    return {each["id"]: why for each, why in zip(blocks, wrong, strict=True) if why}
+    return {each["id"]: why for each, why in zip(blocks, wrong, strict=True)}
 
 
 def _told(

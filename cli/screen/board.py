@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from rich.cells import chop_cells
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -105,6 +106,9 @@ def board(
         text = one_line(asked.text)
         if brief and len(text) > ASKED:
             text = f"{text[:ASKED]} … `show {view.run_id}` has all of it"
+        if asked.call:
+            # Between words a line that is broken looks like one that ends with a space.
+            text = "\n".join(chop_cells(f"? {text}", width))[2:]
         parts.append(Text(f"? {text}", style="bold magenta"))
         parts.append(Text(f"  {one_line(asked.remedy)}", style="dim"))
     return Safe(Group(*parts))

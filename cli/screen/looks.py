@@ -16,6 +16,8 @@ from typing import Any
 from rich.console import Console
 from rich.theme import Theme
 
+from orchestrator.text import in_json
+
 THEME = Theme(
     {
         "status.spinner": "none",
@@ -109,6 +111,18 @@ def only_ascii(environment: Mapping[str, str]) -> bool:
     names = ("LC_ALL", "LC_CTYPE", "LANG")
     locale = next((environment[name] for name in names if environment.get(name)), "")
     return locale in ("C", "POSIX")
+
+
+def exactly(text: str) -> str:
+    """JSON as this screen can show it, with an escape of JSON for each letter that it cannot: what
+    a person approves is what is called, so nothing that merely looks like it stands for a letter.
+    """
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+        return text
+    except UnicodeEncodeError:
+        return "".join(each if each <= "\x7e" else in_json(each) for each in text)
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""What a run asks of a person, each with the command that answers it. Pure."""
+"""What a run asks of a person, each with the command that answers it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from cli.invocation import to_type
+from cli.screen.looks import exactly
 from orchestrator.view import Preview, Question, RunView
 from orchestrator.views.amounts import money, seconds
 from orchestrator.views.preview import price
@@ -50,7 +51,7 @@ def _reminder(view: RunView, question: Question) -> Reminder:
             number = question.call
             decline = f"{_command('decline', view)} {number}"
             others = f"{decline}, {_or(view, 'skip', about=question.subtask_id)}"
-            said = f"{question.subtask_id} wants to make call {number}: {question.text}"
+            said = f"{question.subtask_id} wants to make call {number}: {exactly(question.text)}"
             approve = f"{_command('approve', view)} {number}"
             call = {**_call(question), "decline": decline}
             return Reminder(said, approve, others, call)
@@ -68,7 +69,7 @@ def _or(view: RunView, *commands: str, about: str = "") -> str:
 
 
 def _call(question: Question) -> dict[str, object]:
-    """A call as fields; what of its arguments no person is shown stands in none of them."""
+    """A call as fields."""
     tool, _, said = question.text.partition(" ")
     try:
         arguments: object = json.loads(said)

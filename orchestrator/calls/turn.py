@@ -47,8 +47,8 @@ class ToolUse(Contract):
     says: str = ""
     """Its arguments in a few harmless words without secrets, for the timeline and for notes."""
     shown: str = ""
-    """All of its arguments, harmless and without secrets, as the person is shown them who must
-    approve it. Empty: nobody must, or they are too long to be read.
+    """All of its arguments, as the person is shown them who must approve it: JSON that reads back
+    as what the tool gets. Empty: nobody must, or nobody is asked.
     """
 
 
@@ -98,7 +98,7 @@ class Turn(Contract):
     """Digest of the list of messages, this one included."""
     uses: tuple[ToolUse, ...] = ()
     unfit: dict[str, str] = Field(default_factory=dict)
-    """What is wrong with the arguments of calls that a person must approve, by their ids."""
+    """Why no person is asked about calls that one must approve, by their ids."""
     draft: Draft | None = None
     text: str = ""
     """The beginning of what the model said beside its calls: what there is if it is cut."""

@@ -48,7 +48,9 @@ class Step(Contract):
     """Of a call of a model, its kind."""
     tool: str = ""
     arguments: str = ""
-    """Of a call of a tool: what it was given, in a few harmless words."""
+    """Of a call of a tool: what it was given, in a few harmless words; of an order about such a
+    call whose it is, its tool and all that it is given.
+    """
     size: int = 0
     """Bytes of what a tool brought."""
     by: str = ""

@@ -111,6 +111,7 @@ def of_orders(state: State, session: str, own: str) -> list[Step]:
             status="error" if given.refused else "ok",
             verdict="refused" if given.refused else "carried out",
             why=given.refused,
+            arguments=given.about,
             started=given.at,
             ended=given.at,
         )

@@ -66,7 +66,7 @@ def board(view: RunView) -> str:
         )
         lines += [f"Expected: {expected} ({low} to {high}).", ""]
     asked, unasked = beginning(view.waiting, LINES)
-    lines += [f"- **waits for a person** {for_markdown(_asked(each)[:300])}" for each in asked]
+    lines += [f"- **waits for a person** {for_markdown(_asked(each)[:600])}" for each in asked]
     lines += [f"- … and {unasked} more questions: `starter.py inbox`"] if unasked else []
     noted, unsaid = beginning(view.notes, LINES)
     lines += [f"- {for_markdown(note[:300])}" for note in noted]

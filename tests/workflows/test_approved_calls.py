@@ -170,19 +170,37 @@ async def test_nobody_who_comes_within_a_day_is_a_no(runs: Runs, written: list[s
     assert any("Nobody decided on call 1 of t1 (write)" in each for each in report.notes)
 
 
-async def test_a_person_is_shown_no_secret_and_nothing_that_is_not_seen(
+async def test_a_person_is_shown_what_is_called_however_it_looks(
     runs: Runs, written: list[str]
 ) -> None:
-    hostile = {"text": "\u202e\x1b[31mred", "key": SECRET}
-    model = script(calls(("write", hostile)))
+    text = "\u202e\x1b[31m  -----BEGIN PRIVATE KEY----- API_KEY='$(rm -rf ~)'"
+    model = script(calls(("write", {"text": text, "key": "sk-ant-" + "a1b2c3d4" * 6})))
     async with runs.worker(model, catalogue=catalogue(runs, ROLE)):
         handle = await runs.start(goal(runs, ask_people=True), skipping=False)
         (question,) = asks(await seen(handle, asks))
-        assert SECRET not in question.text and "[redacted]" in question.text
         assert "\\u202e" in question.text and "\x1b" not in question.text
         await say(handle, "approve", 1)
-        await outcome(handle)
-    assert written == ["\u202e\x1b[31mred"], "what is run is what the model gave"
+        report = await outcome(handle)
+    shown = json.loads(question.text.removeprefix("write "))
+    assert written == [text] == [shown["text"]]
+    assert report.orders[0].about == f"t1: {question.text}", "it can be read afterwards"
+
+
+async def test_nobody_is_asked_about_a_call_that_holds_a_key_of_the_deployment(
+    runs: Runs, written: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVICE_TOKEN", SECRET)
+    model = script(calls(("write", {"text": "40", "key": SECRET}), FORTY))
+    async with runs.worker(model, catalogue=catalogue(runs, ROLE)):
+        handle = await runs.start(goal(runs, ask_people=True), skipping=False)
+        (question,) = asks(await seen(handle, asks))
+        assert question.text == 'write {"text": "40"}'
+        await say(handle, "approve", 1)
+        report = await outcome(handle)
+    assert report.status == "complete" and written == ["40"]
+    assert "hold a secret of this deployment" in told(model, 1)[0]["content"]
+    events = (await runs.handles[-1].fetch_history()).to_json()
+    assert SECRET not in events
 
 
 async def test_a_call_too_long_to_be_read_is_not_asked_about(

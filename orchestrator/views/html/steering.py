@@ -159,7 +159,7 @@ def _question(question: Question, run: Pictured, live: Live) -> Node:
         case "call":
             title = f"Call {question.call} of a tool waits for your approval"
             number = ("call", str(question.call))
-            said = pre[f"{about}{cut(question.text, 4_000)}"]
+            said = pre[f"{about}{question.text}"]
             forms = [
                 _form(live, "approve", "Approve", of=number, hint="Make this very call, once."),
                 _form(live, "decline", "Decline", "Why", of=number),
