@@ -31,9 +31,34 @@ REDIRECTS = 5
 CHUNK = 64 * 1024
 AGENT = "holdfast (a program that reads pages for its user)"
 MOVED = (301, 302, 303, 307, 308)
-GLOBAL_V6 = ipaddress.ip_network("2000::/3")
-TUNNELS = tuple(map(ipaddress.ip_network, ("2002::/16", "2001::/32", "64:ff9b::/96")))
-"""Addresses that carry another one inside: 6to4, Teredo, NAT64."""
+GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
+"""Of all others none is of the public web: NAT64 (64:ff9b::/96, 64:ff9b:1::/48) carries an address
+of version 4 inside, as do those compatible with one; the rest are local, groups, or unassigned.
+"""
+SPECIAL_V4 = tuple(
+    map(
+        ipaddress.IPv4Network,
+        (
+            "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16",
+            "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24",
+            "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15",
+            "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+            # In no registry: what Azure tells each of its machines about itself stands here.
+            "168.63.129.16/32",
+        ),
+    )
+)  # fmt: skip
+SPECIAL_V6 = tuple(
+    map(
+        ipaddress.IPv6Network,
+        # Protocols with Teredo among them, documentation twice, 6to4, and a sink for names.
+        ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"),
+    )
+)
+"""Both as the registries of IANA have them, iana-ipv4-special-registry and
+iana-ipv6-special-registry, with groups (multicast). The list that Python carries differs from one
+version to the next, and takes some of these for public in each.
+"""
 
 
 class NotPublic(OSError):
@@ -60,9 +85,8 @@ def is_public(address: str) -> bool:
     if isinstance(found, ipaddress.IPv6Address):
         if found.ipv4_mapped is not None:
             return is_public(str(found.ipv4_mapped))
-        if found not in GLOBAL_V6 or any(found in tunnel for tunnel in TUNNELS):
-            return False
-    return found.is_global and not found.is_multicast
+        return found in GLOBAL_V6 and not any(found in each for each in SPECIAL_V6)
+    return not any(found in each for each in SPECIAL_V4)
 
 
 def guarded(info: aiohttp.AddrInfoType) -> socket.socket:

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
+import inspect
+import ipaddress
+import os
 import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web as served
@@ -35,7 +44,14 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         "127.0.0.1", "127.8.8.8", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1",
         "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1", "239.1.1.1", "255.255.255.255",
-        "192.0.2.1", "198.18.0.1", "240.0.0.1",
+        "192.0.2.1", "198.18.0.1", "240.0.0.1", "192.0.0.8", "192.0.0.192", "168.63.129.16",
+        "192.88.99.1", "192.88.99.255", "100.100.100.200", "198.19.255.255", "198.51.100.7",
+        "203.0.113.7", "192.31.196.1", "192.52.193.1", "192.175.48.1", "0.1.2.3",
+        "3fff::1", "3fff:fff:ffff::1", "2001::1", "2001:1::1", "2001:2::1", "2001:20::1",
+        "2001:1ff:ffff::1", "2620:4f:8000::1", "100::1", "5f00::1", "4000::1", "1fff::1",
+        "::ffff:168.63.129.16", "::ffff:192.0.0.192", "::ffff:c058:6301", "64:ff9b::a83f:8110",
+        "64:ff9b:1::a00:1", "64:ff9b:1:ffff::1", "2002:a83f:8110::1", "2002:a00:1::",
+        "2001:0:a00:1::", "::10.0.0.1", "0:0:0:0:ffff:0:10.0.0.1",
         "::", "::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1", "fe80::1",
         "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "ff02::1", "64:ff9b::7f00:1", "64:ff9b:1::1",
         "2002:7f00:1::1", "2001:0:4136:e378::1", "2001:db8::1", "fec0::1",
@@ -45,9 +61,53 @@ async def test_addresses_of_no_public_web_are_none(address: str) -> None:
     assert not web.is_public(address)
 
 
-@pytest.mark.parametrize("address", ["1.1.1.1", "93.184.215.14", "2606:4700:4700::1111"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "1.1.1.1", "93.184.215.14", "2606:4700:4700::1111", "168.63.129.15", "168.63.129.17",
+        "192.0.1.1", "192.88.98.255", "192.88.100.0", "100.63.255.255", "100.128.0.0",
+        "223.255.255.255", "2001:200::1", "2001:4860:4860::8888", "2003::1", "3ffe::1",
+        "2620:4f::1", "::ffff:1.1.1.1",
+    ],
+)  # fmt: skip
 async def test_public_addresses_are_public(address: str) -> None:
     assert web.is_public(address)
+
+
+def on_this_machine() -> list[str]:
+    """Each version of Python that is to be had here."""
+    names = [f"python3.{minor}" for minor in range(11, 20)]
+    places = [Path.home() / ".pyenv" / "versions", *map(Path, os.get_exec_path())]
+    found = [each for name in names for place in places for each in place.glob(f"*/bin/{name}")]
+    found += [each for name in names for place in places for each in place.glob(name)]
+    works = (
+        each for each in found if not subprocess.run([each, "-V"], capture_output=True).returncode
+    )
+    return [*dict.fromkeys(map(str, [sys.executable, *works]))]
+
+
+@pytest.mark.parametrize("python", on_this_machine())
+def test_every_python_draws_the_same_line(python: str) -> None:
+    source = Path(web.__file__).read_text("utf-8")
+    lists = source[source.index("GLOBAL_V6 =") : source.index("class NotPublic")]
+    tried = [str(edge) for each in (*web.SPECIAL_V4, *web.SPECIAL_V6) for edge in edges(each)]
+    tried += [f"::ffff:{each}" for each in tried if ":" not in each]
+    tried += ["64:ff9b::a00:1", "64:ff9b:1::1", "::1", "5f00::1", "2001:0:a00:1::"]
+    code = (
+        "from __future__ import annotations\nimport ipaddress, sys\n"
+        f"{lists}\n{inspect.getsource(really_public)}\n"
+        f"print([is_public(each) for each in {tried!r}])"
+    )
+    done = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str([really_public(each) for each in tried])
+
+
+def edges(network: Any) -> Iterator[Any]:
+    """The first and the last address of a network, and the neighbours of both."""
+    for each in (network.network_address, network.broadcast_address):
+        for step in (-1, 0, 1):
+            with contextlib.suppress(ipaddress.AddressValueError, ValueError):
+                yield each + step
 
 
 @pytest.mark.parametrize(
