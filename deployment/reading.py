@@ -65,11 +65,11 @@ def from_yaml(text: str) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise NotPlain(f"the key {twice!r:.80} is given twice")
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise NotPlain(f"the key {name!r:.80} is given twice")
+        found[name] = value
     return found
 
 

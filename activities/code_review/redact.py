@@ -19,7 +19,7 @@ SHORTEST_VALUE = 4
 """Letters of a value that is taken out of the line that it was seen in."""
 NAME_LETTERS = 1_000
 """At most this many letters of a file's name are shown."""
-QUOTED = re.compile(r"(`+|[\"'])(?=\S)([^\n]{4,}?)\1")
+QUOTED = re.compile(r"((?<!`)`++|[\"'])(?=\S)([^\n]{4,}?)\1")
 
 _KEY_BLOCK = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----"
