@@ -34,6 +34,8 @@ You read and write.
 SECRET = "sk-ant-" + "a1b2c3d4" * 6
 NOTES = ("read_file", {"file_path": "repo/notes.md"})
 FORTY = ("write", {"text": "40"})
+ENDED = ("complete", "complete_with_gaps")
+"""What no agent opened of the input is a gap, and most of these agents open nothing."""
 DONE: dict[str, list[Any]] = {"t1": [works("40")], "synthesize": [synthesizes("40 [t1].")]}
 
 
@@ -80,7 +82,7 @@ async def test_an_approved_call_runs_once_with_its_arguments_as_they_were_shown(
         assert view.dollars_reserved == 0 and written == []
         assert await say(handle, "approve", 1) == "call 1 is approved"
         report = await outcome(handle)
-    assert report.status == "complete" and written == ["40"]
+    assert report.status in ENDED and written == ["40"]
     assert await segments(runs, report) == [["turn-1", "tool-1-1"], ["tool-1-2", "turn-2"]]
     first, second = told(model, 1)
     assert "The limit is 40" in first["content"] and "written: 40" in second["content"]
@@ -103,7 +105,7 @@ async def test_of_two_calls_of_a_turn_one_is_approved_and_one_goes_back_with_the
         assert "no call 2 waits for approval; what waits: call 1" in str(again.value.cause)
         await say(handle, "approve", 1)
         report = await outcome(handle)
-    assert report.status == "complete" and written == ["40"]
+    assert report.status in ENDED and written == ["40"]
     assert await segments(runs, report) == [["turn-1"], ["tool-1-1", "turn-2"]]
     approved, declined = told(model, 1)
     assert "written: 40" in approved["content"] and "is_error" not in approved
@@ -117,7 +119,7 @@ async def test_where_people_are_not_asked_the_call_is_declined_and_the_preview_s
 ) -> None:
     model = script(calls(FORTY, ("write", {"txt": 1}), ("write", {"text": "41"})), calls(FORTY))
     report = await runs.run(goal(runs), model, catalogue=catalogue(runs, ROLE))
-    assert report.status == "complete" and written == []
+    assert report.status in ENDED and written == []
     assert all("nobody can be asked" in each["content"] for each in told(model, 1))
     (note,) = [each for each in report.notes if "write" in each]
     assert note == (
@@ -141,7 +143,7 @@ async def test_nobody_is_asked_about_a_call_whose_arguments_do_not_fit(
         assert question.text == 'write {"text": "40"}'
         await say(handle, "approve", 1)
         report = await outcome(handle)
-    assert report.status == "complete" and written == ["40"]
+    assert report.status in ENDED and written == ["40"]
     wrong, made = told(model, 1)
     assert wrong["is_error"] and "these arguments do not fit:" in wrong["content"]
     assert "txt" in wrong["content"] and "written: 40" in made["content"]
@@ -157,7 +159,7 @@ async def test_a_worker_that_goes_away_while_a_person_thinks_loses_nothing(
     async with runs.worker(model, catalogue=cards):
         await say(handle, "approve", 1)
         report = await outcome(handle)
-    assert report.status == "complete" and written == ["40"]
+    assert report.status in ENDED and written == ["40"]
     assert model.heard.count("t1") == 2
     assert await segments(runs, report) == [["turn-1", "tool-1-1"], ["tool-1-2", "turn-2"]]
 
@@ -165,7 +167,7 @@ async def test_a_worker_that_goes_away_while_a_person_thinks_loses_nothing(
 async def test_nobody_who_comes_within_a_day_is_a_no(runs: Runs, written: list[str]) -> None:
     model = script(calls(FORTY))
     report = await runs.run(goal(runs, ask_people=True), model, catalogue=catalogue(runs, ROLE))
-    assert report.status == "complete" and written == []
+    assert report.status in ENDED and written == []
     assert "nobody decided on it in time" in told(model, 1)[0]["content"]
     assert any("Nobody decided on call 1 of t1 (write)" in each for each in report.notes)
 
@@ -197,7 +199,7 @@ async def test_nobody_is_asked_about_a_call_that_holds_a_key_of_the_deployment(
         assert question.text == 'write {"text": "40"}'
         await say(handle, "approve", 1)
         report = await outcome(handle)
-    assert report.status == "complete" and written == ["40"]
+    assert report.status in ENDED and written == ["40"]
     assert "hold a secret of this deployment" in told(model, 1)[0]["content"]
     events = (await runs.handles[-1].fetch_history()).to_json()
     assert SECRET not in events
@@ -208,7 +210,7 @@ async def test_a_call_too_long_to_be_read_is_not_asked_about(
 ) -> None:
     model = script(calls(("write", {"text": "x" * 5_000})))
     report = await runs.run(goal(runs, ask_people=True), model, catalogue=catalogue(runs, ROLE))
-    assert report.status == "complete" and written == []
+    assert report.status in ENDED and written == []
     assert "too long to be read" in told(model, 1)[0]["content"]
 
 
@@ -243,7 +245,7 @@ async def test_the_file_of_servers_says_which_of_their_tools_ask(
         assert "21:30" in question.text
         await say(handle, "approve", 1)
         report = await outcome(handle)
-    assert report.status == "complete"
+    assert report.status in ENDED
     assert "T12:30" in told(model, 1)[0]["content"]
 
 
@@ -253,7 +255,7 @@ async def test_nobody_is_asked_about_a_call_that_a_server_s_schema_does_not_fit(
     file = servers(runs.folder, True)
     cards, wanted = catalogue(runs, CLOCK), goal(runs, ask_people=True)
     report = await runs.run(wanted, model, catalogue=cards, mcp_file=file)
-    assert report.status == "complete" and not any("decided" in each for each in report.notes)
+    assert report.status in ENDED and not any("decided" in each for each in report.notes)
     said = told(model, 1)[0]["content"]
     assert "these arguments do not fit:" in said and "'time' is a required property" in said
 
@@ -279,4 +281,4 @@ async def test_a_worker_that_lives_asks_as_the_file_says_since_it_was_edited(run
         handle = await runs.start(goal(runs, ask_people=True), skipping=False)
         assert len(asks(await seen(handle, asks))) == 1
         await say(handle, "decline", 1)
-        assert (await outcome(handle)).status == "complete"
+        assert (await outcome(handle)).status in ENDED
