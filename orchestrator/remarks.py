@@ -236,10 +236,14 @@ def stands(remark: Remark) -> bool:
 def in_the_way(remark: Remark) -> bool:
     """Whether it may hold up a change: it is listed, of production code, and no model refuted it
     that was alone to say so. What an analyser found, which has a rule, no model's word takes away:
-    it has read the code under review, where somebody may have told it what to say.
+    it has read the code under review, where somebody may have told it what to say. A critical
+    credential counts wherever it stands: whoever reads it there has it.
     """
     alone = not remark.rule
-    return (stands(remark) or not alone) and not remark.hidden and remark.kind == "production"
+    counts = remark.kind == "production" or (
+        remark.severity == "critical" and is_credential(remark)
+    )
+    return (stands(remark) or not alone) and not remark.hidden and counts
 
 
 def told_once(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:

@@ -139,7 +139,8 @@ class Findings:
             summed=self.analyser.summed,
             weight=sighting.weight,
         )
-        return tempered(remark)
+        # Somebody has just put it there: whether it is made up is theirs to say.
+        return remark if self.manifest.base else tempered(remark)
 
     def _all_told(self, kept: Sequence[Remark]) -> tuple[Remark, ...]:
         """The remarks as they leave this process; the first of each file with the code there."""

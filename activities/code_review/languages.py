@@ -56,6 +56,11 @@ def known() -> frozenset[str]:
     return frozenset(_rows().kinds)
 
 
+def is_code(path: str) -> bool:
+    """Whether a file is in a language in which somebody could find defects, as far as known."""
+    return _rows().kinds.get(language_of(path), "code") == "code"
+
+
 def language_of(path: str, program: str = "") -> str:
     """The language of a file by its place, its name, its ending or the program that its first line
     names, in that order; OTHER when nothing tells.

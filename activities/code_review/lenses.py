@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import importlib
 import pkgutil
+import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 
 import anyio.to_thread
 
@@ -19,6 +21,7 @@ from activities.code_review.findings import Findings
 from activities.code_review.languages import language_of, shares
 from activities.code_review.lens import Analyser, Parsed
 from activities.code_review.redact import Redactor
+from activities.code_review.scope import marks
 from activities.code_review.surroundings import CodeAround
 from activities.repositories.manifest import Manifest, SnapshotFile
 from activities.repositories.scratch import Snapshot, Snapshots
@@ -154,10 +157,30 @@ async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial
 
 
 async def _examined(analyser: Analyser, snapshot: Snapshot, deadline: float) -> Parsed:
-    root = f"{snapshot.root}/"
-    paths = [root + file.path for file in _files(analyser, snapshot)]
-    parsed = await Examination(analyser, deadline).look_at(paths)
-    return await anyio.to_thread.run_sync(_relative, parsed, root)
+    files = _files(analyser, snapshot)
+    with tempfile.TemporaryDirectory(prefix="unmarked-") as folder:
+        roots = await anyio.to_thread.run_sync(_roots, snapshot, files, Path(folder))
+        paths = [f"{root}/{file.path}" for root, file in zip(roots, files, strict=True)]
+        parsed = await Examination(analyser, deadline).look_at(paths)
+        for root in (folder, str(snapshot.root)):
+            parsed = await anyio.to_thread.run_sync(_relative, parsed, f"{root}/")
+    return parsed
+
+
+def _roots(snapshot: Snapshot, files: Sequence[SnapshotFile], folder: Path) -> list[str]:
+    """Where each file is read: in the snapshot, or in a folder without the marks that the change
+    itself has brought.
+    """
+    roots = []
+    for file in files:
+        content = snapshot.path(file.path).read_bytes() if file.touched else b""
+        plain, ignored = marks.unmarked(content, file.touched or ())
+        if ignored:
+            place = folder / file.path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(plain)
+        roots.append(str(folder if ignored else snapshot.root))
+    return roots
 
 
 def _files(analyser: Analyser, snapshot: Snapshot) -> list[SnapshotFile]:

@@ -7,6 +7,7 @@ content: one archive of the files, one manifest. `Snapshots` puts a stored snaps
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 import time
 from collections.abc import Mapping, Sequence
@@ -15,9 +16,9 @@ from pathlib import Path
 import anyio.to_thread
 
 from activities.code_review.redact import redact
-from activities.code_review.scope import baseline
+from activities.code_review.scope import baseline, marks
 from activities.code_review.scope.attributes import Attributes
-from activities.code_review.scope.kinds import kind_of
+from activities.code_review.scope.kinds import Base, kind_of
 from activities.repositories import git, main_line, statements
 from activities.repositories.git import Git, GitFailed
 from activities.repositories.main_line import Start
@@ -38,8 +39,9 @@ from activities.repositories.wanted import Wanted
 from activities.repositories.working_tree import Collected, Comparison, Specials, collect
 from activities.seam import Store
 from deployment.roots import Roots
-from orchestrator.contracts import PinnedInput, Unread
+from orchestrator.contracts import FileKind, PinnedInput, Unread
 from orchestrator.errors import BadGoal
+from orchestrator.text import counted
 
 SPECIALS_SECONDS = 20.0
 """How long the walk for FIFOs, sockets and devices may take."""
@@ -98,7 +100,7 @@ async def _read(
     collected, touched = await _scope(view, index, paths, tree)
     log, cut = await _commits(view, head, notes)
     manifest, archive = await anyio.to_thread.run_sync(
-        _written, collected, touched, Attributes(stated.files), log, cut, head, notes
+        _written, collected, touched, Attributes(stated.files), tree, log, cut, head, notes
     )
     narrowing, known = await anyio.to_thread.run_sync(overlooked, stated, start.name, known_here)
     update = {
@@ -112,16 +114,24 @@ async def _read(
 
 def _written(
     collected: Collected, touched: Touched | None, attributes: Attributes,
-    log: Sequence[LogEntry], cut: bool, head: str, notes: list[str],
+    tree: Mapping[bytes, TreeEntry] | None, log: Sequence[LogEntry], cut: bool, head: str,
+    notes: list[str],
 ) -> tuple[Manifest, bytes]:  # fmt: skip
     commits = tuple(bounded(log))
     cut |= len(commits) < len(log)
     if cut:
         notes.append(f"of the history, the last {len(commits)} commits were looked at")
+    kinds, ignored = _kinds(collected.files, touched, attributes, tree)
+    if ignored:
+        notes.append(
+            f"{counted(ignored, 'mark')} in changed lines {'was' if ignored == 1 else 'were'} not"
+            " honoured: what suppresses remarks, or says that nobody wrote a file, counts where the"
+            " base has it"
+        )
     manifest = Manifest(
         archive="",
         files=tuple(
-            file_of(path, content, touched, kind_of(path.decode(), content, attributes))
+            file_of(path, content, touched, kinds[path])
             for path, content in collected.files.items()
         ),
         unread=tuple(Unread(path=shown(path), why=why) for path, why in collected.unread),
@@ -133,6 +143,23 @@ def _written(
         notes=tuple(notes),
     )
     return manifest, archive_of(collected.files)
+
+
+def _kinds(
+    files: Mapping[bytes, bytes], touched: Touched | None, attributes: Attributes,
+    tree: Mapping[bytes, TreeEntry] | None,
+) -> tuple[dict[bytes, FileKind], int]:  # fmt: skip
+    """The kind of each file, and how many marks in touched lines say what does not count."""
+    stated = {path: kind_of(path.decode(), text, attributes) for path, text in files.items()}
+    if touched is None or tree is None:
+        return stated, 0
+    base = Base(os.fsdecode(path) for path in tree)
+    kinds, ignored = dict[bytes, FileKind](), 0
+    for path, text in files.items():
+        before = marks.without(text, touched[path])
+        kinds[path] = kind_of(path.decode(), before, attributes, base)
+        ignored += marks.unmarked(text, touched[path])[1] + (kinds[path] != stated[path])
+    return kinds, ignored
 
 
 async def _changed(

@@ -4,10 +4,12 @@ its first lines. Nothing here loops over a file's content or backtracks.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import re2
 
+from activities.code_review.languages import OTHER, is_code, language_of
 from activities.code_review.scope import rules
 from activities.code_review.scope.attributes import Attributes
 from orchestrator.contracts import FileKind
@@ -21,9 +23,35 @@ _GENERATED = re2.compile(
 )
 
 
-def kind_of(path: str, content: bytes, attributes: Attributes) -> FileKind:
+class Base:
+    """The paths of the base, where a review is of what differs from it."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = frozenset(paths)
+        self._folders = {folder for path in self._paths for folder in _folders(path)}
+
+    def bears(self, path: str, pattern: Any) -> bool:
+        """Whether it has the file, or a folder that makes it match; of data the name is enough: a
+        lock file is new once.
+        """
+        if path in self._paths or (language_of(path) != OTHER and not is_code(path)):
+            return True
+        return next(
+            (each in self._folders for each in _folders(path) if pattern.search(each)), False
+        )
+
+
+def _folders(path: str) -> Iterator[str]:
+    """The folders above a path, from the top, each with a slash at its end."""
+    return (path[: place + 1] for place, sign in enumerate(path) if sign == "/")
+
+
+def kind_of(
+    path: str, content: bytes, attributes: Attributes, base: Base | None = None
+) -> FileKind:
     """The kind of a file. What its owners say counts most; an attribute that is taken back
-    (`-linguist-vendored`) takes that kind back, by whatever rule it came.
+    (`-linguist-vendored`) takes that kind back, by whatever rule it came. With a `base` the content
+    is what stands there, too, and a new folder or name makes no file one that nobody wrote.
     """
     said = attributes.of(path)
     for attribute, kind in rules.ATTRIBUTES.items():
@@ -32,6 +60,8 @@ def kind_of(path: str, content: bytes, attributes: Attributes) -> FileKind:
     denied = {kind for name, kind in rules.ATTRIBUTES.items() if said.get(name) is False}
     for kind, pattern in _PATHS:
         if kind not in denied and pattern.search(path):
+            if base is not None and not _written(kind) and not base.bears(path, pattern):
+                continue
             # A generated test is no test that a person wrote.
             return _by_content(path, content, denied) or kind if _written(kind) else kind
     return _by_content(path, content, denied) or "production"
