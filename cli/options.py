@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -52,6 +54,7 @@ RoleName = Annotated[
         metavar="NAME",
         help="The role that is to do it.",
         autocompletion=completion.roles,
+        callback=_not_empty,
     ),
 ]
 Inputs = Annotated[
@@ -90,6 +93,7 @@ GivenId = Annotated[
         "--id",
         metavar="ID",
         help="Your own run id: the same id and goal again attaches to that run.",
+        callback=_not_empty,
     ),
 ]
 Models = Annotated[
@@ -286,14 +290,34 @@ def check_out(out: Path | None) -> Path | None:
     return check_file(out)
 
 
+def _kind(path: Path) -> int:
+    """What stands at a path, by its mode: a link where that leads nowhere, on every Python; 0:
+    nothing does. OSError where nothing can.
+    """
+    for look in (path.stat, path.lstat):
+        try:
+            return look().st_mode
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ELOOP):
+                raise
+    return 0
+
+
 def check_file(out: Path | None, option: str = "--out") -> Path | None:
     """The file to write, absolute; Exit if its folder cannot take one."""
     if out is None:
         return None
-    path = out.expanduser().absolute()
-    if path.is_dir():
+    try:
+        path = out.expanduser().absolute()
+        kind = _kind(path)
+    except (OSError, RuntimeError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise Exit(f"{option} {str(out)[:60]!r} cannot be written: {why}; name another") from error
+    if stat.S_ISDIR(kind):
         raise Exit(f"{option} {str(out)!r} is a folder; name a file in it")
-    if path.exists() and not path.is_file():
+    if stat.S_ISLNK(kind):
+        raise Exit(f"{option} {str(out)!r} is a link that leads nowhere; name another file")
+    if kind and not stat.S_ISREG(kind):
         raise Exit(f"{option} {str(out)!r} is no regular file; name one, or a new one")
     if not path.parent.is_dir():
         raise Exit(f"{option}: there is no folder {str(path.parent)!r}; create it first")

@@ -3,12 +3,60 @@
 from __future__ import annotations
 
 import errno
+import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from deployment.address import is_loopback
+
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+UNDERSTOOD = ("schemas", "effort", "counting", "caching")
+"""What an endpoint may understand beyond text, by the names of HOLDFAST_CAPABILITIES."""
+_HEADER = re.compile(r"[!-~]+")
+_PLAIN = re.compile(r"[^\s\x00-\x1f\x7f]+")
+
+
+def sendable(value: SecretStr | None) -> SecretStr | None:
+    """A key as a header of a request can carry it; what is said of it holds nothing of it."""
+    if value is not None and not _HEADER.fullmatch(value.get_secret_value()):
+        raise ValueError("holds a space, a line end or a letter that no key has; copy it once more")
+    return value
+
+
+def model_id(value: str) -> str:
+    """The id of a model: one word."""
+    if not _PLAIN.fullmatch(value):
+        raise ValueError("is no id of a model; give one without spaces")
+    return value
+
+
+def level(value: str) -> str:
+    """The name of a level of logging, in any letters."""
+    if value.upper() not in LEVELS:
+        raise ValueError(f"give one of {', '.join(LEVELS)}")
+    return value
+
+
+def understood(value: str) -> str:
+    """What an endpoint is said to understand: a word, or names separated by commas."""
+    names = {name.strip() for name in value.split(",") if name.strip()}
+    if value not in ("auto", "full", "none") and not names <= {*UNDERSTOOD, "none"}:
+        raise ValueError(f"give auto, full, none, or a list of {', '.join(UNDERSTOOD)}")
+    return value
+
+
+def web_address(url: str) -> str:
+    """The address of a server that is asked by HTTP, or nothing."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        good = False
+    if url and not (good and _PLAIN.fullmatch(url)):
+        raise ValueError("is no address; give one with http:// or https://, as http://HOST:PORT")
+    return url
 
 
 def searched_by(value: SecretStr | None) -> SecretStr | None:
@@ -18,7 +66,7 @@ def searched_by(value: SecretStr | None) -> SecretStr | None:
     name, _, key = value.get_secret_value().partition(":")
     if name == "searxng" and not key.startswith(("http://", "https://")):
         raise ValueError("searxng is given with its address, as searxng:http://127.0.0.1:8888")
-    if name not in ("brave", "tavily", "searxng") or not key.strip() or not key.isascii():
+    if name not in ("brave", "tavily", "searxng") or not _HEADER.fullmatch(key.strip()):
         raise ValueError("give it as brave:KEY, tavily:KEY or searxng:ADDRESS")
     return SecretStr(f"{name}:{key.strip()}")
 

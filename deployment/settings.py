@@ -28,7 +28,16 @@ from pydantic_settings import (
 
 from deployment.address import in_headers, withheld_of
 from deployment.folders import Unreadable, read_named
-from deployment.places import findable, safely_reached, searched_by
+from deployment.places import (
+    findable,
+    level,
+    model_id,
+    safely_reached,
+    searched_by,
+    sendable,
+    understood,
+    web_address,
+)  # fmt: skip
 
 NAME = "holdfast"
 HOME = Path(__file__).resolve().parent.parent
@@ -100,29 +109,29 @@ class Settings(BaseSettings):
         (),
         description="Folders below which a Goal may name files and repositories, separated by ':'.",
     )
-    anthropic_api_key: Annotated[SecretStr | None, OF_MODELS] = Field(
+    anthropic_api_key: Annotated[SecretStr | None, AfterValidator(sendable), OF_MODELS] = Field(
         None, validation_alias=AliasChoices("ANTHROPIC_API_KEY", "anthropic_api_key"),
         description="The key of the model endpoint. Without key or address no model is asked.",
     )  # fmt: skip
-    anthropic_base_url: Annotated[str, OF_MODELS] = Field(
+    anthropic_base_url: Annotated[str, AfterValidator(web_address), OF_MODELS] = Field(
         "", validation_alias=AliasChoices("ANTHROPIC_BASE_URL", "anthropic_base_url"),
         description="Address of another endpoint with the Messages API, without /v1.",
         examples=["http://127.0.0.1:8080"],
     )  # fmt: skip
-    model_haiku: Annotated[str, OF_MODELS] = Field(
+    model_haiku: Annotated[str, AfterValidator(model_id), OF_MODELS] = Field(
         "claude-haiku-5-5", description="Model id of the haiku tier."
     )
-    model_sonnet: Annotated[str, OF_MODELS] = Field(
+    model_sonnet: Annotated[str, AfterValidator(model_id), OF_MODELS] = Field(
         "claude-sonnet-5-5", description="Model id of the sonnet tier."
     )
-    model_opus: Annotated[str, OF_MODELS] = Field(
+    model_opus: Annotated[str, AfterValidator(model_id), OF_MODELS] = Field(
         "claude-opus-5-5", description="Model id of the opus tier."
     )
     price_file: Annotated[_BelowHome | None, OF_MODELS] = Field(
         None,
         description="YAML with prices that override the library's; relative to worker.py.",
     )
-    capabilities: Annotated[str, OF_MODELS] = Field(
+    capabilities: Annotated[str, AfterValidator(understood), OF_MODELS] = Field(
         "auto",
         description="Of the endpoint: auto, full, none, or of schemas,effort,counting,caching.",
     )
@@ -139,7 +148,7 @@ class Settings(BaseSettings):
         description="Where run_python sends its code; docs/tools.md says how it is asked. Empty:"
         " it runs in the sandbox of this machine.",
     )  # fmt: skip
-    python_sandbox_key: Annotated[SecretStr | None, OF_MODELS] = Field(
+    python_sandbox_key: Annotated[SecretStr | None, AfterValidator(sendable), OF_MODELS] = Field(
         None, description="What that sandbox is given as bearer token."
     )
     mcp_file: Annotated[_BelowHome, OF_MODELS] = Field(
@@ -167,8 +176,10 @@ class Settings(BaseSettings):
         description="How many processes a worker is. Default: half as many as there are cores.",
     )  # fmt: skip
     metrics_port: int = Field(0, ge=0, le=65_000, description="Port of 127.0.0.1 for Prometheus.")
-    log_level: str = Field("INFO", description="Level of the JSON log files.")
-    web_ui: str = Field(
+    log_level: Annotated[str, AfterValidator(level)] = Field(
+        "INFO", description="Level of the JSON log files."
+    )
+    web_ui: Annotated[str, AfterValidator(web_address)] = Field(
         "", examples=["http://localhost:8233"],
         description="Address of Temporal's Web UI when the server is your own, for links.",
     )  # fmt: skip

@@ -17,6 +17,7 @@ import httpx2
 
 from activities.claude import passage as claude_passage
 from deployment.address import is_loopback
+from deployment.places import UNDERSTOOD
 from orchestrator.contracts import Capabilities
 from orchestrator.text import visible
 
@@ -25,7 +26,6 @@ PROBE_SECONDS = 5.0
 REMEMBERED_SECONDS = 60.0
 EFFORTS = ("low", "medium", "high")
 """What every endpoint with a Messages API understands: text in, text out."""
-NAMES = ("schemas", "effort", "counting", "caching")
 FULL = Capabilities(caching=True)
 """What the official host understands."""
 
@@ -106,7 +106,7 @@ def make_client(
 async def find_capabilities(
     key: str, base_url: str, configured: str, models: Sequence[str]
 ) -> Capabilities:
-    """What an endpoint understands: as configured (`full`, or names of NAMES separated by commas,
+    """What an endpoint understands: as configured (`full`, or names of UNDERSTOOD with commas,
     or `none`), else everything for the official host, else what its free endpoints say of `models`.
 
     Never a paid call. ValueError if `configured` cannot be read. An endpoint that does not answer
@@ -193,11 +193,11 @@ def _configured(text: str) -> Capabilities:
     if text == "full":
         return FULL
     names = {name.strip() for name in text.split(",") if name.strip()} - {"none"}
-    unknown = sorted(names - set(NAMES))
+    unknown = sorted(names - set(UNDERSTOOD))
     if unknown:
         raise ValueError(
             f"unknown capabilities {unknown}; known: auto, full, none, or "
-            f"a list of {', '.join(NAMES)}"
+            f"a list of {', '.join(UNDERSTOOD)}"
         )
     return Capabilities(
         schema_mode="native" if "schemas" in names else "prompt",

@@ -44,7 +44,11 @@ OF_KINDS: dict[Any, Any] = {
     bool: True,
     int: 61,
 }
-OTHERS = {name: other(name) for name in Settings.model_fields}
+OTHERS = {
+    **{name: other(name) for name in Settings.model_fields},
+    "capabilities": "schemas",
+    "log_level": "DEBUG",
+}
 
 
 @pytest.fixture(autouse=True)

@@ -39,8 +39,10 @@ async def run(files: list[Path], seconds: float = SECONDS) -> int:
     """Replay each history; 1 if any differs or does not end. Exit for what is no history."""
     code = Code.COMPLETE
     for file in files:
-        if not file.exists():
-            raise Exit(f"there is no file {str(file)!r}; `export ID --out FILE` writes one")
+        # `isfile` takes whatever can be typed, a name that is too long and a link to itself, too.
+        if not os.path.isfile(file):
+            raise Exit(f"there is no file {str(file)[:200]!r}; `export ID --out FILE` writes one")
+    for file in files:
         verdict = await judged(file, seconds)
         if verdict.refused:
             raise Exit(verdict.refused)

@@ -56,6 +56,9 @@ def command(
     embedded: Embedded = False,
 ) -> int:
     """Change the plan that a run waits with: see the difference and the new price, then run it."""
+    if plan is not None:
+        # What can be known of it without the run is known before anything starts.
+        plans.read(plan)
     return with_connection(
         Settings(), embedded, lambda connection: run(connection, run_id, plan, yes=yes)
     )

@@ -45,6 +45,7 @@ def command(
         typer.Option(
             "--event",
             metavar="N",
+            min=0,
             help="Go back to this WorkflowTaskCompleted event, also if the run is not stuck.",
         ),
     ] = 0,

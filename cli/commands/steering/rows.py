@@ -21,6 +21,7 @@ from cli.options import Embedded, OpenRunId, SubtaskId, Why
 from deployment.settings import Settings
 from intake.files import read_text
 from orchestrator.contracts import Order, Tier
+from orchestrator.text import says_something
 
 Call = Annotated[
     int | None, typer.Argument(metavar="[CALL]", help="The number of a call of a tool.", min=1)
@@ -55,6 +56,8 @@ def answer(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What the subtask asked to know.")],
 ) -> Order:
     """Answer what a subtask asks; it goes on with your words."""
+    if not says_something(text):
+        raise Exit("the answer is empty; say something")
     return Order(subtask_id=subtask, text=text)
 
 
@@ -86,7 +89,10 @@ def supply(
     """Give a subtask's finding by hand; nobody is asked and nothing is paid for it."""
     if bool(text) == bool(file):
         raise Exit("give the finding either as TEXT or by --file FILE")
-    return Order(subtask_id=subtask, text=_text_of(file) if file else text)
+    found = _text_of(file) if file else text
+    if not says_something(found):
+        raise Exit("the finding is empty; say something")
+    return Order(subtask_id=subtask, text=found)
 
 
 def pause() -> Order:
