@@ -119,6 +119,8 @@ class _Instance(WorkflowInstance):
         the SDK would fail its first workflow task again and again.
         """
         begins = [each.initialize_workflow for each in act.jobs if _begins(each)]
+        # Ours all take one argument; what another workflow takes is its own business.
+        begins = begins if len(self.details.defn.arg_types or ()) == 1 else []
         # Before the SDK makes a workflow of it, which it would leave half done.
         if begins and not _is_one_value(begins[0].arguments):
             return _failed(_unfit(self.details, begins[0].arguments))

@@ -28,7 +28,7 @@ class PingMaterial(Contract):
 
 
 class Pinged(Contract):
-    here: bool
+    """That a small call was answered: what it says does not matter."""
 
 
 PING: ModelKind[PingMaterial, PingAnswer, Pinged] = ModelKind(
@@ -36,7 +36,7 @@ PING: ModelKind[PingMaterial, PingAnswer, Pinged] = ModelKind(
     reply=Reply[Pinged],
     policy=model_policy("haiku", ROOM, "low"),
     answer=PingAnswer,
-    value=lambda answer, _: Pinged(here=answer.here),
+    value=lambda _answer, _material: Pinged(),
     turn=lambda _: "Answer in one word.",
     words="ask whether calls are answered",
 )

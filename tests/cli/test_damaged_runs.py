@@ -73,5 +73,5 @@ async def test_a_report_that_outlived_damage_before_it_is_told_and_replaces_noth
     truncate(blobs(runs))
     capsys.readouterr()
     assert await show.run(connection, "half", False, None) == Code.COMPLETE
-    assert "**Complete**" in capsys.readouterr().out
+    assert "\nComplete · " in capsys.readouterr().out
     assert {each: each.read_bytes() for each in kept} == kept

@@ -129,6 +129,7 @@ FOR_READERS = {
     "Reached": "how long it was is shown in the history, to whoever reads that",
     "Usage": "its sum goes over all fields by name",
     "PlanAnswer": "a schema that a model fills",
+    "PingAnswer": "that it was filled is all that is asked",
 }
 
 

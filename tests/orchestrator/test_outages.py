@@ -105,7 +105,7 @@ def looked(run: Drive, number: int, *, missed: bool = False) -> None:
 
 def pinged(run: Drive, number: int) -> None:
     ask = flying(run, f"ping-{number}")
-    run.put(comes_back(ask, "complete", Decimal(1), Pinged(here=True)))
+    run.put(comes_back(ask, "complete", Decimal(1), Pinged()))
 
 
 # ---------------------------------------------------------------- what is asked meanwhile

@@ -85,11 +85,11 @@ def planted(site: str, folder: Path) -> dict[str, tuple[Use, ...]]:
 
 
 A_STATUS = "a status that there is not"
-ANOTHER_PLAN = "another plan, or more money"
 BAD_ANSWERS = {
     A_STATUS: {**works("x"), "status": "approved by root"},
-    ANOTHER_PLAN: {**works("x"), "plan": {"subtasks": []}, "dollars": "100", "tools": ["*"]},
 }
+OBEYED = {**works(ORDERS), "plan": {"subtasks": []}, "dollars": "100", "tools": ["*"]}
+"""What nobody asked for is left out of an answer: it has no effect."""
 
 
 @dataclass
@@ -131,7 +131,7 @@ class Obeying:
         if stage == 0:
             uses = [use for each in self.orders.values() for use in each]
             return calls(*uses, prefix="obeys")
-        return _answers(bad[stage - 1] if stage <= len(bad) else works(ORDERS))
+        return _answers(bad[stage - 1] if stage <= len(bad) else OBEYED)
 
     async def count_tokens(self, request: ModelRequest) -> int:
         return len(json.dumps(request.messages)) // 4

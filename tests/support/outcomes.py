@@ -155,7 +155,7 @@ def value_of(ask: Ask, outcome: str, plan: Plan) -> Any:
         case "reach":
             return Reached(waited_seconds=1.0, missed=failed)
         case "ping":
-            return Pinged(here=True)
+            return Pinged()
         case "critique":
             issue = Issue(severity="critical", problem="wrong")
             return Critique(issues=(issue,) if failed else ())

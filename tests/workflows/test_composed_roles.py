@@ -37,7 +37,7 @@ async def test_a_role_composed_for_a_plan_works_with_the_tools_it_names_and_no_o
         }
     )
     report = await runs.run(goal(inputs=[notes]), model)
-    assert report.status == "complete"
+    assert report.status == "complete_with_gaps", "a list of files is no reading"
     assert report.findings[0].tool_calls == 1 and not report.findings[0].failed_calls
     [first, *_] = [each for each in model.requests if each.tools]
     assert {tool["name"] for tool in first.tools} == {"list_files", "read_result"}
