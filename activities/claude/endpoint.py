@@ -60,11 +60,11 @@ def why_unreached(error: BaseException) -> tuple[str, bool]:
 
 
 @functools.cache
-def _trusted(*, from_environment: bool) -> ssl.SSLContext:
-    """Whom this machine trusts, read once: to read all its certificates takes longer than all else
-    that a client is made of.
+def _trusted() -> ssl.SSLContext:
+    """Return whom this machine, or SSL_CERT_FILE, trusts. Read once: to read all certificates takes
+    longer than all else that a client is made of.
     """
-    return httpx2.create_ssl_context(trust_env=from_environment)
+    return httpx2.create_ssl_context(trust_env=True)
 
 
 def make_client(
@@ -79,7 +79,7 @@ def make_client(
             timeout=timeout,
             event_hooks=HOOKS,
             trust_env=False,
-            verify=_trusted(from_environment=False),
+            verify=_trusted(),
         )
     else:
         # A redirect would carry prompt and key to another host.
@@ -88,7 +88,7 @@ def make_client(
             timeout=timeout,
             event_hooks=HOOKS,
             follow_redirects=False,
-            verify=_trusted(from_environment=True),
+            verify=_trusted(),
         )
     # Some gateways read only the older header; the official host takes the key as a bearer.
     older = {} if base_url == OFFICIAL or not key else {"X-Api-Key": key}

@@ -11,13 +11,15 @@ from rich.cells import cell_len
 from temporalio.api.workflow.v1 import WorkflowExecutionInfo
 from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
 
-from cli.commands.runs.list import Listed, _status, lines
+from cli.commands.runs.list import Listed, _nothing_listed, _status, lines
 from cli.delivery import place
 from cli.exits import Exit
 from cli.options import check_file, check_out
 from cli.screen import report as pages
-from deployment.temporal import data_converter
+from deployment.settings import Settings
+from deployment.temporal import Target, data_converter
 from driving import Drive, subtask
+from intake.connection import Connection
 from intake.launch import summary
 from orchestrator.contracts import Limits, PinnedInput, Report, Synthesis
 from orchestrator.search import MEMO_REMARKS, MEMO_STATUS, MEMO_WHY
@@ -197,3 +199,17 @@ def test_the_id_of_a_run_that_a_schedule_started_is_one_and_has_files_of_its_own
     assert file == tmp_path / f"{scheduled}.html"
     assert file != place(scheduled.replace(":", "_"), tmp_path, ".html")
     assert not any(PLAIN_ID.fullmatch(each) for each in (":a", "a:/b", "a/../b", "a b", "a;b"))
+
+
+def test_an_empty_list_beside_a_full_journal_says_that_runs_are_gone_and_where_reports_are(
+    tmp_path: Path,
+) -> None:
+    settings = Settings(_env_file=None, state_dir=tmp_path)
+    connection = Connection(settings, Target("127.0.0.1:1"), None)  # type: ignore[arg-type]
+    assert _nothing_listed(connection).startswith("No runs yet.")
+    entry = tmp_path / "journal" / "default"
+    entry.mkdir(parents=True)
+    said = _nothing_listed(connection)
+    assert "temporal.db there was lost or replaced" in said and str(tmp_path / "reports") in said
+    own = replace(connection, target=Target("127.0.0.1:1", embedded=False))
+    assert _nothing_listed(own).startswith("No runs yet."), "of an operator's server nobody knows"

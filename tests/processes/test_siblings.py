@@ -282,6 +282,26 @@ def test_beside_a_server_of_your_own_sigterm_ends_all(settings: Settings, tmp_pa
     assert said.count("draining") == said.count("ended") == 2
 
 
+def test_sigterm_while_a_worker_still_starts_is_an_orderly_end(tmp_path: Path) -> None:
+    slow = tmp_path / "temporalio"
+    slow.mkdir()
+    (slow / "__init__.py").write_text(
+        "import time\nprint('importing', flush=True)\ntime.sleep(90)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, str(HOME / "worker.py")],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == b"importing\n"
+            process.terminate()
+            assert process.wait(timeout=20) == 0
+        finally:
+            process.kill()
+
+
 def test_who_only_names_a_sibling_is_none(tmp_path: Path) -> None:
     state = StateDir.of(Settings(_env_file=None, state_dir=tmp_path / "state"))
     named = [str(state.path), siblings.OPTION, f"{os.getpid()}.2"]

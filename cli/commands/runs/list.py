@@ -19,6 +19,7 @@ from cli.invocation import STARTER
 from cli.options import AsJson, Embedded
 from cli.screen.patience import patience
 from cli.screen.streams import OUT, put, put_json, say
+from deployment.embedded import StateDir
 from deployment.settings import Settings
 from deployment.temporal import PAUSED, is_paused
 from intake.connection import Connection
@@ -91,8 +92,20 @@ async def run(connection: Connection, most: int, as_json: bool) -> int:
         for line in lines(rows, OUT.width if OUT.is_terminal else None):
             put(line)
     else:
-        say(f"No runs yet. Start one: {STARTER} run --playbook code-review --input repo=.")
+        say(_nothing_listed(connection))
     return Code.COMPLETE
+
+
+def _nothing_listed(connection: Connection) -> str:
+    """Return why the list is empty, and what to do about it."""
+    state = StateDir.of(connection.settings)
+    if connection.target.embedded and state.journal.is_dir() and any(state.journal.iterdir()):
+        return (
+            f"No runs, though the journal of {state.path} has calls of earlier ones: they are past"
+            " their retention, or temporal.db there was lost or replaced. What reports they left"
+            f" is in {state.reports}; to have the runs back, put their temporal.db back"
+        )
+    return f"No runs yet. Start one: {STARTER} run --playbook code-review --input repo=."
 
 
 async def _listed(run: WorkflowExecution) -> Listed:

@@ -30,6 +30,7 @@ from activities.asking.journal import FileJournal
 from activities.asking.prices import Prices
 from activities.asking.replies import NO_COUNT, Shape
 from activities.claude import adapter as claude
+from activities.claude import endpoint
 from activities.claude.adapter import Claude
 from activities.claude.endpoint import make_client
 from activities.claude.passage import ROOM
@@ -443,3 +444,16 @@ async def test_a_request_that_left_may_be_billed_however_it_was_lost() -> None:
         writer.transport.abort()
 
     assert isinstance(await lost_on_the_way(reset, "http"), PossiblyBilled)
+
+
+@pytest.mark.parametrize("address", ["https://127.0.0.1:8443", "https://gateway.example"])
+async def test_whom_ssl_cert_file_names_is_trusted_on_this_machine_too(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
+    endpoint._trusted.cache_clear()
+    try:
+        with pytest.raises(FileNotFoundError):
+            make_client("sk-ant-KEY", address, httpx2.Timeout(1), 1)
+    finally:
+        endpoint._trusted.cache_clear()
