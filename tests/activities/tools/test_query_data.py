@@ -249,7 +249,7 @@ async def test_a_sqlite_file_is_asked_by_its_own_names(tmp_path: Path) -> None:
         "create table x (a)",
         "select load_extension('x')",
         "select 1; delete from item",
-        "select printf('%.*c', 2000000000, 'x')",
+        "select zeroblob(2000000000)",
         "with recursive r(n) as (select 1 union all select n + 1 from r) select max(n) from r",
         "select * from pragma_database_list",
         "select readfile('/etc/passwd')",

@@ -198,7 +198,7 @@ async def test_a_tool_whose_schema_is_bad_is_left_out_and_said() -> None:
         "nowhere": "has a schema that cannot be followed (PointerToNowhere)",
         "circle": "has a schema that cannot be followed (RecursionError)",
         "unknown": "has a schema that is none: 'strin' is not valid under any of the given schemas",
-        "expression": "has a schema that cannot be followed (error)",
+        "expression": "has a schema that cannot be followed (no such pattern)",
         "deep": "has a schema of more than 40 levels",
         "long": "has a schema of more than 20,000 letters",
     }
