@@ -107,10 +107,10 @@ def _next_verification(state: State) -> Ask | None:
         )
         if ask is not None:
             return ask
-    return _next_look(state)
+    return _next_second_verification(state)
 
 
-def _next_look(state: State) -> Ask | None:
+def _next_second_verification(state: State) -> Ask | None:
     """What was left undecided is shown to the strongest model, once."""
     first = [f"verify-{place + 1}" for place in range(verifying.batches(state))]
     if not {*first} <= {*state.finishing.given_up}:
