@@ -7,6 +7,10 @@ from difflib import get_close_matches
 
 from pydantic import ValidationError
 
+LONGEST_NAME = 100
+"""Letters of what may be a misspelt name; to compare more takes time that a stranger would choose.
+"""
+
 
 def mistakes(error: ValidationError, whole: str = "") -> tuple[str, ...]:
     """Each mistake as `place.within: what is wrong`; `whole` names the value where a mistake is of
@@ -25,6 +29,8 @@ def as_rest(message: str) -> str:
 
 def nearly(name: str, known: Iterable[str]) -> str:
     """The known name that was probably meant, as the rest of a sentence; empty: none is alike."""
+    if len(name) > LONGEST_NAME:
+        return ""
     alike = get_close_matches(name, [*known], n=1)
     return f" (did you mean {alike[0]!r}?)" if alike else ""
 

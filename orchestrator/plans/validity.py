@@ -15,6 +15,7 @@ from typing import TypeVar
 from orchestrator import policies
 from orchestrator.calls.work import WORK
 from orchestrator.contracts import LONGEST_CALL_SECONDS, PinnedInput, Plan, RoleCard, Subtask
+from orchestrator.mistakes import nearly
 from orchestrator.plans import checks, composing
 from orchestrator.rules import graph
 
@@ -148,7 +149,8 @@ def _role_problems(
     if role is None and subtask.role in unusable:
         return [f"role {subtask.role!r} cannot be used: {unusable[subtask.role]}"]
     if role is None:
-        return [f"unknown role {subtask.role!r}; known: {', '.join(sorted(roles))}"]
+        meant = nearly(subtask.role, roles)
+        return [f"unknown role {subtask.role!r}{meant}; known: {', '.join(sorted(roles))}"]
     kind, idle = "", ["tier", "checks"]
     if role.tier == "none":
         kind, idle = "has no model", [*idle, "acceptance_criteria", "max_output"]
@@ -192,6 +194,8 @@ def _problems_of(subtask: Subtask, inputs: Collection[str], ids: Collection[str]
     for name in subtask.inputs:
         if name not in inputs:
             named = ", ".join(sorted(inputs)) or "none"
-            found.append(f"unknown input {name!r}; the goal's inputs: {named}")
+            found.append(
+                f"unknown input {name!r}{nearly(name, inputs)}; the goal's inputs: {named}"
+            )
     unknown = [edge for edge in subtask.depends_on if edge not in ids]
     return found + [f"depends_on: unknown subtask {edge!r}" for edge in unknown]

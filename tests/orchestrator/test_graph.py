@@ -107,6 +107,17 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_place() -> None:
         assert expected in said
 
 
+def test_a_misspelt_role_or_input_is_told_with_the_one_that_was_meant() -> None:
+    odd = subtask("a").model_copy(update={"role": "analist", "inputs": ("tabel",)})
+    second = subtask("b").model_copy(update={"secondary": "exprt"})
+    said = "\n".join(problems(odd, second, inputs=("table",)))
+    assert "unknown role 'analist' (did you mean 'analyst'?); known: analyst, expert" in said
+    assert "unknown input 'tabel' (did you mean 'table'?); the goal's inputs: table" in said
+    assert "secondary: unknown role 'exprt' (did you mean 'expert'?)" in said
+    far = subtask("a").model_copy(update={"role": "analyst" * 50})
+    assert "did you mean" not in "\n".join(problems(far))
+
+
 @pytest.mark.parametrize("id", ["", "A", "a b", "ä", "a.b", "a/b", "x" * 33, "a\n"])
 def test_an_id_that_could_not_name_an_activity_is_a_problem(id: str) -> None:
     assert any("an id is 1 to 32" in each for each in problems(subtask(id)))
