@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from cli.commands.care import clean, completion, doctor, export, replay
 from cli.commands.runs import (
     baseline,
+    compare,
     demo,
     fork,
     inbox,
@@ -59,6 +60,7 @@ _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
         ("trace", trace.command),
         ("logs", logs.command),
         ("report", report.command),
+        ("compare", compare.command),
         ("list", list.command),
         ("fork", fork.command),
         ("inbox", inbox.command),

@@ -8,7 +8,7 @@ import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -127,7 +127,7 @@ OutFile = Annotated[
 def _known_form(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
     """An id as it was typed; Exit for what cannot be one, before anything starts."""
     if _typed(context, parameter) and not PLAIN_ID.fullmatch(value):
-        what = "a run" if parameter.name == "run_id" else "a subtask"
+        what = "a subtask" if parameter.name == "subtask" else "a run"
         shown = for_terminal(value[:80])
         raise Exit(f"{shown!r} is no id of {what}; `list` shows the runs, `show ID` their subtasks")
     return value
@@ -142,6 +142,18 @@ RunId = Annotated[
         callback=_known_form,
     ),
 ]
+
+
+def finished_run(metavar: str) -> Any:
+    """The argument of a command that takes more than one run."""
+    return typer.Argument(
+        metavar=metavar,
+        help="A finished run's id, as `list` shows it.",
+        autocompletion=completion.run_ids,
+        callback=_known_form,
+    )
+
+
 OpenRunId = Annotated[
     str,
     typer.Argument(

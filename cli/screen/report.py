@@ -30,7 +30,7 @@ def show(report: Report, *, as_json: bool, subtasks: bool, whole: bool = False) 
     if as_json:
         put_json(report.model_dump_json(indent=2))
     else:
-        _put(as_markdown(report, subtasks=subtasks, whole=whole))
+        show_markdown(as_markdown(report, subtasks=subtasks, whole=whole))
         if OUT.is_terminal:
             OUT.print()
 
@@ -40,10 +40,10 @@ def show_finding(report: Report, finding: Finding, *, as_json: bool) -> None:
     if as_json:
         put_json(finding.model_dump_json(indent=2))
     else:
-        _put(findings.alone(report, finding))
+        show_markdown(findings.alone(report, finding))
 
 
-def _put(source: str) -> None:
+def show_markdown(source: str) -> None:
     """Show Markdown as it is read there: typeset on a terminal, else as plain text."""
     # A tenth of what the start of every command costs, and few show a report.
     if OUT.is_terminal:

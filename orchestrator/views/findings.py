@@ -38,7 +38,7 @@ def section(report: Report, finding: Finding) -> str:
         why.append(f"opened nothing of: {', '.join(map(inline, finding.unread))}")
     listed = [*why, *tries(finding), *_sources(finding)]
     parts += ["\n".join(f"- {line}" for line in listed)] if listed else []
-    text = _text(finding)
+    text = said_in(finding)
     if text and text in report.answer:
         parts.append("Its text stands in the answer as it is.")
     elif text and is_data(finding):
@@ -54,7 +54,7 @@ def alone(report: Report, finding: Finding) -> str:
     parts = [section(apart, finding)]
     if of_a_lens(finding):
         found = remarks_of(finding)
-        parts += ["\n".join(f"- {_remark(each)}" for each in found)] if found else []
+        parts += ["\n".join(f"- {remark_line(each)}" for each in found)] if found else []
     elif finding.data:
         written = for_json(json.dumps(finding.data, indent=2))
         parts.append("\n".join(f"    {line}" for line in written.splitlines()))
@@ -135,14 +135,16 @@ def _sources(finding: Finding) -> Iterator[str]:
         yield f"source: {inline(source[:MOST_SOURCE_CHARACTERS])}{cut}"
 
 
-def _text(finding: Finding) -> str:
+def said_in(finding: Finding) -> str:
+    """What a finding says, as Markdown, or the part that there is."""
     if is_data(finding):
         return as_markdown(finding.data).strip()
     partial = finding.escalation.partial if finding.escalation else ""
     return (finding.content or partial).strip()
 
 
-def _remark(remark: Remark) -> str:
+def remark_line(remark: Remark) -> str:
+    """A remark in a line, with its place, its rule and how sure its lens is."""
     place = f"{remark.file}:{remark.line}" if remark.line else remark.file or "the repository"
     return (
         f"**{remark.severity}** {code_span(place)} {inline(remark.message)}"

@@ -155,7 +155,7 @@ def _results(remarks: Iterable[Remark], rules: dict[str, int]) -> Iterator[Json]
     seen: dict[str, int] = {}
     for remark in remarks:
         name = _rule_id(remark)
-        print_of = _fingerprint(remark)
+        print_of = fingerprint(remark)
         # Of equal lines in one file each is a result of its own.
         seen[print_of] = seen.get(print_of, 0) + 1
         said = [remark.message, remark.suggestion]
@@ -190,7 +190,7 @@ def _location(remark: Remark) -> Json:
     }
 
 
-def _fingerprint(remark: Remark) -> str:
+def fingerprint(remark: Remark) -> str:
     """Of what is wrong, and of the line of code; not of its number, which moves."""
     if remark.fingerprint:
         return remark.fingerprint
