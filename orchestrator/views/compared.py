@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from orchestrator.contracts import Remark
 from orchestrator.text import code_span, counted, inline, visible
 from orchestrator.views.amounts import money, seconds
-from orchestrator.views.comparing import Comparison, Pair, Remarks, Side
+from orchestrator.views.comparing import Compared, Pair, Remarks, Side
 from orchestrator.views.findings import remark_line
 from orchestrator.views.many import beginning
 
@@ -19,7 +19,7 @@ ToType = Callable[[str, str], str]
 """(command, run id) -> what the reader types for it."""
 
 
-def as_markdown(made: Comparison, to_type: ToType) -> str:
+def as_markdown(made: Compared, to_type: ToType) -> str:
     """Return the comparison: runs, facts, subtasks, remarks, answer; what is the same in a line."""
     parts = [f"# {inline(made.title)}" if made.title else "# Two runs"]
     parts.append(f"- A: {code_span(made.a)}\n- B: {code_span(made.b)}")
@@ -32,7 +32,7 @@ def as_markdown(made: Comparison, to_type: ToType) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _facts(made: Comparison) -> Iterator[str]:
+def _facts(made: Compared) -> Iterator[str]:
     differ = [each for each in made.facts if each.a != each.b]
     if differ:
         rows = (f"| {inline(each.name)} | {_cell(each.a)} | {_cell(each.b)} |" for each in differ)
@@ -48,7 +48,7 @@ def _cell(text: str) -> str:
     return inline(text) or "not known"
 
 
-def _subtasks(made: Comparison, to_type: ToType) -> Iterator[str]:
+def _subtasks(made: Compared, to_type: ToType) -> Iterator[str]:
     lines = [f"Only in A: {_alone(each)}" for each in made.only_a]
     lines += [f"Only in B: {_alone(each)}" for each in made.only_b]
     lines += [_differing(each) for each in made.both if each.differs]
@@ -65,7 +65,7 @@ def _subtasks(made: Comparison, to_type: ToType) -> Iterator[str]:
         yield f"What one found: {shown}"
 
 
-def _runs(made: Comparison) -> tuple[str, str]:
+def _runs(made: Compared) -> tuple[str, str]:
     return made.a, made.b
 
 
@@ -137,7 +137,7 @@ def _listed(heading: str, remarks: Sequence[Remark]) -> Iterator[str]:
     yield _list(lines)
 
 
-def _answer(made: Comparison) -> Iterator[str]:
+def _answer(made: Compared) -> Iterator[str]:
     yield "## Answer"
     if made.same_answer:
         yield "The same in both."

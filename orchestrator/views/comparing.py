@@ -75,7 +75,7 @@ class Remarks(Contract):
     kept: int = 0
 
 
-class Comparison(Contract):
+class Compared(Contract):
     """What two runs have in common, and in what they differ."""
 
     a: str
@@ -99,13 +99,13 @@ class Comparison(Contract):
     """Lines of the difference that are not in it."""
 
 
-def compare(a: Report, b: Report) -> Comparison:
+def compare(a: Report, b: Report) -> Compared:
     """Compare two reports."""
     paired, only_a, only_b = _paired(_subtasks(a), _subtasks(b))
     names = {one.id: other.id for one, other in paired}
     remarks = _remarks(a, b)
     lines = [] if remarks else _difference(a.answer, b.answer)
-    return Comparison(
+    return Compared(
         a=a.run_id,
         b=b.run_id,
         title=_about(a) if _about(a) == _about(b) else "",
