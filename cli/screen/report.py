@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from cli.invocation import as_called, to_type
 from cli.screen.streams import OUT, Safe, put, put_json
 from orchestrator.contracts import Finding, Report
 from orchestrator.text import for_terminal
 from orchestrator.views import findings, page
-
-NAME_LETTERS = 200
-_UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 
 
 def as_markdown(
