@@ -45,6 +45,8 @@ OF_METAVAR: Mapping[str, tuple[str, ...]] = {
     "TEXT": (),
     "NAME": ("", "nope", "../code-review", "a b"),
     "ID": WRONG_IDS,
+    "A": WRONG_IDS,
+    "B": WRONG_IDS,
     "SUBTASK": (),
     "REVISION": (),
     "REPOSITORY": ("missing", "fifo", "dangling", "looping", LONG, "text", "folder"),
@@ -61,7 +63,7 @@ PLAIN: Mapping[str, tuple[str, ...]] = {
     "retry": ("r1", "t1"), "skip": ("r1", "t1"), "supply": ("r1", "t1", "words"), "pause": ("r1",),
     "resume": ("r1",), "edit": ("r1",), "raise": ("r1", "--limits", "dollars=5"),
     "cancel": ("r1",), "reset": ("r1",), "export": ("r1",), "replay": ("text",),
-    "completion": ("bash",),
+    "completion": ("bash",), "compare": ("r1", "r2"),
 }  # fmt: skip
 """What makes a line of the command, but for the value that is tried."""
 
