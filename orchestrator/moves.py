@@ -21,6 +21,7 @@ StopReason = Literal[
     "deadline",
     "cancelled",
     "endpoint",
+    "no json",
     "declined",
     "refused",
     "small cap",

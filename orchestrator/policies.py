@@ -38,6 +38,8 @@ PERSON_PATIENCE = timedelta(hours=24)
 """How long an escalation waits for an answer, or a run for a higher cap."""
 REPAIRS = 2
 """How often an answer of the wrong shape, or an invalid plan, is sent back to be mended."""
+NO_JSON = 2
+"""After how many answers without any JSON a run pays for no more, if none ever had some."""
 TRANSPORT_TRIES = 3
 """How often a call that may have been billed is scheduled again."""
 TOO_LONG_TRIES = 2

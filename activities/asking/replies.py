@@ -7,6 +7,7 @@ reply that cannot would be tried again for an hour, or stop its run for good.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,9 @@ from orchestrator.text import visible
 
 BROKEN_CHARACTERS = 20_000
 """How much of a malformed answer goes back to be mended."""
+SAID = 80
+"""Characters of an answer without JSON that are quoted."""
+_MAYBE_JSON = re.compile(r'\{\s*"')
 NAME = 100
 """Letters of a name that is shown."""
 NO_COUNT = (
@@ -143,9 +147,7 @@ def _judged(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Repl
         # What is deeper than a reader follows, or half a character, is found here.
         type(value).model_validate_json(value.model_dump_json())
     except (ValidationError, ValueError, RecursionError) as error:
-        text = answer.text[:BROKEN_CHARACTERS]
-        problem = Problem(kind="malformed", why=first_lines(error), answer=text)
-        return Reply(problem=problem, bill=bill)
+        return Reply(problem=malformed(answer.text, error), bill=bill)
     bill = with_left_out(bill, dropped)
     if where := shape.misfit(value):
         text = answer.text[:BROKEN_CHARACTERS]
@@ -251,6 +253,32 @@ def _stopped_short(answer: ModelAnswer) -> Problem | None:
         text = answer.text[:BROKEN_CHARACTERS]
         return Problem(kind="malformed", why=answer.flaw, answer=text)
     return None
+
+
+def malformed(text: str, error: Exception) -> Problem:
+    """Return what is wrong with an answer that could not be read: it holds no JSON, or other."""
+    answer = text[:BROKEN_CHARACTERS]
+    if _holds_json(text):
+        return Problem(kind="malformed", why=first_lines(error), answer=answer)
+    why = f"the answer holds no JSON: {_quoted(text)}"
+    return Problem(kind="malformed", why=why, answer=answer, no_json=True)
+
+
+def _holds_json(text: str) -> bool:
+    """True also of JSON that is broken: whoever tries knows what is asked for."""
+    if _MAYBE_JSON.search(text):
+        return True
+    try:
+        json.loads(text, parse_int=str)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _quoted(text: str) -> str:
+    said = " ".join(text[: 10 * SAID].split())
+    shown = visible(said[:SAID]) + ("…" if len(said) > SAID else "")
+    return f'"{shown}"' if said else "it is empty"
 
 
 def first_lines(error: Exception) -> str:

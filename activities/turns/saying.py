@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from activities.asking.replies import BROKEN_CHARACTERS, Shape, first_lines, value_in
+from activities.asking.replies import Shape, malformed, value_in
 from activities.code_review.redact import MARGIN, redact
 from activities.seam import ModelAnswer
 from orchestrator.calls.turn import ToolUse
@@ -81,8 +81,7 @@ def _answered(
     try:
         draft, dropped = value_in(shape, answer.text)
     except (ValidationError, ValueError, RecursionError) as error:
-        text = answer.text[:BROKEN_CHARACTERS]
-        return said, Problem(kind="malformed", why=first_lines(error), answer=text)
+        return said, malformed(answer.text, error)
     return said.model_copy(update={"draft": draft, "dropped": dropped}), None
 
 

@@ -245,8 +245,12 @@ def _taken(state: AgentState, turn: Turn) -> AgentState:
 
 def _problem(state: AgentState, problem: Problem) -> AgentState:
     """What is wrong with a message is mended in the same conversation, twice at most."""
-    resume = state.resume
+    no_json = state.resume.no_json + problem.no_json
+    resume = state.resume.model_copy(update={"no_json": no_json})
+    state = replace(state, resume=resume)
     mendable = problem.kind in MENDABLE and resume.repairs < policies.REPAIRS
+    # Whoever calls tools can do JSON.
+    mendable = mendable and (resume.tool_calls > 0 or no_json < state.goal.no_json)
     if not mendable or resume.turns >= state.goal.turns:
         return replace(state, ending=AgentReport(outcome="answered", problem=problem))
     said = f"Your answer is not in the right form: {problem.why}\nGive it again in the right form."

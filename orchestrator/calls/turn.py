@@ -28,7 +28,7 @@ from orchestrator.contracts import (
     Span,
     Unreached,
 )
-from orchestrator.policies import model_policy
+from orchestrator.policies import REPAIRS, model_policy
 
 OF_SERVERS = "mcp__"
 """The names of tools that MCP servers offer begin so."""
@@ -163,6 +163,8 @@ class Resume(Contract):
     opened: tuple[str, ...] = ()
     """Names of the inputs that the agent has read so far: a list of files is no reading."""
     repairs: int = 0
+    no_json: int = 0
+    """Answers that held no JSON at all."""
     losses: int = 0
     """Turns in a row that ended without a result."""
     excused: int = 0
@@ -185,6 +187,8 @@ class AgentGoal(Contract):
     """Whether a person may be asked to approve a call; if not, such a call is not made."""
     decisions: tuple[Decision, ...] = ()
     """On the calls that are pending."""
+    no_json: int = REPAIRS + 1
+    """After how many answers without any JSON it is not asked again."""
 
 
 class AgentReport(Contract):

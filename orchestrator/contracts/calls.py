@@ -137,6 +137,8 @@ class Problem(Contract):
     why: str
     answer: str = ""
     """Of a malformed answer, its first 20,000 characters: what a repair works from."""
+    no_json: bool = False
+    """True if a malformed answer holds no JSON at all, and not JSON of another form."""
 
 
 Value = TypeVar("Value", bound=Contract)

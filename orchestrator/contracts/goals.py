@@ -173,6 +173,8 @@ class Goal(Contract):
     """How the answer is to look; without a kind, as the playbook says."""
     heard: bool = False
     """Whether the endpoint has answered this run's parent: then a name that is gone comes back."""
+    heard_json: bool = False
+    """True if an answer to this run's parent held JSON: then the endpoint can do it."""
     roles_of: str = ""
     """The playbook whose roles the agents of a team may have, without its plan and guidance."""
     asked: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from orchestrator.events import AgentEnded
 from orchestrator.money.ledger import Amount
 from orchestrator.moves import StartAgent, Stop
 from orchestrator.replacing import replace
-from orchestrator.rules import noted, outages, repair
+from orchestrator.rules import noted, outages, repair, speechless
 from orchestrator.rules.calling import gathering
 from orchestrator.rules.calling.reserving import tiers
 from orchestrator.rules.edits import add_bill, update, without, wrote
@@ -103,6 +103,7 @@ def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
         first_run=state.first_run_id,
         ask_people=state.goal.ask_people,
         decisions=tuple(each.decision for each in progress.calls if each.decision),
+        no_json=speechless.left(state),
     )
 
 
@@ -137,6 +138,8 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
     if resumed.turns > move.goal.resume.turns:
         state = replace(state, heard=True)
         state = state if report.unreached else outages.answered(state)
+    if resumed.tool_calls > move.goal.resume.tool_calls:
+        state = replace(state, heard_json=True)
     state = noted.with_bill(state, move.id, move.goal.model, bill, move.amount)
 
     draft = report.draft is not None
@@ -200,6 +203,7 @@ def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) 
             return waiting or _given_up(state, subtask_id, report, now)
         case "answered":
             state = update(state, subtask_id, lambda each: replace(each, resume=Resume()))
+            state = speechless.judged(state, report.problem, report.resume.no_json)
             return repair.judge_work(state, subtask_id, report.draft, report.problem, now)
         case _:
             if report.unreached is not None:

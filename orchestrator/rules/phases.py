@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from orchestrator.moves import Stop
+from orchestrator.moves import Stop, StopReason
 from orchestrator.replacing import replace
 from orchestrator.rules.answering import verifying
 from orchestrator.rules.settling import accept, settle, skip, status_words
 from orchestrator.rules.state import State
+
+HOPELESS: tuple[StopReason, ...] = ("endpoint", "no json", "allowance")
+"""Whoever stopped for this gets no answer from a model either."""
 
 
 def skip_blocked(state: State, now: datetime) -> State:
@@ -69,7 +72,7 @@ def _end_of_work(state: State, now: datetime) -> State:
         return replace(state, phase="closed", finished=now)
     complete = any(finding.status == "complete" for finding in state.findings)
     # Nothing complete: what there is is shown, and nothing is paid for it.
-    free = not complete or not state.goal.use_models or state.stopped_by("endpoint", "allowance")
+    free = not complete or not state.goal.use_models or state.stopped_by(*HOPELESS)
     # A template's answer that a model verifies is not written anew by one.
     free = free or verifying.wanted(state)
     finishing = replace(state.finishing, by_template=state.finishing.by_template or free)

@@ -38,7 +38,7 @@ from orchestrator.moves import (
     StopReason,
 )
 from orchestrator.replacing import replace
-from orchestrator.rules import agents, outages, paying, planning, repair, teams
+from orchestrator.rules import agents, outages, paying, planning, repair, speechless, teams
 from orchestrator.rules.answering import taking
 from orchestrator.rules.edits import landed, update, without
 from orchestrator.rules.settling import ended_by_person, settle
@@ -73,7 +73,7 @@ def answered(state: State, event: Answered, now: datetime) -> State:
         state = replace(paying.pay(state, call, bill, draft=draft), heard=True)
         if call.kind == "ping":
             return outages.found(state)
-        state = outages.answered(state)
+        state = speechless.judged(outages.answered(state), problem)
     state = replace(state, transport=without(state.transport, call.purpose))
     # Before the room is forgotten: cut short in it once more, the answer is judged as it is.
     cut_off = problem is not None and problem.kind == "truncated" and not _bounded(state, call)
@@ -84,7 +84,8 @@ def answered(state: State, event: Answered, now: datetime) -> State:
     state = replace(state, roomier=roomier)
     broken = state.broken.get(call.mended, ())
     malformed = problem is not None and problem.kind == "malformed"
-    if problem and malformed and call.kind not in OWN_REPAIR and len(broken) < policies.REPAIRS:
+    mends = call.kind not in OWN_REPAIR and len(broken) < policies.REPAIRS
+    if problem and malformed and mends:
         state = replace(state, broken={**state.broken, call.mended: (*broken, problem)})
         state = taking.keep_unformed(state, event.reply.value)
         return ended_by_person(state, call.subtask_id, now)

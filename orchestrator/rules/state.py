@@ -20,6 +20,7 @@ from orchestrator.contracts import (
 )
 from orchestrator.money.ledger import Ledger
 from orchestrator.moves import Ask, Stop, StopReason
+from orchestrator.replacing import replace
 from orchestrator.rules.parts import Finishing, Flight, Outage, Replanning, Went
 from orchestrator.rules.work import Work
 from orchestrator.view import Phase, Preview
@@ -86,6 +87,10 @@ class State:
     """How the last calls of each role went."""
     heard: bool = False
     """Whether a model has ever answered this run."""
+    heard_json: bool = False
+    """True once an answer held JSON, in the right form or not."""
+    no_json: int = 0
+    """Answers without any JSON, before one that held some."""
     cuts: int = 0
     calls_asked: int = 0
     """How many calls of tools people have been asked to approve."""
@@ -230,7 +235,8 @@ class State:
 def first_state(run_id: str, goal: Goal, started: datetime, first_run_id: str) -> State:
     """The state that a run begins with."""
     ledger = Ledger.under(goal.limits)
-    return State(run_id, goal, started, started, ledger, first_run_id, heard=goal.heard)
+    state = State(run_id, goal, started, started, ledger, first_run_id)
+    return replace(state, heard=goal.heard, heard_json=goal.heard_json)
 
 
 def _asks(flight: Flight, kind: str) -> bool:

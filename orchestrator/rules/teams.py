@@ -26,7 +26,7 @@ from orchestrator.money import keeping
 from orchestrator.money.ledger import Amount
 from orchestrator.moves import StartTeam, TellAbove
 from orchestrator.replacing import replace
-from orchestrator.rules import graph, outages
+from orchestrator.rules import graph, outages, speechless
 from orchestrator.rules.edits import add_bill, tried, update
 from orchestrator.rules.parts import Progress, partial_of, passes_on
 from orchestrator.rules.repair import give_up, judge_work
@@ -71,6 +71,7 @@ def start(state: State, progress: Progress) -> StartTeam | None:
         pinned=tuple(each for each in state.brief.inputs if each.name in subtask.inputs),
         search_attributes=state.goal.search_attributes,
         heard=state.heard,
+        heard_json=state.heard_json,
         roles_of=state.goal.playbook or state.goal.roles_of,
         asked=_asked(state),
     )
@@ -151,6 +152,7 @@ def ended(state: State, event: TeamEnded, now: datetime) -> State:
         state = replace(state, notes=(*state.notes, f"{note} has {more} that are not listed here."))
     state = update(state, move.subtask_id, lambda each: replace(each, files=files))
     state = replace(state, notes=(*state.notes, *_admitted(state, move.subtask_id, report)))
+    state = speechless.of_team(state, report)
     state = _judge(state, move.subtask_id, report, now)
     return ended_by_person(state, move.subtask_id, now)
 

@@ -33,6 +33,7 @@ _WORDS: Mapping[StopReason, str] = {
     "budget": "cap",
     "deadline": "deadline",
     "endpoint": "endpoint",
+    "no json": "no JSON",
     "refused": "goal refused",
     "small cap": "cap too small",
     "unprepared": "not prepared",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from orchestrator.contracts import Finding, Report
 from orchestrator.harmless import harmless
 from orchestrator.marks import LOOK_FIRST, marked, unsupported
+from orchestrator.rules.speechless import WHERE
 from orchestrator.rules.unread import to_do_again
 from orchestrator.text import PLAIN_ID, code_span, inline, sentence
 from orchestrator.views import files, findings, orders
@@ -256,6 +257,8 @@ def to_go_on(report: Report, to_type: ToType) -> tuple[str, str]:
     """
     if report.status in ("complete", "declined"):
         return "", ""
+    if report.stopped == "no json":
+        return f"Another run would ask the same endpoint: first read {WHERE}.", ""
     if report.plan is None:
         none = "There is no plan yet that a fork could take up"
         return f"{none}: start the run anew, by another id.", ""
