@@ -75,6 +75,12 @@ class Catalogue:
         found = [each for each in self.unusable_roles if each.playbook in ("", playbook)]
         return {each.name: each.why for each in found if each.name not in self.roles}
 
+    def own_roles(self, playbook: str) -> frozenset[str]:
+        """The names of a playbook's own roles, usable or not; of no playbook it has none."""
+        usable = {name for name, role in self.roles.items() if role.playbook == playbook}
+        unusable = {each.name for each in self.unusable_roles if each.playbook == playbook}
+        return frozenset(usable | unusable) if playbook else frozenset()
+
     def idle(self, lenses: Iterable[str]) -> tuple[str, ...]:
         """Of these lenses those that no role uses, so that no plan can have them."""
         used = {name for role in self.roles.values() for name in role.card.tools}

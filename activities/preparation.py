@@ -122,7 +122,7 @@ class Preparation:
                 plan, lacking = await narrowed(plan, served.roles, inputs, self.idle_lenses)
                 not_run += lacking
             if goal.use_models and goal.plan is None and plan is None:
-                not_run = absent({**unusable, **served.unset})
+                not_run = absent(self._missed(goal, {**unusable, **served.unset}, served))
             not_run += (*served.omissions(goal.plan or plan), *self._idle(goal, playbook))
             named = self._named(goal, ready)
             _refuse_unreached(goal.plan or plan, served)
@@ -190,6 +190,13 @@ class Preparation:
                 f"no price is known for {', '.join(unpriced)}; give one in HOLDFAST_PRICE_FILE, "
                 "or accept a run bounded by calls and tokens alone with --unpriced"
             )
+
+    def _missed(self, goal: Goal, lost: Mapping[str, str], served: RolesHere) -> Mapping[str, str]:
+        """Return which of the roles that a planner is not offered are said: its playbook's, and any
+        whose servers were away. What is wrong with others `doctor` tells.
+        """
+        own = self.catalogue.own_roles(_whose(goal))
+        return {name: why for name, why in lost.items() if name in own or name in served.unreached}
 
     def _idle(self, goal: Goal, playbook: PlaybookFile | None) -> Iterator[Omission]:
         """The lenses that a plan of all lenses goes without, because no role uses them."""

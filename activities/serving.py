@@ -41,8 +41,8 @@ class RolesHere:
     """(role, tool, why) of each tool that a role goes on without."""
     unreached: Mapping[str, str] = field(default_factory=dict)
     """Role -> the servers that could not be asked for its tools, and why: a line."""
-    recalled: tuple[str, ...] = ()
-    """Servers that are taken at what they told an earlier run, and why: a line each."""
+    recalled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Why servers are taken at what they told an earlier run, a line each -> roles they serve."""
 
     def omissions(self, ready: Plan | None) -> tuple[Omission, ...]:
         """The tools that the roles of a plan go on without; None: those of all roles. What the same
@@ -60,10 +60,14 @@ class RolesHere:
             Omission(
                 what=f"tool{'s' * (len(tools) != 1)} {', '.join(tools)}",
                 why=f"{why}; {' and '.join(roles)} go{'es' * (len(roles) == 1)} on without",
+                roles=roles,
             )
             for (why, roles), tools in tools_of.items()
         )
-        anew = (Omission(what="a new list of tools", why=why) for why in self.recalled)
+        anew = (
+            Omission(what="a new list of tools", why=why, roles=roles)
+            for why, roles in self.recalled.items()
+        )
         return (*gone, *anew)
 
     def named(self, roles: Collection[str]) -> tuple[Omission, ...]:
@@ -171,13 +175,17 @@ async def offered(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesHere
         size = card.prompt_bytes + found.size
         update = {"tools": left, "specs": found.specs, "prompt_bytes": size}
         roles.append(card.model_copy(update=update) if card.name in told else card)
+    recalled: dict[str, tuple[str, ...]] = {}
+    for role, each in told.items():
+        for line in each.recalled:
+            recalled[line] = (*recalled.get(line, ()), role)
     return RolesHere(
         tuple(roles),
         missing={**here.missing, **missing},
         unset={**here.unset, **missing},
         without=tuple(without),
         unreached=unreached,
-        recalled=tuple(dict.fromkeys(line for each in told.values() for line in each.recalled)),
+        recalled=recalled,
     )
 
 
@@ -200,7 +208,7 @@ def without_inputs(plan: Plan | None, absent: Collection[str]) -> Plan | None:
 
 
 def absent(roles: Mapping[str, str]) -> tuple[Omission, ...]:
-    """Of a run that is planned: the roles that its planner is not offered."""
+    """What to say of roles that a planner is not offered."""
     return tuple(Omission(what=f"role {name}", why=why) for name, why in roles.items())
 
 

@@ -1,4 +1,4 @@
-"""What a playbook's run goes without here, as far as a starter can tell: said before it begins."""
+"""What a run goes without here, as far as a starter can tell: said before it begins."""
 
 from __future__ import annotations
 
@@ -15,18 +15,27 @@ from orchestrator.text import one_line
 
 
 def say_without(goal: Goal, catalogue: Catalogue, settings: Settings, *, embedded: bool) -> None:
-    """Say which of its roles and tools a run of a playbook lacks. `embedded`: the worker will have
-    these settings and files; of another worker nobody here knows.
+    """Say which roles a planner is not offered, and which tools a playbook's own roles lack.
+    `embedded`: the worker will have these settings and files; of another worker nobody here knows.
     """
-    if goal.playbook and goal.use_models and embedded:
-        lines = [*_roles(goal, catalogue), *_tools(goal, catalogue, settings)]
+    if goal.use_models and embedded:
+        tools = _tools(goal, catalogue, settings) if goal.playbook else ()
+        roles = _roles(goal, catalogue) if goal.plan is None else ()
+        lines = [*roles, *tools]
         say_all(f"Goes without {one_line(each)}" for each in lines)
 
 
 def _roles(goal: Goal, catalogue: Catalogue) -> Iterator[str]:
-    for each in catalogue.unusable_roles:
-        if each.playbook == goal.playbook:
-            yield f"role {each.name}: {each.why}"
+    """The role files that cannot be used: the playbook's; where a planner chooses, common ones."""
+    playbook = catalogue.playbooks.get(goal.playbook)
+    planned = playbook is None or playbook.plan is None
+    lines = (
+        f"role {each.name}: {each.why}"
+        for each in catalogue.unusable_roles
+        if each.playbook == goal.playbook or (planned and not each.playbook)
+    )
+    # Of one name that is defined twice each file says the same.
+    yield from dict.fromkeys(lines)
 
 
 def _tools(goal: Goal, catalogue: Catalogue, settings: Settings) -> Iterator[str]:

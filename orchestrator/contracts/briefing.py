@@ -70,6 +70,8 @@ class Omission(Contract):
 
     what: str
     why: str
+    roles: tuple[str, ...] = ()
+    """Whom it is about: told where the plan has one of these. Empty: it is told in any case."""
 
 
 class Outlet(Contract):

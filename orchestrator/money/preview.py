@@ -55,7 +55,7 @@ def predict(state: State) -> Preview:
         reached=reached(state),
         taken=taken(state),
         without=(
-            *(f"{each.what}: {each.why}" for each in (*state.brief.not_run, *unused(state))),
+            *(f"{each.what}: {each.why}" for each in (*state.not_run, *unused(state))),
             *approvals.unasked(state),
         ),
         composed=tuple(map(composing.told, state.plan.roles)) if state.plan else (),

@@ -13,6 +13,7 @@ from orchestrator.contracts import (
     Finding,
     Given,
     Goal,
+    Omission,
     Plan,
     Problem,
     Standstill,
@@ -177,6 +178,20 @@ class State:
     def usable(self) -> tuple[Finding, ...]:
         """Findings an answer can be made of: complete ones, and escalations with a partial."""
         return self.work.usable
+
+    @property
+    def not_run(self) -> tuple[Omission, ...]:
+        """What this run goes without, and not what others of this deployment would."""
+        at_work = {
+            name
+            for each in self.work.values()
+            for name in (each.subtask.role, each.subtask.secondary, *each.former)
+        }
+        return tuple(
+            each
+            for each in self.brief.not_run
+            if not each.roles or not at_work.isdisjoint(each.roles)
+        )
 
     @property
     def work_deadline(self) -> datetime | None:

@@ -159,9 +159,10 @@ def ended(state: State, event: TeamEnded, now: datetime) -> State:
 
 def _admitted(state: State, subtask_id: str, report: Report) -> Iterator[str]:
     """What a team says of how its answer came about: whoever reads the answer above must know."""
-    known = state.brief.not_run
+    known = {(each.what, each.why) for each in state.not_run}
     said = [*report.notes, *(f"not supported by any finding: {each}" for each in report.flags)]
-    said += [f"not run: {each.what}: {each.why}" for each in report.not_run if each not in known]
+    missed = (each for each in report.not_run if (each.what, each.why) not in known)
+    said += [f"not run: {each.what}: {each.why}" for each in missed]
     for line in said[:MOST_ADMITTED]:
         yield f"{subtask_id}, by its team: {line}"
     if len(said) > MOST_ADMITTED:

@@ -459,20 +459,47 @@ async def test_a_role_goes_on_without_a_tool_whose_key_is_not_set_and_the_run_sa
     briefing = await prepare(here, goal())
     assert briefing.role("reader").tools == ("read_file", "read_result")
     (told,) = [each for each in briefing.not_run if each.what == "tool search_files"]
+    # Until there is a plan nobody knows whether it has the role at work.
+    assert {"reader", "analyst"} <= {*told.roles} and "document-reader" not in told.roles
     assert told.why.startswith("it needs SEARCH_KEY, which is not set here; ")
     assert "reader" in told.why and told.why.endswith("on without")
 
 
-async def test_a_role_whose_only_tool_lacks_its_key_is_not_offered_and_the_run_says_why(
+async def test_a_common_role_whose_only_tool_lacks_its_key_is_not_offered_and_a_plan_told_why(
     preparation: Preparation, tmp_path: Path
 ) -> None:
     here = without_key(preparation, "search_files", tmp_path)
     briefing = await prepare(here, goal())
     assert "reader" not in [each.name for each in briefing.roles]
-    told = {each.what: each.why for each in briefing.not_run}
-    assert told["role reader"] == "search_files needs SEARCH_KEY, which is not set here"
+    assert "role reader" not in [each.what for each in briefing.not_run], "doctor tells it"
     plan = Plan(goal="g", subtasks=(subtask("t1", role="reader"),))
     assert "search_files needs SEARCH_KEY" in await refusal(here, goal(plan=plan))
+
+
+@pytest.mark.parametrize(
+    ("folder", "playbook", "said"),
+    [
+        ("roles", "", False),
+        ("roles", "tech-support", False),
+        ("playbooks/tech-support/roles", "", False),
+        ("playbooks/tech-support/roles", "tech-support", True),
+    ],
+)
+async def test_a_broken_role_file_is_said_only_by_runs_of_the_playbook_that_it_is_of(
+    preparation: Preparation, tmp_path: Path, allowed: Path, folder: str, playbook: str, said: bool
+) -> None:
+    home = tmp_path / "home"
+    for name in ("roles", "playbooks"):
+        shutil.copytree(HOME / name, home / name)
+    (home / folder / "odd.md").write_text("---\nname: odd\ndescripton: x\n---\nYou read.\n")
+    (allowed / "ticket.md").write_text("It does not start")
+    inputs = given(allowed / "ticket.md", name="ticket") if playbook else ()
+    here = replace(preparation, catalogue=Catalogue.load(home))
+    briefing = await prepare(here, goal(playbook=playbook, inputs=inputs))
+    assert any(each.what == "role odd" for each in briefing.not_run) == said
+    plan = Plan(goal="g", subtasks=(subtask("t1", role="odd"),))
+    refused = await refusal(here, goal(plan=plan, playbook=playbook, inputs=inputs))
+    assert ("descripton" in refused) == (folder == "roles" or said), "a plan names it"
 
 
 async def test_a_plan_whose_roles_need_no_key_is_told_nothing_of_it(

@@ -15,7 +15,7 @@ from cli.commands.runs import run, start
 from deployment.settings import HOME, Settings
 from intake.goals import Wish, goal_of
 from intake.refusal import Refused
-from orchestrator.contracts import Goal
+from orchestrator.contracts import Goal, Plan
 
 
 @pytest.fixture
@@ -133,3 +133,19 @@ def test_a_playbook_none_of_whose_roles_can_be_used_is_refused(home: Path) -> No
     line = str(refused.value)
     assert "playbook 'tech-support' cannot be used: none of its roles can be used: " in line
     assert line.count("claims 'a broken thing', too") == 3 and "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("playbook", "planned", "heard"),
+    [("", False, True), ("tech-support", False, True), ("code-review", False, False),
+     ("", True, False)],
+)  # fmt: skip
+def test_a_broken_common_role_is_said_where_a_planner_would_choose_among_roles(
+    home: Path, capsys: pytest.CaptureFixture[str], playbook: str, planned: bool, heard: bool
+) -> None:
+    (home / "roles" / "odd.md").write_text("---\nname: odd\ndescripton: x\n---\nYou read.\n")
+    plan = Plan(goal="g", subtasks=()) if planned else None
+    goal = Goal(text="Look", playbook=playbook, plan=plan, use_models=True)
+    without.say_without(goal, Catalogue.load(home), Settings(), embedded=True)
+    said = " ".join(capsys.readouterr().err.split())
+    assert ("Goes without role odd: odd.md: " in said) == heard

@@ -17,6 +17,7 @@ from orchestrator.contracts import (
     Goal,
     Limits,
     ModelCard,
+    Omission,
     Outlet,
     PinnedInput,
     Plan,
@@ -327,6 +328,13 @@ def test_an_input_that_no_subtask_uses_is_said_before_and_after_the_run() -> Non
     assert predict(both).without == ("input reports: no subtask of the plan uses it",)
     (told,) = report(both).not_run
     assert (told.what, told.why) == ("input reports", "no subtask of the plan uses it")
+    # What only others of this deployment go without is no matter of this run.
+    away = tuple(
+        Omission(what=f"tool of {name}", why="gone", roles=(name,)) for name in ("researcher", "x")
+    )
+    alone = replace(state, briefing=state.brief.model_copy(update={"not_run": away}))
+    assert predict(alone).without == ("tool of researcher: gone",)
+    assert [each.what for each in report(alone).not_run] == ["tool of researcher"]
     # A base is used when its repository is pinned; without one nobody uses it.
     repository = REPORTS.model_copy(update={"name": "notes", "kind": "repository"})
     assert predict(shown(repository, base)).without == ()
