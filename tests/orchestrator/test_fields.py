@@ -90,7 +90,9 @@ COPIED: Mapping[tuple[type[BaseModel], str], type] = {
 } | {
     (PlaybookFile, name): contracts.PlaybookCard
     for name in ("name", "description", "guidance", "template", "min_confidence", "verify")
-} | {(Goal, "heard"): State, (Goal, "heard_json"): State, (Settings, "task_queue"): Target}  # fmt: skip
+} | {
+    (Goal, "heard"): State, (Goal, "heard_json"): State, (Settings, "task_queue"): Target,
+}  # fmt: skip
 """Fields that become one of the same name in another shape, where they are looked for instead."""
 
 
