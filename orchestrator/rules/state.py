@@ -187,11 +187,11 @@ class State:
             for each in self.work.values()
             for name in (each.subtask.role, each.subtask.secondary, *each.former)
         }
-        return tuple(
-            each
-            for each in self.brief.not_run
-            if not each.roles or not at_work.isdisjoint(each.roles)
-        )
+        # Whom a team will plan with is not known.
+        if any(card.team and card.name in at_work for card in self.brief.roles):
+            return self.brief.not_run
+        told = (each for each in self.brief.not_run if {*each.roles} & at_work or not each.roles)
+        return tuple(told)
 
     @property
     def work_deadline(self) -> datetime | None:
