@@ -62,11 +62,9 @@ class Findings:
         counts: Counter[str] = Counter(remark.severity for remark in shown)
         counts.update(beyond)
         kept = fair_share(shown, MOST_REMARKS, lambda remark: remark.file)
-        tried = (parsed.read or 0) + self._unread()
         read = (parsed.read or 0) - len(parsed.not_parsed)
         return Draft(
             content=self._content(counts, len(kept), suppressed),
-            confidence=100 * read // tried if tried else None,
             data=Sightings(
                 remarks=self._all_told(kept),
                 remarks_in_all=counts.total(),

@@ -152,8 +152,8 @@ class Draft(Contract):
     status: Literal["complete", "failed", "escalated"] = "complete"
     content: str = ""
     data: dict[str, JsonValue] = Field(default_factory=dict)
-    confidence: Percent | None = 100
-    """None: nothing could be looked at, so nobody can say."""
+    confidence: Percent | None = None
+    """Of whoever made it; None: nobody stated any, as of a lens or of what a person supplied."""
     sources: tuple[str, ...] = ()
     why: str = ""
     escalation: Escalation | None = None
@@ -200,7 +200,7 @@ class Finding(Contract):
     """The content in fewer words, for the synthesis; empty: it was short enough."""
     data: dict[str, JsonValue] = Field(default_factory=dict)
     confidence: Percent | None = 0
-    """None: nothing could be looked at, so nobody can say."""
+    """Of the agent that made it; None: nobody stated any."""
     sources: tuple[str, ...] = ()
     why: str = ""
     """Why there is no complete finding; empty when there is one."""

@@ -170,9 +170,7 @@ def too_long(state: State, subtask_id: str, why: str, now: datetime, said: str =
     """
     message = f"one call is too short for it: {why}"
     given_back = Escalation(reason="timeout", why=message, partial=said)
-    last = Draft(
-        status="escalated", content=said, why=message, escalation=given_back, confidence=None
-    )
+    last = Draft(status="escalated", content=said, why=message, escalation=given_back)
     state = update(state, subtask_id, lambda each: replace(each, last=last, resume=Resume()))
     why = f"timeout: {message}"
     back = _escalated(state, subtask_id, "timeout", why, now)

@@ -52,10 +52,9 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
 
 
 def _sureness(draft: Draft, status: FindingStatus) -> int | None:
-    """How sure whoever made it is; None where there is nothing that anybody could be sure of."""
-    if status not in ("complete", "escalated"):
-        return 0
-    return draft.confidence if draft.content or draft.data else None
+    """How sure whoever made it is; None where nobody said, or there is nothing to be sure of."""
+    handed_up = status in ("complete", "escalated") and (draft.content or draft.data)
+    return draft.confidence if handed_up else None
 
 
 def without_setback(state: State, subtask_id: str) -> State:
@@ -83,7 +82,9 @@ def _matters(state: State, subtask_id: str) -> bool:
 
 def skip(state: State, subtask_id: str, why: str, now: datetime) -> State:
     """A subtask that never ran, and why."""
-    finding = Finding(subtask_id=subtask_id, status="skipped", why=why, finished=now)
+    finding = Finding(
+        subtask_id=subtask_id, status="skipped", confidence=None, why=why, finished=now
+    )
     return update(state, subtask_id, lambda each: replace(each, finding=finding))
 
 

@@ -234,7 +234,7 @@ def _not_supplyable(state: State, order: Order) -> str:
 
 def _supply(state: State, order: Order, now: datetime) -> State:
     source = f"supplied by hand{_by(order)}"
-    draft = Draft(content=order.text, confidence=100, sources=(source,))
+    draft = Draft(content=order.text, sources=(source,))
 
     def supplied(each: Progress) -> Progress:
         # No model wrote it, whichever was asked before, nor was to read anything for it.

@@ -189,7 +189,7 @@ def _judge(state: State, subtask_id: str, report: Report, now: datetime) -> Stat
     """What becomes of what a team hands up: the whole answer, or as much of it as there is."""
     source = f"run {report.run_id}"
     if report.status == "complete":
-        draft = Draft(content=report.answer, confidence=report.confidence or 0, sources=(source,))
+        draft = Draft(content=report.answer, confidence=report.confidence, sources=(source,))
         return judge_work(state, subtask_id, draft, None, now)
     missing = "; ".join(f"{gap.title}: {gap.why}" for gap in report.gaps)
     why = f"its team ended {report.status}" + (f": {missing}" if missing else "")
@@ -199,7 +199,7 @@ def _judge(state: State, subtask_id: str, report: Report, now: datetime) -> Stat
     draft = Draft(
         status="escalated",
         content=partial,
-        confidence=report.confidence or 0,
+        confidence=report.confidence,
         sources=(source,) if partial else (),
         why=why,
         escalation=Escalation(reason=reason, why=why, partial=partial),

@@ -75,9 +75,8 @@ def facts(finding: Finding, subtask: Subtask) -> str:
         parts.append(f"taken over from run {code_span(finding.reused_from)}")
     if finding.model:
         parts.append(inline(finding.model))
-        # What a tool says of itself is how much it could read: its text says that in numbers. And
-        # of what was never finished nobody said how sure it is.
-        if finding.status == "complete":
+        # Of what was never finished nobody said how sure it is.
+        if finding.status == "complete" and finding.confidence is not None:
             parts.append(f"confidence {finding.confidence} of 100")
     parts.append(hands(finding.turns, finding.tool_calls, finding.failed_calls))
     if spent := price(finding):

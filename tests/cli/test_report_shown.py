@@ -148,6 +148,9 @@ def test_each_finding_stands_behind_its_id_with_model_tries_price_and_sources() 
     failed = found.model_copy(update={"status": "failed", "confidence": 0, "why": "too short"})
     told = findings.facts(failed, findings.subtask_of(report(), "t1"))
     assert told == "**failed** · analyst · claude-x · ≤ $0.02 · 4.0 s", "nobody judged it"
+    unsaid = found.model_copy(update={"confidence": None})
+    told = findings.facts(unsaid, findings.subtask_of(report(), "t1"))
+    assert told == "**complete** · analyst · claude-x · ≤ $0.02 · 4.0 s", "nobody stated any"
     pasted = pages.as_markdown(report(findings=(found,), gaps=(), answer=f"A: {found.content}"))
     assert pasted.count("It is *blue*.") == 1, "said once"
     assert "It is *blue*." not in pages.as_markdown(report(findings=(found,)), whole=False)

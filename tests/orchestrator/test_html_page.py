@@ -10,13 +10,14 @@ from pathlib import Path
 
 import html5lib
 import pytest
+from htpy import div
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drawn import START
 from orchestrator.calls import KINDS
 from orchestrator.calls.verify import VerifyMaterial
-from orchestrator.contracts import PinnedInput, Remark
+from orchestrator.contracts import Draft, PinnedInput, Remark
 from orchestrator.tracing.steps import Step
 from orchestrator.views.html import exchanges
 from orchestrator.views.html.layout import HEIGHT, WIDTH, layout
@@ -237,3 +238,14 @@ def test_a_line_of_ours_cites_too() -> None:
     assert cited("needs [t1], <b>", {"t1": "subtask-1"}) == (
         'needs [<a class="cite" href="#subtask-1">t1</a>], &lt;b&gt;'
     )
+
+
+@pytest.mark.parametrize(
+    ("sure", "said"), [(85, "complete, confidence 85 of 100"), (None, "complete")]
+)
+def test_the_page_says_how_sure_an_agent_is_only_where_it_said_so(
+    sure: int | None, said: str
+) -> None:
+    value = exchanges._value(Draft(content="It is 42.", confidence=sure), {})
+    shown = str(div[value])
+    assert f">{said}<" in shown

@@ -181,6 +181,9 @@ async def test_a_finding_can_be_supplied_by_hand(runs: Runs) -> None:
     assert report.findings[0].content == "It is 42."
     assert report.findings[0].sources == ("supplied by hand by me",)
     assert report.findings[0].model == "", "no model wrote it"
+    assert report.findings[0].confidence is None, "nobody stated any"
+    assert '"confidence":null' in report.findings[0].model_dump_json()
+    assert 'source="finding of subtask t1"' in model.requests[model.heard.index("t2")].prompt
     assert "It is 42." in model.requests[model.heard.index("t2")].prompt
 
 
@@ -197,6 +200,7 @@ async def test_a_subtask_at_work_can_be_cancelled_and_the_run_goes_on(runs: Runs
         report = await handle.result()
     assert statuses(report) == {"t1": "cancelled", "t2": "complete", "t3": "skipped"}
     assert report.findings[0].why == "cancelled by me"
+    assert [each.confidence for each in report.findings] == [None, 90, None], "nothing to judge"
 
 
 async def test_a_waiting_subtask_can_be_skipped(runs: Runs) -> None:

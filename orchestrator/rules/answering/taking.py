@@ -49,7 +49,7 @@ def _take_roll(state: State, place: int, digest: Digest) -> State:
         subtask_id=roll(state, place),
         status="complete",
         content=digest.text,
-        confidence=100,
+        confidence=None,
     )
     rolling = {**finishing.rolling, place: rolled}
     batches = list(enumerate(context.batches(state)))

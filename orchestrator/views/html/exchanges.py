@@ -143,8 +143,9 @@ def _value(value: object, anchors: Anchors) -> Node:
         case Draft():
             partial = value.escalation.partial if value.escalation else ""
             text = value.content or partial
+            sure = "" if value.confidence is None else f", confidence {value.confidence} of 100"
             return [
-                p(".soft.small")[f"{value.status}, confidence {value.confidence} of 100"],
+                p(".soft.small")[f"{value.status}{sure}"],
                 div(".said")[prose(cut(text), anchors)] if text else None,
             ]
         case Synthesis() | Report():

@@ -74,7 +74,7 @@ async def test_bugs_are_found_where_they_are(repository: Repository, bench: Benc
     assert remarks_of(draft)[0].model_dump(include={"severity", "confidence", "lens"}) == {
         "severity": "critical", "confidence": 85, "lens": "bugs",
     }  # fmt: skip
-    assert (draft.status, draft.confidence, draft.data["files_read"]) == ("complete", 100, 1)
+    assert (draft.status, draft.confidence, draft.data["files_read"]) == ("complete", None, 1)
 
 
 async def test_security_holes_are_found_and_a_password_is_not_quoted(
@@ -210,7 +210,7 @@ async def test_a_syntax_error_is_one_remark_of_bugs_and_not_parsed_elsewhere(
     for lens in ("security", "performance"):
         draft = await bench.look(lens, repository)
         assert (found(draft), draft.data["not_parsed"]) == ([], ["bad.py"])
-        assert (draft.confidence, draft.data["files_read"]) == (50, 1)
+        assert (draft.confidence, draft.data["files_read"]) == (None, 1)
         assert "1 file could not be parsed" in draft.content
 
 
@@ -221,7 +221,7 @@ async def test_files_in_other_encodings_are_read_or_said_not_to_be(
     assert ("latin.py", 3, "B307") in found(await bench.look("security", repository))
     assert (await bench.look("bugs", repository)).data["not_parsed"] == ["latin.py"]
     for lens in ("secrets", "complexity"):
-        assert (await bench.look(lens, repository)).confidence == 100
+        assert (await bench.look(lens, repository)).data["not_parsed"] == []
 
 
 NAMES = ("a b.py", "new\nline.py", "\u202egnp.py", "-rf.py", "@args.py", "q\"u,o'te.py", "é.py")
@@ -254,8 +254,7 @@ async def test_more_files_than_one_command_takes_are_all_looked_at(
     repository.write("last.py", "x = missing\n")
     pinned = await bench.pin(repository)
     drafts = await asyncio.gather(*(bench.look_at(lens, pinned) for lens in LENSES))
-    said = {None if lens in SURVEYS else 100 for lens in LENSES}
-    assert {draft.confidence for draft in drafts} == said
+    assert {draft.confidence for draft in drafts} == {None}, "nobody measured any"
     read = {lens: draft.data["files_read"] for lens, draft in zip(LENSES, drafts, strict=True)}
     others = {name for name, reads in readers().items() if "Python" not in reads} | SURVEYS
     assert read == {lens: 0 if lens in others else many + 1 for lens in LENSES}
