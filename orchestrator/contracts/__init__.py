@@ -68,7 +68,7 @@ from orchestrator.contracts.goals import (
     PinnedInput,
 )
 from orchestrator.contracts.models import Capabilities, ModelCard, PriceStep
-from orchestrator.contracts.orders import Given, Lost, Order, Standstill, Undone
+from orchestrator.contracts.orders import Given, Lost, Order, Standstill, Undone, sealed
 from orchestrator.contracts.plans import Check, ComposedRole, Plan, Subtask
 from orchestrator.contracts.report import Report
 
@@ -143,4 +143,5 @@ __all__ = [
     "Usage",
     "Value",
     "dollars",
+    "sealed",
 ]

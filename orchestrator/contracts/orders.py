@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
+from hashlib import sha256
 
 from pydantic import AwareDatetime, Field, field_validator
 
@@ -11,6 +12,12 @@ from orchestrator.contracts.base import Contract, Tier
 from orchestrator.contracts.calls import Bill
 from orchestrator.contracts.goals import Limits
 from orchestrator.contracts.plans import Plan
+
+
+def sealed(word: str) -> str:
+    """Return what shows that somebody has a word, and does not tell the word."""
+    return sha256(word.encode()).hexdigest()
+
 
 MOST_DOLLARS, MOST_CALLS, MOST_TOKENS = 10_000, 3_000, 10**12
 """Of one call or team that a reset has undone: no more than the Limits of a run can allow."""
@@ -93,6 +100,10 @@ class Undone(Contract):
     at: AwareDatetime
     """When it was reset: until then, from the point it was reset to, the deadline stood still."""
     lost: tuple[Lost, ...] = ()
+    seal: str = Field("", max_length=100)
+    """`sealed` of a word that only who tells this knows: whoever shows it can take this back."""
     withdrawn: bool = False
     """Whether the server refused the reset after it was told: then nothing was undone."""
+    word: str = Field("", max_length=100)
+    """Of what is withdrawn, the word of its seal: anybody can read a history, and send Signals."""
     by: str = ""

@@ -144,10 +144,17 @@ class Ledger:
             raise DoesNotFit("the new cap is below what is already spent, reserved and kept")
         return replace(self, cap=cap)
 
-    def reset(self, lost: tuple[Lost, ...], instead: tuple[Lost, ...]) -> Ledger:
-        """Count what a reset has lost, in place of what was said of the same reset before."""
-        others = tuple(each for each in self.lost if each not in instead)
-        return replace(self, lost=(*others, *lost))
+    def reset(self, lost: tuple[Lost, ...]) -> Ledger:
+        """Count what a reset has lost."""
+        return replace(self, lost=(*self.lost, *lost))
+
+    def not_reset(self, lost: tuple[Lost, ...]) -> Ledger:
+        """Take back what was said to be lost, each once: another reset may have lost the same."""
+        kept = list(self.lost)
+        for each in lost:
+            if each in kept:
+                kept.remove(each)
+        return replace(self, lost=tuple(kept))
 
     def _without(self, call_id: str, bill: Bill = Bill()) -> Ledger:  # noqa: B008
         rest = {key: amount for key, amount in self.reserved.items() if key != call_id}

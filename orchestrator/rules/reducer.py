@@ -11,8 +11,10 @@ from datetime import datetime, timedelta
 from orchestrator.calls import KINDS
 from orchestrator.contracts import (
     Given,
+    Lost,
     Order,
     Undone,
+    sealed,
 )
 from orchestrator.events import (
     Abandoned,
@@ -47,6 +49,11 @@ from orchestrator.rules.routing import lately
 from orchestrator.rules.starting import started
 from orchestrator.rules.state import State
 from orchestrator.rules.timers import unserved
+
+NOT_WITHDRAWN = (
+    "Somebody told this run by a Signal that a reset of it never took place, and could not show it:"
+    " that was ignored, and what the reset lost stays in the price."
+)
 
 
 def apply(state: State, event: Event) -> State:
@@ -135,20 +142,38 @@ def _nobody_came(state: State, about: str) -> State:
 
 def _was_reset(state: State, undone: Undone, seconds: float) -> State:
     """What was paid for what is undone stays paid, and its time does not count as work. Said twice
-    of one execution, what was said last counts.
+    of one execution, the same loss counts once.
     """
+    if undone.withdrawn:
+        return _was_not_reset(state, undone)
     if not all(_may_have_asked(state, each.id) for each in undone.lost):
         return state
-    same = [each for each in state.resets if each.execution == undone.execution]
-    others = tuple(each for each in state.resets if each not in same)
-    instead = tuple(lost for each in same for lost in each.lost)
     counts = state.first_paid is not None and state.waiting_since is None
     return replace(
         state,
-        resets=others if undone.withdrawn else (*others, undone),
-        ledger=state.ledger.reset(undone.lost, instead),
+        resets=(*state.resets, undone),
+        ledger=state.ledger.reset(_said_alone(undone, state.resets)),
         waited=state.waited + (seconds if counts else 0.0),
     )
+
+
+def _was_not_reset(state: State, undone: Undone) -> State:
+    """Nothing was undone of what was told under a seal, if its word is shown. Without it, all that
+    was told stays in the bill: who withdraws it may be anybody.
+    """
+    seal = sealed(undone.word)
+    told = next((each for each in state.resets if each.seal == seal), None)
+    if told is None:
+        noted = NOT_WITHDRAWN in state.notes
+        return state if noted else replace(state, notes=(*state.notes, NOT_WITHDRAWN))
+    others = tuple(each for each in state.resets if each is not told)
+    return replace(state, resets=others, ledger=state.ledger.not_reset(_said_alone(told, others)))
+
+
+def _said_alone(undone: Undone, others: tuple[Undone, ...]) -> tuple[Lost, ...]:
+    """What it has lost that no other word about the same execution names."""
+    same = [each.lost for each in others if each.execution == undone.execution]
+    return tuple(lost for lost in undone.lost if not any(lost in each for each in same))
 
 
 def _may_have_asked(state: State, id: str) -> bool:

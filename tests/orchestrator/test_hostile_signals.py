@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_reducer import EXAMPLES, Chance, limits, plans
 
 from driving import START, Drive
-from orchestrator.contracts import Bill, Lost, Undone, Usage
+from orchestrator.contracts import Bill, Lost, Undone, Usage, sealed
 from orchestrator.events import Event, TeamWaits, WasReset
 from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.recorded.signals import RESET, SIGNALS, heard
@@ -34,6 +34,18 @@ IDS = st.sampled_from(
 TIMES = st.sampled_from(
     (AT, "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-11-23T06:28:00", 0, "x")
 )
+RESET_BY_US = Undone(
+    execution="a",
+    at=START,
+    lost=(
+        Lost(id="plan-1", bill=Bill(calls=1, dollars=Decimal("0.0123"))),
+        Lost(id="work-t0-1", bill=Bill(calls=1, dollars=None, assumed=Decimal("0.0456"))),
+    ),
+    seal=sealed("known to nobody else"),
+)
+"""What `reset` has told the run; everybody can read it."""
+SEALS = st.sampled_from((sealed("own"), sealed(""), RESET_BY_US.seal, "", "x" * 9_000, 7))
+WORDS = st.sampled_from(("own", "", RESET_BY_US.seal, "x" * 9_000, None))
 NAMES = st.sampled_from(("a", "b", "a\x1b[2J\n\n", "n" * 9_000, 7, None))
 
 
@@ -64,7 +76,26 @@ def told(draw: st.DrawFn) -> object:
         "at": draw(TIMES),
         "by": draw(NAMES),
         "withdrawn": draw(st.booleans()),
+        "seal": draw(SEALS),
+        "word": draw(WORDS),
         "lost": [{"id": draw(IDS), "bill": draw(bills())} for _ in range(draw(st.integers(0, 2)))],
+    }
+
+
+@st.composite
+def told_again(draw: st.DrawFn) -> object:
+    """What the reset told, changed by somebody who read it in the run's history."""
+    ours = RESET_BY_US.model_dump(mode="json")
+    changed = {
+        "execution": st.sampled_from(("a", "b")),
+        "lost": st.sampled_from(([], ours["lost"], ours["lost"][:1])),
+        "withdrawn": st.booleans(),
+        "seal": SEALS,
+        "word": WORDS,
+    }
+    return {
+        **ours,
+        **{name: draw(changed[name]) for name in draw(st.sets(st.sampled_from([*changed])))},
     }
 
 
@@ -93,15 +124,21 @@ class Beset(Drive):
         said = heard(name, words, self.now)
         if said is not None:
             assert isinstance(said, WasReset | TeamWaits) and said.at <= self.now
+            before = self.state.ledger.lost
             self.put(said)
+            kept = [each for each in RESET_BY_US.lost if each in before]
+            assert all(each in self.state.ledger.lost for each in kept), "a true loss stays"
 
 
 class Besetting(Chance):
     def _step(self) -> None:
-        if not self.data.draw(st.integers(0, 3)) and not self.drive.closed:
+        if self.data.draw(st.booleans()) and not self.drive.closed:
             assert isinstance(self.drive, Beset)
-            words = self.data.draw(told())
-            self.drive.tell(self.data.draw(st.sampled_from(SIGNALS)), words)
+            for words in self.data.draw(st.lists(told_again(), max_size=4)):
+                self.drive.tell(RESET, words)
+            self.drive.tell(self.data.draw(st.sampled_from(SIGNALS)), self.data.draw(told()))
+            if RESET_BY_US not in self.drive.state.resets:
+                self.drive.put(WasReset(RESET_BY_US))
         super()._step()
 
 
@@ -148,6 +185,42 @@ def test_calls_that_are_none_of_the_run_are_not_counted(id: str) -> None:
     undone = Undone(execution="e", at=START, lost=(Lost(id=id, bill=bill),))
     drive.put(WasReset(undone))
     assert drive.state.ledger.lost == () and drive.state.resets == ()
+
+
+def was_reset(**told: object) -> Undone:
+    return RESET_BY_US.model_copy(update=told)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        was_reset(lost=(), withdrawn=True),
+        was_reset(lost=(), withdrawn=True, seal="", word=RESET_BY_US.seal),
+        was_reset(lost=(), seal=sealed("own")),
+        was_reset(lost=(), seal=""),
+    ],
+    ids=["withdrawn", "its seal for a word", "nothing was lost", "of no seal"],
+)
+def test_what_a_reset_lost_stays_in_the_bill_whatever_others_say_of_it(lie: Undone) -> None:
+    drive = Drive(None)
+    drive.put(WasReset(RESET_BY_US))
+    before = drive.state.ledger
+    for _ in range(2):
+        drive.put(WasReset(lie))
+    assert drive.state.ledger == before and RESET_BY_US in drive.state.resets
+    notes = [each for each in drive.state.notes if "never took place" in each]
+    assert len(notes) == lie.withdrawn, "noted once"
+
+
+def test_who_said_the_same_and_takes_it_back_takes_back_nothing_of_others() -> None:
+    drive = Drive(None)
+    elsewhere = was_reset(execution="another", seal=sealed("own"))
+    drive.put(WasReset(RESET_BY_US))
+    for each in (was_reset(seal=sealed("own")), elsewhere):
+        drive.put(WasReset(each))
+        drive.put(WasReset(Undone(execution="a", at=START, withdrawn=True, word="own")))
+    assert drive.state.ledger.lost == RESET_BY_US.lost
+    assert drive.state.resets == (RESET_BY_US,)
 
 
 def test_who_reset_a_run_is_one_short_line() -> None:

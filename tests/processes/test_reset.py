@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import CancelledError
+from temporalio.service import RPCError, RPCStatusCode
 
 from activities.asking.journal import FileJournal
 from bench.instruments.clients import outcome
@@ -27,7 +28,7 @@ from deployment.histories import faults
 from deployment.storage.payloads import stored
 from driving import subtask as subtask_of
 from intake.connection import Connection
-from orchestrator.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone
+from orchestrator.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone, sealed
 from orchestrator.events import WasReset
 from orchestrator.moves import Ask, Move
 from orchestrator.rules import next_moves
@@ -340,12 +341,36 @@ async def test_what_a_stranger_says_of_a_reset_stops_no_run_and_blinds_no_reader
     assert report.status == "complete"
 
 
+async def test_a_run_whose_reset_the_server_refuses_goes_on_with_its_own_bill(
+    runs: Runs, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise RPCError("busy", RPCStatusCode.UNAVAILABLE, b"")
+
+    service = type(connection.client.workflow_service)
+    unheard = asyncio.Event()
+    model = script(t4=[unheard, works("found 4")])
+    async with runs.worker(model), asyncio.timeout(60):
+        handle = await runs.start(GOAL, skipping=False)
+        await model.asked("t4")
+        await seen(handle, lambda view: settled(view, "t1", "t2", "t3"))
+        first, *_ = faults.points((await handle.fetch_history()).events)
+        with monkeypatch.context() as patched:
+            patched.setattr(service, "reset_workflow_execution", refuse, raising=False)
+            with pytest.raises(Exit, match="not reset: busy"):
+                await reset.run(connection, handle.id, first, yes=True)
+        unheard.set()
+        report = await result(runs, handle.id)
+    assert report.status == "complete" and report.notes == ()
+    assert report.model_calls == len(model.heard)
+
+
 def test_a_reset_that_the_server_refused_after_it_was_told_leaves_no_trace() -> None:
     run = begun(subtask_of("t1"))
     before = run.state.ledger
     lost = Lost(id="plan-1", bill=Bill(calls=1, dollars=Decimal("0.5")))
-    told = Undone(execution="e", at=run.now, lost=(lost,))
+    told = Undone(execution="e", at=run.now, lost=(lost,), seal=sealed("word"))
     run.put(WasReset(told))
     assert run.state.ledger.lost and run.state.resets
-    run.put(WasReset(told.model_copy(update={"lost": (), "withdrawn": True})))
+    run.put(WasReset(Undone(execution="e", at=run.now, withdrawn=True, word="word")))
     assert run.state.ledger == before and run.state.resets == ()

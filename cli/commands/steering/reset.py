@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -28,7 +29,7 @@ from deployment.histories.undoing import Undoing
 from deployment.settings import Settings
 from intake.connection import Connection
 from intake.launch import login
-from orchestrator.contracts import Lost, Undone
+from orchestrator.contracts import Lost, Undone, sealed
 from orchestrator.money.ledger import Amount, Ledger
 from orchestrator.recorded.signals import RESET
 from orchestrator.rules.timers import moment
@@ -146,8 +147,13 @@ async def _reset(connection: Connection, stuck: Stuck) -> None:
     client = connection.client
     handle = client.get_workflow_handle(stuck.run_id, run_id=stuck.execution)
     limit = timedelta(seconds=SERVER_SECONDS)
+    word = secrets.token_hex()
     told = Undone(
-        execution=stuck.execution, at=_now(stuck.history), lost=_lost(stuck.undone), by=login()
+        execution=stuck.execution,
+        at=_now(stuck.history),
+        lost=_lost(stuck.undone),
+        by=login(),
+        seal=sealed(word),
     )
     request = ResetWorkflowExecutionRequest(
         namespace=connection.target.namespace,
@@ -162,8 +168,9 @@ async def _reset(connection: Connection, stuck: Stuck) -> None:
         try:
             await client.workflow_service.reset_workflow_execution(request, timeout=limit)
         except RPCError:
-            # The run goes on as it is: what was said last counts.
-            withdrawn = told.model_copy(update={"lost": (), "withdrawn": True})
+            # The run goes on as it is.
+            taken_back = {"lost": (), "withdrawn": True, "seal": "", "word": word}
+            withdrawn = told.model_copy(update=taken_back)
             await handle.signal(RESET, withdrawn, rpc_timeout=limit)
             raise
     except RPCError as error:
