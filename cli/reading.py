@@ -22,10 +22,11 @@ from activities.gate.queue_rates import read_rate
 from cli.doing import agents_at
 from cli.exits import Exit
 from cli.invocation import to_type
+from cli.pauses import pause_notes, paused_activities, paused_below, run_paused, with_pauses
 from deployment.embedded.starting import SPACE_BYTES
 from deployment.histories.undoing import AGENT
 from deployment.storage import store_at
-from deployment.temporal import PAUSED, Target, is_paused
+from deployment.temporal import Target
 from deployment.workers import served
 from intake.connection import Connection
 from orchestrator.contracts import Report
@@ -73,6 +74,10 @@ class Look:
     """Whether the server did not answer: then nothing is known but the notes."""
     doing: Mapping[str, str] = field(default_factory=dict)
     """What agents are at, by subtask, as far as it was looked for."""
+    paused: tuple[str, ...] = ()
+    """Its activities that an operator has paused by Temporal's own means; also notes."""
+    paused_below: Mapping[str, str] = field(default_factory=dict)
+    """The same of its agents and teams, by subtask in words, as far as it was looked for."""
     actions: str = ""
     """What the server bills for its history, a note of reports; empty: it bills no actions."""
     steps: tuple[Step, ...] = ()
@@ -86,6 +91,8 @@ class Look:
         if self.state is None:
             return None
         view = run_view(self.state)
+        if self.paused or self.paused_below:
+            view = with_pauses(view, self.state, self.paused, self.paused_below)
         rows = (
             # Meanwhile it may have come back.
             row.model_copy(update={"doing": self.doing.get(row.id, "")})
@@ -116,6 +123,8 @@ class Reader:
     """By whom: that nobody carries the run on or asks its models, or that a tier is slowed."""
     doing: Mapping[str, str] = field(default_factory=dict)
     """The turn and the tool that agents are at, by subtask."""
+    paused_below: Mapping[str, str] = field(default_factory=dict)
+    """What of its agents and teams an operator has paused, by subtask."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     began: float = field(default_factory=time.monotonic)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -136,12 +145,12 @@ class Reader:
             gone = f"server at {target.address} gone, waiting{full(target)}"
             return Look(notes=(gone, *trouble), away=True)
         running = description.status is WorkflowExecutionStatus.RUNNING
-        stuck = self._stuck(description) if running else ""
+        stuck = (run_paused(description) or self._stuck(description)) if running else ""
+        paused = paused_activities(description) if running else ()
         notes = trouble
         if running:
             notes = (*((stuck,) if stuck else self._notes(description)), *trouble)
-        if is_paused(description):
-            notes = (f"{PAUSED} by an operator, who alone can let it go on", *notes)
+            notes = (*pause_notes(paused, self.paused_below), *notes)
         if self.unreadable:
             notes = (f"the history cannot be read: {self.unreadable}", *notes)
         closed = None if running else description.status
@@ -157,6 +166,8 @@ class Reader:
             notes,
             stuck,
             doing=self.doing,
+            paused=paused,
+            paused_below=self.paused_below if running else {},
             actions=actions,
             steps=steps,
         )
@@ -196,15 +207,18 @@ class Reader:
         self.held_up = lines
 
     async def find_doing(self) -> None:
-        """Look once at what the run's agents do: a request to the server for each."""
+        """Look once at what the run's agents do: two requests to the server for each."""
         state = self.fold.state if self.fold else None
-        self.doing = await agents_at(self.connection, state) if state else {}
+        if state:
+            self.doing, self.paused_below = await asyncio.gather(
+                agents_at(self.connection, state), paused_below(self.connection, state)
+            )
 
     async def _watch_agents(self) -> None:
         while True:
-            before = self.doing
+            before = self.doing, self.paused_below
             await self.find_doing()
-            if self.doing != before:
+            if (self.doing, self.paused_below) != before:
                 self.changed.set()
             await asyncio.sleep(AGENTS_SECONDS)
 

@@ -11,7 +11,10 @@ from typing import Literal
 from orchestrator.contracts import Contract, Money, Plan, ReportStatus
 
 Phase = Literal["preparing", "planning", "approval", "working", "synthesizing", "closed"]
-RowStatus = Literal["waiting", "running", "complete", "failed", "escalated", "skipped", "cancelled"]
+RowStatus = Literal[
+    "waiting", "running", "paused", "complete", "failed", "escalated", "skipped", "cancelled"
+]  # fmt: skip
+"""`paused`: by an operator, in Temporal. Readers alone know it: to the run itself it is running."""
 
 
 class Row(Contract):

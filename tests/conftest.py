@@ -129,6 +129,7 @@ async def env(anyio_backend: str) -> AsyncIterator[WorkflowEnvironment]:
     """The real server, with per-workflow time skipping that costs no second a skip."""
     flags = [
         "frontend.WorkflowTimeSkippingEnabled=true",
+        "frontend.WorkflowPauseEnabled=true",
         'history.timerProcessorMaxTimeShift="1ms"',
         # A run is deleted once its last tasks are noted as done, by default every 30 s.
         'history.transferProcessorUpdateAckInterval="1s"',

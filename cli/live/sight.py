@@ -67,7 +67,8 @@ class Sights:
         if not look.closed:
             await self._reader.find_doing()
         turns = await self._turns.of(look.steps)
-        look = replace(look, doing=self._reader.doing, turns=turns)
+        below = self._reader.paused_below
+        look = replace(look, doing=self._reader.doing, paused_below=below, turns=turns)
         self._last, self._at = look, f"{datetime.now().astimezone():%H:%M:%S}"
         return Sight(look)
 

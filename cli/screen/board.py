@@ -30,6 +30,7 @@ SETTLED: tuple[RowStatus, ...] = ("complete", "failed", "escalated", "skipped", 
 _LOOK: dict[RowStatus, tuple[str, str]] = {
     "waiting": ("·", "dim"),
     "running": ("▸", "bold"),
+    "paused": ("‖", "magenta"),
     "complete": ("✓", "green"),
     "failed": ("✗", "bold red"),
     "escalated": ("?", "magenta"),

@@ -25,6 +25,7 @@ from orchestrator.views.many import LINES, ROWS, beginning, chosen
 MARKS = {
     "waiting": "·",
     "running": "▶",
+    "paused": "‖",
     "complete": "✓",
     "failed": "✗",
     "escalated": "?",
@@ -214,7 +215,7 @@ def _line(row: Row, priced: bool) -> str:
     dollars = _exact(row.dollars)
     dollars = f"≤ {dollars}" if row.assumed else dollars
     # The board is written when something happens; a clock that stands still would mislead.
-    settled = row.status not in ("waiting", "running")
+    settled = row.status not in ("waiting", "running", "paused")
     paid = dollars if row.tier != "none" and (settled or row.dollars) else ""
     return _cells(
         MARKS[row.status],

@@ -13,7 +13,7 @@ ROWS = 40
 LINES = 20
 """Notes, and questions to a person, of a board."""
 FIRST: Sequence[RowStatus] = (
-    "running", "failed", "escalated", "cancelled", "waiting", "skipped", "complete"
+    "paused", "running", "failed", "escalated", "cancelled", "waiting", "skipped", "complete"
 )  # fmt: skip
 """What one wants to see first where not all can be shown."""
 Item = TypeVar("Item")

@@ -38,6 +38,8 @@ from orchestrator.search import (
 from orchestrator.text import for_terminal
 from orchestrator.views.amounts import at_most, seconds
 
+PAUSE_INFO = "TemporalPauseInfo"
+"""Temporal's own search attribute of a run of which an activity is paused."""
 LEAST_WORDS, LEAST_STATUS = 28, 9
 """Columns below which the words of a run, or where it is, are left out of a line."""
 
@@ -137,6 +139,8 @@ async def _status(run: WorkflowExecution) -> str:
     if is_paused(run):
         return PAUSED
     if run.status is WorkflowExecutionStatus.RUNNING:
+        if PAUSE_INFO in run.raw_info.search_attributes.indexed_fields:
+            return f"partly {PAUSED}"
         if run.typed_search_attributes.get(STATUS) == "approval":
             return "waits for approval"
         asked = run.typed_search_attributes.get(WAITING)

@@ -87,6 +87,8 @@ async def run(connection: Connection, run_id: str, out: Path | None, *, open_it:
     if look.closed and outcome.damaged(look):
         raise Exit(outcome.read(run_id, look).reason, Code.FAILED)
     made = _made(run_id, look)
+    if not look.closed:
+        made = made.model_copy(update={"notes": (*look.notes, *made.notes)})
     kept = files_of(run_id, StateDir.of(connection.settings).reports)
     made = await with_files(made, connection.store, kept)
     where = kept.as_uri() if out else kept.name

@@ -21,7 +21,7 @@ MOST_LETTERS = 20_000
 MOST_TITLE = 160
 MARKS = {
     "complete": "✓", "failed": "✕", "escalated": "?", "skipped": "–", "cancelled": "⊘",
-    "running": "▸", "waiting": "·",
+    "running": "▸", "paused": "‖", "waiting": "·",
 }  # fmt: skip
 """What says a status beside its colour."""
 

@@ -64,7 +64,7 @@ _PARTS = """
 .s-complete { background: var(--good-wash); color: var(--good) }
 .s-failed, .s-critical { background: var(--bad-wash); color: var(--bad) }
 .s-escalated, .s-cancelled, .s-warning { background: var(--warn-wash); color: var(--warn) }
-.s-running, .s-info { background: var(--wash); color: var(--accent) }
+.s-running, .s-paused, .s-info { background: var(--wash); color: var(--accent) }
 .verdict { font-size: .95rem; padding: .22rem .9rem; white-space: normal }
 dl.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.6rem, 1fr)); gap: .7rem;
   margin: 1.2rem 0 .4rem }
