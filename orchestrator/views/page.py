@@ -13,8 +13,9 @@ from orchestrator.marks import LOOK_FIRST, marked, unsupported
 from orchestrator.rules.speechless import WHERE
 from orchestrator.rules.unread import to_do_again
 from orchestrator.text import PLAIN_ID, code_span, inline, sentence
-from orchestrator.views import files, findings, orders
+from orchestrator.views import files, findings, orders, sources
 from orchestrator.views.amounts import calls, money, seconds
+from orchestrator.views.sources import FEW, MOST
 
 ToType = Callable[[str, str], str]
 """(command, run id) -> what the reader types for it."""
@@ -27,6 +28,11 @@ STATUS = {
     "cancelled": "Cancelled",
     "failed": "Failed",
 }
+ORDER = (
+    "answer", "files", "missing", "notes", "plan", "times", "money", "orders", "inputs", "sources",
+    "findings", "supervisor",
+)  # fmt: skip
+"""Of the chapters of a finished run, on its page, in Markdown and on a terminal."""
 _COMMAND = re.compile(r"`starter\.py (fork|show) ID(?=[ `])")
 MOST_VALUE = 80
 """Bytes of a text that is told as it is; of a longer one its size."""
@@ -40,33 +46,56 @@ def as_markdown(
     that has just shown it; `whole` False the findings one by one, which `show ID SUBTASK` has.
     `where`: the address of the folder that the agents' files are in.
     """
+    chapters = {
+        "answer": _answer(report, to_type),
+        "files": _listed("Files", files.lines(report, where)),
+        "missing": _missing(report),
+        "notes": _listed("Notes", map(inline, report.notes)),
+        "plan": _plan(report, subtasks=subtasks, tries=not whole),
+        "money": ["## Price and time", *_price_and_time(report)],
+        "orders": _listed("Orders of people", orders.lines(report.orders)),
+        "inputs": _listed("Inputs", inputs(report)),
+        "sources": _listed(sources.TITLE, sources.lines(report, MOST if whole else FEW)),
+        "findings": _findings(report, to_type, whole=whole),
+    }
     parts = [f"# {inline(report.title or report.goal)}", _summary(report)]
-    parts += _listed(LOOK_FIRST, map(inline, report.flags))
-    if report.answer.strip():
-        parts.append(harmless(answer_of(report, to_type).strip()))
-    parts += _listed("Files", files.lines(report, where))
-    parts += _listed("Gaps", _gaps(report))
-    parts += _listed("Conflicts", map(inline, report.conflicts))
-    not_run = (f"**{inline(each.what)}**: {inline(each.why)}" for each in report.not_run)
-    parts += _listed("Not run", not_run)
-    parts += _listed("Notes", map(inline, report.notes))
-    if subtasks and (report.findings or report.plan):
-        parts += ["## Subtasks", _table(report)]
-    if not whole:
-        parts += _listed("Tries", _tries(report))
-    parts += _listed("Inputs", inputs(report))
-    parts += _listed("Changes of the plan", _revisions(report))
-    parts += _listed("Orders of people", orders.lines(report.orders))
-    parts += ["## Price and time", *_price_and_time(report)]
-    sections = [*findings.sections(report)]
-    if sections and whole:
-        parts += ["## Findings", *sections]
-    elif sections:
-        shown = to_type("show", report.run_id)
-        one, every = code_span(f"{shown} SUBTASK"), code_span(f"{shown} --all")
-        parts.append(f"One finding with all it says: {one}; all of them: {every}")
+    parts += [each for name in ORDER for each in chapters.get(name, [])]
     parts += _goes_on(report, to_type)
     return "\n\n".join(parts) + "\n"
+
+
+def _answer(report: Report, to_type: ToType) -> list[str]:
+    """Return the answer, below what of it no finding supports."""
+    text = harmless(answer_of(report, to_type).strip()) if report.answer.strip() else ""
+    return [*_listed(LOOK_FIRST, map(inline, report.flags)), *([text] if text else [])]
+
+
+def _missing(report: Report) -> list[str]:
+    not_run = (f"**{inline(each.what)}**: {inline(each.why)}" for each in report.not_run)
+    return [
+        *_listed("Gaps", _gaps(report)),
+        *_listed("Conflicts", map(inline, report.conflicts)),
+        *_listed("Not run", not_run),
+    ]
+
+
+def _plan(report: Report, *, subtasks: bool, tries: bool) -> list[str]:
+    shown = subtasks and (report.findings or report.plan)
+    return [
+        *(["## Subtasks", _table(report)] if shown else []),
+        *(_listed("Tries", _tries(report)) if tries else []),
+        *_listed("Changes of the plan", _revisions(report)),
+    ]
+
+
+def _findings(report: Report, to_type: ToType, *, whole: bool) -> list[str]:
+    """Return each finding, or the commands that show them."""
+    sections = [*findings.sections(report)]
+    if whole or not sections:
+        return ["## Findings", *sections] if sections else []
+    shown = to_type("show", report.run_id)
+    one, every = code_span(f"{shown} SUBTASK"), code_span(f"{shown} --all")
+    return [f"One finding with all it says: {one}; all of them: {every}"]
 
 
 def answer_of(report: Report, to_type: ToType) -> str:

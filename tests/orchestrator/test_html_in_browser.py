@@ -78,9 +78,13 @@ async def test_remarks_are_filtered_without_a_script(browser: Tab, tmp_path: Pat
     assert await browser.value(seen) == 2
 
 
-async def test_a_citation_leads_to_its_finding(browser: Tab, tmp_path: Path) -> None:
+async def test_a_citation_leads_to_its_footnote_and_that_to_its_finding(
+    browser: Tab, tmp_path: Path
+) -> None:
     await browser.open(written(RUNS["6 subtasks"], tmp_path))
     await browser.value("document.querySelector('#answer .cite').click()")
+    assert "notes.md" in await browser.value("document.querySelector(':target').textContent")
+    await browser.value("document.querySelector(':target .ref').click()")
     assert await browser.value("document.querySelector(':target h3 code').textContent") == "t1"
 
 

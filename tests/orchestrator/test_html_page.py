@@ -107,11 +107,15 @@ def test_the_page_says_why_each_subtask_and_its_role_were_chosen() -> None:
         assert page.count(f"Part {number} is asked for.") == 2, "in the plan, and by itself"
 
 
-def test_a_citation_leads_to_its_finding_and_what_is_none_does_not() -> None:
-    answer = as_html(shown()).partition('id="answer"')[2].partition("</section>")[0]
-    assert '[<a class="cite" href="#subtask-1">t1</a>]' in answer
-    assert 'href="#subtask-3">T3</a>]' in answer
+def test_a_citation_leads_to_its_footnote_and_what_is_none_does_not() -> None:
+    page = as_html(shown())
+    answer = page.partition('id="answer"')[2].partition("</section>")[0]
+    assert '[<a class="cite" href="#source-1">t1</a>]' in answer
+    assert 'href="#source-3">T3</a>]' in answer
     assert "[t99]" in answer
+    note = page.partition('<li id="source-1">')[2].partition("</ul>")[0]
+    assert 'href="#subtask-1">t1</a>' in note and "<li>notes.md</li>" in note
+    assert 'href="https://example.org/a"' in note and 'href="#answer"' in note
 
 
 @pytest.mark.parametrize("make", [shown, reviewed], ids=["a run", "a review"])

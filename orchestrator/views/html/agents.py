@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from htpy import Element, Node, a, article, code, details, div, h3, li, p, strong, summary, ul
+from htpy import Element, Node, article, code, details, div, h3, li, p, strong, summary, ul
 
 from orchestrator.contracts import Finding, Subtask
 from orchestrator.data import as_markdown, is_data
@@ -13,9 +13,9 @@ from orchestrator.views import findings, orders
 from orchestrator.views.html.exchanges import exchange
 from orchestrator.views.html.pictured import Pictured, cut, section, short, status_chip
 from orchestrator.views.html.prose import prose, prose_line
+from orchestrator.views.html.sources import named
 from orchestrator.views.html.times import WORDS
-
-MOST_SOURCES = 200
+from orchestrator.views.sources import MOST
 
 
 def agents(run: Pictured) -> Node:
@@ -77,19 +77,12 @@ def _text(run: Pictured, found: Finding | None) -> Node:
 def _sources(found: Finding | None) -> Node:
     if found is None or not found.sources:
         return None
-    listed = [li[_source(each)] for each in found.sources[:MOST_SOURCES]]
+    listed = [li[named(each)] for each in found.sources[:MOST]]
     more = len(found.sources) - len(listed)
     return [
         p[strong["Rests on"]],
         ul(".sources.small")[listed, li[f"and {more} more"] if more > 0 else None],
     ]
-
-
-def _source(source: str) -> Node:
-    text = cut(source.strip(), findings.MOST_SOURCE_CHARACTERS)
-    if source.startswith(("https://", "http://")) and not any(map(str.isspace, text)):
-        return a(".out", href=source, rel="noopener noreferrer nofollow")[text]
-    return text
 
 
 def _history(run: Pictured, subtask: Subtask, found: Finding | None) -> Node:

@@ -56,10 +56,12 @@ from orchestrator.views.html.pictured import (
 from orchestrator.views.html.plan import plan
 from orchestrator.views.html.prose import prose, prose_line
 from orchestrator.views.html.review import is_review, review
+from orchestrator.views.html.sources import sources
 from orchestrator.views.html.steering import Live, lost, scripted, steering
 from orchestrator.views.html.style import STYLE
 from orchestrator.views.html.times import times
-from orchestrator.views.page import NOTHING_FINISHED, STATUS, inputs
+from orchestrator.views.page import NOTHING_FINISHED, ORDER, STATUS, inputs
+from orchestrator.views.sources import TITLE
 
 _UNSEEN = re.compile(r"[^ -~\n\t]")
 MARKED = {
@@ -75,8 +77,8 @@ ASKS = {
 """What a person is asked for, by the kind of the question."""
 CHAPTERS = {
     "steering": "Steering", "answer": "Answer", "files": "Files", "missing": "What is missing",
-    "notes": "Notes", "plan": "Plan", "times": "Time", "money": "Money", "findings": "Findings",
-    "supervisor": "Supervisor", "orders": "Orders", "inputs": "Inputs",
+    "notes": "Notes", "plan": "Plan", "times": "Time", "money": "Money", "orders": "Orders",
+    "inputs": "Inputs", "sources": TITLE, "findings": "Findings", "supervisor": "Supervisor",
 }  # fmt: skip
 
 
@@ -198,20 +200,27 @@ def _jump(chapters: Iterable[str]) -> Element:
 
 def _chapters(run: Pictured) -> Iterator[tuple[str, Node]]:
     """Each by its anchor; None where it has nothing to say."""
-    yield "answer", review(run) if is_review(run) else _answer(run)
     made = [li[each] for each in files.items(run.report, run.where)]
-    told = [
-        ("files", section("files", "Files", ul(".small")[made]) if made else None),
-        ("missing", missing(run)),
-        ("notes", notes(run)),
-    ]
-    how = [("plan", plan(run)), ("times", times(run)), ("money", prices(run))]
+    chapters = {
+        "answer": review(run) if is_review(run) else _answer(run),
+        "files": section("files", "Files", ul(".small")[made]) if made else None,
+        "missing": missing(run),
+        "notes": notes(run),
+        "plan": plan(run),
+        "times": times(run),
+        "money": prices(run),
+        "orders": _items("orders", "Orders of people", orders.lines(run.report.orders)),
+        "inputs": _items("inputs", "Inputs", inputs(run.report)),
+        "sources": sources(run),
+        "findings": agents(run),
+        "supervisor": supervisor(run),
+    }
     # Of a run that goes on one wants to see first how far it is.
-    yield from (*told, *how) if run.over else (*how, *told)
-    yield "findings", agents(run)
-    yield "supervisor", supervisor(run)
-    yield "orders", _items("orders", "Orders of people", orders.lines(run.report.orders))
-    yield "inputs", _items("inputs", "Inputs", inputs(run.report))
+    late = () if run.over else ("files", "missing", "notes")
+    order = [each for each in ORDER if each not in late]
+    behind = order.index("money") + 1
+    for name in (*order[:behind], *late, *order[behind:]):
+        yield name, chapters[name]
 
 
 def _items(anchor: str, title: str, lines: Iterable[str]) -> Node:
@@ -223,7 +232,7 @@ def _answer(run: Pictured) -> Element | None:
     """Return the chapter; nothing of a run that has not come so far."""
     text = marked(run.report.answer, run.report.doubtful).strip()
     if text:
-        said = div(".said")[prose(text, run.anchors)]
+        said = div(".said")[prose(text, run.cited_at)]
         return section("answer", "Answer", look_first(run), said)
     return section("answer", "Answer", p(".soft")["There is no answer."]) if run.over else None
 

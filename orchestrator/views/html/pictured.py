@@ -15,6 +15,7 @@ from orchestrator.recorded.steps import Step
 from orchestrator.rules import graph
 from orchestrator.tracing.steps import Step as Turned
 from orchestrator.view import Preview, Row, RunView
+from orchestrator.views.sources import Footnote, footnotes
 
 MOST_LETTERS = 20_000
 """Of one text that stands in the page beside others; the report's other files have all of it."""
@@ -93,6 +94,19 @@ class Pictured:
         """The place in the page of each subtask; ids are a model's, and could be anything."""
         ids = dict.fromkeys((*self.subtasks, *self.findings))
         return {each: f"subtask-{number}" for number, each in enumerate(ids, 1)}
+
+    @cached_property
+    def footnotes(self) -> tuple[Footnote, ...]:
+        """On what the answer's citations rest, in the order in which they are told."""
+        return footnotes(self.report)
+
+    @cached_property
+    def cited_at(self) -> dict[str, str]:
+        """The place in the page to which a citation in the answer leads: its footnote, or, where it
+        has none, its finding.
+        """
+        notes = enumerate(self.footnotes, 1)
+        return {**self.anchors, **{each.subtask_id: f"source-{n}" for n, each in notes}}
 
     @property
     def preview(self) -> Preview | None:

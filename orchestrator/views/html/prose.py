@@ -13,6 +13,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from orchestrator.marks import MARK
+from orchestrator.views.sources import WORD
 
 MOST_MARKDOWN = 200_000
 """Characters of one text; the beginning of what is longer is shown as it was written."""
@@ -20,7 +21,6 @@ BELOW = 2
 """A heading of the text is this much below that level: the page has its own."""
 _SAFE = re.compile(r"(?i)(https?://|mailto:)[^\s]+\Z")
 _CITED = re.compile(r"\[([^\[\]\n]{1,200})\]")
-_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def prose(text: str, anchors: Mapping[str, str]) -> Markup:
@@ -58,7 +58,7 @@ def _linked(inside: str, anchors: Mapping[str, str]) -> Markup | None:
     """What stands in brackets, with each id as a link; None: it cites nothing."""
     known = {each.lower(): anchor for each, anchor in anchors.items()}
     parts, end, links = [Markup("")], 0, 0
-    for word in _WORD.finditer(inside):
+    for word in WORD.finditer(inside):
         anchor = known.get(word[0].lower())
         if anchor is not None:
             link = Markup(str(a(".cite", href=f"#{anchor}")[word[0]]))

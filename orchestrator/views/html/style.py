@@ -107,6 +107,8 @@ ul.turns { list-style: none; padding: 0; margin-block: .6rem; font-size: .92rem 
 ul.turns li { margin: .55rem 0 } ul.turns p { margin: 0 }
 ul.turns .tool { margin-left: .45rem; padding-left: .95rem; border-left: 2px solid var(--line) }
 ul.plain { list-style: none; padding-left: 0 }
+.notes > li { padding: .3rem .5rem; margin: .2rem -.5rem; border-radius: .6rem;
+  scroll-margin-top: 1rem } .notes > li:target { background: var(--wash) } .notes ul { margin: 0 }
 """
 _DRAWN = """
 svg { display: block } svg text { font-family: inherit; fill: var(--ink) }
