@@ -10,6 +10,7 @@ import re
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from cli.invocation import to_type
 from cli.reading import Look
@@ -53,6 +54,13 @@ def files_of(run_id: str, folder: Path) -> Path:
     return place(run_id, folder, ".files")
 
 
+def from_beside(folder: Path) -> str:
+    """The address of a folder as seen from a page beside it, so that both can be moved. The id of a
+    run that a schedule started has colons, and what stands before one would name a scheme.
+    """
+    return quote(folder.name)
+
+
 def keep(report: Report, folder: Path, look: Look) -> tuple[Path, Path]:
     """Write the report as `RUN.md`, `RUN.json` and `RUN.html` into a private folder; the paths of
     the Markdown and of the page. PageFailed when the others are written and the page is not. Of a
@@ -61,8 +69,7 @@ def keep(report: Report, folder: Path, look: Look) -> tuple[Path, Path]:
     markdown, document, page = (
         place(report.run_id, folder, ending) for ending in (".md", ".json", ".html")
     )
-    # As seen from there, so that the folder of the reports can be moved.
-    where = files_of(report.run_id, folder).name
+    where = from_beside(files_of(report.run_id, folder))
     for path in (markdown, document):
         if not (look.unreadable and path.exists()):
             write(report, path, look, where)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+import urllib.request
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 
@@ -123,6 +125,18 @@ async def test_no_link_is_followed(store: DirectoryStore, tmp_path: Path, place:
         assert link.read_bytes() == b"x" and not link.is_symlink()
     else:
         assert "is a link, which is not followed" in told.notes[0]
+
+
+async def test_a_file_of_a_run_that_a_schedule_started_is_linked_by_a_path_and_no_scheme(
+    store: DirectoryStore, tmp_path: Path
+) -> None:
+    made = report(await stored(store, "a.csv"))
+    made = made.model_copy(update={"run_id": "nightly-2026-11-23T06:28:00Z"})
+    deliver(await with_files(made, store, files_of(made.run_id, tmp_path)), tmp_path, None, Look())
+    for page in (tmp_path / f"{made.run_id}.md", tmp_path / f"{made.run_id}.html"):
+        [link] = re.findall(r"""(?:\]\(|href=")([^"#)]*/a\.csv)""", page.read_text())
+        aimed = urllib.request.url2pathname(urlsplit(urljoin(page.as_uri(), link)).path)
+        assert Path(aimed).read_bytes() == b"x"
 
 
 @pytest.mark.parametrize("harm", ["link", "folder", "lost"])

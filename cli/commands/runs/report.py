@@ -15,7 +15,7 @@ from temporalio.client import WorkflowExecutionStatus
 
 from cli import outcome
 from cli.connection import with_connection
-from cli.delivery import as_bytes, as_page, files_of, place, with_files
+from cli.delivery import as_bytes, as_page, files_of, from_beside, place, with_files
 from cli.doing import Turns
 from cli.exits import Code, Exit
 from cli.options import Embedded, RunId, check_file
@@ -91,7 +91,7 @@ async def run(connection: Connection, run_id: str, out: Path | None, *, open_it:
         made = made.model_copy(update={"notes": (*look.notes, *made.notes)})
     kept = files_of(run_id, StateDir.of(connection.settings).reports)
     made = await with_files(made, connection.store, kept)
-    where = kept.as_uri() if out else kept.name
+    where = kept.as_uri() if out else from_beside(kept)
     page = page_of(run_id, look, made, where, datetime.now(UTC))
     return written(connection.settings, run_id, page, out, open_it=open_it)
 
