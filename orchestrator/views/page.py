@@ -15,7 +15,6 @@ from orchestrator.rules.unread import to_do_again
 from orchestrator.text import PLAIN_ID, code_span, inline, sentence
 from orchestrator.views import files, findings, orders, sources
 from orchestrator.views.amounts import calls, money, seconds
-from orchestrator.views.sources import FEW, MOST
 
 ToType = Callable[[str, str], str]
 """(command, run id) -> what the reader types for it."""
@@ -55,7 +54,7 @@ def as_markdown(
         "money": ["## Price and time", *_price_and_time(report)],
         "orders": _listed("Orders of people", orders.lines(report.orders)),
         "inputs": _listed("Inputs", inputs(report)),
-        "sources": _listed(sources.TITLE, sources.lines(report, MOST if whole else FEW)),
+        "sources": _listed(sources.TITLE, sources.lines(report, whole=whole)),
         "findings": _findings(report, to_type, whole=whole),
     }
     parts = [f"# {inline(report.title or report.goal)}", _summary(report)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from orchestrator.contracts import Finding, Report
 from orchestrator.marks import BRACKETS
 from orchestrator.remarks import of_a_lens
-from orchestrator.text import inline
+from orchestrator.text import counted, inline
 from orchestrator.views.findings import MOST_SOURCE_CHARACTERS, subtask_of
 
 WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -95,20 +95,28 @@ def _resolved(
         yield from further or [Source(f"[{other.subtask_id}]", via)]
 
 
-def lines(report: Report, most: int = MOST) -> Iterator[str]:
-    """Each footnote as an item of a list in Markdown, its sources below it where it has several."""
-    for note in footnotes(report):
-        head = f"**{inline(f'[{note.subtask_id}]')}** {inline(note.title)}".rstrip()
-        head += "" if note.cited else f" ({UNCITED})"
-        told = [f"{inline(_cut(each.text))}{_by_way(each.via)}" for each in note.sources[:most]]
-        told += more(note, most)
-        if not told:
-            given = inline(", ".join(f"[{each}]" for each in note.builds_on))
-            yield f"{head}: {UNNAMED}{f'; {GIVEN} {given}' if given else ''}"
-        elif len(told) == 1:
-            yield f"{head}: {told[0]}"
-        else:
-            yield "\n".join([head, *(f"  - {each}" for each in told)])
+def lines(report: Report, *, whole: bool = True) -> Iterator[str]:
+    """Each footnote as an item of a list in Markdown, its sources below it where it has several.
+    `whole` False leaves out most of many sources, and what the answer does not cite.
+    """
+    notes = footnotes(report)
+    kept = [each for each in notes if whole or each.cited]
+    yield from (_line(each, MOST if whole else FEW) for each in kept)
+    if left := len(notes) - len(kept):
+        yield f"and the sources of {counted(left, 'finding')} that the answer does not cite"
+
+
+def _line(note: Footnote, most: int) -> str:
+    head = f"**{inline(f'[{note.subtask_id}]')}** {inline(note.title)}".rstrip()
+    head += "" if note.cited else f" ({UNCITED})"
+    told = [f"{inline(_cut(each.text))}{_by_way(each.via)}" for each in note.sources[:most]]
+    told += more(note, most)
+    if not told:
+        given = inline(", ".join(f"[{each}]" for each in note.builds_on))
+        return f"{head}: {UNNAMED}{f'; {GIVEN} {given}' if given else ''}"
+    if len(told) == 1:
+        return f"{head}: {told[0]}"
+    return "\n".join([head, *(f"  - {each}" for each in told)])
 
 
 def more(note: Footnote, most: int) -> list[str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from browser import CHROMIUM, WITHOUT, Tab, tab
+from orchestrator.contracts import Plan
 from orchestrator.views.html.page import as_html
 from orchestrator.views.html.pictured import Pictured
-from paged import HARM, WORD, reviewed, shown
+from paged import HARM, WORD, reviewed, shown, subtasks
 
 pytestmark = [
     pytest.mark.anyio,
@@ -52,6 +54,57 @@ async def test_the_page_fits_and_runs_and_loads_nothing(
     assert await browser.value("getComputedStyle(document.querySelector('.card')).borderRadius")
     assert browser.requests == [address]
     assert browser.dialogs == [] and browser.refused == []
+
+
+def chains(columns: int) -> Pictured:
+    """A run of 30 subtasks, in so many columns."""
+    run, last = shown(30), 30 // columns
+    planned = tuple(
+        each.model_copy(update={"depends_on": (f"t{n - last}",) if n > last else ()})
+        for n, each in enumerate(subtasks(30), 1)
+    )
+    plan = Plan(goal="g", subtasks=planned)
+    return replace(run, report=run.report.model_copy(update={"plan": plan}))
+
+
+@pytest.mark.parametrize("width", [390, 1024, 1280, 1600])
+@pytest.mark.parametrize("columns", [1, 3, 5, 6, 30])
+async def test_a_graph_takes_the_window_and_says_where_it_is_wider(
+    columns: int, width: int, browser: Tab, tmp_path: Path
+) -> None:
+    await browser.open(written(chains(columns), tmp_path), width=width)
+    graph = "document.querySelector('.graph')"
+    wider = await browser.value(f"{graph}.scrollWidth > {graph}.clientWidth")
+    said = await browser.value("document.querySelector('.too-wide').offsetParent !== null")
+    assert said is wider
+    beside = await browser.value(f"innerWidth - {graph}.clientWidth")
+    assert not wider or beside < 90, f"{beside} pixels are empty beside a graph that is cut"
+    assert wider or columns < 6 or width > 1280
+    assert not wider or columns > 5 or width < 1280
+
+
+async def test_no_text_of_a_plan_stands_out_of_its_box(browser: Tab, tmp_path: Path) -> None:
+    titles = (
+        "Compare termination clauses across all vendors",
+        "Rechtsschutzversicherungsgesellschaften",
+        "Check the totals",
+    )
+    run = shown(9)
+    planned = tuple(
+        each.model_copy(update={"title": titles[n % 3], "role": "document-reader"})
+        for n, each in enumerate(subtasks(9))
+    )
+    plan = Plan(goal="g", subtasks=planned)
+    run = replace(run, report=run.report.model_copy(update={"plan": plan}))
+    await browser.open(written(run, tmp_path))
+    found = await browser.value("""[...document.querySelectorAll('svg.plan a')].map(each => {
+      const box = each.querySelector('rect').getBoundingClientRect();
+      return [...each.querySelectorAll('text')].filter(text => {
+        const { right, bottom } = text.getBoundingClientRect();
+        return right > box.right || bottom > box.bottom;
+      }).map(text => text.textContent);
+    }).flat()""")
+    assert found == []
 
 
 async def test_the_page_is_light_or_dark_as_the_reader_likes_it(

@@ -23,6 +23,7 @@ from orchestrator.views.html import exchanges
 from orchestrator.views.html.layout import HEIGHT, WIDTH, layout
 from orchestrator.views.html.page import CHAPTERS, as_html, policy
 from orchestrator.views.html.pictured import Pictured
+from orchestrator.views.html.plan import folded
 from orchestrator.views.html.prose import cited, prose
 from orchestrator.views.html.style import STYLE
 from orchestrator.views.html.turns import turns
@@ -223,6 +224,22 @@ def test_of_time_only_what_was_measured_is_said() -> None:
     assert "1 min 05 s</strong> from start to end" in page
     assert "was not measured" in page
     assert "faster" not in page and "speed" not in page
+
+
+@pytest.mark.parametrize(
+    ("title", "lines"),
+    [
+        ("Rates", ["Rates"]),
+        ("Read the fee schedule of every contract", ["Read the fee schedule", "of every contract"]),
+        ("Check the totals against the ledger of March",
+         ["Check the totals", "against the ledger of …"]),
+        ("Rechtsschutzversicherungsgesellschaften",
+         ["Rechtsschutzversicherun", "gsgesellschaften"]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_a_title_takes_two_lines_of_its_box_before_it_is_cut(title: str, lines: list[str]) -> None:
+    assert folded(title) == lines
 
 
 @pytest.mark.parametrize("count", [1, 6, 30, 200])

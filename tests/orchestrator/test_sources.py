@@ -89,10 +89,12 @@ def test_only_what_stands_in_brackets_and_is_known_is_cited() -> None:
 
 def test_the_short_form_names_few_sources_of_a_finding_and_says_how_many_more() -> None:
     many = tuple(f"book.pdf, page {n}" for n in range(1, FEW + 4))
-    made = report("A [t1].", t1=many)
+    made = report("A [t1].", t1=many, t2=(CELL,))
     short, whole = (as_text(as_markdown(made, whole=each)) for each in (False, True))
     note = short.partition("\nSources\n")[2]
     assert f"page {FEW}\n" in note and f"page {FEW + 1}" not in note and "  - and 3 more" in note
+    assert "- and the sources of 1 finding that the answer does not cite" in note
+    assert CELL in whole and CELL not in short
     assert f"page {FEW + 3}" in whole.partition("\nSources\n")[2].partition("\nFindings\n")[0]
 
 

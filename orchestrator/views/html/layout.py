@@ -12,8 +12,9 @@ from orchestrator.rules.graph import Node, in_order
 SWEEPS = 8
 Key = str | tuple[str, str, int]
 """A subtask, or the place of an arrow where it passes a column by."""
-WIDTH, HEIGHT, PASSING = 212, 70, 14
-ACROSS, DOWN, MARGIN = 56, 14, 10
+WIDTH, HEIGHT, PASSING = 202, 86, 14
+ACROSS, DOWN, MARGIN = 38, 14, 10
+"""Five columns fit into a window of 1280 pixels."""
 ALONE = 4
 """How many subtasks that no arrow touches stand side by side."""
 Point = tuple[float, float]
@@ -42,12 +43,17 @@ def layout(nodes: Sequence[Node]) -> Places:
         return graph
     top = graph.height + DOWN - MARGIN if graph.boxes else MARGIN
     boxes = {
-        id: (MARGIN + n % ALONE * (WIDTH + DOWN), top + n // ALONE * (HEIGHT + DOWN))
+        id: (MARGIN + n % ALONE * (WIDTH + ACROSS), top + n // ALONE * (HEIGHT + DOWN))
         for n, id in enumerate(alone)
     }
-    width = max(graph.width, 2 * MARGIN + min(len(alone), ALONE) * (WIDTH + DOWN) - DOWN)
+    width = max(graph.width, width_of(min(len(alone), ALONE)))
     height = max(y for _, y in boxes.values()) + HEIGHT + MARGIN
     return Places(width, height, {**graph.boxes, **boxes}, graph.arrows)
+
+
+def width_of(columns: int) -> int:
+    """Return the pixels that so many columns take."""
+    return 2 * MARGIN + columns * (WIDTH + ACROSS) - ACROSS
 
 
 def _graph(nodes: Sequence[Node]) -> Places:
@@ -68,7 +74,7 @@ def _graph(nodes: Sequence[Node]) -> Places:
         for edge in dict.fromkeys(node.depends_on)
         if edge in layers and node.id in layers
     }
-    width = 2 * MARGIN + len(columns) * (WIDTH + ACROSS) - ACROSS
+    width = width_of(len(columns))
     boxes = {key: corner for key, corner in corners.items() if isinstance(key, str)}
     return Places(width, tallest + 2 * MARGIN, boxes, arrows)
 

@@ -183,9 +183,11 @@ def section(anchor: str, title: str, *content: Node, kind: str = "") -> Element:
     ]
 
 
-def wide(label: str, *content: Node) -> Element:
+def wide(label: str, *content: Node, kind: str = "") -> Element:
     """What may be wider than a telephone: it scrolls by itself, and by the keyboard too."""
-    return block(".wide", tabindex="0", role="region", aria_label=label)[list(content)]
+    return block(class_=f"wide {kind}".strip(), tabindex="0", role="region", aria_label=label)[
+        list(content)
+    ]
 
 
 def command(said: Node, typed: str) -> Element:

@@ -13,18 +13,33 @@ from orchestrator.contracts import Finding, Revision, Subtask
 from orchestrator.view import Preview, PreviewRow, Row
 from orchestrator.views.amounts import at_most, seconds
 from orchestrator.views.findings import who
-from orchestrator.views.html.layout import HEIGHT, WIDTH, Places, Point, layout
-from orchestrator.views.html.pictured import MARKS, Pictured, section, short, status_chip, wide
+from orchestrator.views.html.layout import HEIGHT, WIDTH, Places, Point, layout, width_of
+from orchestrator.views.html.pictured import (
+    MARKS,
+    Pictured,
+    section,
+    short,
+    status_chip,
+    wide,
+)
+from orchestrator.views.html.style import MOST_COLUMNS
 from orchestrator.views.preview import Column, columns, together, totals
 
-TITLE_LETTERS, LOW_LETTERS = 27, 31
+TITLE_LETTERS, LOW_LETTERS = 23, 27
+"""Of a line, where letters are as broad as in the broadest of common fonts."""
+TOO_WIDE = "The graph is wider than this window: scroll it sideways, or read the table. →"
 
 
 def plan(run: Pictured) -> Node:
     """The chapter; nothing where there is no plan yet."""
     if not run.subtasks:
         return None
-    picture = [wide("The plan as a graph", _picture(run)), _legend(run)]
+    placed = layout(tuple(run.subtasks.values()))
+    picture = [
+        p(class_=f"too-wide over-{columns_of(placed.width)} soft small")[TOO_WIDE],
+        wide("The plan as a graph", _picture(run, placed), kind="graph"),
+        _legend(run),
+    ]
     if run.preview:
         priced = wide("The subtasks of the plan, and their price", _priced(run, run.preview))
         cap = run.view.dollars_cap if run.view else Decimal(0)
@@ -73,8 +88,12 @@ def _added(run: Pictured) -> set[str]:
     return {each for revision in run.report.revisions for each in revision.added}
 
 
-def _picture(run: Pictured) -> Element:
-    placed = layout(tuple(run.subtasks.values()))
+def columns_of(width: float) -> int:
+    """Return how many columns a picture has, as far as the style tells them apart."""
+    return next((n for n in range(1, MOST_COLUMNS) if width_of(n) >= width), MOST_COLUMNS)
+
+
+def _picture(run: Pictured, placed: Places) -> Element:
     steps = set(pairwise(run.chain))
     arrows = [
         _arrow(points, "chain" if edge in steps else "")
@@ -125,14 +144,25 @@ def _box(run: Pictured, id: str, placed: Places, *, added: bool) -> Element:
         htpy.text(class_="dim climb", x=f"{x + WIDTH - 12:g}", y=f"{y + 21:g}", text_anchor="end")[
             tries
         ],
-        _text(x, y + 39, "", short(subtask.title, TITLE_LETTERS)),
+        [_text(x, y + 38 + 16 * n, "", line) for n, line in enumerate(folded(subtask.title))],
         _text(
             x,
-            y + 57,
+            y + 74,
             "dim climb" if "→" in below else "dim",
             short(f"{role} · {below}".rstrip(" ·"), LOW_LETTERS),
         ),
     ]
+
+
+def folded(title: str) -> list[str]:
+    """Return a title in at most two lines of a box, between words where that is possible."""
+    line = short(title, 2 * TITLE_LETTERS + 1)
+    if len(line) <= TITLE_LETTERS:
+        return [line] if line else []
+    end = line.rfind(" ", 0, TITLE_LETTERS + 1)
+    # A first line that is half empty would leave the second too little room.
+    first = end if end > TITLE_LETTERS // 2 else TITLE_LETTERS
+    return [line[:first], short(line[first:].lstrip(), TITLE_LETTERS)]
 
 
 def _text(x: float, y: float, kind: str, said: str) -> Element:

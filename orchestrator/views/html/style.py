@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from orchestrator.views.html.layout import width_of
+
 LENSES = 16
 """So many lenses of a review can be chosen from."""
+MOST_COLUMNS = 24
+"""So many columns of a graph are told apart by their width."""
+_BESIDE = "(4.5rem + 2px)"
+"""What stands beside a graph in the width of the window: of its card and of the page."""
 _KINDS = ("critical", "warning", "info")
 _COLOURS = """
 :root { color-scheme: light dark;
@@ -21,9 +27,10 @@ _BASE = """
 html { scroll-behavior: smooth; -webkit-text-size-adjust: 100% }
 body { margin: 0; background: var(--paper); color: var(--ink);
   font: 16px/1.6 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
-  overflow-wrap: anywhere }
+  overflow-wrap: anywhere; container: page / inline-size }
 main, header, footer, nav.jump { max-width: 62rem; margin: 0 auto; padding: 0 1.25rem }
 header { padding-top: 2.25rem }
+main { display: grid; grid-template-columns: minmax(0, 1fr); row-gap: 1rem; margin-block: 1rem }
 h1 { font-size: clamp(1.45rem, 1.1rem + 1.6vw, 2.1rem); line-height: 1.25; margin: .2rem 0 .9rem;
   letter-spacing: -.012em; text-wrap: balance }
 h2 { font-size: 1.2rem; margin: 0 0 .9rem; letter-spacing: -.005em }
@@ -57,7 +64,7 @@ hr { border: 0; border-top: 1px solid var(--line) }
 """
 _PARTS = """
 .card { background: var(--card); border: 1px solid var(--line); border-radius: .9rem;
-  padding: 1.3rem 1.5rem; margin: 1rem 0; scroll-margin-top: 1rem }
+  padding: 1.3rem 1.5rem; scroll-margin-top: 1rem }
 .eyebrow { color: var(--soft); font-size: .85rem; margin: 0 }
 .chip { display: inline-block; border-radius: 1rem; padding: .08rem .65rem; font-size: .82rem;
   font-weight: 600; background: var(--fill); color: var(--soft); white-space: nowrap }
@@ -112,6 +119,14 @@ ul.plain { list-style: none; padding-left: 0 }
 """
 _DRAWN = """
 svg { display: block } svg text { font-family: inherit; fill: var(--ink) }
+#plan { justify-self: center; width: fit-content; min-width: 100%;
+  max-width: calc(100cqw - 1.5rem) }
+#plan > :not(.graph) { contain: inline-size } .too-wide { display: none }
+.graph { background: linear-gradient(90deg, var(--card) 40%, transparent) 0 0 / 3rem 100% local,
+  linear-gradient(270deg, var(--card) 40%, transparent) 100% 0 / 3rem 100% local,
+  linear-gradient(90deg, var(--edge), transparent) 0 0 / .8rem 100% scroll,
+  linear-gradient(270deg, var(--edge), transparent) 100% 0 / .8rem 100% scroll;
+  background-repeat: no-repeat }
 svg.plan { font-size: 13px; max-width: none } svg.plan a { text-decoration: none }
 svg .box { fill: var(--card); stroke: var(--line); stroke-width: 1.3 }
 svg .s-box-complete { stroke: var(--good) } svg .s-box-failed { stroke: var(--bad) }
@@ -150,7 +165,7 @@ svg .track { fill: var(--fill) } .key { display: inline-block; vertical-align: -
 .choice { font-size: .92rem; color: var(--soft); margin-right: .6rem }
 pre.lines { padding: .5rem 0; white-space: normal } pre.lines span { display: block;
   padding: 0 .9rem; white-space: pre-wrap } pre.lines .here { background: var(--warn-wash) }
-.tell > summary { font-weight: 600 } .quiet { margin: 1rem 0 }
+.tell > summary { font-weight: 600 }
 .quiet > details { background: var(--card); border-radius: .9rem }
 textarea { width: 100%; resize: vertical; background: var(--card); color: var(--ink);
   border: 1px solid var(--edge); border-radius: .5rem; padding: .6rem .7rem; line-height: 1.45;
@@ -183,7 +198,9 @@ footer { color: var(--soft); font-size: .85rem; padding-bottom: 3rem }
   .card { border: 0; padding: 0; margin: 1.2rem 0 }
   nav.jump, form, #lost, .filter, .filter + label, .choice { display: none }
   details::details-content { content-visibility: visible; block-size: auto }
-  .wide { overflow: visible } svg.plan { max-width: 100%; height: auto }
+  main { display: block } .too-wide { display: none !important } .graph { background: none }
+  #plan { width: auto; max-width: none } .wide { overflow: visible }
+  svg.plan { max-width: 100%; height: auto }
   article, .remark, li, tr { break-inside: avoid } a { color: inherit } }
 """
 
@@ -199,4 +216,13 @@ def _filters() -> str:
     return ",\n".join(rules) + " { display: none }\n"
 
 
-STYLE = _COLOURS + _BASE + _PARTS + _DRAWN + _filters()
+def _too_wide() -> str:
+    """It is said that a graph scrolls, in windows that are too narrow for its columns."""
+    return "".join(
+        f"@container page (max-width: calc({width_of(n) - 1}px + {_BESIDE})) {{"
+        f" .over-{n} {{ display: block }} }}\n"
+        for n in range(1, MOST_COLUMNS + 1)
+    )
+
+
+STYLE = _COLOURS + _BASE + _PARTS + _DRAWN + _filters() + _too_wide()
