@@ -12,7 +12,7 @@ from cli.doing import Turns
 from cli.exits import Code, code_of
 from cli.invocation import STARTER, to_type
 from cli.pipeline import Pipeline
-from cli.reading import Look, with_note
+from cli.reading import Look, with_notes
 from cli.screen import report as pages
 from cli.screen.streams import say
 from cli.starting import say_where
@@ -51,7 +51,7 @@ def read(run_id: str, look: Look) -> Ended:
         return Ended(Code.FAILED, reason=why, look=look)
     if look.state is None:
         return Ended(Code.FAILED, reason=f"run {run_id} was {CLOSED[look.closed]} before it began")
-    made = look.report or with_note(report(look.state), look.actions)
+    made = with_notes(look.report or report(look.state), look.besides)
     if look.report is not None or look.closed is WorkflowExecutionStatus.COMPLETED:
         return Ended(code_of(made.status), made, look=look)
     if look.state.stop and look.state.stopped_by("refused", "small cap"):
@@ -87,6 +87,8 @@ async def tell(
     """Report on stdout; on stderr where the Web UI is, unless it was announced before, how to come
     back to the run, its files and, last, its page. The exit code of what came out.
     """
+    turns = await Turns(connection, run_id).of(ended.look.steps)
+    ended = read(run_id, replace(ended.look, turns=turns)) if turns else ended
     code, made, reports = ended.code, ended.report, StateDir.of(connection.settings).reports
     if made is None:
         say(ended.reason, "bold red")
@@ -101,6 +103,5 @@ async def tell(
     say(f"Come back with: {to_type('show', run_id)} (all runs: {STARTER} list)", "dim")
     if made is not None:
         code = pipeline.pass_on(made, code)
-        turns = await Turns(connection, run_id).of(ended.look.steps)
-        deliver(made, reports, out, replace(ended.look, turns=turns))
+        deliver(made, reports, out, ended.look)
     return code

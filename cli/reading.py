@@ -32,6 +32,7 @@ from intake.connection import Connection
 from orchestrator.contracts import Report
 from orchestrator.recorded.actions import billed_at
 from orchestrator.recorded.history import Fold
+from orchestrator.recorded.losses import Loss, told
 from orchestrator.recorded.payloads import Unreadable
 from orchestrator.recorded.steps import Step
 from orchestrator.rules.state import State
@@ -65,6 +66,8 @@ class Look:
     state: State | None = None
     report: Report | None = None
     """As the run closed with it; None when it was refused, cancelled or closed from outside."""
+    lost: tuple[tuple[str, Loss], ...] = ()
+    """What of the run itself was lost with its worker, by name."""
     unreadable: str = ""
     """Why the history cannot be read any further; empty: it can. Also a note."""
     notes: tuple[str, ...] = ()
@@ -86,6 +89,14 @@ class Look:
     """What each of its agents with tools did, by the id of its workflow, as far as it was read."""
 
     @property
+    def besides(self) -> tuple[str, ...]:
+        """What no report says by itself, as notes of one: its history alone tells it."""
+        agents = (step for steps in self.turns.values() for step in steps)
+        lost = (*self.lost, *((each.subtask, each.lost) for each in agents if each.lost))
+        said = told(lost, self.state.ledger) if self.state else ""
+        return tuple(filter(None, (said, self.actions)))
+
+    @property
     def view(self) -> RunView | None:
         """The state for people; None before the run's first step."""
         if self.state is None:
@@ -103,9 +114,9 @@ class Look:
         return view.model_copy(update={"rows": tuple(rows)}) if self.doing else view
 
 
-def with_note(report: Report, note: str) -> Report:
-    """The report with one note more, if there is one."""
-    return report.model_copy(update={"notes": (*report.notes, note)}) if note else report
+def with_notes(report: Report, notes: tuple[str, ...]) -> Report:
+    """The report with these notes more, if there are any."""
+    return report.model_copy(update={"notes": (*report.notes, *notes)}) if notes else report
 
 
 @dataclass
@@ -161,7 +172,8 @@ class Reader:
         return Look(
             closed,
             fold.state,
-            with_note(fold.report, actions) if fold.report else None,
+            fold.report,
+            fold.lost(),
             self.unreadable,
             notes,
             stuck,

@@ -22,6 +22,7 @@ from cli.invocation import to_type
 from cli.live.forms import changed_plan, order_of
 from cli.live.guard import COOKIE, Guard
 from cli.live.sight import Sight, Sights
+from cli.reading import with_notes
 from intake import plans
 from intake.connection import Connection
 from intake.refusal import Refused
@@ -184,7 +185,8 @@ class LivePage:
         if look is None or look.state is None:
             return as_notice(self.run_id, sight.away, live, over=look is not None), policy(scripts)
         made = outcome.read(self.run_id, look).report if look.closed else None
-        over, made = bool(look.closed), made or report(look.state)
+        over = bool(look.closed)
+        made = made or with_notes(report(look.state), look.besides)
         page = as_page(made, look, over=over, live=live, drawn=None if sight.away else _moment())
         return page, policy(scripts)
 

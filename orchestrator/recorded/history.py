@@ -23,6 +23,7 @@ from orchestrator.events import Event, Started, Steered, cancel_asked
 from orchestrator.moves import StartAgent, StartTeam
 from orchestrator.recorded import landings
 from orchestrator.recorded.actions import Actions
+from orchestrator.recorded.losses import Loss, Losses
 from orchestrator.recorded.payloads import Payloads, Unreadable, activity_error, child_error
 from orchestrator.recorded.signals import SIGNALS, heard
 from orchestrator.recorded.steps import Step, Steps
@@ -59,6 +60,7 @@ class Fold:
     refused, cancelled or closed from outside.
     """
     actions: Actions = field(default_factory=Actions)
+    losses: Losses = field(default_factory=Losses)
     task_failure: str = ""
     """Why the last workflow task failed; empty: it did not."""
     steps: Steps = field(default_factory=Steps)
@@ -87,6 +89,7 @@ class Fold:
         if event.event_type in CLOSING or event.event_type == TASK_SCHEDULED:
             self._settle_unsent()
         self.actions.take(event)
+        self.losses.take(event)
         handle = _KNOWN.get(event.event_type)
         if handle is not None:
             await handle(self, event)
@@ -273,6 +276,11 @@ class Fold:
     def step(self, scheduled: int) -> Step | None:
         """What this event scheduled; None: nothing that the rules know."""
         return self.steps.by_id.get(self._flights.get(scheduled, ""))
+
+    def lost(self) -> tuple[tuple[str, Loss], ...]:
+        """What was lost with its worker, each by its subtask, or by its kind where it has none."""
+        named = ((self.step(event), loss) for event, loss in self.losses.by_event.items())
+        return tuple((step.subtask_id or step.kind, loss) for step, loss in named if step)
 
     def _flight(self, scheduled: int) -> Flight | None:
         assert self._state is not None

@@ -16,6 +16,7 @@ from temporalio.converter import DataConverter
 
 from orchestrator.moves import Ask
 from orchestrator.recorded.history import CLOSING, Fold
+from orchestrator.recorded.losses import loss_in
 from orchestrator.recorded.payloads import Unreadable
 from orchestrator.rules.timers import moment
 from orchestrator.tracing import facts
@@ -73,7 +74,9 @@ class Recorder:
         elif name == "start_child_workflow_execution_initiated":
             await self._child(event.event_id, told, at)
         elif name == "activity_task_started":
-            self._steps[told.scheduled_event_id] |= {"began": at, "attempt": told.attempt}
+            lost = loss_in(told.last_failure)
+            begun = {"began": at, "attempt": told.attempt, "lost": lost}
+            self._steps[told.scheduled_event_id] |= begun
         elif name == "child_workflow_execution_started":
             self._child_began(told, at)
         elif event.event_type in CLOSING:

@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from orchestrator.contracts import Contract, Money, Usage
+from orchestrator.recorded.losses import Loss
 from orchestrator.tracing.context import SpanContext
 
 StepKind = Literal["run", "subtask", "team", "agent", "call", "tool", "lens", "prepare", "order"]
@@ -61,6 +62,8 @@ class Step(Contract):
     """Which try at its subtask it belongs to, from 1; 0: to none."""
     attempt: int = 0
     """How often Temporal had begun it; 0: never."""
+    lost: Loss = ""
+    """How the attempt before its last one was lost with its worker; empty: it was not."""
     status: StepStatus = "running"
     verdict: str = ""
     """What the supervisor made of it: `accepted`, or the kind of problem."""

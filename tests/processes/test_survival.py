@@ -198,8 +198,10 @@ def test_a_run_survives_the_death_of_the(victim: str, outcomes: dict[str, Future
     if "worker" in VICTIMS[victim] and victim != POLITELY:
         assert again, "what was in flight is done again"
         assert lost(outcome.history)
+        assert sum(each.startswith("A worker died while") for each in outcome.report.notes) == 1
     else:
         assert again == set(), "the worker lived and kept what it had in hand"
         # What the server was just handing over to a worker that ends gets lost, and never begins.
+        assert not any("A worker died" in each for each in outcome.report.notes)
         on_the_way = {"activity Heartbeat timeout"} if victim == POLITELY else set()
         assert set(lost(outcome.history)) <= on_the_way

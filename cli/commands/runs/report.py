@@ -19,7 +19,7 @@ from cli.delivery import as_bytes, as_page, files_of, from_beside, place, with_f
 from cli.doing import Turns
 from cli.exits import Code, Exit
 from cli.options import Embedded, RunId, check_file
-from cli.reading import Look, Reader
+from cli.reading import Look, Reader, with_notes
 from cli.screen.streams import put, say_all
 from deployment.embedded import StateDir
 from deployment.files import write_whole
@@ -135,7 +135,7 @@ def _made(run_id: str, look: Look) -> Report:
     """The report of a run, as far as it is."""
     assert look.state is not None
     made = outcome.read(run_id, look).report if look.closed else None
-    return made or report(look.state)
+    return made or with_notes(report(look.state), look.besides)
 
 
 async def recorded(file: Path, settings: Settings) -> tuple[Look, str]:
@@ -161,4 +161,5 @@ async def recorded(file: Path, settings: Settings) -> tuple[Look, str]:
         raise Exit(f"{file}: the run has not taken a step in it")
     closed = CLOSED.get(history.events[-1].event_type)
     steps = tuple(fold.steps.by_id.values())
-    return Look(closed, fold.state, fold.report, steps=steps), history.workflow_id
+    look = Look(closed, fold.state, fold.report, fold.lost(), steps=steps)
+    return look, history.workflow_id

@@ -1,0 +1,131 @@
+"""What a report says of workers that died under its run: as much as its history knows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from temporalio.api.enums.v1 import EventType, TimeoutType
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import WorkflowExecutionStatus, WorkflowHistory
+
+from cli import outcome
+from cli.reading import Look
+from deployment.temporal import data_converter
+from orchestrator.contracts import Bill
+from orchestrator.money.ledger import Amount, Ledger
+from orchestrator.recorded.history import Fold
+from orchestrator.recorded.losses import Loss, Losses, told
+from orchestrator.tracing.recording import Recorder
+from orchestrator.tracing.steps import Step
+
+HISTORY = Path(__file__).parents[1] / "histories" / "a-planned-run.json"
+DIED = "A worker died while this run worked, and another took up what it had in hand"
+SILENT = "Of what a worker had in hand nothing was heard for too long, and it was begun anew"
+FREE = Ledger(cap=Amount(Decimal(1), 9, 99_999))
+CENT = Amount(Decimal("0.01"), 1, 100)
+PAID = FREE.reserve("a", CENT).settle("a", Bill(calls=1, dollars=CENT.dollars))
+
+
+def again(event: HistoryEvent, kind: str) -> HistoryEvent:
+    """The event, as that of an attempt that followed such a failure."""
+    begun = event.activity_task_started_event_attributes
+    begun.attempt = 2
+    if kind == "heartbeat":
+        begun.last_failure.timeout_failure_info.timeout_type = TimeoutType.TIMEOUT_TYPE_HEARTBEAT
+    elif kind == "too long":
+        late = TimeoutType.TIMEOUT_TYPE_START_TO_CLOSE
+        begun.last_failure.timeout_failure_info.timeout_type = late
+    else:
+        begun.last_failure.application_failure_info.type = kind
+    return event
+
+
+def struck(kind: str, activity_id: str) -> list[HistoryEvent]:
+    """The events of a recorded run, one of whose activities took a second attempt."""
+    events = list(WorkflowHistory.from_json("run", HISTORY.read_text()).events)
+    (scheduled,) = (
+        each.event_id
+        for each in events
+        if each.activity_task_scheduled_event_attributes.activity_id == activity_id
+    )
+    for each in events:
+        if each.activity_task_started_event_attributes.scheduled_event_id == scheduled:
+            again(each, kind)
+    return events
+
+
+def work() -> str:
+    """The id of an activity that works on a subtask of the recorded run."""
+    events = WorkflowHistory.from_json("run", HISTORY.read_text()).events
+    ids = (each.activity_task_scheduled_event_attributes.activity_id for each in events)
+    return next(each for each in ids if each.startswith("work-"))
+
+
+async def looked(events: list[HistoryEvent]) -> Look:
+    fold = Fold("run", data_converter(None))
+    for each in events:
+        await fold.take(each)
+    status = WorkflowExecutionStatus.COMPLETED
+    return Look(status, fold.state, fold.report, fold.lost())
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("kind", "said"), [("WorkerDied", DIED), ("heartbeat", SILENT)])
+async def test_a_worker_that_was_lost_is_a_note_of_the_report(kind: str, said: str) -> None:
+    look = await looked(struck(kind, work()))
+    assert look.report is not None and look.state is not None
+    ((subtask, _),) = look.lost
+    assert subtask in look.state.work
+    made = outcome.read("run", look).report
+    assert made is not None
+    assert made.notes == (*look.report.notes, f"{said} ({subtask}). Nothing was paid again.")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", ["too long", "EndpointUnreachable"])
+async def test_an_attempt_that_failed_in_another_way_lost_no_worker(kind: str) -> None:
+    look = await looked(struck(kind, work()))
+    assert look.lost == () and look.besides == ()
+
+
+@pytest.mark.anyio
+async def test_what_a_run_lost_before_it_had_a_subtask_is_named_by_its_kind() -> None:
+    events = struck("WorkerDied", "prepare")
+    assert (await looked(events)).lost == (("prepare", "died"),)
+
+
+@pytest.mark.anyio
+async def test_the_trace_has_each_loss_and_what_agents_lost_is_in_the_note_too() -> None:
+    recorder = Recorder("run", "run", data_converter(None))
+    for each in struck("WorkerDied", work()):
+        await recorder.take(each)
+    (lost,) = [each for each in recorder.steps() if each.lost]
+    assert (lost.name, lost.attempt, lost.lost) == (work(), 2, "died")
+    look = await looked([*WorkflowHistory.from_json("run", HISTORY.read_text()).events])
+    turn = Step(session="run", id="a/1", kind="call", name="turn-1", run="a", subtask="t9",
+                lost="died")  # fmt: skip
+    assert replace(look, turns={"a": (turn,)}).besides[0].startswith(f"{DIED} (t9).")
+
+
+def test_that_nothing_was_paid_again_is_said_only_where_it_is_known() -> None:
+    lost: list[tuple[str, Loss]] = [("t1", "died"), ("t1", "died"), ("t2", "silent")]
+    assert told(lost, PAID) == f"{DIED} (t1). {SILENT} (t2). Nothing was paid again."
+    asked = PAID.reserve("b", CENT)
+    assumed, unpriced = asked.settle_unknown("b"), asked.settle("b", Bill(calls=1, dollars=None))
+    maybe = "What may have been paid again is in the price, as assumed."
+    assert told(lost[:1], assumed) == f"{DIED} (t1). {maybe}"
+    assert told(lost[:1], unpriced) == told(lost[:1], FREE) == f"{DIED} (t1)."
+    assert told((), PAID) == ""
+
+
+def test_many_names_are_cut_and_their_number_is_said() -> None:
+    assert "t8 and 2 more)." in told([(f"t{n}", "died") for n in range(1, 11)], PAID)
+
+
+def test_a_first_attempt_lost_nobody() -> None:
+    losses = Losses()
+    losses.take(HistoryEvent(event_id=5, event_type=EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED))
+    assert losses.by_event == {}
