@@ -279,7 +279,7 @@ class Fold:
 
     def lost(self) -> tuple[tuple[str, Loss], ...]:
         """What was lost with its worker, each by its subtask, or by its kind where it has none."""
-        named = ((self.step(event), loss) for event, loss in self.losses.by_event.items())
+        named = ((self.step(event), loss) for event, loss in sorted(self.losses.by_event.items()))
         return tuple((step.subtask_id or step.kind, loss) for step, loss in named if step)
 
     def _flight(self, scheduled: int) -> Flight | None:

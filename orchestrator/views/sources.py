@@ -100,9 +100,13 @@ def lines(report: Report, *, whole: bool = True) -> Iterator[str]:
     `whole` False leaves out most of many sources, and what the answer does not cite.
     """
     notes = footnotes(report)
-    kept = [each for each in notes if whole or each.cited]
+    kept = [each for each in notes if whole or (each.cited and each.sources)]
     yield from (_line(each, MOST if whole else FEW) for each in kept)
-    if left := len(notes) - len(kept):
+    without = [] if whole else [each.subtask_id for each in notes if not each.sources]
+    if without:
+        names = "name no source" if len(without) > 1 else UNNAMED
+        yield f"{inline(', '.join(f'[{id}]' for id in without))} {names}"
+    if left := len(notes) - len(kept) - len(without):
         yield f"and the sources of {counted(left, 'finding')} that the answer does not cite"
 
 

@@ -82,6 +82,15 @@ def test_a_cited_finding_without_a_source_says_so_and_what_it_was_given() -> Non
     assert "names no source; it was given" in page
 
 
+def test_the_short_form_names_findings_without_a_source_in_one_line() -> None:
+    made = report("A [t3], B [t1, t2].", t1=(PAGE,), t2=(), t3=(), t4=(CELL,))
+    assert [as_text(each) for each in lines(made, whole=False)] == [
+        f"[t1] About t1: {PAGE}",
+        "[t3], [t2] name no source",
+        "and the sources of 1 finding that the answer does not cite",
+    ]
+
+
 def test_only_what_stands_in_brackets_and_is_known_is_cited() -> None:
     ids = {"t1": 0, "t2": 0}
     assert cited_in("t2 [see T2; t9] and [t1](https://example.org)", ids) == ("t2",)
