@@ -26,7 +26,7 @@ from orchestrator.recorded.actions import Actions
 from orchestrator.recorded.losses import Loss, Losses
 from orchestrator.recorded.payloads import Payloads, Unreadable, activity_error, child_error
 from orchestrator.recorded.signals import SIGNALS, heard
-from orchestrator.recorded.steps import Step, Steps
+from orchestrator.recorded.steps import WORDS, Step, Steps
 from orchestrator.recorded.troubles import report_in
 from orchestrator.rules import next_moves, reducer
 from orchestrator.rules.parts import Flight
@@ -278,9 +278,13 @@ class Fold:
         return self.steps.by_id.get(self._flights.get(scheduled, ""))
 
     def lost(self) -> tuple[tuple[str, Loss], ...]:
-        """What was lost with its worker, each by its subtask, or by its kind where it has none."""
+        """What was lost with its worker, each by its subtask, or in a word where it has none."""
         named = ((self.step(event), loss) for event, loss in sorted(self.losses.by_event.items()))
-        return tuple((step.subtask_id or step.kind, loss) for step, loss in named if step)
+        return tuple(
+            (step.subtask_id or WORDS.get(step.kind, step.kind).lower(), loss)
+            for step, loss in named
+            if step
+        )
 
     def _flight(self, scheduled: int) -> Flight | None:
         assert self._state is not None

@@ -27,6 +27,13 @@ from orchestrator.recorded.judging import Judged, judged
 from orchestrator.rules.state import State
 
 PREPARE = Prepare().id
+WORDS = {
+    PREPARE: "Prepare", "plan": "Plan", "replan": "Change of the plan", "digest": "Digests",
+    "synthesize": "Answer", "critique": "Check of the answer", "judge": "Judgement",
+    "verify": "Verification", "reach": "Look for the endpoint",
+    "ping": "Whether it answers",
+}  # fmt: skip
+"""Of what the supervisor does itself."""
 Landing = Prepared | NotPrepared | Answered | Unanswered | Examined | TeamEnded | AgentEnded
 
 

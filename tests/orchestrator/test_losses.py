@@ -92,9 +92,9 @@ async def test_an_attempt_that_failed_in_another_way_lost_no_worker(kind: str) -
 
 
 @pytest.mark.anyio
-async def test_what_a_run_lost_before_it_had_a_subtask_is_named_by_its_kind() -> None:
-    events = struck("WorkerDied", "prepare")
-    assert (await looked(events)).lost == (("prepare", "died"),)
+async def test_what_a_run_lost_for_no_subtask_is_named_in_a_word() -> None:
+    events = struck("WorkerDied", "synthesize-1")
+    assert (await looked(events)).lost == (("answer", "died"),)
 
 
 @pytest.mark.anyio

@@ -8,13 +8,13 @@ from htpy import Element, Node, article, code, details, div, h3, li, p, strong, 
 
 from orchestrator.contracts import Finding, Subtask
 from orchestrator.data import as_markdown, is_data
+from orchestrator.recorded.steps import WORDS
 from orchestrator.remarks import of_a_lens
 from orchestrator.views import findings, orders
 from orchestrator.views.html.exchanges import exchange
 from orchestrator.views.html.pictured import Pictured, cut, section, short, status_chip
 from orchestrator.views.html.prose import prose, prose_line
 from orchestrator.views.html.sources import named
-from orchestrator.views.html.times import WORDS
 from orchestrator.views.sources import MOST
 
 

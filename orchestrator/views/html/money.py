@@ -9,10 +9,9 @@ import htpy
 from htpy import Element, Node, h3, p, strong, table, tbody, td, th, thead, tr
 
 from orchestrator.contracts import Report
-from orchestrator.recorded.steps import Step
+from orchestrator.recorded.steps import WORDS, Step
 from orchestrator.views.amounts import at_most, calls, money
 from orchestrator.views.html.pictured import Pictured, section, wide
-from orchestrator.views.html.times import WORDS
 
 KINDS = WORDS | {
     "work": "Work of agents", "agent": "Agents with tools", "team": "Teams",

@@ -9,18 +9,10 @@ from datetime import datetime
 import htpy
 from htpy import Element, Node, a, li, p, span, strong, ul
 
-from orchestrator.recorded.steps import PREPARE, Step
+from orchestrator.recorded.steps import PREPARE, WORDS, Step
 from orchestrator.views.amounts import seconds
 from orchestrator.views.html.pictured import Pictured, clock, section, short
 from orchestrator.views.html.refusals import why_not
-
-WORDS = {
-    PREPARE: "Prepare", "plan": "Plan", "replan": "Change of the plan", "digest": "Digests",
-    "synthesize": "Answer", "critique": "Check of the answer", "judge": "Judgement",
-    "verify": "Verification", "reach": "Look for the endpoint",
-    "ping": "Whether it answers",
-}  # fmt: skip
-"""Of what the supervisor does itself."""
 
 
 @dataclass(frozen=True)
