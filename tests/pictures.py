@@ -116,12 +116,15 @@ class Studio:
 
 
 def around(first: str, last: str) -> str:
-    """The box from the top of an element to the bottom of another, as wide as the page's text."""
+    """The box from the top of an element to the bottom of another, as wide as the wider of the last
+    and the page's text.
+    """
     return f"""(() => {{
         const box = selector => document.querySelector(selector).getBoundingClientRect();
-        const wide = box('main');
-        return [wide.left - {AROUND}, Math.max(box({first!r}).top - {AROUND}, 0),
-                wide.right + {AROUND}, box({last!r}).bottom + {AROUND / 2}];
+        const [text, low] = [box('main'), box({last!r})];
+        const top = Math.max(box({first!r}).top - {AROUND}, 0);
+        return [Math.min(text.left, low.left) - {AROUND}, top,
+                Math.max(text.right, low.right) + {AROUND}, low.bottom + {AROUND / 2}];
     }})()"""
 
 

@@ -23,7 +23,7 @@ from orchestrator.views.html import exchanges
 from orchestrator.views.html.layout import HEIGHT, WIDTH, layout
 from orchestrator.views.html.page import CHAPTERS, as_html, policy
 from orchestrator.views.html.pictured import Pictured
-from orchestrator.views.html.plan import folded
+from orchestrator.views.html.plan import folded, footed
 from orchestrator.views.html.prose import cited, prose
 from orchestrator.views.html.style import STYLE
 from orchestrator.views.html.turns import turns
@@ -240,6 +240,18 @@ def test_of_time_only_what_was_measured_is_said() -> None:
 )  # fmt: skip
 def test_a_title_takes_two_lines_of_its_box_before_it_is_cut(title: str, lines: list[str]) -> None:
     assert folded(title) == lines
+
+
+@pytest.mark.parametrize(
+    ("role", "below", "line"),
+    [
+        ("analyst", "", "analyst"),
+        ("troubleshooter", "sonnet · 1.6 s", "troublesh… · sonnet · 1.6 s"),
+        ("researcher", "haiku → sonnet · 5.0 s", "resea… · haiku → sonnet · …"),
+    ],
+)
+def test_a_long_role_makes_room_for_tier_and_time(role: str, below: str, line: str) -> None:
+    assert footed(role, below) == line
 
 
 @pytest.mark.parametrize("count", [1, 6, 30, 200])

@@ -25,7 +25,7 @@ from orchestrator.views.html.pictured import (
 from orchestrator.views.html.style import MOST_COLUMNS
 from orchestrator.views.preview import Column, columns, together, totals
 
-TITLE_LETTERS, LOW_LETTERS = 23, 27
+TITLE_LETTERS, LOW_LETTERS, LEAST_ROLE = 23, 27, 6
 """Of a line, where letters are as broad as in the broadest of common fonts."""
 TOO_WIDE = "The graph is wider than this window: scroll it sideways, or read the table. →"
 
@@ -149,7 +149,7 @@ def _box(run: Pictured, id: str, placed: Places, *, added: bool) -> Element:
             x,
             y + 74,
             "dim climb" if "→" in below else "dim",
-            short(f"{role} · {below}".rstrip(" ·"), LOW_LETTERS),
+            footed(role, below),
         ),
     ]
 
@@ -163,6 +163,12 @@ def folded(title: str) -> list[str]:
     # A first line that is half empty would leave the second too little room.
     first = end if end > TITLE_LETTERS // 2 else TITLE_LETTERS
     return [line[:first], short(line[first:].lstrip(), TITLE_LETTERS)]
+
+
+def footed(role: str, below: str) -> str:
+    """Return the lowest line of a box: a long role makes room for tiers and time."""
+    room = max(LOW_LETTERS - len(below) - 3, LEAST_ROLE) if below else LOW_LETTERS
+    return short(f"{short(role, room)} · {below}".rstrip(" ·"), LOW_LETTERS)
 
 
 def _text(x: float, y: float, kind: str, said: str) -> Element:
