@@ -36,6 +36,11 @@ def test_the_clock_of_a_run_that_goes_on_goes_on() -> None:
     assert "start to end" not in page and ">1 min 02 s</td>" in page
 
 
+def test_no_footnote_leads_back_to_an_answer_that_there_is_not_yet() -> None:
+    page = as_html(replace(shown(3, answer=""), over=False))
+    assert 'id="source-1"' in page and 'href="#answer"' not in page
+
+
 def test_of_a_run_that_waits_it_is_said_since_when() -> None:
     page = as_html(open_run(waiting_since=START + timedelta(seconds=1)))
     assert "<small>so far, 1 min 01 s waiting</small>" in page

@@ -29,11 +29,17 @@ def _footnote(run: Pictured, note: Footnote) -> Element:
     return li(id=run.cited_at[note.subtask_id])[
         strong["[", run.link(note.subtask_id), "]"],
         f" {short(note.title, 160)} ",
-        a(href="#answer", aria_label="Back to the answer")["↩"]
-        if note.cited
-        else small(".soft")[f"({UNCITED})"],
+        _back(run, note),
         ul(".small")[told or li[_unnamed(run, note)]],
     ]
+
+
+def _back(run: Pictured, note: Footnote) -> Node:
+    """Return the way back to the answer; of a run that goes on there is none yet."""
+    if not note.cited:
+        return small(".soft")[f"({UNCITED})"]
+    there = run.report.answer.strip()
+    return a(href="#answer", aria_label="Back to the answer")["↩"] if there else None
 
 
 def _source(run: Pictured, source: Source) -> Node:
