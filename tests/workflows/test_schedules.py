@@ -59,7 +59,7 @@ async def test_a_run_that_a_schedule_started_is_read_steered_and_written_down_li
         "SupervisorWorkflow", GOAL, id=f"nightly-{runs.queue}", task_queue=runs.queue
     )
     spec = ScheduleSpec(intervals=[ScheduleIntervalSpec(every=timedelta(days=30))])
-    async with runs.worker(ScriptedModel(LINES)), asyncio.timeout(60):  # type: ignore[arg-type]
+    async with runs.worker(ScriptedModel(LINES)), asyncio.timeout(60):
         schedule = await runs.client.create_schedule(
             f"of-{runs.queue}", Schedule(action, spec), trigger_immediately=True
         )
