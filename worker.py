@@ -29,6 +29,17 @@ if __name__ == "__main__":
     # Until the event loop listens there is nothing to drain: told to end, it ends well.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 
+from deployment.workers.siblings import (
+    OPTION,
+    Siblings,
+    end_with_parent,
+    number_of,
+    watch_parent,
+)
+
+if __name__ == "__main__" and OPTION in sys.argv:
+    watch_parent()
+
 from temporalio.client import Client
 from temporalio.common import WorkerDeploymentVersion
 from temporalio.runtime import Runtime
@@ -54,7 +65,6 @@ from deployment.telemetry import LogContext, configure_logging, measured, writte
 from deployment.temporal import Target, Unreachable, connect
 from deployment.workers.held import Held, hand_back
 from deployment.workers.served import Lookout
-from deployment.workers.siblings import OPTION, Siblings, end_with_parent, number_of
 from orchestrator import __version__
 from orchestrator.contracts import LONGEST_CALL_SECONDS, Tier
 from orchestrator.policies import LENS_MARGIN_SECONDS, tools_queue

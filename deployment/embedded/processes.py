@@ -217,10 +217,14 @@ def let_go(pid: int) -> None:
 
 
 def last_line(log: Path) -> str:
-    """What a process said last, shortened: the reason, when it ended by itself."""
+    """What a process said last: the reason, when it ended by itself. What is long is shortened in
+    its middle, because the server wraps a cause from the left: that a port is taken stands last.
+    """
     try:
         lines = log.read_bytes()[-4096:].decode(errors="replace").split("\n")
     except OSError:
         return "no log"
     said = [line.strip() for line in lines if line.strip()]
-    return said[-1][:300] if said else "it said nothing"
+    if not said:
+        return "it said nothing"
+    return said[-1] if len(said[-1]) <= 300 else f"{said[-1][:100]} … {said[-1][-200:]}"

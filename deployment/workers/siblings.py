@@ -16,6 +16,7 @@ import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 
 import psutil
@@ -102,25 +103,45 @@ def number_of(given: str) -> int:
     return int(given.rpartition(".")[2])
 
 
+class Parent(threading.Thread):
+    """Waits, in a sibling, until the first process is gone."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.tell: Callable[[], object] | None = None
+        """Says so to whoever can drain; None: nothing was taken yet."""
+        self._pipe = os.dup(0)
+        # What this process starts may read its standard input, and is to find an end there.
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+
+    def run(self) -> None:
+        os.read(self._pipe, 1)
+        if self.tell is not None:
+            with suppress(RuntimeError):
+                self.tell()
+            time.sleep(ORPHAN_SECONDS)
+        os._exit(0)
+
+
+@cache
+def watch_parent() -> Parent:
+    """In a sibling, before anything that takes long: end this process at once when the first one is
+    gone, until there is something to drain. On a busy machine the imports alone can take longer
+    than a sibling may outlive the first process.
+    """
+    parent = Parent()
+    parent.start()
+    return parent
+
+
 def end_with_parent(told: Callable[[], None]) -> None:
     """In a sibling: when the first process is gone, say so on this event loop, and end this process
     soon after, whatever it does then.
     """
     loop = asyncio.get_running_loop()
-    pipe = os.dup(0)
-    # What this process starts may read its standard input, and is to find an end there.
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-
-    def wait() -> None:
-        os.read(pipe, 1)
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(told)
-        time.sleep(ORPHAN_SECONDS)
-        os._exit(0)
-
-    threading.Thread(target=wait, daemon=True).start()
+    watch_parent().tell = partial(loop.call_soon_threadsafe, told)
 
 
 def siblings_of(state_dir: Path, parent: int | None = None) -> Iterator[psutil.Process]:

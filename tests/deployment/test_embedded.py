@@ -30,6 +30,7 @@ from deployment.embedded import (
     ensure_up,
     identity,
     lease,
+    processes,
     register_root,
     registered,
     server,
@@ -470,6 +471,17 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert "\n" not in str(refused.value)
     finally:
         subprocess.run(["umount", str(mounted)], check=True)
+
+
+def test_what_a_server_says_last_keeps_its_cause_however_long_it_is(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    wrapped = "could not build arguments for function: " * 20
+    log.write_text(
+        f"started\nError: {wrapped}listen tcp 127.0.0.1:7: bind: address already in use\n"
+    )
+    said = processes.last_line(log)
+    assert said.startswith("Error: could not") and said.endswith("address already in use")
+    assert len(said) < 310
 
 
 @pytest.mark.parametrize("file", ["worker.py", "roles/writer.md", "prompts/planner.md"])

@@ -191,6 +191,30 @@ def test_one_that_hangs_is_ended_some_time_after_the_first(tmp_path: Path) -> No
     process.stdout.close()
 
 
+def test_one_that_still_starts_when_the_first_ends_has_nothing_to_finish_and_ends_at_once(
+    tmp_path: Path,
+) -> None:
+    slow = tmp_path / "temporalio"
+    slow.mkdir()
+    (slow / "__init__.py").write_text(
+        "import time\nprint('imports', flush=True)\ntime.sleep(600)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "worker.py", "--embedded", str(tmp_path), siblings.OPTION, "1.2"],
+        cwd=HOME, env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with process:
+        assert process.stdin and process.stdout
+        try:
+            assert process.stdout.readline() == "imports\n"
+            assert process.poll() is None
+            process.stdin.close()
+            assert process.wait(timeout=20) == 0
+        finally:
+            process.kill()
+
+
 def test_down_leaves_none_of_a_worker_that_was_killed(settings: Settings) -> None:
     first, rest = started(settings, SLOW)
     processes = [psutil.Process(pid) for pid in (first, *rest)]
