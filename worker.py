@@ -29,6 +29,7 @@ if __name__ == "__main__":
     # Until the event loop listens there is nothing to drain: told to end, it ends well.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 
+# Above all that takes long to import, because the first process may end meanwhile.
 from deployment.workers.siblings import (
     OPTION,
     Siblings,

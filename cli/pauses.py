@@ -11,6 +11,7 @@ from datetime import timedelta
 from temporalio.client import WorkflowExecutionDescription
 from temporalio.service import RPCError
 
+from deployment.histories.tracing import AT_ONCE
 from deployment.temporal import PAUSED, is_paused
 from intake.connection import Connection
 from orchestrator.moves import Ask, Examine, StartAgent, StartTeam
@@ -38,19 +39,22 @@ def paused_activities(description: WorkflowExecutionDescription) -> tuple[str, .
 
 async def paused_below(connection: Connection, state: State) -> Mapping[str, str]:
     """Return, by subtask, what of its agent or team is paused; a request for each in flight."""
+    turn = asyncio.Semaphore(AT_ONCE)
     moves = [flight.move for flight in state.flights.values()]
     below = [each for each in moves if isinstance(each, StartAgent | StartTeam)]
-    said = await asyncio.gather(*(_said(connection, each.run_of(state.run_id)) for each in below))
+    runs = (each.run_of(state.run_id) for each in below)
+    said = await asyncio.gather(*(_said(connection, each, turn) for each in runs))
     return {move.subtask_id: why for move, why in zip(below, said, strict=True) if why}
 
 
-async def _said(connection: Connection, workflow_id: str) -> str:
-    limit = timedelta(seconds=SECONDS)
-    try:
-        found = await connection.client.get_workflow_handle(workflow_id).describe(rpc_timeout=limit)
-    except RPCError:
-        # It has not begun, or the server is away.
-        return ""
+async def _said(connection: Connection, workflow_id: str, turn: asyncio.Semaphore) -> str:
+    limit, handle = timedelta(seconds=SECONDS), connection.client.get_workflow_handle(workflow_id)
+    async with turn:
+        try:
+            found = await handle.describe(rpc_timeout=limit)
+        except RPCError:
+            # It has not begun, or the server is away.
+            return ""
     held = paused_activities(found)
     return run_paused(found) or "; ".join(f"{each} of {workflow_id} is {BY}{FREE}" for each in held)
 

@@ -84,8 +84,7 @@ def answered(state: State, event: Answered, now: datetime) -> State:
     state = replace(state, roomier=roomier)
     broken = state.broken.get(call.mended, ())
     malformed = problem is not None and problem.kind == "malformed"
-    mends = call.kind not in OWN_REPAIR and len(broken) < policies.REPAIRS
-    if problem and malformed and mends:
+    if problem and malformed and call.kind not in OWN_REPAIR and len(broken) < policies.REPAIRS:
         state = replace(state, broken={**state.broken, call.mended: (*broken, problem)})
         state = taking.keep_unformed(state, event.reply.value)
         return ended_by_person(state, call.subtask_id, now)

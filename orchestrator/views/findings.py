@@ -130,8 +130,13 @@ def tries(finding: Finding) -> Iterator[str]:
 
 def _sources(finding: Finding) -> Iterator[str]:
     for source in finding.sources:
-        cut = "…" * (len(source) > MOST_SOURCE_CHARACTERS)
-        yield f"source: {inline(source[:MOST_SOURCE_CHARACTERS])}{cut}"
+        yield f"source: {inline(shorten_source(source))}"
+
+
+def shorten_source(source: str) -> str:
+    """Return the beginning of a source, with a sign where there is more."""
+    more = "…" * (len(source) > MOST_SOURCE_CHARACTERS)
+    return source[:MOST_SOURCE_CHARACTERS] + more
 
 
 def said_in(finding: Finding) -> str:

@@ -14,7 +14,7 @@ from orchestrator.contracts import Finding, Report
 from orchestrator.marks import BRACKETS
 from orchestrator.remarks import of_a_lens
 from orchestrator.text import counted, inline
-from orchestrator.views.findings import MOST_SOURCE_CHARACTERS, subtask_of
+from orchestrator.views.findings import shorten_source, subtask_of
 
 WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """What may be an id within the brackets of a citation."""
@@ -113,7 +113,8 @@ def lines(report: Report, *, whole: bool = True) -> Iterator[str]:
 def _line(note: Footnote, most: int) -> str:
     head = f"**{inline(f'[{note.subtask_id}]')}** {inline(note.title)}".rstrip()
     head += "" if note.cited else f" ({UNCITED})"
-    told = [f"{inline(_cut(each.text))}{_by_way(each.via)}" for each in note.sources[:most]]
+    shown = note.sources[:most]
+    told = [f"{inline(shorten_source(each.text))}{_by_way(each.via)}" for each in shown]
     told += more(note, most)
     if not told:
         given = inline(", ".join(f"[{each}]" for each in note.builds_on))
@@ -132,7 +133,3 @@ def more(note: Footnote, most: int) -> list[str]:
 def _by_way(via: Sequence[str]) -> str:
     found = ", ".join(f"[{each}]" for each in via)
     return f" {inline(f'(by way of {found})')}" if via else ""
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MOST_SOURCE_CHARACTERS else f"{text[:MOST_SOURCE_CHARACTERS]}…"
