@@ -248,7 +248,8 @@ def _details(definition: workflow._Definition) -> WorkflowInstanceDetails:
         workflow_start_time=START,
         task_queue="holdfast",
         task_timeout=timedelta(seconds=10),
-        typed_search_attributes=TypedSearchAttributes.empty,
+        # The SDK writes into it; `empty` is one for the whole process, of its clients, too.
+        typed_search_attributes=TypedSearchAttributes([]),
         workflow_id="run",
         workflow_type=definition.name or "",
     )

@@ -16,7 +16,6 @@ from temporalio.client import (
     ScheduleIntervalSpec,
     ScheduleSpec,
 )
-from temporalio.service import RPCError
 
 from cli import orders
 from cli.commands.care import export
@@ -36,21 +35,6 @@ GOAL = Goal(
     text="Compare", plan=ready(subtask("t1")), use_models=True, approval=Approval(when="always")
 )
 LINES = {"t1": [works("one"), works("one")], "synthesize": [synthesizes("One [t1].")]}
-
-
-async def made(runs: Runs, schedule: Schedule) -> ScheduleHandle:
-    """Make the schedule. For a moment after another test has given the server search attributes,
-    it does not know them by its own names, and refuses every schedule.
-    """
-    while True:
-        try:
-            return await runs.client.create_schedule(
-                f"of-{runs.queue}", schedule, trigger_immediately=True
-            )
-        except RPCError as error:
-            if "no mapping defined for search attribute" not in str(error):
-                raise
-            await asyncio.sleep(0.1)
 
 
 async def begun(schedule: ScheduleHandle, number: int) -> list[str]:
@@ -76,7 +60,9 @@ async def test_a_run_that_a_schedule_started_is_read_steered_and_written_down_li
     )
     spec = ScheduleSpec(intervals=[ScheduleIntervalSpec(every=timedelta(days=30))])
     async with runs.worker(ScriptedModel(LINES)), asyncio.timeout(60):
-        schedule = await made(runs, Schedule(action, spec))
+        schedule = await runs.client.create_schedule(
+            f"of-{runs.queue}", Schedule(action, spec), trigger_immediately=True
+        )
         try:
             [run_id] = await begun(schedule, 1)
         finally:
