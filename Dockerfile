@@ -12,12 +12,9 @@ WORKDIR /app
 COPY requirements.lock ./
 RUN python -m pip install --no-cache-dir --require-hashes -r requirements.lock
 COPY worker.py starter.py ./
-COPY orchestrator/ orchestrator/
-COPY deployment/ deployment/
+COPY holdfast/ holdfast/
 COPY workflows/ workflows/
 COPY activities/ activities/
-COPY intake/ intake/
-COPY cli/ cli/
 COPY roles/ roles/
 COPY prompts/ prompts/
 COPY playbooks/ playbooks/

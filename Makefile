@@ -26,6 +26,7 @@ test: lint ## Style, types and all tests; offline
 lint: $(STAMP) ## Style and types alone
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
+	$(VENV)/bin/lint-imports --no-logo --no-cache
 	$(PYTHON) -m mypy --num-workers 2
 
 shape: $(STAMP) ## The largest modules, functions and folders: for a reader, no gate
@@ -56,5 +57,5 @@ $(STAMP): requirements.lock
 	if [ -z "$$found" ]; then \
 		echo "Python 3.11 or later is needed; none of these is: $(PYTHONS)" >&2; exit 1; \
 	fi; \
-	"$$found" -I deployment/installing.py $(VENV) requirements.lock
+	"$$found" -I holdfast/deployment/installing.py $(VENV) requirements.lock
 	@touch $@

@@ -1,4 +1,4 @@
-"""The model activities: a call is data (`orchestrator/calls/`), an activity a line over `_ask`."""
+"""The model activities: a call is data (`holdfast/calls/`), an activity a line over `_ask`."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.asking import provenance
-from activities.asking.call import Asking
-from activities.asking.documents import answer_shape
-from activities.asking.flights import Flights
-from activities.asking.forms import shape_of
-from activities.asking.past import Past
-from activities.asking.reaching import until_reached
-from activities.asking.replies import Shape, lost
-from activities.prompts.writing import written
-from activities.seam import Budget, Code, Gate, Journal, Model, Store, Template
-from activities.turns.taking import Unfit, fits, take
-from orchestrator.calls.critique import CRITIQUE, Critique, CritiqueMaterial
-from orchestrator.calls.digest import DIGEST, Digest, DigestMaterial
-from orchestrator.calls.judge import JUDGE, JudgeMaterial, Judgement
-from orchestrator.calls.kind import Asked, Material, ModelKind, Value
-from orchestrator.calls.ping import PING, Pinged, PingMaterial
-from orchestrator.calls.plan import PLAN, PlanMaterial
-from orchestrator.calls.reach import Reached, ReachMaterial
-from orchestrator.calls.refine import REFINE, Refined, RefineMaterial
-from orchestrator.calls.replan import REPLAN, Patch, ReplanMaterial
-from orchestrator.calls.review import REVIEW, Review, ReviewMaterial
-from orchestrator.calls.synthesize import SYNTHESIZE, SynthesisMaterial
-from orchestrator.calls.turn import TAKE_TURN, Turn, TurnMaterial
-from orchestrator.calls.verify import VERIFY, Verdicts, VerifyMaterial, as_shown
-from orchestrator.calls.work import COMPOSED_ROLE, WORK, WorkMaterial, below, work_prompt
-from orchestrator.contracts import Call, Draft, Plan, Problem, Reply, Subtask, Synthesis, Usage
-from orchestrator.envelopes import mend
-from orchestrator.errors import BlobLost, CallRefused, RunStopping
-from orchestrator.plans import checks, revision, validity
-from orchestrator.text import visible
+from holdfast.activities.asking import provenance
+from holdfast.activities.asking.call import Asking
+from holdfast.activities.asking.documents import answer_shape
+from holdfast.activities.asking.flights import Flights
+from holdfast.activities.asking.forms import shape_of
+from holdfast.activities.asking.past import Past
+from holdfast.activities.asking.reaching import until_reached
+from holdfast.activities.asking.replies import Shape, lost
+from holdfast.activities.prompts.writing import written
+from holdfast.activities.turns.taking import Unfit, fits, take
+from holdfast.calls.critique import CRITIQUE, Critique, CritiqueMaterial
+from holdfast.calls.digest import DIGEST, Digest, DigestMaterial
+from holdfast.calls.envelopes import mend
+from holdfast.calls.judge import JUDGE, JudgeMaterial, Judgement
+from holdfast.calls.kind import Asked, Material, ModelKind, Value
+from holdfast.calls.ping import PING, Pinged, PingMaterial
+from holdfast.calls.plan import PLAN, PlanMaterial
+from holdfast.calls.reach import Reached, ReachMaterial
+from holdfast.calls.refine import REFINE, Refined, RefineMaterial
+from holdfast.calls.replan import REPLAN, Patch, ReplanMaterial
+from holdfast.calls.review import REVIEW, Review, ReviewMaterial
+from holdfast.calls.synthesize import SYNTHESIZE, SynthesisMaterial
+from holdfast.calls.turn import TAKE_TURN, Turn, TurnMaterial
+from holdfast.calls.verify import VERIFY, Verdicts, VerifyMaterial, as_shown
+from holdfast.calls.work import COMPOSED_ROLE, WORK, WorkMaterial, below, work_prompt
+from holdfast.contracts import Call, Draft, Plan, Problem, Reply, Subtask, Synthesis, Usage
+from holdfast.contracts.errors import BlobLost, CallRefused, RunStopping
+from holdfast.plans import checks, revision, validity
+from holdfast.ports import Budget, Code, Gate, Journal, Model, Store, Template
+from holdfast.text import visible
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from temporalio import activity
 
-from activities.asking.heartbeat import beating
-from activities.asking.keys import key_of
-from activities.seam import Journal, Lens
-from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import Draft, Reply
-from orchestrator.errors import LensFailed
+from holdfast.activities.asking.heartbeat import beating
+from holdfast.activities.asking.keys import key_of
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import Draft, Reply
+from holdfast.contracts.errors import LensFailed
+from holdfast.ports import Journal, Lens
 
 
 @dataclass(frozen=True)

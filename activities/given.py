@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from activities.repositories.documents import DOCUMENT_BYTES, NotReadable, is_blank, reader_of
-from deployment.folders import NotRegular, TooLarge, read_handle
-from deployment.roots import Outside, Roots, open_file
-from orchestrator.contracts import GoalInput
-from orchestrator.errors import BadGoal
+from holdfast.activities.repositories.documents import (
+    DOCUMENT_BYTES,
+    NotReadable,
+    is_blank,
+    reader_of,
+)
+from holdfast.contracts import GoalInput
+from holdfast.contracts.errors import BadGoal
+from holdfast.untrusted.folders import NotRegular, TooLarge, read_handle
+from holdfast.untrusted.roots import Outside, Roots, open_file
 
 
 def read_given(given: GoalInput, roots: Roots) -> tuple[bytes, str]:

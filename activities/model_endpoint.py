@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from activities.asking.prices import Prices
-from activities.seam import Model
-from deployment.known_secrets import KnownSecrets
-from deployment.settings import Settings
-from orchestrator.contracts import Capabilities
+from holdfast.activities.asking.prices import Prices
+from holdfast.contracts import Capabilities
+from holdfast.deployment.settings import Settings
+from holdfast.ports import Model
+from holdfast.untrusted.known_secrets import KnownSecrets
 
 
 async def _nothing() -> Capabilities:
@@ -45,8 +45,8 @@ def model_endpoint(settings: Settings, prices: Prices, heard: Path | None = None
         return ModelEndpoint()
     # The SDK takes seconds to import; what needs no model does not wait for it, nor does a worker
     # that comes back after a crash.
-    from activities.claude.adapter import Claude
-    from activities.claude.endpoint import Remembered, find_capabilities
+    from holdfast.activities.claude.adapter import Claude
+    from holdfast.activities.claude.endpoint import Remembered, find_capabilities
 
     secret = settings.anthropic_api_key
     key = secret.get_secret_value() if secret else ""

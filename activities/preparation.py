@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 from temporalio import activity
 
-from activities.answer_forms import refuse_form
-from activities.asking.heartbeat import beating
-from activities.given import read_given
-from activities.repositories.wanted import Wanted
-from activities.seam import Pricing, Store
-from activities.serving import (
+from holdfast.activities.asking.heartbeat import beating
+from holdfast.activities.catalogue.answer_forms import refuse_form
+from holdfast.activities.given import read_given
+from holdfast.activities.repositories.wanted import Wanted
+from holdfast.activities.toolset.serving import (
     IdleLenses,
     Offer,
     RolesHere,
@@ -32,8 +31,7 @@ from activities.serving import (
     with_effects,
     without_inputs,
 )
-from deployment.roots import Roots
-from orchestrator.contracts import (
+from holdfast.contracts import (
     HARD_SUBTASK_LIMIT,
     Briefing,
     Capabilities,
@@ -45,15 +43,17 @@ from orchestrator.contracts import (
     Plan,
     RoleCard,
 )
-from orchestrator.errors import BadGoal, BlobLost, CapTooSmall
-from orchestrator.mistakes import none_of
-from orchestrator.money import keeping
-from orchestrator.plans import validity
+from holdfast.contracts.errors import BadGoal, BlobLost, CapTooSmall
+from holdfast.plans import validity
+from holdfast.ports import Pricing, Store
+from holdfast.rules import keeping
+from holdfast.text.mistakes import none_of
+from holdfast.untrusted.roots import Roots
 
 if TYPE_CHECKING:
     # Only named in annotations: workflows import this module for its signature.
-    from activities.catalogue import Catalogue
-    from activities.catalogue_files import PlaybookFile
+    from holdfast.activities.catalogue.catalogue import Catalogue
+    from holdfast.activities.catalogue.files import PlaybookFile
 
 PREVIEW_BYTES = 2_000
 """500 tokens of four bytes: what the planner sees of each input."""

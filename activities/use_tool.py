@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from temporalio import activity
 
-from activities.asking.heartbeat import beating
-from activities.asking.keys import key_of
-from activities.code_review.redact import MARGIN, redact
-from activities.seam import CallTool, Journal, Store
-from orchestrator.calls.turn import ToolResult, UseMaterial
-from orchestrator.contracts import MadeFile
-from orchestrator.text import one_line
+from holdfast.activities.asking.heartbeat import beating
+from holdfast.activities.asking.keys import key_of
+from holdfast.calls.turn import ToolResult, UseMaterial
+from holdfast.contracts import MadeFile
+from holdfast.ports import CallTool, Journal, Store
+from holdfast.text import one_line
+from holdfast.untrusted.redact import MARGIN, redact
 
 REASON_LETTERS = 300
 """Of an error, in the history: its beginning, and its end, where a traceback says what it was."""

@@ -12,41 +12,41 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from activities import activities_of
-from activities.agents import Agents
-from activities.asking.allowance import Allowance
-from activities.asking.journal import FileJournal
-from activities.asking.prices import Prices
-from activities.assembly import TEMPLATES
-from activities.catalogue import Catalogue
-from activities.catalogue_tools import CatalogueError
-from activities.code_review.lenses import idle_of, lenses_of
-from activities.examine import Lenses
-from activities.model_endpoint import ModelEndpoint, model_endpoint, web_of_endpoint
-from activities.preparation import Preparation
-from activities.prompts.excerpts import Excerpts
-from activities.prompts.files import system_prompts
-from activities.repositories import plain, snapshot
-from activities.repositories.scratch import Snapshots
-from activities.seam import Gate, Journal, Lens, Store
-from activities.toolset import fitting
-from activities.toolset.offering import Offering
-from activities.toolset.remembered import ToolLists
-from activities.toolset.servers import read_servers
-from activities.toolset.shelf import outlets_of, shipped
-from activities.toolset.tool import Tool
-from activities.turns.workshop import Workshop
-from activities.use_tool import Tools
-from deployment.embedded import StateDir
-from deployment.embedded.allowed import allowed_roots
-from deployment.embedded.trouble import said
-from deployment.known_secrets import KnownSecrets
-from deployment.settings import Settings
-from deployment.storage import store_at
-from deployment.temporal import Target
-from orchestrator import __version__
-from orchestrator.calls.turn import WEB_FETCH, WEB_SEARCH
-from orchestrator.contracts import Outlet, Tier
+from holdfast import __version__
+from holdfast.activities import activities_of
+from holdfast.activities.agents import Agents
+from holdfast.activities.asking.allowance import Allowance
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.activities.asking.prices import Prices
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.catalogue.templates import TEMPLATES
+from holdfast.activities.catalogue.tools import CatalogueError
+from holdfast.activities.examine import Lenses
+from holdfast.activities.model_endpoint import ModelEndpoint, model_endpoint, web_of_endpoint
+from holdfast.activities.preparation import Preparation
+from holdfast.activities.prompts.excerpts import Excerpts
+from holdfast.activities.prompts.files import system_prompts
+from holdfast.activities.repositories.scratch import Snapshots
+from holdfast.activities.review.lenses import idle_of, lenses_of
+from holdfast.activities.snapshots import plain, snapshot
+from holdfast.activities.toolset import fitting
+from holdfast.activities.toolset.offering import Offering
+from holdfast.activities.toolset.remembered import ToolLists
+from holdfast.activities.toolset.servers import read_servers
+from holdfast.activities.toolset.shelf import outlets_of, shipped
+from holdfast.activities.toolset.tool import Tool
+from holdfast.activities.turns.workshop import Workshop
+from holdfast.activities.use_tool import Tools
+from holdfast.calls.turn import WEB_FETCH, WEB_SEARCH
+from holdfast.contracts import Outlet, Tier
+from holdfast.deployment.settings import Settings
+from holdfast.embedded import StateDir
+from holdfast.embedded.allowed import allowed_roots
+from holdfast.embedded.trouble import said
+from holdfast.ports import Gate, Journal, Lens, Store
+from holdfast.storage import store_at
+from holdfast.temporal.connection import Target
+from holdfast.untrusted.known_secrets import KnownSecrets
 
 logger = logging.getLogger(__name__)
 

@@ -22,11 +22,11 @@ from temporalio.client import WorkflowHandle
 
 from bench.instruments.deployment import Deployment, deployed, part, planned
 from bench.instruments.tables import head, row
-from deployment.settings import HOME
-from orchestrator.agent.money import worst_turn
-from orchestrator.contracts import Goal, Report
-from orchestrator.moves import StartAgent
-from orchestrator.recorded.history import Fold
+from holdfast.agent.money import worst_turn
+from holdfast.contracts import Goal, Report
+from holdfast.deployment.settings import HOME
+from holdfast.history.history import Fold
+from holdfast.state.moves import StartAgent
 
 COLUMNS = (
     ("one agent of 10 turns", "history of its segments", "store", "history of the run above",

@@ -22,10 +22,11 @@ from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 
 from bench.instruments.deployment import Deployment, deployed, parallel
 from bench.instruments.tables import head, row
-from deployment.embedded.state import StateDir
-from deployment.storage import cleaning, store_at
-from deployment.storage.cleaning import Kind
-from deployment.storage.references import needed
+from holdfast.embedded.state import StateDir
+from holdfast.storage import store_at
+from holdfast.storage.references import needed
+from holdfast.upkeep import cleaning
+from holdfast.upkeep.cleaning import Kind
 
 COLUMNS = (("kept in", "files after the runs", "MB", "MB after clean, a month later"),)
 AT_ONCE = 50

@@ -11,13 +11,13 @@ import socket
 import sys
 from dataclasses import dataclass
 
-from activities.asking.prices import Prices
-from activities.claude.adapter import Claude
-from activities.seam import ModelAnswer, ModelRequest
-from deployment.settings import Settings
-from orchestrator.calls.work import WorkAnswer
-from orchestrator.contracts import Bill
-from orchestrator.errors import OrchestrationError
+from holdfast.activities.asking.prices import Prices
+from holdfast.activities.claude.adapter import Claude
+from holdfast.calls.work import WorkAnswer
+from holdfast.contracts import Bill
+from holdfast.contracts.errors import OrchestrationError
+from holdfast.deployment.settings import Settings
+from holdfast.ports import ModelAnswer, ModelRequest
 from simulator import Rule, Script, Simulator
 
 STALL_SECONDS = 0.5

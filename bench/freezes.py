@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from bench.instruments.deployment import Deployment, deployed, parallel
-from orchestrator.contracts import Report
+from holdfast.contracts import Report
 
 RUNS = 2
 CALLS = 16

@@ -22,7 +22,7 @@ from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig
 
 from bench.instruments.deployment import Deployment, deployed, part, planned
 from bench.instruments.tables import head
-from orchestrator.contracts import Goal, Report
+from holdfast.contracts import Goal, Report
 
 COLUMNS = (
     ("struck", "runs", "subtasks complete", "answers that arrived", "arrived and paid again",

@@ -20,7 +20,7 @@ from bench.instruments.clients import silence
 from bench.instruments.deployment import Deployment, deployed
 from bench.instruments.tables import head, row
 from bench.overhead.loads import LOADS, script
-from orchestrator.contracts import Goal
+from holdfast.contracts import Goal
 
 COLUMNS = (("at once", "runs", "P50, s", "P95, s", "longest chain, P50, s"),)
 TIMES = 20

@@ -19,7 +19,7 @@ from urllib.request import Request, urlopen
 
 from bench.instruments.deployment import Deployment, deployed, parallel, part, planned
 from bench.instruments.tables import head, row
-from orchestrator.contracts import Fork, Goal, Report
+from holdfast.contracts import Fork, Goal, Report
 
 COLUMNS = (
     ("runs under a cap", "charged above the cap", "charged above the report's dollars",

@@ -25,8 +25,8 @@ from temporalio.client import WorkflowHandle
 from bench.instruments.deployment import Deployment, deployed, part
 from bench.instruments.proxy import KINDS
 from bench.instruments.tables import head, row
-from deployment.settings import HOME
-from orchestrator.contracts import Goal, Limits, Plan, Report
+from holdfast.contracts import Goal, Limits, Plan, Report
+from holdfast.deployment.settings import HOME
 
 WORKER = HOME / "tests" / "support" / "loop_worker.py"
 BEFORE = "before the plan"

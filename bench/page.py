@@ -22,11 +22,11 @@ from bench.agents import QUICK, WORKER, goal
 from bench.instruments.clients import silence
 from bench.instruments.deployment import Deployment, deployed
 from bench.instruments.tables import head, row
-from cli.commands.runs.report import page_of
-from cli.doing import Turns
-from cli.reading import Look, Reader
-from deployment.settings import Settings
-from intake.connection import Connection
+from holdfast.cli.commands.runs.report import page_of
+from holdfast.cli.shared.doing import Turns
+from holdfast.cli.shared.reading import Look, Reader
+from holdfast.deployment.settings import Settings
+from holdfast.intake.connection import Connection
 
 COLUMNS = (
     ("subtasks", "steps of the run", "turns and calls of tools", "page, KB",

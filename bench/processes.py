@@ -27,9 +27,9 @@ from bench.instruments.deployment import POLL_SECONDS, Deployment, deployed
 from bench.instruments.tables import head, row
 from bench.instruments.usage import Usage, used
 from bench.overhead.loads import Load
-from deployment.embedded.identity import worker_environment
-from deployment.settings import HOME
-from deployment.workers.pollers import pollers
+from holdfast.deployment.settings import HOME
+from holdfast.embedded.identity import worker_environment
+from holdfast.workers.pollers import pollers
 
 COLUMNS = (
     ("workers", "calls/s", "runs/s", "worker CPU, ms a call", "server CPU, ms a call",

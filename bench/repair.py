@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.instruments.deployment import deployed, parallel
 from bench.instruments.tables import head
-from orchestrator.contracts import Goal
+from holdfast.contracts import Goal
 
 COLUMNS = (("first tier fails", "strategy", "subtasks complete", "calls", "dollars"),)
 RATES = (0.1, 0.3, 0.5)

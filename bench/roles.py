@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.instruments.deployment import Deployment, deployed
 from bench.instruments.tables import head, row
-from orchestrator.contracts import Goal, Limits, Plan, Report, Subtask
+from holdfast.contracts import Goal, Limits, Plan, Report, Subtask
 
 COLUMNS = (
     ("ten subtasks for", "status", "calls", "tokens", "dollars", "events of the run"),

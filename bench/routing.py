@@ -25,19 +25,19 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.wiring import Served, build
 from bench.instruments.deployment import simulated
 from bench.instruments.tables import head, row
-from deployment.settings import HOME, Settings
-from deployment.temporal import Target
-from orchestrator.calls.plan import PLAN
-from orchestrator.contracts import Briefing, Goal, GoalInput, Plan, Tier
-from orchestrator.events import Prepared, Started
-from orchestrator.moves import Ask, Prepare
-from orchestrator.rules.calling import gathering
-from orchestrator.rules.calling.reserving import paid_call
-from orchestrator.rules.reducer import apply
-from orchestrator.rules.state import first_state
+from holdfast.activities.wiring import Served, build
+from holdfast.calling import gathering
+from holdfast.calling.reserving import paid_call
+from holdfast.calls.plan import PLAN
+from holdfast.contracts import Briefing, Goal, GoalInput, Plan, Tier
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.rules.reducer import apply
+from holdfast.state.events import Prepared, Started
+from holdfast.state.moves import Ask, Prepare
+from holdfast.state.run import first_state
+from holdfast.temporal.connection import Target
 
 PLAYBOOK = "tech-support"
 ROLES = ("troubleshooter", "documenter", "escalator")

@@ -25,10 +25,10 @@ from temporalio.api.history.v1 import HistoryEvent
 
 from bench.instruments.deployment import Deployment, deployed, parallel
 from bench.instruments.tables import head
-from deployment.histories.replay import played
-from deployment.storage import store_at
-from orchestrator.recorded.history import Fold
-from workflows import WORKFLOWS
+from holdfast.history.history import Fold
+from holdfast.replaying.replay import played
+from holdfast.storage import store_at
+from holdfast.workflows import WORKFLOWS
 
 COUNTS = (30, 200, 1_000)
 COLUMNS = (

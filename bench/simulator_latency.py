@@ -18,8 +18,8 @@ from pathlib import Path
 
 import aiohttp
 
-from activities.claude.wire import shape
 from bench.failures import REQUEST
+from holdfast.activities.claude.wire import shape
 
 LATENCY = 1.0
 ROUNDS = 5

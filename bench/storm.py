@@ -30,7 +30,7 @@ from typing import Any
 
 from bench.instruments.deployment import Deployment, deployed, parallel, part, planned
 from bench.instruments.tables import head, row
-from orchestrator.contracts import Goal, Report
+from holdfast.contracts import Goal, Report
 
 COLUMNS = (
     ("calls admitted per second", "failed subtasks", "goodput", "refusals per admitted call"),

@@ -11,9 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from activities.asking.prices import library_search, library_steps
-from orchestrator.contracts import ModelCard, Usage
-from orchestrator.money.pricing import price
+from holdfast.activities.asking.prices import library_search, library_steps
+from holdfast.contracts import ModelCard, Usage
+from holdfast.ledger.pricing import price
 
 
 @dataclass

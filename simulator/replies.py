@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from orchestrator.contracts import Usage
+from holdfast.contracts import Usage
 from simulator import wire
 from simulator.script import Fault
 

@@ -31,9 +31,9 @@ from pydantic import (
     model_validator,
 )
 
-from orchestrator.calls import MODEL_KINDS
-from orchestrator.calls.ping import PING
-from orchestrator.mistakes import mistakes
+from holdfast.calls import MODEL_KINDS
+from holdfast.calls.ping import PING
+from holdfast.text.mistakes import mistakes
 
 TURN = "take_turn"
 """The call of a request that has tools, whatever its schema."""

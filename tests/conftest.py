@@ -24,29 +24,29 @@ from temporalio.runtime import Runtime
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 
-from activities.asking import sending
-from activities.asking.journal import FileJournal
-from activities.catalogue import Catalogue
-from activities.model_endpoint import ModelEndpoint
-from activities.seam import Lens, Model
-from activities.wiring import build
 from bench.instruments.clients import outcome
-from deployment.histories.replay import played
-from deployment.settings import Settings
-from deployment.storage import DirectoryStore
-from deployment.telemetry import runtime
-from deployment.temporal import Target, plugin
 from ending import end_all_of
-from intake.connection import Connection
-from orchestrator.contracts import Capabilities, Goal, Report
-from orchestrator.recorded.history import Fold
-from orchestrator.rules.state import State
-from orchestrator.search import SEARCH_ATTRIBUTES
-from orchestrator.view import RunView
-from orchestrator.views.running import run_view
-from worker import workers
-from workflows import WORKFLOWS
-from workflows.supervisor import SupervisorWorkflow
+from holdfast.activities.asking import sending
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.model_endpoint import ModelEndpoint
+from holdfast.activities.wiring import build
+from holdfast.contracts import Capabilities, Goal, Report
+from holdfast.contracts.search import SEARCH_ATTRIBUTES
+from holdfast.contracts.view import RunView
+from holdfast.deployment.settings import Settings
+from holdfast.history.history import Fold
+from holdfast.intake.connection import Connection
+from holdfast.ports import Lens, Model
+from holdfast.rendering.running import run_view
+from holdfast.replaying.replay import played
+from holdfast.serving.worker import workers
+from holdfast.state.run import State
+from holdfast.storage import DirectoryStore
+from holdfast.telemetry.logs import runtime
+from holdfast.temporal.connection import Target, plugin
+from holdfast.workflows import WORKFLOWS
+from holdfast.workflows.supervisor import SupervisorWorkflow
 
 # Reading all tests only makes what stays: to look again and again for garbage is a third of it.
 gc.disable()

@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from browser import Tab, tab
-from deployment.embedded.state import Endpoint, StateDir
-from deployment.settings import HOME, Settings
-from intake import example
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.embedded.state import Endpoint, StateDir
+from holdfast.intake import example
 from scratch import SCRIPT, SECONDS, Scratch, scratch
 
 IMAGES = HOME / "docs" / "images"

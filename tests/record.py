@@ -20,12 +20,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from temporalio.client import WorkflowFailureError
 from temporalio.testing import WorkflowEnvironment
 
-from activities.code_review.lenses import lenses_of
-from activities.repositories.scratch import Snapshots
 from conftest import TEMPORAL, Runs, seen
-from deployment.histories.replay import export
-from orchestrator.contracts import Bill, Goal, GoalInput, Order
-from orchestrator.errors import PossiblyBilled
+from holdfast.activities.repositories.scratch import Snapshots
+from holdfast.activities.review.lenses import lenses_of
+from holdfast.contracts import Bill, Goal, GoalInput, Order
+from holdfast.contracts.errors import PossiblyBilled
+from holdfast.replaying.replay import export
 from repositories import Repository
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 

@@ -26,16 +26,16 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from deployment.embedded import down
-from deployment.settings import HOME, Settings
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.embedded import down
 from pages import Snippet, difference, snippets
 from zygote import CLIENT
 
 SECONDS = 300.0
 """The most that a snippet may take, on the busiest machine."""
 REVIEWED = (
-    "orchestrator/views/amounts.py",
-    "orchestrator/rules/next_moves.py",
+    "holdfast/rendering/amounts.py",
+    "holdfast/rules/next_moves.py",
     "starter.py",
     "README.md",
 )
@@ -103,9 +103,9 @@ class Scratch:
             cwd=HOME, capture_output=True, text=True, check=True,
         )  # fmt: skip
         for name in filter(None, listed.stdout.split("\0")):
-            if (HOME / name).is_file():
+            if (HOME / name).is_file() or (HOME / name).is_symlink():
                 (self.project / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(HOME / name, self.project / name)
+                shutil.copy2(HOME / name, self.project / name, follow_symlinks=False)
         for name, text in OWN.items():
             (self.project / name).write_text(text, encoding="utf-8")
         self.home.mkdir()

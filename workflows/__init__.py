@@ -1,6 +1,6 @@
 """The workflows of a deployment: deterministic, no I/O, no SDK of a model in their imports."""
 
-from workflows.agent import AgentWorkflow
-from workflows.supervisor import SupervisorWorkflow
+from holdfast.workflows.agent import AgentWorkflow
+from holdfast.workflows.supervisor import SupervisorWorkflow
 
 WORKFLOWS = [SupervisorWorkflow, AgentWorkflow]

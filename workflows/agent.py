@@ -1,6 +1,6 @@
 """An agent with tools: one segment of its conversation, from a slice of money to its report.
 
-What happens next is decided by `orchestrator.agent.rules`; this class carries out moves and turns
+What happens next is decided by `holdfast.agent.rules`; this class carries out moves and turns
 what comes back into events, one at a time, as the supervisor does.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
-from orchestrator.agent import rules
-from orchestrator.agent.approvals import first_state
-from orchestrator.agent.state import (
+from holdfast.agent import rules
+from holdfast.agent.approvals import first_state
+from holdfast.agent.state import (
     End,
     Event,
     Flight,
@@ -27,13 +27,13 @@ from orchestrator.agent.state import (
     UseTool,
     cut_asked,
 )
-from orchestrator.calls.turn import AgentGoal, AgentReport, UseMaterial
-from orchestrator.recorded.signals import HOLD
-from orchestrator.recorded.troubles import ended_at, never_sent, trouble, words
-from orchestrator.rules.timers import moment
-from orchestrator.tracing import story
-from orchestrator.views.agents import agent_board
-from workflows import scheduling, telling
+from holdfast.calls.turn import AgentGoal, AgentReport, UseMaterial
+from holdfast.history.signals import HOLD
+from holdfast.history.troubles import ended_at, never_sent, trouble, words
+from holdfast.rendering.agents import agent_board
+from holdfast.rules.timers import moment
+from holdfast.tracing import story
+from holdfast.workflows import scheduling, telling
 
 
 @workflow.defn

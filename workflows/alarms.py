@@ -8,8 +8,8 @@ from datetime import datetime
 
 from temporalio import workflow
 
-from orchestrator.events import Event
-from orchestrator.rules.timers import Timer
+from holdfast.rules.timers import Timer
+from holdfast.state.events import Event
 
 
 class Alarms:

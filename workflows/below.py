@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from temporalio import workflow
 from temporalio.workflow import ChildWorkflowHandle
 
-from orchestrator.moves import StartAgent, StartTeam
-from orchestrator.recorded.signals import HOLD
-from orchestrator.rules.parts import Flight
-from workflows import scheduling
+from holdfast.history.signals import HOLD
+from holdfast.state.moves import StartAgent, StartTeam
+from holdfast.state.parts import Flight
+from holdfast.workflows import scheduling
 
 Ended = TypeVar("Ended")
 

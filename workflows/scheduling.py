@@ -16,19 +16,18 @@ from temporalio.workflow import (
     ParentClosePolicy,
 )
 
-from activities.agents import Agents
-from activities.examine import Lenses
-from activities.preparation import Preparation
-from activities.use_tool import Tools
-from orchestrator import policies
-from orchestrator.agent.state import UseTool
-from orchestrator.calls import KINDS
-from orchestrator.calls.turn import ToolResult, UseMaterial
-from orchestrator.contracts import Briefing, Call, Contract, Draft, Goal, Reply, Standstill
-from orchestrator.moves import Examine, Prepare
-from orchestrator.policies import Options
-from orchestrator.recorded.signals import STANDSTILL
-from orchestrator.views.board import call_summary, lens_summary
+from holdfast.activities.agents import Agents
+from holdfast.activities.examine import Lenses
+from holdfast.activities.preparation import Preparation
+from holdfast.activities.use_tool import Tools
+from holdfast.agent.state import UseTool
+from holdfast.calls import KINDS
+from holdfast.calls.turn import ToolResult, UseMaterial
+from holdfast.contracts import Briefing, Call, Contract, Draft, Goal, Reply, Standstill, policies
+from holdfast.contracts.policies import Options
+from holdfast.history.signals import STANDSTILL
+from holdfast.rendering.board import call_summary, lens_summary
+from holdfast.state.moves import Examine, Prepare
 
 Told = TypeVar("Told")
 Ended = TypeVar("Ended")

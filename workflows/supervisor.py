@@ -22,10 +22,17 @@ from temporalio.exceptions import (
     WorkflowAlreadyStartedError,
 )
 
-from orchestrator import policies
-from orchestrator.contracts import Goal, Order, Report
-from orchestrator.events import RUN_FAILED, Event, Started, Steered, cancel_asked
-from orchestrator.moves import (
+from holdfast.contracts import Goal, Order, Report, policies
+from holdfast.contracts.view import RunView
+from holdfast.history import landings
+from holdfast.history.signals import SIGNALS, heard
+from holdfast.rendering import listing, running
+from holdfast.rendering.agents import agent_summary
+from holdfast.rendering.board import board
+from holdfast.rules import next_moves, reducer, reporting, steering
+from holdfast.rules.timers import moment, timers
+from holdfast.state.events import RUN_FAILED, Event, Started, Steered, cancel_asked
+from holdfast.state.moves import (
     Ask,
     Cut,
     Examine,
@@ -36,21 +43,13 @@ from orchestrator.moves import (
     StartTeam,
     TellAbove,
 )
-from orchestrator.recorded import landings
-from orchestrator.recorded.signals import SIGNALS, heard
-from orchestrator.rules import next_moves, reducer, steering
-from orchestrator.rules.parts import Flight
-from orchestrator.rules.state import first_state
-from orchestrator.rules.timers import moment, timers
-from orchestrator.tracing import story
-from orchestrator.view import RunView
-from orchestrator.views import listing, reporting, running
-from orchestrator.views.agents import agent_summary
-from orchestrator.views.board import board
-from workflows import scheduling, telling
-from workflows.agent import AgentWorkflow
-from workflows.alarms import Alarms
-from workflows.below import Below
+from holdfast.state.parts import Flight
+from holdfast.state.run import first_state
+from holdfast.tracing import story
+from holdfast.workflows import scheduling, telling
+from holdfast.workflows.agent import AgentWorkflow
+from holdfast.workflows.alarms import Alarms
+from holdfast.workflows.below import Below
 
 
 @workflow.defn

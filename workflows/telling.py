@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from temporalio import workflow
 
-from orchestrator.tracing.story import Line
+from holdfast.tracing.story import Line
 
 _INFO = 20
 """As `logging` has it, which workflows do not import."""

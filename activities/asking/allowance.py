@@ -26,13 +26,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, TypeAdapter
 
-from activities.asking import senders
-from activities.asking.replies import PriceOf
-from deployment.embedded import EmbeddedError, private
-from deployment.files import to_disk
-from orchestrator.contracts import Usage
-from orchestrator.errors import AllowanceReached, NotBilled, SpendLimitReached
-from orchestrator.policies import MOST_DAY, MOST_RUN
+from holdfast.activities.asking import senders
+from holdfast.activities.asking.replies import PriceOf
+from holdfast.contracts import Usage
+from holdfast.contracts.errors import AllowanceReached, NotBilled, SpendLimitReached
+from holdfast.contracts.policies import MOST_DAY, MOST_RUN
+from holdfast.embedded import EmbeddedError, private
+from holdfast.storage.files import to_disk
 
 FILE_BYTES = 4 * 2**20
 LOCK_SECONDS = 10.0

@@ -9,22 +9,15 @@ from dataclasses import dataclass, field, replace
 
 from temporalio import activity
 
-from activities.asking.flights import Flights
-from activities.asking.heartbeat import Notes, noted_before
-from activities.asking.past import Past
-from activities.asking.patience import through
-from activities.asking.replies import (
-    Asked,
-    Conversation,
-    PriceOf,
-    Shape,
-    Value,
-    reply_to,
-)
-from activities.asking.sending import Sending
-from activities.asking.trip import Trip, call_key, request_of
-from activities.seam import Budget, Gate, Journal, Model, ModelRequest
-from orchestrator.contracts import Call, Contract, Reply
+from holdfast.activities.asking.flights import Flights
+from holdfast.activities.asking.heartbeat import Notes, noted_before
+from holdfast.activities.asking.past import Past
+from holdfast.activities.asking.patience import through
+from holdfast.activities.asking.replies import Asked, Conversation, PriceOf, Shape, Value, reply_to
+from holdfast.activities.asking.sending import Sending
+from holdfast.activities.asking.trip import Trip, call_key, request_of
+from holdfast.contracts import Call, Contract, Reply
+from holdfast.ports import Budget, Gate, Journal, Model, ModelRequest
 
 HEAVY_LETTERS = 2**16
 """Characters of an answer beyond which it is looked at in a thread: the loop serves every call."""

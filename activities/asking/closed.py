@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orchestrator.text import visible
+from holdfast.text import visible
 
 Json = Mapping[str, Any]
 MOST_NAMED = 5

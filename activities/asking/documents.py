@@ -8,19 +8,19 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from activities.answer_forms import columns_wrong
-from activities.asking.forms import MOST_MISTAKES, mistakes
-from activities.asking.replies import Shape
-from orchestrator.calls.synthesize import (
+from holdfast.activities.asking.forms import MOST_MISTAKES, mistakes
+from holdfast.activities.asking.replies import Shape
+from holdfast.activities.catalogue.answer_forms import columns_wrong
+from holdfast.calls.synthesize import (
     SYNTHESIZE,
     FormedAnswer,
     SynthesisAnswer,
     SynthesisMaterial,
     to_synthesis,
 )
-from orchestrator.contracts import AnswerForm, Synthesis
-from orchestrator.data import block, table
-from orchestrator.text import counted, visible
+from holdfast.contracts import AnswerForm, Synthesis
+from holdfast.contracts.data import block, table
+from holdfast.text import counted, visible
 
 TEXT = {"type": "string"}
 CHOSEN_COLUMNS = 30

@@ -16,7 +16,7 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.asking.heartbeat import Notes, beating
+from holdfast.activities.asking.heartbeat import Notes, beating
 
 KEPT_SECONDS = 900.0
 """How long an outcome waits that no attempt was there to take."""

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from activities.asking.replies import Shape
-from orchestrator.calls.work import DataAnswer, WorkAnswer, to_draft
-from orchestrator.contracts import Draft
-from orchestrator.text import visible
+from holdfast.activities.asking.replies import Shape
+from holdfast.calls.work import DataAnswer, WorkAnswer, to_draft
+from holdfast.contracts import Draft
+from holdfast.text import visible
 
 Form = Mapping[str, JsonValue]
 MOST_MISTAKES = 5

@@ -13,7 +13,7 @@ from itertools import chain, repeat
 
 from temporalio import activity
 
-from orchestrator.policies import BEATS
+from holdfast.contracts.policies import BEATS
 
 SOON = BEATS[0]
 """Seconds until the server is told that a call left. Until then only the journal knows: a call that

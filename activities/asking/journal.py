@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from deployment.files import create, to_disk, write_whole
-from orchestrator.contracts import Bill
-from orchestrator.errors import NotBilled, PossiblyBilled
+from holdfast.contracts import Bill
+from holdfast.contracts.errors import NotBilled, PossiblyBilled
+from holdfast.storage.files import create, to_disk, write_whole
 
 WRITTEN_AT_ONCE = 2**16
 """Bytes of an answer up to which it is written where it arrives, in less time than a thread takes

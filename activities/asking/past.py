@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import astuple, dataclass, replace
 
-from activities.asking import senders
-from activities.asking.heartbeat import Notes, noted_before
+from holdfast.activities.asking import senders
+from holdfast.activities.asking.heartbeat import Notes, noted_before
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ from genai_prices import calc_price
 from genai_prices.types import TieredPrices
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from deployment.folders import read_regular, resolved
-from deployment.reading import NotPlain, from_yaml
-from deployment.settings import Settings
-from orchestrator.contracts import ModelCard, PriceStep, Tier, Usage
-from orchestrator.mistakes import mistakes
-from orchestrator.money import pricing
+from holdfast.contracts import ModelCard, PriceStep, Tier, Usage
+from holdfast.deployment.settings import Settings
+from holdfast.ledger import pricing
+from holdfast.text.mistakes import mistakes
+from holdfast.untrusted.folders import read_regular, resolved
+from holdfast.untrusted.reading import NotPlain, from_yaml
 
 MILLION = Decimal(1_000_000)
 FILE_BYTES = 1024 * 1024

@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from orchestrator.calls.synthesize import SynthesisMaterial
-from orchestrator.contracts import Finding, Synthesis
-from orchestrator.data import texts as texts_of
-from orchestrator.marks import BRACKETS, NUMBER, URL, bare
-from orchestrator.rules.settling import status_words
+from holdfast.calls.synthesize import SynthesisMaterial
+from holdfast.contracts import Finding, Synthesis
+from holdfast.contracts.data import texts as texts_of
+from holdfast.state.settling import status_words
+from holdfast.text.marks import BRACKETS, NUMBER, URL, bare
 
 CITED = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 MOST_FLAGS = 20

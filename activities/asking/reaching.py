@@ -10,10 +10,10 @@ from datetime import timedelta
 
 from temporalio import activity
 
-from activities.asking.heartbeat import beating
-from activities.seam import Model
-from orchestrator.calls.reach import Reached, ReachMaterial
-from orchestrator.errors import NotBilled
+from holdfast.activities.asking.heartbeat import beating
+from holdfast.calls.reach import Reached, ReachMaterial
+from holdfast.contracts.errors import NotBilled
+from holdfast.ports import Model
 
 FIRST_PAUSE = 1.0
 """Seconds between the first look and the second; doubled from look to look."""

@@ -17,14 +17,14 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
-from activities.asking.closed import left_out, without_unknown
-from activities.seam import ModelAnswer
-from orchestrator.calls.kind import Answer
-from orchestrator.contracts import Bill, Call, Contract, Problem, Reply, Usage
-from orchestrator.errors import PossiblyBilled
-from orchestrator.mistakes import mistakes
-from orchestrator.money.pricing import price
-from orchestrator.text import visible
+from holdfast.activities.asking.closed import left_out, without_unknown
+from holdfast.calls.kind import Answer
+from holdfast.contracts import Bill, Call, Contract, Problem, Reply, Usage
+from holdfast.contracts.errors import PossiblyBilled
+from holdfast.ledger.pricing import price
+from holdfast.ports import ModelAnswer
+from holdfast.text import visible
+from holdfast.text.mistakes import mistakes
 
 BROKEN_CHARACTERS = 20_000
 """How much of a malformed answer goes back to be mended."""

@@ -12,18 +12,13 @@ from datetime import timedelta
 
 from temporalio import activity
 
-from activities.asking import senders
-from activities.asking.patience import through
-from activities.asking.replies import (
-    lost,
-    recorded,
-)
-from activities.asking.trip import Trip, byte_bound
-from activities.seam import Budget, Gate, Journal, Model, ModelRequest
-from orchestrator import policies
-from orchestrator.calls.ping import PING
-from orchestrator.contracts import Bill, Usage
-from orchestrator.errors import (
+from holdfast.activities.asking import senders
+from holdfast.activities.asking.patience import through
+from holdfast.activities.asking.replies import lost, recorded
+from holdfast.activities.asking.trip import Trip, byte_bound
+from holdfast.calls.ping import PING
+from holdfast.contracts import Bill, Usage, policies
+from holdfast.contracts.errors import (
     CallRefused,
     EndpointUnreachable,
     NotBilled,
@@ -31,8 +26,9 @@ from orchestrator.errors import (
     OverReservation,
     PossiblyBilled,
 )
-from orchestrator.money.pricing import read_again, worst
-from orchestrator.text import visible
+from holdfast.ledger.pricing import read_again, worst
+from holdfast.ports import Budget, Gate, Journal, Model, ModelRequest
+from holdfast.text import visible
 
 SHORTEST_WAIT = timedelta(seconds=1)
 """How long a tier is shut when nobody says for how long, and after what a throttled call is back at

@@ -10,12 +10,12 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.asking.heartbeat import Notes
-from activities.asking.keys import key_of
-from activities.asking.past import Past
-from activities.seam import ModelRequest
-from orchestrator.contracts import Call, Contract
-from orchestrator.policies import CALL_MARGIN_SECONDS, TOOLS_TOKENS
+from holdfast.activities.asking.heartbeat import Notes
+from holdfast.activities.asking.keys import key_of
+from holdfast.activities.asking.past import Past
+from holdfast.contracts import Call, Contract
+from holdfast.contracts.policies import CALL_MARGIN_SECONDS, TOOLS_TOKENS
+from holdfast.ports import ModelRequest
 
 MARGIN_SECONDS = 5.0
 """How much sooner than its start-to-close a call is cut that had to wait or to be counted for long

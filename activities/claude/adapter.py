@@ -15,19 +15,19 @@ from typing import Any
 
 import httpx2
 
-from activities.asking.patience import Patience, through
-from activities.claude.classify import NOBODY_HOME
-from activities.claude.clients import Clients
-from activities.claude.endpoint import OFFICIAL, make_client, why_unreached
-from activities.claude.failures import CUT, Exchange, Failures, Price
-from activities.claude.heard import Heard
-from activities.claude.passage import BYTES_FOR_A_TOKEN, ROOM, Passage, events, under_way
-from activities.claude.stream import MOST_BYTES_PER_TOKEN, StreamError
-from activities.claude.turns import flaw_of
-from activities.claude.wire import countable, extract_json, most_tokens, shape
-from activities.seam import ModelAnswer, ModelRequest
-from deployment.address import address_of, withheld_of
-from deployment.known_secrets import KnownSecrets
+from holdfast.activities.asking.patience import Patience, through
+from holdfast.activities.claude.classify import NOBODY_HOME
+from holdfast.activities.claude.clients import Clients
+from holdfast.activities.claude.endpoint import OFFICIAL, make_client, why_unreached
+from holdfast.activities.claude.failures import CUT, Exchange, Failures, Price
+from holdfast.activities.claude.heard import Heard
+from holdfast.activities.claude.passage import BYTES_FOR_A_TOKEN, ROOM, Passage, events, under_way
+from holdfast.activities.claude.stream import MOST_BYTES_PER_TOKEN, StreamError
+from holdfast.activities.claude.turns import flaw_of
+from holdfast.activities.claude.wire import countable, extract_json, most_tokens, shape
+from holdfast.deployment.address import address_of, withheld_of
+from holdfast.ports import ModelAnswer, ModelRequest
+from holdfast.untrusted.known_secrets import KnownSecrets
 
 STALL_SECONDS = 60.0
 """The longest silence between two bytes; pings count, so long thinking is no stall."""

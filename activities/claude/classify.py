@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Literal
 
-from activities.gate.flow import LONGEST_SHUT
-from orchestrator.errors import (
+from holdfast.activities.gate.flow import LONGEST_SHUT
+from holdfast.contracts.errors import (
     AuthenticationRefused,
     CallRefused,
     EndpointUnreachable,

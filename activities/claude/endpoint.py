@@ -15,11 +15,11 @@ from typing import Any
 import anthropic
 import httpx2
 
-from activities.claude import passage as claude_passage
-from deployment.address import is_loopback
-from deployment.places import UNDERSTOOD
-from orchestrator.contracts import Capabilities
-from orchestrator.text import visible
+from holdfast.activities.claude import passage as claude_passage
+from holdfast.contracts import Capabilities
+from holdfast.deployment.address import is_loopback
+from holdfast.deployment.places import UNDERSTOOD
+from holdfast.text import visible
 
 OFFICIAL = "https://api.anthropic.com"
 PROBE_SECONDS = 5.0

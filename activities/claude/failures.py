@@ -15,16 +15,13 @@ from decimal import Decimal
 import anthropic
 import httpx2
 
-from activities.claude.classify import Meaning, Point, classify, retry_after
-from activities.claude.endpoint import why_unreached
-from activities.claude.heard import Heard
-from activities.claude.passage import Passage
-from activities.claude.stream import StreamError, Transcript
-from activities.seam import ModelRequest
-from deployment.address import address_of
-from deployment.known_secrets import KnownSecrets
-from orchestrator.contracts import Bill, Unreached, Usage
-from orchestrator.errors import (
+from holdfast.activities.claude.classify import Meaning, Point, classify, retry_after
+from holdfast.activities.claude.endpoint import why_unreached
+from holdfast.activities.claude.heard import Heard
+from holdfast.activities.claude.passage import Passage
+from holdfast.activities.claude.stream import StreamError, Transcript
+from holdfast.contracts import Bill, Unreached, Usage
+from holdfast.contracts.errors import (
     CallRefused,
     EndpointUnreachable,
     NotBilled,
@@ -32,7 +29,10 @@ from orchestrator.errors import (
     PossiblyBilled,
     TookTooLong,
 )
-from orchestrator.text import sentence, visible
+from holdfast.deployment.address import address_of
+from holdfast.ports import ModelRequest
+from holdfast.text import sentence, visible
+from holdfast.untrusted.known_secrets import KnownSecrets
 
 NEVER_VALID = (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, httpx2.InvalidURL)
 TRANSPORT = (httpx2.TransportError, OSError)

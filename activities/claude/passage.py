@@ -15,8 +15,8 @@ from typing import Any
 
 import httpx2
 
-from activities.claude.quotas import head_of
-from activities.seam import Head
+from holdfast.activities.claude.quotas import head_of
+from holdfast.ports import Head
 
 BYTES_FOR_A_TOKEN = 64
 """More bytes than any token of an answer takes on the wire, envelope of its event included."""

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from activities.claude.classify import LONGEST_WAIT, http_date
-from activities.seam import Head, Quota, Resource
+from holdfast.activities.claude.classify import LONGEST_WAIT, http_date
+from holdfast.ports import Head, Quota, Resource
 
 NAMES: Mapping[Resource, str] = {
     "requests": "requests",

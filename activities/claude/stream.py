@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from activities.claude.characters import whole
-from orchestrator.contracts import Usage
-from orchestrator.policies import RESERVED_BYTES_PER_TOKEN
-from orchestrator.text import visible
+from holdfast.activities.claude.characters import whole
+from holdfast.contracts import Usage
+from holdfast.contracts.policies import RESERVED_BYTES_PER_TOKEN
+from holdfast.text import visible
 
 USAGE_FIELDS = {
     "input_tokens": "input_tokens",

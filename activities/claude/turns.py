@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from activities.claude.stream import Transcript
+from holdfast.activities.claude.stream import Transcript
 
 HALVES = "the text holds half characters"
 

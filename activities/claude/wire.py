@@ -13,11 +13,11 @@ from typing import Any
 
 from anthropic import transform_schema
 
-from activities.claude.caching import marked
-from activities.claude.tools import offered
-from activities.seam import ModelRequest
-from orchestrator.contracts import Capabilities
-from orchestrator.policies import TOOLS_TOKENS
+from holdfast.activities.claude.caching import marked
+from holdfast.activities.claude.tools import offered
+from holdfast.contracts import Capabilities
+from holdfast.contracts.policies import TOOLS_TOKENS
+from holdfast.ports import ModelRequest
 
 SCHEMA_INSTRUCTION = (
     "Answer with one JSON object and nothing else: no prose before or after it, no code fence. "

@@ -9,14 +9,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from activities.gate.flow import FORGOTTEN, Flow
-from activities.gate.measured import Measured
-from activities.gate.pace import SPACING, settling
-from activities.gate.queue_rates import QueueRate
-from activities.gate.quotas import Quotas, cost_of
-from activities.gate.refusals import Crowds, Doubt, Luck, Sent
-from activities.gate.room import ENOUGH_WAITING, Room
-from activities.seam import Resource
+from holdfast.activities.gate.flow import FORGOTTEN, Flow
+from holdfast.activities.gate.measured import Measured
+from holdfast.activities.gate.pace import SPACING, settling
+from holdfast.activities.gate.queue_rates import QueueRate
+from holdfast.activities.gate.quotas import Quotas, cost_of
+from holdfast.activities.gate.refusals import Crowds, Doubt, Luck, Sent
+from holdfast.activities.gate.room import ENOUGH_WAITING, Room
+from holdfast.ports import Resource
 
 Cost = Mapping[Resource, float]
 ONE: Cost = cost_of()

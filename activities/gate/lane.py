@@ -6,11 +6,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from activities.gate.flow import FORGOTTEN, Borne, Flow, Throttled, enough, next_rate, regained
-from activities.gate.known import ONE, Cost, Known
-from activities.gate.pace import SPACING, following, settling
-from activities.gate.refusals import Crowds, Doubt, Sent, is_news
-from activities.seam import Head
+from holdfast.activities.gate.flow import (
+    FORGOTTEN,
+    Borne,
+    Flow,
+    Throttled,
+    enough,
+    next_rate,
+    regained,
+)
+from holdfast.activities.gate.known import ONE, Cost, Known
+from holdfast.activities.gate.pace import SPACING, following, settling
+from holdfast.activities.gate.refusals import Crowds, Doubt, Sent, is_news
+from holdfast.ports import Head
 
 
 @dataclass

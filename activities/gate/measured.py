@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from activities.gate.flow import Flow
+from holdfast.activities.gate.flow import Flow
 
 MEASURED_SECONDS = 5.0
 """How far back a rate is measured."""

@@ -19,8 +19,8 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.gate.flow import plainly, understood
-from deployment.workers.pollers import POLL_SECONDS
+from holdfast.activities.gate.flow import plainly, understood
+from holdfast.workers.pollers import POLL_SECONDS
 
 ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
 RPC_SECONDS = 5.0

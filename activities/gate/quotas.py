@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from activities.gate.refusals import Sent
-from activities.seam import Quota, Resource
+from holdfast.activities.gate.refusals import Sent
+from holdfast.ports import Quota, Resource
 
 MARGIN = 0.05
 """Seconds that a call leaves later than it could: not all are on their way for equally long."""

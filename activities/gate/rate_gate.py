@@ -19,14 +19,21 @@ from typing import Any
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from activities.gate import queue_rates as rate_limits
-from activities.gate.flow import STEP_SECONDS, Flow, described, next_rate, plainly, understood
-from activities.gate.known import ONE, Cost
-from activities.gate.lane import Lane
-from activities.gate.quotas import cost_of
-from activities.gate.refusals import Sent
-from activities.seam import Head
-from orchestrator.errors import NotBilled
+from holdfast.activities.gate import queue_rates as rate_limits
+from holdfast.activities.gate.flow import (
+    STEP_SECONDS,
+    Flow,
+    described,
+    next_rate,
+    plainly,
+    understood,
+)
+from holdfast.activities.gate.known import ONE, Cost
+from holdfast.activities.gate.lane import Lane
+from holdfast.activities.gate.quotas import cost_of
+from holdfast.activities.gate.refusals import Sent
+from holdfast.contracts.errors import NotBilled
+from holdfast.ports import Head
 
 HOLD_SECONDS = 5.0
 """How long a call may wait here for its turn; one that waits longer goes back to the server."""

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from activities.gate.flow import EXPECTED_STEPS, Flow
-from activities.seam import Resource
+from holdfast.activities.gate.flow import EXPECTED_STEPS, Flow
+from holdfast.ports import Resource
 
 AT_ONCE = 0.1
 """Seconds. A call that leaves within this time of a refusal shows whether it was chance."""

@@ -19,8 +19,8 @@ from temporalio.worker import (
     WorkflowInterceptorClassInput,
 )
 
-from orchestrator.view import RunView
-from orchestrator.views.board import board
+from holdfast.contracts.view import RunView
+from holdfast.rendering.board import board
 
 Slowed = Callable[[], Mapping[str, str]]
 """() -> tier -> a line that says how fast it goes and why, of the tiers not at full speed; one line

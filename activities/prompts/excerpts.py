@@ -11,14 +11,14 @@ from functools import partial
 
 import anyio.to_thread
 
-from activities.code_review.lenses import SCANS
-from activities.code_review.redact import Redactor, redact, without_keys
-from activities.repositories.manifest import SnapshotFile
-from activities.repositories.scratch import Snapshot, Snapshots
-from deployment.known_secrets import REDACTED
-from orchestrator.calls.verify import Shown, VerifyMaterial
-from orchestrator.contracts import Remark
-from orchestrator.policies import EXCERPT_BYTES
+from holdfast.activities.repositories.manifest import SnapshotFile
+from holdfast.activities.repositories.scratch import Snapshot, Snapshots
+from holdfast.activities.review.lenses import SCANS
+from holdfast.calls.verify import Shown, VerifyMaterial
+from holdfast.contracts import Remark
+from holdfast.contracts.policies import EXCERPT_BYTES
+from holdfast.untrusted.known_secrets import REDACTED
+from holdfast.untrusted.redact import Redactor, redact, without_keys
 
 SCAN_SECONDS = 60.0
 """How long the search for secrets may take, where no lens has made it in this process."""

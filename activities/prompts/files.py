@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from activities.catalogue_files import text_of
-from activities.catalogue_tools import CatalogueError
-from deployment.settings import HOME
-from orchestrator.calls import KINDS
-from orchestrator.calls.work import COMPOSED_ROLE
-from orchestrator.plans import checks
-from orchestrator.policies import PROMPT_OVERHEAD_TOKENS
+from holdfast.activities.catalogue.files import text_of
+from holdfast.activities.catalogue.tools import CatalogueError
+from holdfast.calls import KINDS
+from holdfast.calls.work import COMPOSED_ROLE
+from holdfast.contracts.policies import PROMPT_OVERHEAD_TOKENS
+from holdfast.deployment.settings import HOME
+from holdfast.plans import checks
 
 FOLDER = "prompts"
 SHARED = "untrusted"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from orchestrator.contracts import Call
+from holdfast.contracts import Call
 
 HEAVY_TOKENS = 2**15
 """Tokens reserved for a prompt beyond which it is put together in a thread: inputs can have

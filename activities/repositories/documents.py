@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.text import says_something
+from holdfast.text import says_something
 
 DOCUMENT_BYTES = 32 * 1024 * 1024
 """The largest document; text is enclosed in prompts, and bounded by them."""

@@ -18,11 +18,10 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from activities.process import Finished, ProgramStopped, run
-from activities.repositories import layout as git_layout
-from activities.repositories import view as git_view
-from activities.repositories.layout import Layout
-from activities.repositories.output import (
+from holdfast.activities.repositories import layout as git_layout
+from holdfast.activities.repositories import view as git_view
+from holdfast.activities.repositories.layout import Layout
+from holdfast.activities.repositories.output import (
     LogEntry,
     TreeEntry,
     blobs_present,
@@ -32,10 +31,11 @@ from activities.repositories.output import (
     records,
     tree_entries,
 )
-from activities.repositories.working_tree import FILE_LIMIT
-from deployment.roots import Roots
-from orchestrator.errors import BadGoal
-from orchestrator.text import for_terminal
+from holdfast.activities.repositories.working_tree import FILE_LIMIT
+from holdfast.contracts.errors import BadGoal
+from holdfast.text import for_terminal
+from holdfast.untrusted.process import Finished, ProgramStopped, run
+from holdfast.untrusted.roots import Roots
 
 SECONDS = 120.0
 """Time limit of one git command."""

@@ -12,9 +12,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployment.folders import Folder
-from deployment.roots import Outside, Roots, open_folder
-from orchestrator.errors import BadGoal
+from holdfast.contracts.errors import BadGoal
+from holdfast.untrusted.folders import Folder
+from holdfast.untrusted.roots import Outside, Roots, open_folder
 
 SMALL_FILE = 64 * 1024
 ALTERNATES = 20

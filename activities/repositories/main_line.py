@@ -10,13 +10,13 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from activities.code_review.redact import redact
-from activities.process import ProgramStopped, run
-from activities.repositories.git import Git, GitFailed
-from activities.repositories.refs import BRANCHES, ORIGIN
-from activities.repositories.wanted import Wanted
-from orchestrator.money.leaving import ALL, CHANGED, SCOPE
-from orchestrator.text import counted, for_terminal
+from holdfast.activities.repositories.git import Git, GitFailed
+from holdfast.activities.repositories.refs import BRANCHES, ORIGIN
+from holdfast.activities.repositories.wanted import Wanted
+from holdfast.rules.leaving import ALL, CHANGED, SCOPE
+from holdfast.text import counted, for_terminal
+from holdfast.untrusted.process import ProgramStopped, run
+from holdfast.untrusted.redact import redact
 
 USUAL = ("main", "master")
 NAME_LETTERS = 80

@@ -9,8 +9,8 @@ from pathlib import PurePosixPath
 
 from pydantic import Field
 
-from activities.repositories.output import LogEntry
-from orchestrator.contracts import Contract, FileKind, Narrowing, Unread
+from holdfast.activities.repositories.output import LogEntry
+from holdfast.contracts import Contract, FileKind, Narrowing, Unread
 
 COMMIT_LIMIT = 2_000
 """Commits of history that are looked at."""

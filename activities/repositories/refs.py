@@ -9,8 +9,8 @@ import stat
 import time
 from dataclasses import dataclass, field
 
-from activities.repositories.layout import Layout, is_hash, small
-from deployment.folders import Folder
+from holdfast.activities.repositories.layout import Layout, is_hash, small
+from holdfast.untrusted.folders import Folder
 
 REFS_FILE = 64 * 1024 * 1024
 REF_LIMIT = 200_000

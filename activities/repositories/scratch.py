@@ -14,12 +14,12 @@ from pathlib import Path, PurePosixPath
 import anyio.to_thread
 from pydantic import ValidationError
 
-from activities.repositories.documents import DOCUMENT_BYTES
-from activities.repositories.manifest import Manifest
-from activities.repositories.working_tree import NotRead, check_name
-from activities.seam import Store
-from deployment.storage import cleaning
-from orchestrator.errors import LensFailed
+from holdfast.activities.repositories.documents import DOCUMENT_BYTES
+from holdfast.activities.repositories.manifest import Manifest
+from holdfast.activities.repositories.working_tree import NotRead, check_name
+from holdfast.contracts.errors import LensFailed
+from holdfast.ports import Store
+from holdfast.upkeep import cleaning
 
 KEPT_MANIFESTS = 4
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from activities.repositories import refs as git_refs
-from activities.repositories.layout import Layout, is_hash, small
-from deployment.folders import Folder
-from orchestrator.errors import BadGoal
-from orchestrator.text import for_terminal
+from holdfast.activities.repositories import refs as git_refs
+from holdfast.activities.repositories.layout import Layout, is_hash, small
+from holdfast.contracts.errors import BadGoal
+from holdfast.text import for_terminal
+from holdfast.untrusted.folders import Folder
 
 INDEX_BYTES = 128 * 1024 * 1024
 """Of the index and the one that it shares entries with; a million files take about 100 MB."""

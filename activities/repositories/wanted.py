@@ -6,9 +6,9 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from orchestrator.contracts import GoalInput
-from orchestrator.errors import BadGoal
-from orchestrator.money.leaving import ALL, BASE, CHANGED, SCOPE
+from holdfast.contracts import GoalInput
+from holdfast.contracts.errors import BadGoal
+from holdfast.rules.leaving import ALL, BASE, CHANGED, SCOPE
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from activities.repositories.output import TreeEntry
-from deployment.folders import FOLDER, Folder, open_regular
+from holdfast.activities.repositories.output import TreeEntry
+from holdfast.untrusted.folders import FOLDER, Folder, open_regular
 
 FILE_LIMIT = 1024 * 1024
 TOTAL_LIMIT = 200 * 1024 * 1024

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from activities.toolset.child import in_child
-from activities.toolset.tool import Here, ToolError, tool
+from holdfast.activities.toolset.child import in_child
+from holdfast.activities.toolset.tool import Here, ToolError, tool
 
 SECONDS = 10.0
 

@@ -9,8 +9,8 @@ from typing import Annotated
 import anyio.to_thread
 from pydantic import Field
 
-from activities.repositories.manifest import SnapshotFile
-from activities.toolset.inputs import (
+from holdfast.activities.repositories.manifest import SnapshotFile
+from holdfast.activities.toolset.inputs import (
     TEXT_BYTES,
     Location,
     harmless,
@@ -19,8 +19,8 @@ from activities.toolset.inputs import (
     shown,
     text_of,
 )
-from activities.toolset.tool import Here, ToolError, tool
-from orchestrator.text import counted, for_terminal
+from holdfast.activities.toolset.tool import Here, ToolError, tool
+from holdfast.text import counted, for_terminal
 
 LINE_LETTERS = 1_000
 MOST_LINES = 5_000

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from activities.code_review.redact import redact
-from activities.repositories.manifest import Commit
-from activities.toolset.inputs import place_of, shown
-from activities.toolset.tool import Here, ToolError, tool
-from orchestrator.text import counted, one_line
+from holdfast.activities.repositories.manifest import Commit
+from holdfast.activities.toolset.inputs import place_of, shown
+from holdfast.activities.toolset.tool import Here, ToolError, tool
+from holdfast.text import counted, one_line
+from holdfast.untrusted.redact import redact
 
 MOST_CHANGES = 50
 """Files of one commit that are named."""

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from activities.toolset.globs import name_pattern
-from activities.toolset.inputs import File, Location, files_below
-from activities.toolset.tool import Here, tool
-from orchestrator.text import counted, for_terminal
+from holdfast.activities.toolset.globs import name_pattern
+from holdfast.activities.toolset.inputs import File, Location, files_below
+from holdfast.activities.toolset.tool import Here, tool
+from holdfast.text import counted, for_terminal
 
 MOST = 1_000
 """Files that are named at once."""

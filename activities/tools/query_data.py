@@ -13,10 +13,10 @@ from typing import Annotated, Any, cast
 import anyio.to_thread
 from pydantic import Field
 
-from activities.toolset.child import in_child
-from activities.toolset.inputs import read
-from activities.toolset.tool import Here, ToolError, tool
-from orchestrator.text import counted
+from holdfast.activities.toolset.child import in_child
+from holdfast.activities.toolset.inputs import read
+from holdfast.activities.toolset.tool import Here, ToolError, tool
+from holdfast.text import counted
 
 SECONDS = 30.0
 LARGEST = 200 * 1024 * 1024

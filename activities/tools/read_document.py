@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import anyio.to_thread
 from pydantic import Field, JsonValue
 
-from activities.code_review.redact import redact, without_keys
-from activities.repositories.documents import decoded
-from activities.tools.read_file import read_file
-from activities.toolset.child import ChildFailed, in_child
-from activities.toolset.inputs import cited_as, place_of, read, shown
-from activities.toolset.tool import Here, Result, ToolError, tool
-from orchestrator.text import counted, one_line, says_something
+from holdfast.activities.repositories.documents import decoded
+from holdfast.activities.tools.read_file import read_file
+from holdfast.activities.toolset.child import ChildFailed, in_child
+from holdfast.activities.toolset.inputs import cited_as, place_of, read, shown
+from holdfast.activities.toolset.tool import Here, Result, ToolError, tool
+from holdfast.text import counted, one_line, says_something
+from holdfast.untrusted.redact import redact, without_keys
 
 DOCUMENT_BYTES = 64 * 1024 * 1024
 """The largest document that is read."""

@@ -7,9 +7,9 @@ from typing import Annotated
 import anyio.to_thread
 from pydantic import Field
 
-from activities.toolset.inputs import TEXT_BYTES, harmless, read, shown, text_of
-from activities.toolset.tool import Here, ToolError, tool
-from orchestrator.text import counted
+from holdfast.activities.toolset.inputs import TEXT_BYTES, harmless, read, shown, text_of
+from holdfast.activities.toolset.tool import Here, ToolError, tool
+from holdfast.text import counted
 
 LINE_LETTERS = 2_000
 """At most this many letters of a line are shown."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from activities.toolset.tool import Here, ToolError, tool
+from holdfast.activities.toolset.tool import Here, ToolError, tool
 
 PIECE_BYTES = 16_000
 """Of one reading: less than a model is shown at once, so that a piece is never cut again."""

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from activities.toolset import remote
-from activities.toolset.child import in_child
-from activities.toolset.inputs import read, text_of
-from activities.toolset.tool import Here, Result, ToolError, tool
-from deployment.address import address_of
+from holdfast.activities.toolset import remote
+from holdfast.activities.toolset.child import in_child
+from holdfast.activities.toolset.inputs import read, text_of
+from holdfast.activities.toolset.tool import Here, Result, ToolError, tool
+from holdfast.deployment.address import address_of
 
 SANDBOX = "python_sandbox"
 """The setting that names a sandbox elsewhere."""

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import anyio.to_thread
 from pydantic import Field
 
-from activities.toolset.child import ChildFailed, in_child
-from activities.toolset.inputs import (
+from holdfast.activities.toolset.child import ChildFailed, in_child
+from holdfast.activities.toolset.inputs import (
     TEXT_BYTES,
     File,
     Location,
@@ -26,8 +26,8 @@ from activities.toolset.inputs import (
     shown,
     text_of,
 )
-from activities.toolset.tool import Here, ToolError, tool
-from orchestrator.text import for_terminal
+from holdfast.activities.toolset.tool import Here, ToolError, tool
+from holdfast.text import for_terminal
 
 FOLDER_BYTES = 100 * 1024 * 1024
 """Of the files of a folder that are indexed, the first by path."""

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 import anyio.to_thread
 from pydantic import Field
 
-from activities.toolset.globs import line_pattern, name_pattern
-from activities.toolset.inputs import (
+from holdfast.activities.toolset.globs import line_pattern, name_pattern
+from holdfast.activities.toolset.inputs import (
     TEXT_BYTES,
     File,
     files_below,
@@ -22,8 +22,8 @@ from activities.toolset.inputs import (
     read_file,
     text_of,
 )
-from activities.toolset.tool import Here, ToolError, tool
-from orchestrator.text import counted
+from holdfast.activities.toolset.tool import Here, ToolError, tool
+from holdfast.text import counted
 
 Mode = Literal["content", "files_with_matches", "count"]
 SECONDS = 40.0

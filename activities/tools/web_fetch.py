@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from activities.repositories.documents import decoded
-from activities.toolset.child import ChildFailed, in_child
-from activities.toolset.tool import Here, ToolError, tool
-from activities.toolset.web import Answer, fetched
-from orchestrator.text import one_line
+from holdfast.activities.repositories.documents import decoded
+from holdfast.activities.toolset.child import ChildFailed, in_child
+from holdfast.activities.toolset.tool import Here, ToolError, tool
+from holdfast.activities.toolset.web import Answer, fetched
+from holdfast.text import one_line
 
 PAGE_BYTES = 8 * 1024 * 1024
 """The most that is read of a page."""

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from activities.toolset.tool import Here, Result, ToolError, tool
-from activities.toolset.web import asked
-from orchestrator.text import one_line
+from holdfast.activities.toolset.tool import Here, Result, ToolError, tool
+from holdfast.activities.toolset.web import asked
+from holdfast.text import one_line
 
 SETTING = "web_search"
 BRAVE = "https://api.search.brave.com/res/v1/web/search"

@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from activities.process import Finished, ProgramStopped, run
-from activities.toolset.tool import ToolError
+from holdfast.activities.toolset.tool import ToolError
+from holdfast.untrusted.process import Finished, ProgramStopped, run
 
 logger = logging.getLogger(__name__)
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from activities.toolset.child import in_child
-from activities.toolset.servers import Server
-from activities.toolset.tool import Tool, misfits
-from deployment.address import withheld_of
-from deployment.known_secrets import KnownSecrets
-from orchestrator.text import exact_json
+from holdfast.activities.toolset.child import in_child
+from holdfast.activities.toolset.servers import Server
+from holdfast.activities.toolset.tool import Tool, misfits
+from holdfast.deployment.address import withheld_of
+from holdfast.text import exact_json
+from holdfast.untrusted.known_secrets import KnownSecrets
 
 logger = logging.getLogger(__name__)
 

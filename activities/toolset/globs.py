@@ -7,8 +7,8 @@ from typing import Any
 
 import re2
 
-from activities.toolset.tool import ToolError
-from orchestrator.text import one_line
+from holdfast.activities.toolset.tool import ToolError
+from holdfast.text import one_line
 
 PATTERN_LETTERS = 1_000
 _PARTS = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|[{},]|.", re.DOTALL)

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from activities.code_review.redact import MARGIN, redact, without_keys
-from activities.repositories.documents import decoded
-from activities.repositories.working_tree import PATH_FOLDERS
-from activities.toolset.tool import Here, ToolError
-from deployment.folders import Folder, NotRegular, TooLarge, read_regular
-from orchestrator.text import for_terminal, one_line
+from holdfast.activities.repositories.documents import decoded
+from holdfast.activities.repositories.working_tree import PATH_FOLDERS
+from holdfast.activities.toolset.tool import Here, ToolError
+from holdfast.text import for_terminal, one_line
+from holdfast.untrusted.folders import Folder, NotRegular, TooLarge, read_regular
+from holdfast.untrusted.redact import MARGIN, redact, without_keys
 
 MOST_FILES = 100_000
 """Files below one input that are looked at, as a snapshot holds no more."""

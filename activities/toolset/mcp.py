@@ -22,11 +22,11 @@ from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 
-from activities.process import Finished, ProgramStopped, run
-from activities.toolset.servers import Server
-from activities.toolset.tool import NAME, Here, Result, Tool, ToolError, misfits
-from orchestrator.envelopes import defanged
-from orchestrator.text import for_terminal, one_line
+from holdfast.activities.toolset.servers import Server
+from holdfast.activities.toolset.tool import NAME, Here, Result, Tool, ToolError, misfits
+from holdfast.calls.envelopes import defanged
+from holdfast.text import for_terminal, one_line
+from holdfast.untrusted.process import Finished, ProgramStopped, run
 
 logger = logging.getLogger(__name__)
 

@@ -10,9 +10,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from activities.seam import Store
-from activities.serving import FromServers
-from activities.toolset.mcp import (
+from holdfast.activities.toolset.mcp import (
     PART,
     PREFIX,
     Offered,
@@ -21,10 +19,12 @@ from activities.toolset.mcp import (
     offered,
     server_of,
 )
-from activities.toolset.remembered import ToolLists
-from activities.toolset.servers import BadServers, Server
-from orchestrator.contracts import Outlet
-from orchestrator.text import one_line
+from holdfast.activities.toolset.remembered import ToolLists
+from holdfast.activities.toolset.servers import BadServers, Server
+from holdfast.activities.toolset.serving import FromServers
+from holdfast.contracts import Outlet
+from holdfast.ports import Store
+from holdfast.text import one_line
 
 logger = logging.getLogger(__name__)
 

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from activities.toolset.mcp import Listed
-from activities.toolset.servers import SCRIPT, Server
-from deployment.embedded import private
-from deployment.embedded.trouble import EmbeddedError
-from deployment.files import write_whole
+from holdfast.activities.toolset.mcp import Listed
+from holdfast.activities.toolset.servers import SCRIPT, Server
+from holdfast.embedded import private
+from holdfast.embedded.trouble import EmbeddedError
+from holdfast.storage.files import write_whole
 
 logger = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from activities.toolset.tool import Here, ToolError
-from activities.toolset.web import asked
-from deployment.known_secrets import KnownSecrets
+from holdfast.activities.toolset.tool import Here, ToolError
+from holdfast.activities.toolset.web import asked
+from holdfast.untrusted.known_secrets import KnownSecrets
 
 NAME = "the Python sandbox of this deployment"
 KEY = "python_sandbox_key"

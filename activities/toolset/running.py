@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from activities.toolset.tool import Here, Result, Tool, ToolError
-from orchestrator.text import one_line
+from holdfast.activities.toolset.tool import Here, Result, Tool, ToolError
+from holdfast.text import one_line
 
 logger = logging.getLogger(__name__)
 

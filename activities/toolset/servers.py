@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from deployment.folders import Unreadable, read_named
-from deployment.variables import FILE_BYTES, filled
-from orchestrator.mistakes import mistakes
-from orchestrator.text import one_line
+from holdfast.deployment.variables import FILE_BYTES, filled
+from holdfast.text import one_line
+from holdfast.text.mistakes import mistakes
+from holdfast.untrusted.folders import Unreadable, read_named
 
 NAME = re.compile(r"[a-zA-Z0-9-]+(?:_[a-zA-Z0-9-]+)*")
 """Of a server: two underscores part it from the name of its tool."""

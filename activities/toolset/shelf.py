@@ -8,15 +8,15 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from types import MappingProxyType, ModuleType
 
-from activities.toolset.tool import NotATool, Tool
-from orchestrator.calls.turn import WEB_FETCH, WEB_SEARCH
-from orchestrator.contracts import Outlet
+from holdfast.activities.toolset.tool import NotATool, Tool
+from holdfast.calls.turn import WEB_FETCH, WEB_SEARCH
+from holdfast.contracts import Outlet
 
 
 @functools.cache
 def shipped() -> Mapping[str, Tool]:
     """The tools of `activities/tools/`, by name. NotATool names what cannot be one."""
-    return tools_of(importlib.import_module("activities.tools"))
+    return tools_of(importlib.import_module("holdfast.activities.tools"))
 
 
 def outlets_of(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import sys
 
-from activities.toolset.shelf import shipped
-from activities.toolset.tool import Tool
+from holdfast.activities.toolset.shelf import shipped
+from holdfast.activities.toolset.tool import Tool
 
 _SENTENCE = re.compile(r"(.+?[.:])(?:\s|\Z)", re.DOTALL)
 

@@ -13,9 +13,9 @@ from typing import Any, Concatenate, Protocol, cast, get_type_hints
 
 from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
 
-from activities.repositories.manifest import Manifest
-from orchestrator.contracts import MadeFile, PinnedInput
-from orchestrator.mistakes import mistakes
+from holdfast.activities.repositories.manifest import Manifest
+from holdfast.contracts import MadeFile, PinnedInput
+from holdfast.text.mistakes import mistakes
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What endpoints take as the name of a tool."""

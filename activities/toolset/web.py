@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from yarl import URL
 
-from activities.toolset.tool import ToolError
-from deployment.address import is_loopback
-from orchestrator.text import one_line
+from holdfast.activities.toolset.tool import ToolError
+from holdfast.deployment.address import is_loopback
+from holdfast.text import one_line
 
 if TYPE_CHECKING:
     # Loaded once something is asked: a tenth of what every command's start would cost.

@@ -10,11 +10,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from activities.seam import Store
-from orchestrator.calls.turn import ToolResult
-from orchestrator.contracts import Contract
-from orchestrator.envelopes import defanged, envelope
-from orchestrator.errors import CallRefused
+from holdfast.calls.envelopes import defanged, envelope
+from holdfast.calls.turn import ToolResult
+from holdfast.contracts import Contract
+from holdfast.contracts.errors import CallRefused
+from holdfast.ports import Store
 
 
 class Told(Contract):

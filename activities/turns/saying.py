@@ -8,12 +8,12 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from activities.asking.replies import Shape, malformed, value_in
-from activities.code_review.redact import MARGIN, redact
-from activities.seam import ModelAnswer
-from orchestrator.calls.turn import ToolUse
-from orchestrator.contracts import Contract, Draft, Problem
-from orchestrator.text import exact_json, one_line
+from holdfast.activities.asking.replies import Shape, malformed, value_in
+from holdfast.calls.turn import ToolUse
+from holdfast.contracts import Contract, Draft, Problem
+from holdfast.ports import ModelAnswer
+from holdfast.text import exact_json, one_line
+from holdfast.untrusted.redact import MARGIN, redact
 
 WORDS = 80
 """Characters of a call's arguments that the timeline and a note of the run show."""

@@ -8,17 +8,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from activities.asking.call import Asking
-from activities.asking.forms import shape_of
-from activities.asking.replies import Conversation, with_left_out
-from activities.seam import Store
-from activities.turns import conversation, saying
-from activities.turns.conversation import Told
-from activities.turns.saying import Said
-from orchestrator import policies
-from orchestrator.calls.turn import WEB_FETCH, WEB_SEARCH, Turn, TurnMaterial
-from orchestrator.contracts import Call, Reply
-from orchestrator.errors import CallRefused
+from holdfast.activities.asking.call import Asking
+from holdfast.activities.asking.forms import shape_of
+from holdfast.activities.asking.replies import Conversation, with_left_out
+from holdfast.activities.turns import conversation, saying
+from holdfast.activities.turns.conversation import Told
+from holdfast.activities.turns.saying import Said
+from holdfast.calls.turn import WEB_FETCH, WEB_SEARCH, Turn, TurnMaterial
+from holdfast.contracts import Call, Reply, policies
+from holdfast.contracts.errors import CallRefused
+from holdfast.ports import Store
 
 OF_ENDPOINT: Mapping[str, Mapping[str, Any]] = {
     WEB_SEARCH: {

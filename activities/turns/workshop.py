@@ -9,18 +9,18 @@ from pathlib import Path
 
 from temporalio import activity
 
-from activities.repositories.manifest import Manifest
-from activities.repositories.scratch import Snapshot, Snapshots
-from activities.seam import Journal, Store
-from activities.toolset import running
-from activities.toolset.mcp import server_of, tool_of
-from activities.toolset.servers import BadServers, Server
-from activities.toolset.tool import Tool, ToolError
-from activities.turns.conversation import arguments_of
-from orchestrator.calls.turn import OF_SERVERS, UseMaterial
-from orchestrator.contracts import MadeFile, PinnedInput
-from orchestrator.errors import PossiblyBilled
-from orchestrator.made_files import name_wrong, together, too_much
+from holdfast.activities.repositories.manifest import Manifest
+from holdfast.activities.repositories.scratch import Snapshot, Snapshots
+from holdfast.activities.toolset import running
+from holdfast.activities.toolset.mcp import server_of, tool_of
+from holdfast.activities.toolset.servers import BadServers, Server
+from holdfast.activities.toolset.tool import Tool, ToolError
+from holdfast.activities.turns.conversation import arguments_of
+from holdfast.calls.turn import OF_SERVERS, UseMaterial
+from holdfast.contracts import MadeFile, PinnedInput
+from holdfast.contracts.errors import PossiblyBilled
+from holdfast.contracts.made_files import name_wrong, together, too_much
+from holdfast.ports import Journal, Store
 
 HANDLE_LETTERS = 16
 Called = tuple[str, bool, bool, tuple[MadeFile, ...], tuple[str, ...]]

@@ -13,7 +13,7 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowQueryFailedE
 from temporalio.service import RPCError
 
 from bench.instruments.clients import outcome
-from orchestrator.contracts import Report
+from holdfast.contracts import Report
 
 REPORT_SECONDS = 10
 SEND_AGAIN = 3

@@ -41,11 +41,11 @@ from bench.chaos.verdict import Verdict
 from bench.instruments.clients import QUERIES, ask, ended, say, silence, waits_for
 from bench.instruments.deployment import Deployment, deployed
 from bench.instruments.histories import Histories, over
-from cli.exits import Code
-from deployment.embedded import ensure_up
-from deployment.settings import HOME
-from deployment.storage import store_at
-from deployment.temporal import connect
+from holdfast.cli.screen.exits import Code
+from holdfast.deployment.settings import HOME
+from holdfast.embedded import ensure_up
+from holdfast.storage import store_at
+from holdfast.temporal.connection import connect
 
 CLOSING_SECONDS = 300.0
 """How long runs may take to close once nothing strikes any more."""

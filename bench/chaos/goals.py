@@ -11,8 +11,8 @@ from random import Random
 from typing import Any
 
 from bench.instruments.deployment import part
-from orchestrator.contracts import Limits, Order, Plan
-from orchestrator.view import Question
+from holdfast.contracts import Limits, Order, Plan
+from holdfast.contracts.view import Question
 
 FEWEST, MOST = 3, 14
 """Subtasks of a run."""

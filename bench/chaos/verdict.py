@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.chaos.bills import Bills
 from bench.instruments.histories import Histories
-from orchestrator.calls.ping import PING
+from holdfast.calls.ping import PING
 
 
 @dataclass

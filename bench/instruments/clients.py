@@ -22,9 +22,9 @@ from temporalio.client import (
 from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig
 from temporalio.service import RPCError
 
-from orchestrator.contracts import Order, Report
-from orchestrator.recorded.troubles import report_in
-from orchestrator.view import Question
+from holdfast.contracts import Order, Report
+from holdfast.contracts.view import Question
+from holdfast.history.troubles import report_in
 
 QUERIES = ("view", "__temporal_workflow_metadata")
 """Ours, and the one that Temporal's Web UI asks by itself."""

@@ -24,14 +24,14 @@ from temporalio.service import RPCError
 
 from bench.instruments.clients import ended, outcome
 from bench.instruments.proxy import Proxy, proxied
-from deployment.embedded import EmbeddedError, Programs, down, ensure_up, server, status, up
-from deployment.embedded.state import StateDir
-from deployment.embedded.supervision import WORKER
-from deployment.settings import HOME, Settings
-from deployment.storage import store_at
-from deployment.temporal import Target, connect
-from deployment.workers.served import served
-from orchestrator.contracts import Goal, Limits, Plan, Report, Subtask
+from holdfast.contracts import Goal, Limits, Plan, Report, Subtask
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.embedded import EmbeddedError, Programs, down, ensure_up, server, status, up
+from holdfast.embedded.state import StateDir
+from holdfast.embedded.supervision import WORKER
+from holdfast.storage import store_at
+from holdfast.temporal.connection import Target, connect
+from holdfast.workers.served import served
 
 HEAL_SECONDS = 0.5
 POLL_SECONDS = 0.05

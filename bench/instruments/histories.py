@@ -16,9 +16,9 @@ from typing import Any
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 
-from deployment.histories.replay import export, replay
-from deployment.storage import DirectoryStore
-from workflows import WORKFLOWS
+from holdfast.replaying.replay import export, replay
+from holdfast.storage import DirectoryStore
+from holdfast.workflows import WORKFLOWS
 
 OTHER_COMMANDS = re.compile(r'\[TMPRL1100\][^"]*')
 """What the SDK says of a history whose commands today's code does not produce."""

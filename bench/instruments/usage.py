@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import psutil
 
 from bench.instruments.deployment import Deployment
-from deployment.embedded import status
+from holdfast.embedded import status
 
 REQUESTS = {"service_requests": "requests", "persistence_requests": "stored"}
 """The server's own counters -> the fields below."""

@@ -21,7 +21,7 @@ from temporalio.client import Client, WorkflowHandle
 from bench.instruments.deployment import Deployment, deployed, simulated
 from bench.instruments.usage import Usage, used
 from bench.overhead.loads import WARM_UP, Load, fixed_parts, script
-from deployment.settings import HOME
+from holdfast.deployment.settings import HOME
 
 BARE_WORKER = HOME / "bench" / "overhead" / "bare_worker.py"
 Start = Callable[[Load, int], Awaitable[WorkflowHandle[Any, Any]]]

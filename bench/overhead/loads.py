@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from activities.claude.endpoint import FULL
-from activities.claude.wire import shape
-from activities.seam import ModelRequest
 from bench.instruments.deployment import part, planned
 from bench.overhead.asking import MAIN, Step
-from deployment.settings import HOME
-from orchestrator.calls import MODEL_KINDS
-from orchestrator.contracts import Goal
+from holdfast.activities.claude.endpoint import FULL
+from holdfast.activities.claude.wire import shape
+from holdfast.calls import MODEL_KINDS
+from holdfast.contracts import Goal
+from holdfast.deployment.settings import HOME
+from holdfast.ports import ModelRequest
 
 NEEDED = 2
 """Subtasks of the layer before that each one needs."""

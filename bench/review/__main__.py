@@ -18,7 +18,7 @@ from bench.review.believed import SHOWN, Row, rows
 from bench.review.labels import everything, sources
 from bench.review.planted import Seen, gardens, reviewed
 from bench.review.precision import Judged, judged, tables
-from orchestrator.errors import BadGoal
+from holdfast.contracts.errors import BadGoal
 
 
 def believed() -> str:

@@ -10,17 +10,17 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from activities.code_review.lenses import lenses_of
-from activities.code_review.synthesis import review
-from activities.repositories.scratch import Snapshots
-from activities.repositories.snapshot import take
-from activities.repositories.wanted import Wanted
-from activities.seam import Lens
-from deployment.roots import Root
-from deployment.storage import store_at
-from orchestrator.calls.synthesize import SynthesisMaterial
-from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import Finding, PinnedInput, Remark, Subtask
+from holdfast.activities.repositories.scratch import Snapshots
+from holdfast.activities.repositories.wanted import Wanted
+from holdfast.activities.review.lenses import lenses_of
+from holdfast.activities.review.synthesis import review
+from holdfast.activities.snapshots.snapshot import take
+from holdfast.calls.synthesize import SynthesisMaterial
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import Finding, PinnedInput, Remark, Subtask
+from holdfast.ports import Lens
+from holdfast.storage import store_at
+from holdfast.untrusted.roots import Root
 
 GIT = shutil.which("git") or "git"
 SECONDS = 600

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from bench.review.believed import SHOWN
 from bench.review.labels import HERE
 from bench.review.looking import committed, remarks_of
-from orchestrator.contracts import Remark
+from holdfast.contracts import Remark
 
 FOLDER = HERE / "planted"
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from bench.review.believed import SHOWN
 from bench.review.labels import PRODUCTION, Label, Source, fingerprint, of
 from bench.review.looking import committed, remarks_of
-from orchestrator.contracts import Remark
-from orchestrator.errors import BadGoal
+from holdfast.contracts import Remark
+from holdfast.contracts.errors import BadGoal
 
 
 @dataclass(frozen=True)

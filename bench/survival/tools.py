@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 from bench.instruments.tables import head, row
-from deployment.embedded import down, status
-from deployment.settings import HOME, Settings
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.embedded import down, status
 
 COLUMNS = (("killed", "next call", "completion"),)
 VICTIMS = {
@@ -30,7 +30,7 @@ VICTIMS = {
 STARTER = """
 import runpy, sys
 from pathlib import Path
-from deployment.embedded import supervision
+from holdfast.embedded import supervision
 supervision.WORKER = (sys.executable, str(Path("tests/support/slow_worker.py").absolute()))
 runpy.run_path("starter.py", run_name="__main__")
 """

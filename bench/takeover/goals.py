@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.instruments.deployment import part, planned
-from orchestrator.contracts import Approval, Goal, Limits, Order
+from holdfast.contracts import Approval, Goal, Limits, Order
 
 WIDTH = 5
 LAYERS = 3

@@ -29,13 +29,13 @@ from temporalio.worker import (
     UnsandboxedWorkflowRunner,
 )
 
-from activities.gate.rate_gate import RateGate
-from activities.gate.throttles import ShowThrottles
-from activities.wiring import build
-from deployment.settings import HOME, Settings
-from deployment.telemetry import LogContext
-from deployment.temporal import Target, connect
-from worker import workers
+from holdfast.activities.gate.rate_gate import RateGate
+from holdfast.activities.gate.throttles import ShowThrottles
+from holdfast.activities.wiring import build
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.serving.worker import workers
+from holdfast.telemetry.logs import LogContext
+from holdfast.temporal.connection import Target, connect
 
 BUILD = "takeover"
 Key = tuple[str, str]

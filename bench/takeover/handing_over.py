@@ -34,10 +34,10 @@ from bench.instruments.clients import QUERIES, ask, ended, say, silence
 from bench.instruments.histories import Histories, over
 from bench.takeover.goals import KINDS, LAST, WIDTH, Kind
 from bench.takeover.halves import Half, Hands
-from deployment.embedded import server
-from deployment.storage import store_at
-from deployment.temporal import Target, connect
-from orchestrator.contracts import Order
+from holdfast.contracts import Order
+from holdfast.embedded import server
+from holdfast.storage import store_at
+from holdfast.temporal.connection import Target, connect
 from simulator.script import Script
 from simulator.server import Simulator
 

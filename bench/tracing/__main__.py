@@ -28,9 +28,9 @@ from bench.instruments.tables import head, row
 from bench.instruments.usage import cpu_seconds
 from bench.overhead.loads import Load
 from bench.tracing import COLUMNS, FILE
-from deployment.otel.closed_runs import LAG, LOOK_SECONDS
-from deployment.otel.exporting import VARIABLES
-from deployment.settings import HOME
+from holdfast.deployment.settings import HOME
+from holdfast.telemetry.otel.closed_runs import LAG, LOOK_SECONDS
+from holdfast.telemetry.otel.exporting import VARIABLES
 
 WORKER = HOME / "bench" / "tracing" / "measured_worker.py"
 LOAD = Load("T", "runs of 6 subtasks", ((0.0,) * 6,))

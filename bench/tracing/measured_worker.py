@@ -15,14 +15,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-import worker
 from bench.tracing import FILE
-from deployment import telemetry
-from deployment.files import write_whole
-from deployment.otel import closed_runs
-from deployment.otel.exporting import Send, exporter
-from orchestrator.tracing.otlp import OtelSpan
-from workflows import telling
+from holdfast.serving import worker
+from holdfast.storage.files import write_whole
+from holdfast.telemetry import logs as telemetry
+from holdfast.telemetry.otel import closed_runs
+from holdfast.telemetry.otel.exporting import Send, exporter
+from holdfast.tracing.otlp import OtelSpan
+from holdfast.workflows import telling
 
 SPENT: defaultdict[str, float] = defaultdict(float)
 """Seconds of CPU, by what they were spent on."""

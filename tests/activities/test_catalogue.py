@@ -6,18 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from activities.assembly import TEMPLATES
-from activities.catalogue import Catalogue
-from activities.catalogue_tools import OF_CLAUDE_CODE
-from activities.code_review.lenses import analysers
-from activities.prompts.files import system_prompts
-from activities.toolset.shelf import shipped
-from deployment.settings import HOME
-from orchestrator import policies
-from orchestrator.calls.turn import READS_ON
-from orchestrator.calls.work import below
-from orchestrator.contracts import HARD_SUBTASK_LIMIT
-from orchestrator.plans import validity
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.catalogue.templates import TEMPLATES
+from holdfast.activities.catalogue.tools import OF_CLAUDE_CODE
+from holdfast.activities.prompts.files import system_prompts
+from holdfast.activities.review.lenses import analysers
+from holdfast.activities.toolset.shelf import shipped
+from holdfast.calls.turn import READS_ON
+from holdfast.calls.work import below
+from holdfast.contracts import HARD_SUBTASK_LIMIT, policies
+from holdfast.deployment.settings import HOME
+from holdfast.plans import validity
 
 CATALOGUE = Catalogue.load()
 TOOLS = analysers()

@@ -13,19 +13,15 @@ from typing import Any
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.catalogue import Catalogue
-from activities.code_review.lenses import analysers
-from activities.preparation import INPUT_BYTES, PREVIEW_BYTES, Preparation
-from activities.repositories import plain
-from activities.repositories.wanted import Wanted
-from activities.seam import Store
-from activities.toolset.shelf import shipped
-from cli.commands.care import doctor
-from deployment.roots import Root, Roots
-from deployment.settings import HOME
-from deployment.storage import DirectoryStore
 from driving import BRIEFING, subtask
-from orchestrator.contracts import (
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.preparation import INPUT_BYTES, PREVIEW_BYTES, Preparation
+from holdfast.activities.repositories.wanted import Wanted
+from holdfast.activities.review.lenses import analysers
+from holdfast.activities.snapshots import plain
+from holdfast.activities.toolset.shelf import shipped
+from holdfast.cli.commands.care import doctor
+from holdfast.contracts import (
     Briefing,
     Capabilities,
     Check,
@@ -37,7 +33,11 @@ from orchestrator.contracts import (
     Plan,
     Usage,
 )
-from orchestrator.errors import BadGoal
+from holdfast.contracts.errors import BadGoal
+from holdfast.deployment.settings import HOME
+from holdfast.ports import Store
+from holdfast.storage import DirectoryStore
+from holdfast.untrusted.roots import Root, Roots
 
 pytestmark = pytest.mark.anyio
 REVIEW_TOOLS = tuple(analysers())

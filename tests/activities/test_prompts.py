@@ -17,32 +17,30 @@ from typing import Any
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities import wiring
-from activities.asking.past import Past
-from activities.catalogue import Catalogue
-from activities.catalogue_files import Role
-from activities.catalogue_tools import CatalogueError
-from activities.model_endpoint import ModelEndpoint
-from activities.prompts.files import CHECKS, LONGEST_BYTES, system_prompts
-from activities.turns import conversation
-from activities.wiring import Served
-from cli.commands.care import doctor
-from deployment.settings import HOME, Settings
-from deployment.temporal import Target
 from driving import BRIEFING, ROLES, subtask
-from orchestrator import policies
-from orchestrator.calls import MODEL_KINDS
-from orchestrator.calls.critique import CritiqueMaterial, critique_prompt
-from orchestrator.calls.digest import DigestMaterial, digest_prompt
-from orchestrator.calls.judge import JudgeMaterial, judge_prompt
-from orchestrator.calls.plan import PlanMaterial, plan_prompt
-from orchestrator.calls.refine import RefineMaterial, refine_prompt
-from orchestrator.calls.replan import ReplanMaterial, Standing, replan_prompt
-from orchestrator.calls.review import ReviewMaterial, review_prompt
-from orchestrator.calls.synthesize import SynthesisMaterial, synthesis_prompt
-from orchestrator.calls.verify import Shown, VerifyMaterial, verify_prompt
-from orchestrator.calls.work import WorkMaterial, below, work_prompt
-from orchestrator.contracts import (
+from holdfast.activities import wiring
+from holdfast.activities.asking.past import Past
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.catalogue.files import Role
+from holdfast.activities.catalogue.tools import CatalogueError
+from holdfast.activities.model_endpoint import ModelEndpoint
+from holdfast.activities.prompts.files import CHECKS, LONGEST_BYTES, system_prompts
+from holdfast.activities.turns import conversation
+from holdfast.activities.wiring import Served
+from holdfast.calls import MODEL_KINDS
+from holdfast.calls.critique import CritiqueMaterial, critique_prompt
+from holdfast.calls.digest import DigestMaterial, digest_prompt
+from holdfast.calls.envelopes import TAGS, Tag, defanged, envelope, mend, section
+from holdfast.calls.judge import JudgeMaterial, judge_prompt
+from holdfast.calls.plan import PlanMaterial, plan_prompt
+from holdfast.calls.refine import RefineMaterial, refine_prompt
+from holdfast.calls.replan import ReplanMaterial, Standing, replan_prompt
+from holdfast.calls.review import ReviewMaterial, review_prompt
+from holdfast.calls.synthesize import SynthesisMaterial, synthesis_prompt
+from holdfast.calls.verify import Shown, VerifyMaterial, verify_prompt
+from holdfast.calls.work import WorkMaterial, below, work_prompt
+from holdfast.cli.commands.care import doctor
+from holdfast.contracts import (
     Briefing,
     Call,
     Escalation,
@@ -54,12 +52,14 @@ from orchestrator.contracts import (
     Remark,
     RoleCard,
     Synthesis,
+    policies,
 )
-from orchestrator.contracts import Draft as WorkDraft
-from orchestrator.envelopes import TAGS, Tag, defanged, envelope, mend, section
-from orchestrator.errors import BadGoal, OrchestrationError, PossiblyBilled, RunStopping
-from orchestrator.plans import checks
-from orchestrator.views.reporting import MOST_WHY
+from holdfast.contracts import Draft as WorkDraft
+from holdfast.contracts.errors import BadGoal, OrchestrationError, PossiblyBilled, RunStopping
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.plans import checks
+from holdfast.rules.reporting import MOST_WHY
+from holdfast.temporal.connection import Target
 from scripted import ScriptedModel, ready
 from scripted import subtask as subtask_of
 
@@ -367,8 +367,8 @@ def test_every_mark_that_prompts_use_is_one_that_no_text_can_write() -> None:
     written += [*home.glob("roles/*.md"), *home.glob("playbooks/*/roles/*.md")]
     used = {tag for path in written for tag in MARK.findall(path.read_text())}
     assert {"material", "instruction", "goal"} <= used, "the search itself finds them"
-    assert used == set(TAGS), "`Tag` of orchestrator/envelopes.py lacks one, or has too many"
-    asked = {tag for path in home.glob("orchestrator/calls/*.py")
+    assert used == set(TAGS), "`Tag` of holdfast/calls/envelopes.py lacks one, or has too many"
+    asked = {tag for path in home.glob("holdfast/calls/*.py")
              for tag in re.findall(r'section\(\s*"([^"]+)"', path.read_text())}  # fmt: skip
     assert asked == set(TAGS) - {"material"}
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from activities.asking.forms import mistakes, shape_of
-from activities.catalogue import Catalogue
-from activities.claude.wire import shape
-from activities.seam import ModelRequest
-from cli.commands.care.doctor import unusable
-from orchestrator.contracts import Capabilities, RoleCard
+from holdfast.activities.asking.forms import mistakes, shape_of
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.claude.wire import shape
+from holdfast.cli.commands.care.doctor import unusable
+from holdfast.contracts import Capabilities, RoleCard
+from holdfast.ports import ModelRequest
 
 YEAR = {"type": "integer", "description": "four digits"}
 ENGINE = {

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from activities.assembly import TEMPLATES
-from activities.code_review.answer import MOST_LINES, MOST_PER_FILE, MOST_SHOWN
-from orchestrator.calls.synthesize import SynthesisMaterial
-from orchestrator.contracts import Escalation, Finding, Omission, Remark, Subtask, Synthesis
-from orchestrator.remarks import merged_remarks
-from orchestrator.text import code_span, for_terminal
+from holdfast.activities.catalogue.templates import TEMPLATES
+from holdfast.activities.review.answer import MOST_LINES, MOST_PER_FILE, MOST_SHOWN
+from holdfast.calls.synthesize import SynthesisMaterial
+from holdfast.contracts import Escalation, Finding, Omission, Remark, Subtask, Synthesis
+from holdfast.contracts.remarks import merged_remarks
+from holdfast.text import code_span, for_terminal
 
 
 def remark(**fields: Any) -> Remark:

@@ -17,15 +17,15 @@ from urllib.parse import quote
 import pytest
 from markdown_it import MarkdownIt
 
-from activities.code_review.findings import MOST_REMARKS
-from activities.code_review.redact import Redactor, redact
-from activities.code_review.sharing import fair_share
-from cli.commands.care import completion
-from deployment.address import address_of, withheld_of
-from deployment.known_secrets import KnownSecrets
-from orchestrator.envelopes import envelope
-from orchestrator.harmless import harmless, quoted
-from orchestrator.text import for_json
+from holdfast.activities.review.analysing.sharing import fair_share
+from holdfast.activities.review.findings import MOST_REMARKS
+from holdfast.calls.envelopes import envelope
+from holdfast.cli.shared import completion
+from holdfast.deployment.address import address_of, withheld_of
+from holdfast.text import for_json
+from holdfast.text.harmless import harmless, quoted
+from holdfast.untrusted.known_secrets import KnownSecrets
+from holdfast.untrusted.redact import Redactor, redact
 from repositories import Bench, Repository, remarks_of
 
 # Put together here, so that no scanner takes this file for a leak.
@@ -306,8 +306,8 @@ def test_a_shell_is_offered_plain_ids_and_nothing_else(monkeypatch: pytest.Monke
 
 @pytest.mark.anyio
 async def test_a_key_that_an_endpoint_repeats_is_in_no_part_of_the_answer() -> None:
-    from activities.claude.adapter import Claude
-    from activities.seam import ModelRequest
+    from holdfast.activities.claude.adapter import Claude
+    from holdfast.ports import ModelRequest
 
     said = {
         "type": "message", "model": f"m {KEY}", "stop_reason": "end_turn",

@@ -13,18 +13,18 @@ from pathlib import Path
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.asking.journal import FileJournal
-from activities.repositories.scratch import Snapshots
-from activities.toolset.servers import Server, read_servers
-from activities.toolset.tool import Here, Tool, tool
-from activities.turns.conversation import Told, append, load
-from activities.turns.workshop import MAY_HAVE_RUN, NO_FILE, NOT_APPROVED, Workshop
-from activities.use_tool import REASON_LETTERS, Tools, reason
-from deployment.storage import DirectoryStore
 from driving import subtask
-from orchestrator.calls.turn import ToolResult, ToolUse, UseMaterial
-from orchestrator.calls.work import WorkMaterial
-from orchestrator.errors import BlobLost
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.activities.repositories.scratch import Snapshots
+from holdfast.activities.toolset.servers import Server, read_servers
+from holdfast.activities.toolset.tool import Here, Tool, tool
+from holdfast.activities.turns.conversation import Told, append, load
+from holdfast.activities.turns.workshop import MAY_HAVE_RUN, NO_FILE, NOT_APPROVED, Workshop
+from holdfast.activities.use_tool import REASON_LETTERS, Tools, reason
+from holdfast.calls.turn import ToolResult, ToolUse, UseMaterial
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts.errors import BlobLost
+from holdfast.storage import DirectoryStore
 
 pytestmark = pytest.mark.anyio
 

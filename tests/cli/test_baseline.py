@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from activities.code_review.lenses import lenses_of
-from activities.code_review.scope import baseline as baselines
-from activities.repositories.scratch import Snapshots
-from cli.commands.runs import baseline
-from cli.exits import Code, Exit
 from conftest import Runs
-from deployment.embedded import StateDir
-from deployment.settings import Settings
-from intake.connection import Connection
-from orchestrator.contracts import Goal, GoalInput
+from holdfast.activities.repositories.scratch import Snapshots
+from holdfast.activities.review.lenses import lenses_of
+from holdfast.activities.review.scope import baseline as baselines
+from holdfast.cli.commands.runs import baseline
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.contracts import Goal, GoalInput
+from holdfast.deployment.settings import Settings
+from holdfast.embedded import StateDir
+from holdfast.intake.connection import Connection
 from repositories import Repository
 
 pytestmark = pytest.mark.usefixtures("bare_environment")

@@ -11,24 +11,24 @@ from pathlib import Path
 
 import pytest
 
-import worker
-from activities.catalogue import Catalogue
-from cli.commands.care import doctor
-from cli.diagnosis import Checkup
-from cli.exits import Code, Exit
-from cli.invocation import PROGRAM, STARTER, WORKER, to_type
-from cli.main import app, main, told
-from cli.starting import endpoint_known
 from commanded import refused, script
 from conftest import Runs
-from deployment.embedded import EmbeddedError
-from deployment.own_server import web_ui_of
-from deployment.settings import FILE_BYTES, HOME, OTHERS, Settings
-from intake.connection import Connection
-from intake.goals import Wish, goal_of
-from intake.launch import check_id, new_id
-from intake.refusal import Refused
-from orchestrator.contracts import Goal
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.cli.checks.diagnosis import Checkup
+from holdfast.cli.commands.care import doctor
+from holdfast.cli.main import app, main, told
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.screen.invocation import PROGRAM, STARTER, WORKER, to_type
+from holdfast.cli.shared.starting import endpoint_known
+from holdfast.contracts import Goal
+from holdfast.deployment.settings import FILE_BYTES, HOME, OTHERS, Settings
+from holdfast.embedded import EmbeddedError
+from holdfast.intake.connection import Connection
+from holdfast.intake.goals import Wish, goal_of
+from holdfast.intake.launch import check_id, new_id
+from holdfast.intake.refusal import Refused
+from holdfast.serving import worker
+from holdfast.temporal.own_server import web_ui_of
 from scripted import plans, subtask
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
@@ -442,7 +442,7 @@ async def test_doctor_lists_who_polls_which_queue_of_a_server(
 def test_without_its_packages_the_program_says_what_to_do() -> None:
     starter = Path(__file__).parents[2] / "starter.py"
     ended = subprocess.run(
-        [sys.executable, "-I", "-S", starter, "list"], capture_output=True, text=True, check=False
+        [sys.executable, "-E", "-S", starter, "list"], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 1
     assert "make setup" in ended.stderr

@@ -11,22 +11,22 @@ from pathlib import Path
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 
-from cli import follow
-from cli.commands.care import export, replay
-from cli.commands.runs import list as list_command
-from cli.commands.runs import run, show, start, watch
-from cli.commands.steering import cancel
-from cli.connection import tell
-from cli.exits import Code, Exit
-from cli.invocation import STARTER, WORKER, to_type
-from cli.main import told
-from cli.reading import Look, Reader
 from commanded import script
 from conftest import Runs
-from intake.connection import Connection, require_worker
-from intake.refusal import Refused
-from orchestrator.contracts import Goal, Limits, Report
-from orchestrator.view import RunView
+from holdfast.cli.commands.care import export, replay
+from holdfast.cli.commands.runs import list as list_command
+from holdfast.cli.commands.runs import run, show, start, watch
+from holdfast.cli.commands.steering import cancel
+from holdfast.cli.main import told
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.screen.invocation import STARTER, WORKER, to_type
+from holdfast.cli.shared import follow
+from holdfast.cli.shared.connection import tell
+from holdfast.cli.shared.reading import Look, Reader
+from holdfast.contracts import Goal, Limits, Report
+from holdfast.contracts.view import RunView
+from holdfast.intake.connection import Connection, require_worker
+from holdfast.intake.refusal import Refused
 from scripted import works
 
 pytestmark = pytest.mark.usefixtures("bare_environment")

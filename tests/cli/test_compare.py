@@ -7,13 +7,13 @@ import json
 
 import pytest
 
-from cli.commands.runs import compare, run, start
-from cli.exits import Code, Exit
-from cli.invocation import to_type
 from commanded import refused, script
 from conftest import Runs
-from intake.connection import Connection
-from orchestrator.contracts import Goal
+from holdfast.cli.commands.runs import compare, run, start
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.screen.invocation import to_type
+from holdfast.contracts import Goal
+from holdfast.intake.connection import Connection
 from scripted import synthesizes, works
 
 pytestmark = pytest.mark.usefixtures("bare_environment")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.runs import report as page
-from cli.commands.runs import show, start, watch
-from cli.exits import Code, Exit
 from conftest import Runs
-from deployment.embedded import StateDir
-from intake.connection import Connection
-from orchestrator.contracts import Goal
+from holdfast.cli.commands.runs import report as page
+from holdfast.cli.commands.runs import show, start, watch
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.contracts import Goal
+from holdfast.embedded import StateDir
+from holdfast.intake.connection import Connection
 from scripted import Line, ScriptedModel, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

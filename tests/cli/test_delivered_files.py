@@ -11,16 +11,16 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 
-from cli.delivery import deliver, files_of, with_files
-from cli.reading import Look
-from deployment.storage import DirectoryStore
 from driving import Drive, subtask
-from orchestrator.contracts import Finding, MadeFile, Plan, Report
-from orchestrator.events import TeamEnded
-from orchestrator.made_files import ENDINGS, name_wrong, of_a_team, together, too_much
-from orchestrator.moves import StartTeam
-from orchestrator.views.html.prose import prose
-from orchestrator.views.page import as_markdown
+from holdfast.cli.shared.delivery import deliver, files_of, with_files
+from holdfast.cli.shared.reading import Look
+from holdfast.contracts import Finding, MadeFile, Plan, Report
+from holdfast.contracts.made_files import ENDINGS, name_wrong, of_a_team, together, too_much
+from holdfast.rendering.html.prose import prose
+from holdfast.rendering.page import as_markdown
+from holdfast.state.events import TeamEnded
+from holdfast.state.moves import StartTeam
+from holdfast.storage import DirectoryStore
 from outcomes import AMPLE
 
 pytestmark = pytest.mark.anyio

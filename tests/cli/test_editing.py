@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from cli import orders
-from cli.commands.steering import edit
-from cli.exits import Code, Exit
 from conftest import Runs
-from intake import plans
-from intake.connection import Connection
-from intake.refusal import Refused
-from orchestrator.contracts import Order
+from holdfast.cli.commands.steering import edit
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.shared import orders
+from holdfast.contracts import Order
+from holdfast.intake import plans
+from holdfast.intake.connection import Connection
+from holdfast.intake.refusal import Refused
 from scripted import ready, subtask, synthesizes, works
 from steered import report_of, script, waiting
 

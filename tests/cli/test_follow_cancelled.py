@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cli import follow
-from cli.reading import Look
+from holdfast.cli.shared import follow
+from holdfast.cli.shared.reading import Look
 
 pytestmark = pytest.mark.anyio
 

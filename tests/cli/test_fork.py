@@ -7,16 +7,13 @@ import shlex
 
 import pytest
 
-from cli import orders
-from cli.commands.runs import fork, start, watch
-from cli.commands.steering import cancel
-from cli.exits import Code, Exit
-from cli.invocation import STARTER
 from conftest import Runs, seen
-from intake.connection import Connection
-from intake.goals import limits_of
-from intake.refusal import Refused
-from orchestrator.contracts import (
+from holdfast.cli.commands.runs import fork, start, watch
+from holdfast.cli.commands.steering import cancel
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.screen.invocation import STARTER
+from holdfast.cli.shared import orders
+from holdfast.contracts import (
     Approval,
     Finding,
     Goal,
@@ -27,7 +24,10 @@ from orchestrator.contracts import (
     Revision,
     Subtask,
 )
-from orchestrator.errors import AuthenticationRefused
+from holdfast.contracts.errors import AuthenticationRefused
+from holdfast.intake.connection import Connection
+from holdfast.intake.goals import limits_of
+from holdfast.intake.refusal import Refused
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 from steered import GOAL, report_of, script, waiting
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from activities.catalogue import Catalogue
-from activities.toolset import mcp
-from activities.toolset.shelf import outlets_of, shipped
-from cli.diagnosis import Checkup
-from cli.hands import hands, mcp_servers
-from deployment.settings import Settings
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.toolset import mcp
+from holdfast.activities.toolset.shelf import outlets_of, shipped
+from holdfast.cli.checks.diagnosis import Checkup
+from holdfast.cli.checks.hands import hands, mcp_servers
+from holdfast.deployment.settings import Settings
 
 ROLE = "---\nname: reader\ndescription: Reads\ntools: read_file\n---\nYou read.\n"
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from activities.catalogue import Catalogue
-from cli import invocation
-from cli.commands.care import completion
-from cli.exits import Code
-from cli.invocation import as_called, starter
-from cli.main import main
-from deployment.settings import HOME, NAME
-from orchestrator import __version__
-from orchestrator.contracts import Limits
+from holdfast import __version__
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.cli.main import main
+from holdfast.cli.screen import invocation
+from holdfast.cli.screen.exits import Code
+from holdfast.cli.screen.invocation import as_called, starter
+from holdfast.cli.shared import completion
+from holdfast.contracts import Limits
+from holdfast.deployment.settings import HOME, NAME
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_file_and_a_module_are_called_by_their_python(monkeypatch: pytest.Monk
     monkeypatch.chdir(HOME)
     python = shlex.quote(str(Path(sys.executable).relative_to(HOME)))
     assert starter("starter.py") == f"{python} starter.py"
-    assert starter("/x/holdfast/starter.py", "holdfast.starter") == f"{python} -m holdfast.starter"
+    assert starter("/x/holdfast/__main__.py", "holdfast.__main__") == f"{python} -m holdfast"
     assert starter("/x/pytest/__main__.py", "pytest.__main__") == f"{python} starter.py"
 
 

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from activities.asking.journal import FileJournal
-from cli import kept as module
-from cli import reading
-from cli.kept import kept
-from deployment.embedded import EmbeddedError, Programs, StateDir, ensure_up
-from deployment.embedded.database import trouble
-from deployment.embedded.state import Endpoint
-from deployment.settings import Settings
-from deployment.storage import DirectoryStore
-from deployment.temporal import Target
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.cli.checks import kept as module
+from holdfast.cli.checks.kept import kept
+from holdfast.cli.shared import reading
+from holdfast.deployment.settings import Settings
+from holdfast.embedded import EmbeddedError, Programs, StateDir, ensure_up
+from holdfast.embedded.database import trouble
+from holdfast.embedded.state import Endpoint
+from holdfast.storage import DirectoryStore
+from holdfast.temporal.connection import Target
 
 pytestmark = pytest.mark.anyio
 

@@ -11,22 +11,22 @@ from rich.cells import cell_len
 from temporalio.api.workflow.v1 import WorkflowExecutionInfo
 from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
 
-from cli.commands.runs.list import Listed, _nothing_listed, _status, lines
-from cli.delivery import place
-from cli.exits import Exit
-from cli.options import check_file, check_out
-from cli.screen import report as pages
-from deployment.settings import Settings
-from deployment.temporal import Target, data_converter
 from driving import Drive, subtask
-from intake.connection import Connection
-from intake.launch import summary
-from orchestrator.contracts import Limits, PinnedInput, Report, Synthesis
-from orchestrator.search import MEMO_REMARKS, MEMO_STATUS, MEMO_WHY
-from orchestrator.text import PLAIN_ID
-from orchestrator.titles import held, title_of
-from orchestrator.views.listing import memo
-from orchestrator.views.page import inputs
+from holdfast.cli.commands.runs.list import Listed, _nothing_listed, _status, lines
+from holdfast.cli.screen import report as pages
+from holdfast.cli.screen.exits import Exit
+from holdfast.cli.shared.delivery import place
+from holdfast.cli.shared.options import check_file, check_out
+from holdfast.contracts import Limits, PinnedInput, Report, Synthesis
+from holdfast.contracts.search import MEMO_REMARKS, MEMO_STATUS, MEMO_WHY
+from holdfast.contracts.titles import held, title_of
+from holdfast.deployment.settings import Settings
+from holdfast.intake.connection import Connection
+from holdfast.intake.launch import summary
+from holdfast.rendering.listing import memo
+from holdfast.rendering.page import inputs
+from holdfast.temporal.connection import Target, data_converter
+from holdfast.text import PLAIN_ID
 from outcomes import begun, end
 
 RUN = Listed(

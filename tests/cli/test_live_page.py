@@ -15,21 +15,21 @@ import aiohttp
 import pytest
 
 from browser import CHROMIUM, WITHOUT, tab
-from cli.exits import Exit
-from cli.live.forms import order_of
-from cli.live.guard import COOKIE, Guard
-from cli.live.server import LivePage, live
-from cli.reading import Reader
-from cli.screen.preview import preview as plan_preview
 from conftest import Handle, Runs, seen
 from drawn import drawn, row, view
-from intake.connection import Connection
-from orchestrator.contracts import Goal
-from orchestrator.money.ranges import exact
-from orchestrator.views.html.page import as_html
-from orchestrator.views.html.pictured import Pictured
-from orchestrator.views.html.steering import Live
-from orchestrator.views.preview import columns, totals
+from holdfast.cli.live.forms import order_of
+from holdfast.cli.live.guard import COOKIE, Guard
+from holdfast.cli.live.server import LivePage, live
+from holdfast.cli.screen.exits import Exit
+from holdfast.cli.screen.preview import preview as plan_preview
+from holdfast.cli.shared.reading import Reader
+from holdfast.contracts import Goal
+from holdfast.intake.connection import Connection
+from holdfast.ledger.ranges import exact
+from holdfast.rendering.html.page import as_html
+from holdfast.rendering.html.pictured import Pictured
+from holdfast.rendering.html.steering import Live
+from holdfast.rendering.preview import columns, totals
 from paged import shown
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
 
@@ -121,7 +121,7 @@ async def test_what_came_of_an_order_is_not_shown_for_ever(
         assert '<p class="not-done" role="alert"><strong>Not done: </strong>' in page
         assert "is no order of this page" in page
         assert "is no order of this page" in await visitor.page(), "a page asks each second"
-        monkeypatch.setattr("cli.live.server.SAID_SECONDS", 0.0)
+        monkeypatch.setattr("holdfast.cli.live.server.SAID_SECONDS", 0.0)
         assert "is no order of this page" not in await visitor.page()
 
 
@@ -239,7 +239,7 @@ async def test_a_body_that_is_no_form_is_refused_in_a_sentence(
     connection: Connection, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_parts = b"--x\r\nContent-Disposition: form-data\r\n\r\nabc\r\n--x--\r\n"
-    monkeypatch.setattr("cli.live.guard.Guard.foreign", lambda *_: "")
+    monkeypatch.setattr("holdfast.cli.live.guard.Guard.foreign", lambda *_: "")
     async with visiting(connection, "no-run") as visitor:
         own = {"Origin": visitor.origin}
         for kind, body, more in (

@@ -20,11 +20,11 @@ from temporalio.service import RPCError, RPCStatusCode
 from test_live_page import Visitor, approved, goal, visiting, waiting
 
 from browser import CHROMIUM, WITHOUT, Tab, tab
-from cli.commands.runs import watch
-from cli.exits import Exit
-from cli.live.server import live
 from conftest import Handle, Runs
-from intake.connection import Connection
+from holdfast.cli.commands.runs import watch
+from holdfast.cli.live.server import live
+from holdfast.cli.screen.exits import Exit
+from holdfast.intake.connection import Connection
 
 pytestmark = pytest.mark.anyio
 WAITS = "The plan waits for your approval"
@@ -100,7 +100,7 @@ async def wire(
     runs: Runs, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Wire]:
     """Between `connection` and the server."""
-    monkeypatch.setattr("cli.live.sight.LOOK_SECONDS", 1.0)
+    monkeypatch.setattr("holdfast.cli.live.sight.LOOK_SECONDS", 1.0)
     made = Wire(connection.target.address)
     await made.mend()
     config: dict[str, Any] = {**runs.client.config()}
@@ -149,7 +149,7 @@ async def test_an_order_that_meets_no_server_is_not_said_to_have_arrived(
     async def lost(*_: object) -> str:
         raise RPCError("connection refused", RPCStatusCode.UNAVAILABLE, b"")
 
-    monkeypatch.setattr("cli.orders.tell", lost)
+    monkeypatch.setattr("holdfast.cli.shared.orders.tell", lost)
     async with waiting(runs) as handle, visiting(connection, handle.id) as visitor:
         await visitor.page()
         own = {"Origin": visitor.origin}

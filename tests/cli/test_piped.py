@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cli.commands.care import doctor
-from cli.exits import Code
-from cli.main import main
-from cli.screen import report as pages
-from cli.screen.board import board
-from cli.screen.looks import console
-from cli.screen.plain import as_text
-from cli.screen.streams import OUT, draw
-from deployment.settings import Settings
 from drawn import UNSEEN, row, view
-from orchestrator.contracts import Report
-from orchestrator.text import for_markdown
+from holdfast.cli.commands.care import doctor
+from holdfast.cli.main import main
+from holdfast.cli.screen import report as pages
+from holdfast.cli.screen.board import board
+from holdfast.cli.screen.exits import Code
+from holdfast.cli.screen.looks import console
+from holdfast.cli.screen.plain import as_text
+from holdfast.cli.screen.streams import OUT, draw
+from holdfast.contracts import Report
+from holdfast.deployment.settings import Settings
+from holdfast.text import for_markdown
 from paged import reviewed, shown
 
 HISTORY = Path(__file__).parent.parent / "histories" / "a-planned-run.json"

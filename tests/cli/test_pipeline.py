@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.exits import Code, Exit
-from cli.main import app, main
-from cli.options import pipeline_of
-from cli.pipeline import Pipeline
-from deployment.settings import HOME
-from orchestrator.contracts import Remark, Report
+from holdfast.cli.main import app, main
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.shared.options import pipeline_of
+from holdfast.cli.shared.pipeline import Pipeline
+from holdfast.contracts import Remark, Report
+from holdfast.deployment.settings import HOME
 
 WORKFLOW = HOME / "examples" / "github" / "code-review.yml"
 

@@ -7,16 +7,12 @@ from decimal import Decimal
 
 import pytest
 
-from cli.invocation import STARTER
-from cli.screen.board import board
-from cli.screen.preview import preview
 from drawn import HOSTILE, OUR_STYLES, UNSEEN, drawn, view
-from orchestrator.contracts import (
-    Check,
-    Plan,
-    Subtask,
-)
-from orchestrator.view import Preview, Question
+from holdfast.cli.screen.board import board
+from holdfast.cli.screen.invocation import STARTER
+from holdfast.cli.screen.preview import preview
+from holdfast.contracts import Check, Plan, Subtask
+from holdfast.contracts.view import Preview, Question
 
 
 def planned(*rows: dict[str, object], **fields: object) -> Preview:

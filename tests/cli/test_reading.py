@@ -15,19 +15,19 @@ import pytest
 import yaml
 from hypothesis import strategies
 
-from activities.asking.prices import PriceFileError, read_price_file
-from activities.catalogue import Catalogue
-from activities.catalogue_files import text_of
-from activities.catalogue_tools import CatalogueError
-from cli.exits import Exit
-from cli.options import check_out
-from deployment.reading import DEPTH, NotPlain, from_json, from_yaml
-from deployment.roots import Outside, open_file, roots_at
-from intake import plans
-from intake.files import read_text
-from intake.inputs import input_of
-from intake.refusal import Refused
-from orchestrator.contracts import Plan
+from holdfast.activities.asking.prices import PriceFileError, read_price_file
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.catalogue.files import text_of
+from holdfast.activities.catalogue.tools import CatalogueError
+from holdfast.cli.screen.exits import Exit
+from holdfast.cli.shared.options import check_out
+from holdfast.contracts import Plan
+from holdfast.intake import plans
+from holdfast.intake.files import read_text
+from holdfast.intake.inputs import input_of
+from holdfast.intake.refusal import Refused
+from holdfast.untrusted.reading import DEPTH, NotPlain, from_json, from_yaml
+from holdfast.untrusted.roots import Outside, open_file, roots_at
 
 BOMB = "a: &a [x, x]\n" + "".join(
     f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(24)

@@ -7,17 +7,17 @@ from decimal import Decimal
 
 import pytest
 
-from cli.commands.runs.inbox import WaitingRun, as_data
-from cli.endpoint import masked
-from cli.exits import Code, code_of
-from cli.follow import LiveBoard
-from cli.invocation import STARTER
-from cli.screen.board import board, changes
-from cli.screen.waiting import reminders
-from deployment.address import address_of
 from drawn import HOSTILE, OUR_STYLES, START, UNSEEN, drawn, row, view
-from orchestrator.view import Question
-from orchestrator.views.amounts import money, seconds
+from holdfast.cli.checks.endpoint import masked
+from holdfast.cli.commands.runs.inbox import WaitingRun, as_data
+from holdfast.cli.screen.board import board, changes
+from holdfast.cli.screen.exits import Code, code_of
+from holdfast.cli.screen.invocation import STARTER
+from holdfast.cli.screen.waiting import reminders
+from holdfast.cli.shared.follow import LiveBoard
+from holdfast.contracts.view import Question
+from holdfast.deployment.address import address_of
+from holdfast.rendering.amounts import money, seconds
 
 # ---------------------------------------------------------------- the board
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.markdown import Markdown
 
-from cli import delivery
-from cli.invocation import STARTER, to_type
-from cli.reading import Look
-from cli.screen import report as pages
-from cli.screen.board import board
-from cli.screen.streams import Safe
 from drawn import HOSTILE, OUR_STYLES, START, UNSEEN, drawn, row, view
-from orchestrator.contracts import (
+from holdfast.cli.screen import report as pages
+from holdfast.cli.screen.board import board
+from holdfast.cli.screen.invocation import STARTER, to_type
+from holdfast.cli.screen.streams import Safe
+from holdfast.cli.shared import delivery
+from holdfast.cli.shared.reading import Look
+from holdfast.contracts import (
     Finding,
     Gap,
     Given,
@@ -37,10 +37,10 @@ from orchestrator.contracts import (
     Try,
     Usage,
 )
-from orchestrator.harmless import quoted
-from orchestrator.text import for_markdown
-from orchestrator.views import findings
-from orchestrator.views.board import board as details
+from holdfast.rendering import findings
+from holdfast.rendering.board import board as details
+from holdfast.text import for_markdown
+from holdfast.text.harmless import quoted
 
 MARKUP = (
     "http://a.b/", "://", "www.x", "a@b", "\\", "`", "*", "_", "[", "]", "(", ")", "![", "|",

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.runs import report
-from cli.exits import Code
-from cli.main import main
-from deployment.settings import Settings
+from holdfast.cli.commands.runs import report
+from holdfast.cli.main import main
+from holdfast.cli.screen.exits import Code
+from holdfast.deployment.settings import Settings
 from paged import HISTORIES
 
 

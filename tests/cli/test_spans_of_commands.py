@@ -12,17 +12,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from cli.exits import Code
-from cli.main import main
 from commanded import script
 from conftest import Runs
-from deployment.histories.tracing import traced
-from deployment.known_secrets import KnownSecrets
-from deployment.otel import commands
-from deployment.otel.closed_runs import SentRuns, send_closed
-from deployment.otel.exporting import VARIABLES, exporter
-from intake.connection import Connection
-from orchestrator.tracing.context import SpanContext, context_in
+from holdfast.cli.main import main
+from holdfast.cli.screen.exits import Code
+from holdfast.intake.connection import Connection
+from holdfast.replaying.tracing import traced
+from holdfast.telemetry.otel import commands
+from holdfast.telemetry.otel.closed_runs import SentRuns, send_closed
+from holdfast.telemetry.otel.exporting import VARIABLES, exporter
+from holdfast.tracing.context import SpanContext, context_in
+from holdfast.untrusted.known_secrets import KnownSecrets
 from receiver import Received, receiver
 from scripted import works
 
@@ -162,7 +162,7 @@ async def test_a_command_that_fails_says_so_in_its_span_and_a_backend_that_is_aw
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
-    monkeypatch.setattr("cli.connection.CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr("holdfast.cli.shared.connection.CONNECT_SECONDS", 0.1)
     assert await typed("start 'Compare engines' --models") == Code.UNREACHABLE
     (span,) = backend.spans
     assert span.status.code == Status.STATUS_CODE_ERROR

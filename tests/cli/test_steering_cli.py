@@ -13,25 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from cli import orders
-from cli.commands.care import completion
-from cli.commands.runs import approval, inbox, run, watch
-from cli.commands.steering import raising, rows
-from cli.exits import Code, Exit
-from cli.invocation import STARTER
-from cli.starting import approval_when
 from conftest import Runs
-from intake.connection import Connection
-from intake.goals import limits_of
-from intake.launch import goal_of_run
-from orchestrator.contracts import (
-    Approval,
-    Goal,
-    Limits,
-    Order,
-)
-from orchestrator.rules import steering as core
-from orchestrator.view import Preview
+from holdfast.cli.commands.runs import approval, inbox, run, watch
+from holdfast.cli.commands.steering import raising, rows
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.screen.invocation import STARTER
+from holdfast.cli.shared import completion, orders
+from holdfast.cli.shared.starting import approval_when
+from holdfast.contracts import Approval, Goal, Limits, Order
+from holdfast.contracts.view import Preview
+from holdfast.intake.connection import Connection
+from holdfast.intake.goals import limits_of
+from holdfast.intake.launch import goal_of_run
+from holdfast.rules import steering as core
 from scripted import ready, subtask, works
 from steered import ALWAYS, GOAL, report_of, script, waiting
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.runs import run, trace
-from cli.exits import Code, Exit
-from cli.main import main
 from commanded import script
 from conftest import Runs
-from deployment.histories.tracing import traced
-from deployment.settings import Settings
-from intake.connection import Connection
-from orchestrator.contracts import Goal
+from holdfast.cli.commands.runs import run, trace
+from holdfast.cli.main import main
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.contracts import Goal
+from holdfast.deployment.settings import Settings
+from holdfast.intake.connection import Connection
+from holdfast.replaying.tracing import traced
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
 

@@ -6,9 +6,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from cli.screen.typeset import Page
-from orchestrator.contracts import Excerpt, Remark
-from orchestrator.views.remarks import code_of
+from holdfast.cli.screen.typeset import Page
+from holdfast.contracts import Excerpt, Remark
+from holdfast.rendering.remarks import code_of
 
 BEFORE = "    connection.execute(sql, timeout=30, retries=5, name="
 AROUND = "    for each in things that are written in a very long line: pass"

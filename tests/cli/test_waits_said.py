@@ -8,9 +8,9 @@ import time
 import pytest
 from rich.console import Console
 
-from cli.screen import patience as module
-from cli.screen import streams
-from cli.screen.patience import patience
+from holdfast.cli.screen import patience as module
+from holdfast.cli.screen import streams
+from holdfast.cli.screen.patience import patience
 
 WORDS = "Stopping the server"
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from activities.catalogue import Catalogue
-from cli import without
-from cli.commands.runs import run, start
-from deployment.settings import HOME, Settings
-from intake.goals import Wish, goal_of
-from intake.refusal import Refused
-from orchestrator.contracts import Goal, Plan
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.cli.commands.runs import run, start
+from holdfast.cli.shared import without
+from holdfast.contracts import Goal, Plan
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.intake.goals import Wish, goal_of
+from holdfast.intake.refusal import Refused
 
 
 @pytest.fixture

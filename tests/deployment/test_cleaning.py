@@ -15,18 +15,19 @@ from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from activities.asking.journal import FileJournal
-from cli.commands.care import clean
-from cli.exits import Code
 from conftest import Runs
-from deployment.embedded.server import RETENTION
-from deployment.embedded.state import StateDir
-from deployment.settings import Settings
-from deployment.storage import DirectoryStore, cleaning, daily
-from deployment.storage.cleaning import DAY, Kind
-from deployment.storage.references import needed
-from deployment.temporal import Target
-from orchestrator.contracts import Goal, GoalInput
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.cli.commands.care import clean
+from holdfast.cli.screen.exits import Code
+from holdfast.contracts import Goal, GoalInput
+from holdfast.deployment.settings import Settings
+from holdfast.embedded.server import RETENTION
+from holdfast.embedded.state import StateDir
+from holdfast.storage import DirectoryStore
+from holdfast.storage.references import needed
+from holdfast.temporal.connection import Target
+from holdfast.upkeep import cleaning, daily
+from holdfast.upkeep.cleaning import DAY, Kind
 from repositories import Bench, Repository
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
@@ -322,7 +323,7 @@ async def test_a_server_that_cannot_be_read_costs_the_store_nothing(
     monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
     settings = Settings(_env_file=None, state_dir=tmp_path / "state", store_url=store.root.as_uri())
     old = write(StateDir.of(settings).journal, "a.answer", days=31)
-    monkeypatch.setattr("cli.connection.CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr("holdfast.cli.shared.connection.CONNECT_SECONDS", 0.3)
     assert await clean.run(settings, yes=False, only_embedded=False) == Code.COMPLETE
     assert old.exists(), "nobody agreed"
     assert await clean.run(settings, yes=True, only_embedded=False) == Code.COMPLETE

@@ -20,7 +20,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from deployment.embedded import (
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.embedded import (
     EmbeddedError,
     Endpoint,
     Programs,
@@ -39,7 +40,6 @@ from deployment.embedded import (
     supervision,
     up,
 )
-from deployment.settings import HOME, Settings
 
 SLEEP = """
 import os, sys, time
@@ -51,8 +51,8 @@ SLEEPER = Programs(worker=(sys.executable, "-c", SLEEP))
 """A worker that comes up and does nothing, for what concerns its process alone."""
 STARTER = f"""
 import sys, time
-from deployment.embedded import Programs, ensure_up, lease
-from deployment.settings import Settings
+from holdfast.embedded import Programs, ensure_up, lease
+from holdfast.deployment.settings import Settings
 settings = Settings(_env_file=None, state_dir=sys.argv[1])
 programs = Programs(worker=(sys.executable, "-c", {SLEEP!r}))
 """
@@ -299,7 +299,7 @@ def test_a_lease_is_seen_while_it_is_held_and_ends_with_its_process(settings: Se
             assert status(settings).leases
         assert status(settings).leases
     assert not status(settings).leases
-    script = STARTER.replace("print(", "from deployment.embedded import lease\n").splitlines()[:-1]
+    script = STARTER.replace("print(", "from holdfast.embedded import lease\n").splitlines()[:-1]
     code = "\n".join([*script, "import time", "held = lease(settings)", "held.__enter__()",
                       "print('held', flush=True)", "time.sleep(600)"])  # fmt: skip
     holder = subprocess.Popen(
@@ -484,12 +484,20 @@ def test_what_a_server_says_last_keeps_its_cause_however_long_it_is(tmp_path: Pa
     assert len(said) < 310
 
 
-@pytest.mark.parametrize("file", ["worker.py", "roles/writer.md", "prompts/planner.md"])
+@pytest.mark.parametrize(
+    "file",
+    ["holdfast/serving/worker.py", "holdfast/activities/x.py", "roles/w.md", "prompts/planner.md"],
+)
 def test_the_version_changes_with_what_a_worker_runs(
     file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(identity, "HOME", tmp_path)
+    monkeypatch.setattr(identity, "PACKAGE", tmp_path / "holdfast")
     path = tmp_path / file
+    # In a checkout a link, which `rglob` would not follow.
+    (tmp_path / "activities").mkdir()
+    (tmp_path / "holdfast").mkdir()
+    (tmp_path / "holdfast" / "activities").symlink_to("../activities")
     path.parent.mkdir(exist_ok=True)
     path.write_text("one")
     before = identity.code_version()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deployment.files import create, drafted, write_whole
+from holdfast.storage.files import create, drafted, write_whole
 
 
 def full(_: int) -> None:

@@ -18,10 +18,10 @@ from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from deployment.embedded import private
-from deployment.settings import HOME
-from deployment.temporal import plugin
-from deployment.workers.held import Attempt, Held, hand_back
+from holdfast.deployment.settings import HOME
+from holdfast.embedded import private
+from holdfast.temporal.connection import plugin
+from holdfast.workers.held import Attempt, Held, hand_back
 
 HEARTBEAT = timedelta(seconds=60)
 PLAIN = UnsandboxedWorkflowRunner()
@@ -31,7 +31,7 @@ from pathlib import Path
 from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import Worker
-from deployment.workers.held import Held
+from holdfast.workers.held import Held
 
 @activity.defn(name="work")
 async def work() -> str:

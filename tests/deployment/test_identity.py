@@ -11,8 +11,8 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from pydantic import SecretStr
 
-from deployment.embedded.identity import model_environment, worker_environment
-from deployment.settings import Settings
+from holdfast.deployment.settings import Settings
+from holdfast.embedded.identity import model_environment, worker_environment
 
 MARKED = {
     "price_file", "capabilities", "web_search", "mcp_file", "endpoint_web", "python_sandbox",

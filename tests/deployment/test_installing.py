@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from deployment import installing
-from deployment.installing import Installation, Screen, run
-from deployment.settings import HOME
+from holdfast.deployment import installing
+from holdfast.deployment.installing import Installation, Screen, run
+from holdfast.deployment.settings import HOME
 
 PIP = """\
 Ignoring colorama: markers 'sys_platform == "win32"' don't match your environment
@@ -63,7 +63,7 @@ def test_a_folder_is_made_and_filled_by_pythons_own_library_alone(tmp_path: Path
     """By pip itself, with nothing to install; -S leaves out everything that is installed here."""
     lock = tmp_path / "lock"
     lock.write_text("# nothing\n")
-    program = HOME / "deployment" / "installing.py"
+    program = HOME / "holdfast" / "deployment" / "installing.py"
     done = subprocess.run(
         [sys.executable, "-I", "-S", program, tmp_path / "venv", lock],
         capture_output=True, text=True, check=True,

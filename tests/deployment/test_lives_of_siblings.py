@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import worker
-from deployment.settings import Settings
-from deployment.workers import siblings
+from holdfast.deployment import siblings
+from holdfast.deployment.settings import Settings
+from holdfast.serving import worker
 
 pytestmark = pytest.mark.anyio
 FINISHES = """

@@ -21,14 +21,14 @@ from temporalio.client import Client
 from temporalio.runtime import Runtime
 from temporalio.testing import WorkflowEnvironment
 
-from activities.gate.rate_gate import RateGate
 from conftest import Runs
-from deployment.metrics import CountCalls, Gauges, prometheus
-from deployment.settings import HOME
-from deployment.telemetry import measured, runtime
-from deployment.temporal import plugin
-from orchestrator.contracts import Bill, Goal
-from orchestrator.errors import PossiblyBilled
+from holdfast.activities.gate.rate_gate import RateGate
+from holdfast.contracts import Bill, Goal
+from holdfast.contracts.errors import PossiblyBilled
+from holdfast.deployment.settings import HOME
+from holdfast.telemetry.logs import measured, runtime
+from holdfast.telemetry.metrics import CountCalls, Gauges, prometheus
+from holdfast.temporal.connection import plugin
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

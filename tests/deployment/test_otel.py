@@ -20,14 +20,14 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 
 from conftest import Handle, Runs
-from deployment.histories.tracing import traced
-from deployment.known_secrets import KnownSecrets
-from deployment.otel import closed_runs
-from deployment.otel.closed_runs import CONTENT, SentRuns, send_closed, send_spans
-from deployment.otel.exporting import DISABLED, VARIABLES, Send, exporter, spans_wanted
-from deployment.settings import HOME, Settings
-from orchestrator.contracts import Bill, Goal
-from orchestrator.errors import PossiblyBilled
+from holdfast.contracts import Bill, Goal
+from holdfast.contracts.errors import PossiblyBilled
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.replaying.tracing import traced
+from holdfast.telemetry.otel import closed_runs
+from holdfast.telemetry.otel.closed_runs import CONTENT, SentRuns, send_closed, send_spans
+from holdfast.telemetry.otel.exporting import DISABLED, VARIABLES, Send, exporter, spans_wanted
+from holdfast.untrusted.known_secrets import KnownSecrets
 from receiver import Received, receiver
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from activities.code_review.redact import Redactor
-from deployment.reading import NotPlain, from_json
+from holdfast.untrusted.reading import NotPlain, from_json
+from holdfast.untrusted.redact import Redactor
 
 SECONDS = 5.0
 """What took minutes takes hundredths of a second; a busy machine is slow."""

@@ -23,20 +23,24 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 from test_embedded import killed
 
-from activities.gate.throttles import with_throttles
 from boards import view
-from cli import connection
-from cli.commands.care import doctor
-from cli.endpoint import models, worker_endpoint
-from cli.invocation import STARTER
-from cli.reading import Reader
-from deployment.embedded import Endpoint, StateDir, down, ensure_up, up
-from deployment.embedded.processes import Record
-from deployment.settings import HOME, Settings
-from deployment.storage import store_at
-from deployment.temporal import Target, connect
-from deployment.workers import served
-from deployment.workers.pollers import (
+from holdfast.activities.gate.throttles import with_throttles
+from holdfast.cli.checks.endpoint import models, worker_endpoint
+from holdfast.cli.commands.care import doctor
+from holdfast.cli.screen.invocation import STARTER
+from holdfast.cli.shared import connection
+from holdfast.cli.shared.reading import Reader
+from holdfast.contracts import Goal, Report
+from holdfast.contracts.view import RunView
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.embedded import Endpoint, StateDir, down, ensure_up, up
+from holdfast.embedded.processes import Record
+from holdfast.intake.connection import Connection
+from holdfast.storage import store_at
+from holdfast.temporal.connection import Target, connect
+from holdfast.text import for_markdown
+from holdfast.workers import served
+from holdfast.workers.pollers import (
     AGAIN_SECONDS,
     POLL_SECONDS,
     SILENT_SECONDS,
@@ -47,11 +51,7 @@ from deployment.workers.pollers import (
     look,
     pollers,
 )
-from deployment.workers.served import VARIABLES, in_words, unserved
-from intake.connection import Connection
-from orchestrator.contracts import Goal, Report
-from orchestrator.text import for_markdown
-from orchestrator.view import RunView
+from holdfast.workers.served import VARIABLES, in_words, unserved
 from plain_endpoint import PlainEndpoint, serving
 from scripted import ready, subtask
 from simulator.script import Script
@@ -63,7 +63,7 @@ import asyncio, sys
 from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import Worker
-from deployment.telemetry import runtime
+from holdfast.telemetry.logs import runtime
 
 @activity.defn
 async def work() -> None: ...

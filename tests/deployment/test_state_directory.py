@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from deployment.embedded import (
+from holdfast.deployment.settings import Settings
+from holdfast.embedded import (
     EmbeddedError,
     Endpoint,
     Programs,
@@ -26,8 +27,7 @@ from deployment.embedded import (
     supervision,
     unreadable,
 )
-from deployment.embedded.processes import Record
-from deployment.settings import Settings
+from holdfast.embedded.processes import Record
 
 SLEEPER = Programs(worker=(sys.executable, "-c", "import time; time.sleep(600)"))
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from temporalio.converter import WorkflowSerializationContext
 
-from cli.main import told
-from deployment.storage import DirectoryStore, directory
-from deployment.storage.payloads import external_storage
-from deployment.temporal import data_converter
-from orchestrator.errors import BlobLost
+from holdfast.cli.main import told
+from holdfast.contracts.errors import BlobLost
+from holdfast.storage import DirectoryStore, directory
+from holdfast.storage.payloads import external_storage
+from holdfast.temporal.connection import data_converter
 
 pytestmark = pytest.mark.anyio
 
@@ -158,7 +158,7 @@ async def test_what_is_put_while_it_is_being_removed_stays(
 def test_no_converter_asks_whom_a_payload_is_for_as_workflows_are_not_asked(
     store: DirectoryStore,
 ) -> None:
-    """`deployment/activations.py` answers for them that there is nothing to say."""
+    """`holdfast/temporal/activations.py` answers for them that there is nothing to say."""
     ours = data_converter(external_storage(store))
     whom = WorkflowSerializationContext(namespace="default", workflow_id="run")
     assert ours.with_context(whom) is ours

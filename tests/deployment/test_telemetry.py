@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from deployment.settings import HOME
+from holdfast.deployment.settings import HOME
 
 # One process says what most of them look at.
 pytestmark = pytest.mark.xdist_group("telemetry")
@@ -25,7 +25,7 @@ import structlog
 from temporalio import activity
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
-from deployment.telemetry import LogContext, configure_logging
+from holdfast.telemetry.logs import LogContext, configure_logging
 
 path = Path(sys.argv[1]) if len(sys.argv) > 1 else None
 configure_logging(path, "info", ["sk-very-secret", ""])
@@ -107,7 +107,7 @@ def test_a_file_is_bounded_and_each_line_of_it_is_made_once(tmp_path: Path) -> N
     file = tmp_path / "worker.jsonl"
     made = logged_by(
         f"""
-        from deployment import telemetry
+        from holdfast.telemetry import logs as telemetry
         telemetry.LOG_BYTES = 2_000
         telemetry.configure_logging(Path({str(file)!r}), "info", [])
         made = []
@@ -134,7 +134,7 @@ def test_a_warning_is_in_the_file_with_all_before_it_however_the_process_ends(
     logged_by(
         f"""
         import os
-        from deployment import telemetry
+        from holdfast.telemetry import logs as telemetry
         telemetry.configure_logging(Path({str(file)!r}), "info", [])
         logging.info("before")
         logging.warning("mind")
@@ -149,8 +149,8 @@ def test_a_failure_of_ours_is_a_line_and_any_other_its_traceback(tmp_path: Path)
     file = tmp_path / "worker.jsonl"
     logged_by(
         f"""
-        from deployment import telemetry
-        from orchestrator.errors import NotBilled
+        from holdfast.telemetry import logs as telemetry
+        from holdfast.contracts.errors import NotBilled
         telemetry.configure_logging(Path({str(file)!r}), "info", [])
         for error in (NotBilled("refused"), ValueError("odd")):
             try:
@@ -169,7 +169,7 @@ def test_what_is_said_is_in_the_file_a_moment_later(tmp_path: Path) -> None:
     logged_by(
         f"""
         import os, time
-        from deployment import telemetry
+        from holdfast.telemetry import logs as telemetry
         file = Path({str(file)!r})
         telemetry.configure_logging(file, "info", [])
         logging.info("first")

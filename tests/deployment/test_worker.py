@@ -13,22 +13,22 @@ import pytest
 from temporalio.converter import DataConverter
 from temporalio.worker._workflow import _WorkflowWorker
 
-import worker
-from activities.seam import Lens
-from activities.wiring import build
-from deployment.embedded import register_root
-from deployment.embedded.allowed import allowed_roots
-from deployment.settings import HOME, Settings
-from deployment.temporal import Target
 from driving import subtask as subtask_of
-from orchestrator.calls import MODEL_KINDS
-from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import LONGEST_CALL_SECONDS, Call, Goal, Limits
-from orchestrator.money.ledger import Amount
-from orchestrator.moves import Ask, Examine, Flying, Prepare
-from orchestrator.rules.calling.schedule import options_of
-from orchestrator.rules.parts import Progress
-from orchestrator.rules.state import State
+from holdfast.activities.wiring import build
+from holdfast.calling.schedule import options_of
+from holdfast.calls import MODEL_KINDS
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import LONGEST_CALL_SECONDS, Call, Goal, Limits
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.embedded import register_root
+from holdfast.embedded.allowed import allowed_roots
+from holdfast.ledger.ledger import Amount
+from holdfast.ports import Lens
+from holdfast.serving import worker
+from holdfast.state.moves import Ask, Examine, Flying, Prepare
+from holdfast.state.parts import Progress
+from holdfast.state.run import State
+from holdfast.temporal.connection import Target
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -19,8 +19,8 @@ import pytest
 import typer
 from test_fuzz import nothing_starts  # noqa: F401 - a fixture
 
-from cli.main import app, main
-from deployment.settings import Settings
+from holdfast.cli.main import app, main
+from holdfast.deployment.settings import Settings
 
 SECONDS = 5.0
 """Of CPU, for one line: what it takes without anything being started, and some."""

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from additions import ADDITIONS, Addition
-from deployment.settings import HOME
+from holdfast.deployment.settings import HOME
 
 WALKING: Mapping[str, tuple[str, ...]] = {
     "activities/code_review/test_analysers.py": (
@@ -49,8 +49,8 @@ WALKING: Mapping[str, tuple[str, ...]] = {
 KEPT = ("__pycache__", ".pytest_cache", ".hypothesis")
 TABLES = re.compile(r"(<!-- tables -->\n).*(\n<!-- end of tables -->)", re.DOTALL)
 PRINTED = {
-    "code-review.md": "activities.code_review.tables",
-    "tools.md": "activities.toolset.tables",
+    "code-review.md": "holdfast.activities.review.tables",
+    "tools.md": "holdfast.activities.toolset.tables",
 }
 """Page -> what prints its tables."""
 PYTHON = (sys.executable, "-m")
@@ -78,9 +78,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=HOME, check=True, capture_output=True).stdout.decode()
     for name in filter(None, names.split("\0")):
-        if (HOME / name).is_file():
+        if (HOME / name).is_file() or (HOME / name).is_symlink():
             (home / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(HOME / name, home / name)
+            shutil.copyfile(HOME / name, home / name, follow_symlinks=False)
     before = earlier = files_of(home)
     written = {}
     for addition in ADDITIONS:
@@ -112,7 +112,7 @@ def add(home: Path, addition: Addition) -> None:
 
 def print_anew(home: Path) -> None:
     """What the rows say that commands print; the saved prompts are printed by their test."""
-    (home / ".env.example").write_text(ran(home, "deployment.example"), encoding="utf-8")
+    (home / ".env.example").write_text(ran(home, "holdfast.deployment.example"), encoding="utf-8")
     for name, module in PRINTED.items():
         page = home / "docs" / name
         tables = ran(home, module)

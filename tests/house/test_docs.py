@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from cli.main import app
-from deployment.settings import HOME, Settings
+from holdfast.cli.main import app
+from holdfast.deployment.settings import HOME, Settings
 from pages import FIGURE, snippets
 from pictures import PICTURES
 
@@ -29,10 +29,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 REPEATED = re.compile(r"<!-- figures of: ([^\n]+) -->\n(.*?)(?:\n\n|\Z)", re.DOTALL)
 SAMPLES = {"COMMAND": "list", "TIER": "sonnet", "SHELL": "bash"}
 """What a placeholder stands for where not anything would do."""
-FOLDERS = (
-    "activities|bench|cli|deployment|docs|orchestrator|playbooks|prompts|roles|simulator|tests"
-    "|workflows"
-)
+FOLDERS = "activities|bench|docs|holdfast|playbooks|prompts|roles|simulator|tests|workflows"
 ADDED = {name for page in PAGES for each in snippets(page) if (name := each.name)}
 """Files that a page has its reader write."""
 COMMANDS = getattr(typer.main.get_command(app), "commands")  # noqa: B009
@@ -171,15 +168,16 @@ def test_every_file_and_module_that_a_page_names_exists() -> None:
                 assert found is not None, f"{page.name} line {line}: {module}"
 
 
-@pytest.mark.parametrize("folder", ["orchestrator", "activities"])
+@pytest.mark.parametrize("folder", ["holdfast", "activities"])
 def test_the_readme_says_of_each_room_where_it_is(folder: str) -> None:
-    rooms = {f"{path.parent.relative_to(HOME)}/" for path in (HOME / folder).glob("*/__init__.py")}
+    made = (path.parent for path in (HOME / folder).glob("*/__init__.py"))
+    rooms = {f"{room.relative_to(HOME)}/" for room in made if not room.is_symlink()}
     said = set(re.findall(rf"^({folder}/\w+/) +\w", README, re.MULTILINE))
     assert said == rooms
 
 
 def test_every_name_that_a_page_places_in_a_file_is_there() -> None:
-    """As in "`COMMANDS` in `orchestrator/rules/steering.py`"."""
+    """As in "`COMMANDS` in `holdfast/rules/steering.py`"."""
     seen = 0
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
@@ -203,7 +201,7 @@ def test_each_word_of_the_dictionary_is_what_the_code_calls_it() -> None:
 
 def test_a_class_name_that_stands_twice_is_said_to_with_every_place() -> None:
     """Another homonym is a name to think about, and one that went is a line to delete."""
-    rooms = ("activities", "cli", "deployment", "intake", "orchestrator", "simulator", "workflows")
+    rooms = ("activities", "holdfast", "simulator", "workflows")
     places: dict[str, set[str]] = {}
     for path in [file for room in rooms for file in (HOME / room).rglob("*.py")]:
         for name in re.findall(r"^class (\w+)", path.read_text(encoding="utf-8"), re.M):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from deployment.settings import HOME
+from holdfast.deployment.settings import HOME
 from pages import Snippet, difference, shape, snippets
 from scratch import Scratch, followed, scratch
 

@@ -23,24 +23,24 @@ import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from activities.asking.forms import mistakes
-from activities.asking.replies import recorded
-from activities.catalogue import Catalogue
-from activities.catalogue_tools import CatalogueError
-from activities.claude.stream import StreamError, Transcript
-from activities.seam import ModelAnswer
-from cli import connection, replayed
-from cli.commands.care import completion, doctor
-from cli.diagnosis import Checkup
-from cli.exits import Exit
-from cli.main import app, main, told
-from deployment import embedded
-from deployment.embedded import EmbeddedError, StateDir
-from deployment.known_secrets import KnownSecrets
-from deployment.settings import HOME, Settings
-from intake import example, plans
-from intake.answers import WantedForm, form_of
-from orchestrator.plans import validity
+from holdfast import embedded
+from holdfast.activities.asking.forms import mistakes
+from holdfast.activities.asking.replies import recorded
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.catalogue.tools import CatalogueError
+from holdfast.activities.claude.stream import StreamError, Transcript
+from holdfast.cli.checks.diagnosis import Checkup
+from holdfast.cli.commands.care import doctor
+from holdfast.cli.main import app, main, told
+from holdfast.cli.screen.exits import Exit
+from holdfast.cli.shared import completion, connection, replayed
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.embedded import EmbeddedError, StateDir
+from holdfast.intake import example, plans
+from holdfast.intake.answers import WantedForm, form_of
+from holdfast.plans import validity
+from holdfast.ports import ModelAnswer
+from holdfast.untrusted.known_secrets import KnownSecrets
 
 SECONDS = 10
 """For one input; a busy machine is slow, a hang is forever."""

@@ -15,18 +15,18 @@ from typing import Any
 import pytest
 import yaml
 
-import worker
-from deployment.embedded.server import DYNAMIC, PRAGMAS
-from deployment.example import example
-from deployment.settings import HOME, Settings
-from orchestrator import __version__
-from orchestrator.search import SEARCH_ATTRIBUTES
+from holdfast import __version__
+from holdfast.contracts.search import SEARCH_ATTRIBUTES
+from holdfast.deployment.example import example
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.embedded.server import DYNAMIC, PRAGMAS
+from holdfast.serving import worker
 
 COMPOSE: dict[str, Any] = yaml.safe_load((HOME / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 LOCK = (HOME / "requirements.lock").read_text()
 PROJECT: dict[str, Any] = tomllib.loads((HOME / "pyproject.toml").read_text())
-OURS = ("activities", "cli", "deployment", "intake", "orchestrator", "simulator", "workflows")
+OURS = ("activities", "holdfast", "simulator", "workflows")
 DIGEST = "(?:@sha256:[0-9a-f]{64})?"
 """An operator may pin an image by it; it cannot be known offline."""
 DOCKERFILE = (HOME / "Dockerfile").read_text()
@@ -137,7 +137,7 @@ PARTS = {"pydantic-monty-client": "pydantic-monty", "mcp-types": "mcp"}
 """Of packages that come in parts, the whole that is depended on."""
 
 
-OPTIONAL = {"deployment/otel/exporting.py": "otel"}
+OPTIONAL = {"holdfast/telemetry/otel/exporting.py": "otel"}
 """Modules that import a group of dependencies only when somebody has asked for it."""
 
 
@@ -152,7 +152,7 @@ def test_every_package_that_is_imported_is_a_dependency_of_our_own() -> None:
         asked = {re.split(r"[\[<>=;! ]", each)[0] for each in wanted}
         for name in imported(ast.parse(file.read_bytes())):
             top = name.partition(".")[0]
-            if top in OURS or top in sys.stdlib_module_names or top == "worker":
+            if top in OURS or top in sys.stdlib_module_names:
                 continue
             # Of a namespace that several packages share, the one that has this module.
             owners = {"protobuf"} if name.startswith("google.protobuf") else set(whose[top])
@@ -174,7 +174,7 @@ def test_the_version_is_one() -> None:
 
 def test_the_example_environment_is_what_the_settings_print_and_sets_none() -> None:
     text = (HOME / ".env.example").read_text("utf-8")
-    assert text == example(), "run python -m deployment.example >.env.example"
+    assert text == example(), "run python -m holdfast.deployment.example >.env.example"
     assert all(line.startswith("#") or not line for line in text.splitlines())
     named = re.findall(r"^# ([A-Z_]+)=", text, re.M)
     ours = [name for name in named if not name.startswith("TEMPORAL_")]

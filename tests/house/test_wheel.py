@@ -13,15 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from deployment.settings import HOME, NAME
-from orchestrator import __version__
+from holdfast import __version__
+from holdfast.deployment.settings import HOME, NAME
 
 pytestmark = [pytest.mark.xdist_group("wheel"), pytest.mark.timeout(300)]
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_CONFIG_FILE": os.devnull}
-SHIPPED = (
-    "activities", "cli", "deployment", "examples", "intake", "orchestrator", "playbooks", "prompts",
-    "roles", "workflows",
-)  # fmt: skip
+SHIPPED = ("activities", "examples", "playbooks", "prompts", "roles", "workflows")
+"""What a wheel carries inside the package; `holdfast/activities` and `holdfast/workflows` are links
+in the repository.
+"""
+OTHERS = ("activities", "cli", "deployment", "intake", "orchestrator", "worker", "workflows")
+"""Names that users of Temporal have packages of."""
 
 
 def run(*command: str | Path, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
@@ -58,15 +60,41 @@ def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_wheel_carries_every_file_of_the_program_and_no_other(wheel: Path) -> None:
-    listed = ["git", "ls-files", "-z", "--", *SHIPPED, "starter.py", "worker.py"]
+    listed = ["git", "ls-files", "-z", "--", NAME, *SHIPPED]
     known = subprocess.run(listed, cwd=HOME, capture_output=True, text=True, check=True).stdout
     names = {each for each in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in each}
-    wanted = {f"{NAME}/{each}" for each in known.split("\0") if each}
+    inside = {each.removeprefix(f"{NAME}/") for each in known.split("\0")} - {""}
+    wanted = {f"{NAME}/{each}" for each in inside if not (HOME / NAME / each).is_symlink()}
     assert names >= wanted and len(wanted) > 300
     # What is being written, and Git does not know yet, may be there, too.
-    assert all((HOME / each.removeprefix(f"{NAME}/")).is_file() for each in names)
-    assert {each.split("/")[1] for each in names} == {*SHIPPED, "starter.py", "worker.py"}
+    assert all(
+        (HOME / each).is_file() or (HOME / each[len(NAME) + 1 :]).is_file() for each in names
+    )
+    assert {each.split("/")[0] for each in names} == {NAME}
     assert not [each for each in names if "__pycache__" in each or "/.env" in each]
+
+
+def test_other_peoples_packages_and_ours_do_not_see_each_other(
+    command: Path, tmp_path: Path
+) -> None:
+    for name in OTHERS:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("MINE = True\n")
+    mine = "; ".join(f"import {name}; assert {name}.MINE" for name in OTHERS)
+    ours = "import holdfast, holdfast.serving.worker, holdfast.cli.main; holdfast.Goal(text='x')"
+    names = f"print([name for name in {OTHERS!r} if name in sys.modules])"
+    alone = run(command.parent / "python", "-c", f"import sys; {ours}; {names}", folder=tmp_path)
+    assert (alone.stdout, alone.returncode) == ("[]\n", 0), alone.stderr
+    both = run(command.parent / "python", "-c", f"{mine}; {ours}; {mine}", folder=tmp_path)
+    assert both.returncode == 0, both.stderr
+
+
+def test_the_promised_names_are_there_and_typed(command: Path, tmp_path: Path) -> None:
+    names = "import holdfast; [getattr(holdfast, name) for name in holdfast.__all__]"
+    code = f"{names}; print(holdfast.__file__)"
+    done = run(command.parent / "python", "-c", code, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).with_name("py.typed").is_file()
 
 
 def test_the_command_says_its_version_and_its_help_names_it(command: Path, tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from activities.catalogue import Catalogue
-from activities.code_review.lenses import analysers
-from activities.code_review.secret_shapes import SHAPES
-from intake import example
-from intake.example import ASSEMBLED, MAIN, SHOP, made
-from intake.refusal import Refused
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.review.lenses import analysers
+from holdfast.intake import example
+from holdfast.intake.example import ASSEMBLED, MAIN, SHOP, made
+from holdfast.intake.refusal import Refused
+from holdfast.untrusted.secret_shapes import SHAPES
 from repositories import Bench, Repository, remarks_of
 
 Place = tuple[str, int]

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from activities.catalogue import Catalogue
-from activities.catalogue_files import PlaybookFile, Role
-from activities.catalogue_tools import CatalogueError
-from activities.preparation import INPUT_BYTES
-from activities.tools import read_document
-from cli.commands.care import export
-from deployment.settings import Settings
 from documents import pdf, repacked, slides, word, workbook
-from intake import goals
-from intake.connection import Connection
-from intake.goals import Wish, goal_of, limits_of
-from intake.refusal import Refused
-from orchestrator.contracts import Goal, Limits, RoleCard
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.catalogue.files import PlaybookFile, Role
+from holdfast.activities.catalogue.tools import CatalogueError
+from holdfast.activities.preparation import INPUT_BYTES
+from holdfast.activities.tools import read_document
+from holdfast.cli.commands.care import export
+from holdfast.contracts import Goal, Limits, RoleCard
+from holdfast.deployment.settings import Settings
+from holdfast.intake import goals
+from holdfast.intake.connection import Connection
+from holdfast.intake.goals import Wish, goal_of, limits_of
+from holdfast.intake.refusal import Refused
 from scripted import plans, subtask
 
 pytestmark = pytest.mark.usefixtures("bare_environment")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from conftest import Runs
-from intake.connection import Connection, require_worker
-from intake.launch import Launched, launch
-from intake.refusal import Refused
-from orchestrator.contracts import Goal, Limits
+from holdfast.contracts import Goal, Limits
+from holdfast.intake.connection import Connection, require_worker
+from holdfast.intake.launch import Launched, launch
+from holdfast.intake.refusal import Refused
 from steered import report_of, script
 
 pytestmark = pytest.mark.anyio

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from activities.answer_forms import MOST_COLUMNS
-from activities.catalogue import Catalogue
-from deployment.settings import Settings
-from intake.answers import WantedForm
-from intake.goals import Wish, goal_of
-from intake.launch import details
-from intake.refusal import Refused
-from orchestrator.contracts import AnswerForm, Goal
+from holdfast.activities.catalogue.answer_forms import MOST_COLUMNS
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.contracts import AnswerForm, Goal
+from holdfast.deployment.settings import Settings
+from holdfast.intake.answers import WantedForm
+from holdfast.intake.goals import Wish, goal_of
+from holdfast.intake.launch import details
+from holdfast.intake.refusal import Refused
 
 GOOD: dict[str, Any] = {"type": "object", "properties": {"best": {"type": "string"}}}
 CLOSED = {**GOOD, "additionalProperties": False}

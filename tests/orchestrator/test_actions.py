@@ -10,8 +10,8 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import WorkflowHistory
 
-from orchestrator.policies import BEATS, Policy
-from orchestrator.recorded.actions import Actions, beats_in, billed_at
+from holdfast.contracts.policies import BEATS, Policy
+from holdfast.history.actions import Actions, beats_in, billed_at
 
 HISTORIES = sorted(Path(__file__).parents[1].joinpath("histories").glob("*.json"))
 

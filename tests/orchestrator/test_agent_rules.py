@@ -11,11 +11,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from driving import BRIEFING, READER, START, subtask
-from orchestrator import policies
-from orchestrator.agent import rules
-from orchestrator.agent.approvals import first_state
-from orchestrator.agent.money import worst_turn
-from orchestrator.agent.state import (
+from holdfast.agent import rules
+from holdfast.agent.approvals import first_state
+from holdfast.agent.money import worst_turn
+from holdfast.agent.state import (
     AgentState,
     CutAsked,
     End,
@@ -29,7 +28,7 @@ from orchestrator.agent.state import (
     TurnLost,
     UseTool,
 )
-from orchestrator.calls.turn import (
+from holdfast.calls.turn import (
     TAKE_TURN,
     AgentGoal,
     AgentReport,
@@ -40,12 +39,22 @@ from orchestrator.calls.turn import (
     ToolUse,
     Turn,
 )
-from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import Bill, Capabilities, Draft, Problem, Reply, Span, Unreached, Usage
-from orchestrator.errors import TroubleKind
-from orchestrator.events import Trouble
-from orchestrator.money.ledger import Amount
-from orchestrator.money.pricing import read_again, worst
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import (
+    Bill,
+    Capabilities,
+    Draft,
+    Problem,
+    Reply,
+    Span,
+    Unreached,
+    Usage,
+    policies,
+)
+from holdfast.contracts.errors import TroubleKind
+from holdfast.ledger.ledger import Amount
+from holdfast.ledger.pricing import read_again, worst
+from holdfast.state.events import Trouble
 
 EXAMPLES = settings(
     max_examples=200,

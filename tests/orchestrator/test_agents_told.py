@@ -7,16 +7,16 @@ from decimal import Decimal
 import pytest
 
 from driving import START, model, subtask
-from orchestrator.agent.approvals import first_state
-from orchestrator.agent.state import AgentState, Flight, UseTool
-from orchestrator.calls.turn import AgentGoal, Resume, Slice, ToolUse
-from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import Call, Finding, RoleCard
-from orchestrator.policies import USE_TOOL
-from orchestrator.views.agents import agent_board, agent_summary
-from orchestrator.views.amounts import hands
-from orchestrator.views.board import call_summary
-from orchestrator.views.findings import facts
+from holdfast.agent.approvals import first_state
+from holdfast.agent.state import AgentState, Flight, UseTool
+from holdfast.calls.turn import AgentGoal, Resume, Slice, ToolUse
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import Call, Finding, RoleCard
+from holdfast.contracts.policies import USE_TOOL
+from holdfast.rendering.agents import agent_board, agent_summary
+from holdfast.rendering.amounts import hands
+from holdfast.rendering.board import call_summary
+from holdfast.rendering.findings import facts
 
 ROLE = RoleCard(name="researcher", description="finds", tools=("search_files",))
 

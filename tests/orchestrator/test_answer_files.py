@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.delivery import files_of, keep
-from cli.reading import Look
-from orchestrator.contracts import AnswerForm, Report
-from orchestrator.views.answers import answer_file, as_csv
+from holdfast.cli.shared.delivery import files_of, keep
+from holdfast.cli.shared.reading import Look
+from holdfast.contracts import AnswerForm, Report
+from holdfast.rendering.answers import answer_file, as_csv
 
 
 def rows_of(text: str) -> list[list[str]]:

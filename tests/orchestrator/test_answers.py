@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.calls import MODEL_KINDS
-from orchestrator.calls.plan import MOST_WHY, PlanAnswer, SubtaskAnswer, to_plan
-from orchestrator.calls.synthesize import SynthesisAnswer, to_synthesis
-from orchestrator.calls.work import WorkAnswer, to_draft
+from holdfast.calls import MODEL_KINDS
+from holdfast.calls.plan import MOST_WHY, PlanAnswer, SubtaskAnswer, to_plan
+from holdfast.calls.synthesize import SynthesisAnswer, to_synthesis
+from holdfast.calls.work import WorkAnswer, to_draft
 
 ANSWERS = {kind.name: kind.answer for kind in MODEL_KINDS}
 

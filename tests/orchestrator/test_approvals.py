@@ -9,18 +9,17 @@ import pytest
 from test_agent_rules import WRITER, Loop, goal, result
 
 from driving import BRIEFING, Drive, subtask
-from orchestrator import policies
-from orchestrator.agent.approvals import NOBODY, TOO_LONG, UNKNOWN
-from orchestrator.agent.state import TakeTurn, ToolEnded, TurnEnded, UseTool
-from orchestrator.calls.turn import AgentGoal, AgentReport, Decision, Resume, ToolUse, Turn
-from orchestrator.contracts import Bill, Order, Plan, Reply
-from orchestrator.events import AgentEnded, Steered
-from orchestrator.moves import StartAgent
-from orchestrator.rules import steering
-from orchestrator.view import Question
-from orchestrator.views.orders import lines
-from orchestrator.views.reporting import report
-from orchestrator.views.running import waiting
+from holdfast.agent.approvals import NOBODY, TOO_LONG, UNKNOWN
+from holdfast.agent.state import TakeTurn, ToolEnded, TurnEnded, UseTool
+from holdfast.calls.turn import AgentGoal, AgentReport, Decision, Resume, ToolUse, Turn
+from holdfast.contracts import Bill, Order, Plan, Reply, policies
+from holdfast.contracts.view import Question
+from holdfast.rendering.orders import lines
+from holdfast.rendering.running import waiting
+from holdfast.rules import steering
+from holdfast.rules.reporting import report
+from holdfast.state.events import AgentEnded, Steered
+from holdfast.state.moves import StartAgent
 from outcomes import AMPLE
 
 READ = ToolUse(id="u1", name="read_file")

@@ -7,10 +7,10 @@ from decimal import Decimal
 import pytest
 
 from boards import row, view
-from orchestrator.calls import KINDS
-from orchestrator.contracts import Call, ModelCard, Subtask
-from orchestrator.view import Question
-from orchestrator.views.board import ANSWER_CHARACTERS, board, call_summary, lens_summary
+from holdfast.calls import KINDS
+from holdfast.contracts import Call, ModelCard, Subtask
+from holdfast.contracts.view import Question
+from holdfast.rendering.board import ANSWER_CHARACTERS, board, call_summary, lens_summary
 
 MODEL = ModelCard(tier="sonnet", id="a-model")
 

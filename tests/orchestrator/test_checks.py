@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driving import subtask
-from orchestrator.contracts import Check, CheckKind, Draft, Plan
-from orchestrator.plans import checks
+from holdfast.contracts import Check, CheckKind, Draft, Plan
+from holdfast.plans import checks
 
 EXAMPLES = settings(max_examples=80, deadline=None, database=None)
 

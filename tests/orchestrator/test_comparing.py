@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.contracts import Finding, Plan, Remark, Report, Subtask, Timings
-from orchestrator.views import compared
-from orchestrator.views.comparing import MOST_SHOWN, compare
+from holdfast.contracts import Finding, Plan, Remark, Report, Subtask, Timings
+from holdfast.rendering import compared
+from holdfast.rendering.comparing import MOST_SHOWN, compare
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

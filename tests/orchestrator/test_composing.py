@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from driving import BRIEFING, Drive, subtask
-from orchestrator.contracts import ComposedRole, PinnedInput, Plan, RoleCard
-from orchestrator.money.preview import predict
-from orchestrator.plans import composing, validity
-from orchestrator.rules import graph
-from orchestrator.views import reporting
+from holdfast.contracts import ComposedRole, PinnedInput, Plan, RoleCard
+from holdfast.plans import composing, validity
+from holdfast.rules import reporting
+from holdfast.rules.preview import predict
+from holdfast.state import graph
 from outcomes import end
 
 SEARCHER = RoleCard(

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType
 
 from driving import Drive, subtask
-from orchestrator import policies
-from orchestrator.contracts import Finding, Plan, Strategy
-from orchestrator.events import Unanswered
-from orchestrator.moves import Ask
-from orchestrator.recorded.landings import failed
-from orchestrator.rules.answering import context
-from orchestrator.views import reporting
+from holdfast.calling import context
+from holdfast.contracts import Finding, Plan, Strategy, policies
+from holdfast.history.landings import failed
+from holdfast.rules import reporting
+from holdfast.state.events import Unanswered
+from holdfast.state.moves import Ask
 from outcomes import AMPLE, begun, draft, end, in_flight
 
 LONG = "All work and no play. " * 2_000

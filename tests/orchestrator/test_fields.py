@@ -12,16 +12,16 @@ from functools import cache
 import pytest
 from pydantic import BaseModel
 
-from activities.catalogue_files import FrontMatter, PlaybookFile, PlaybookInput
-from activities.toolset.shelf import shipped
-from deployment.settings import HOME, Settings
-from deployment.temporal import Target
-from orchestrator import contracts
-from orchestrator.calls.turn import TurnMaterial
-from orchestrator.contracts import Approval, Check, Goal, GoalInput, Limits, Plan, RoleCard, Subtask
-from orchestrator.rules.state import State
+from holdfast import contracts
+from holdfast.activities.catalogue.files import FrontMatter, PlaybookFile, PlaybookInput
+from holdfast.activities.toolset.shelf import shipped
+from holdfast.calls.turn import TurnMaterial
+from holdfast.contracts import Approval, Check, Goal, GoalInput, Limits, Plan, RoleCard, Subtask
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.state.run import State
+from holdfast.temporal.connection import Target
 
-PARTS = ("activities", "cli", "deployment", "intake", "orchestrator", "workflows")
+PARTS = ("holdfast", "activities", "workflows")
 SET_BY_PEOPLE: Mapping[type[BaseModel], tuple[str, ...]] = {
     Goal: ("goal", "wanted"),
     Limits: ("limits",),
@@ -47,7 +47,7 @@ def reads() -> frozenset[tuple[str, str]]:
 
 def _trees() -> Iterator[ast.AST]:
     files = [path for part in PARTS for path in (HOME / part).rglob("*.py")]
-    for path in [*files, HOME / "worker.py"]:
+    for path in files:
         yield ast.parse(path.read_text(encoding="utf-8"))
 
 
@@ -115,8 +115,7 @@ def test_each_field_that_somebody_can_set_is_read(model: type[BaseModel], field:
 
 
 MODULES = [
-    f"orchestrator.calls.{path.stem}"
-    for path in sorted((HOME / "orchestrator/calls").glob("[a-z]*.py"))
+    f"holdfast.calls.{path.stem}" for path in sorted((HOME / "holdfast/calls").glob("[a-z]*.py"))
 ]
 CONTRACTS = [
     each

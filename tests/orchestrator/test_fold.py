@@ -11,15 +11,15 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import WorkflowFailureError, WorkflowHistory
 from temporalio.worker import Worker
 
-from activities.catalogue import Catalogue
 from conftest import Handle, Runs, folded, seen
-from deployment.histories.replay import export, played, replay
-from orchestrator.contracts import Goal, Order, Unreached
-from orchestrator.errors import EndpointUnreachable
-from orchestrator.recorded.history import Fold
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.contracts import Goal, Order, Unreached
+from holdfast.contracts.errors import EndpointUnreachable
+from holdfast.history.history import Fold
+from holdfast.replaying.replay import export, played, replay
+from holdfast.workflows import WORKFLOWS
+from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
-from workflows import WORKFLOWS
-from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driving import ROLES, longest_chains, subtask
-from orchestrator.contracts import HARD_SUBTASK_LIMIT, Plan, Subtask
-from orchestrator.plans import validity
-from orchestrator.rules import graph
+from holdfast.contracts import HARD_SUBTASK_LIMIT, Plan, Subtask
+from holdfast.plans import validity
+from holdfast.state import graph
 
 EXAMPLES = settings(max_examples=50, deadline=None, database=None)
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from test_reducer import EXAMPLES, Chance, limits, plans
 
 from driving import START, Drive
-from orchestrator.contracts import Bill, Lost, Undone, Usage, sealed
-from orchestrator.events import Event, TeamWaits, WasReset
-from orchestrator.money.ledger import Amount, Ledger
-from orchestrator.recorded.signals import RESET, SIGNALS, heard
-from orchestrator.rules.reducer import _may_have_asked
-from orchestrator.views import reporting
+from holdfast.contracts import Bill, Lost, Undone, Usage, sealed
+from holdfast.history.signals import RESET, SIGNALS, heard
+from holdfast.ledger.ledger import Amount, Ledger
+from holdfast.rules import reporting
+from holdfast.rules.reducer import _may_have_asked
+from holdfast.state.events import Event, TeamWaits, WasReset
 
 AT = "2026-11-23T06:28:00Z"
 NUMBERS: st.SearchStrategy[Any] = st.sampled_from(

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from browser import CHROMIUM, WITHOUT, Tab, tab
-from orchestrator.contracts import Plan
-from orchestrator.views.html.page import as_html
-from orchestrator.views.html.pictured import Pictured
+from holdfast.contracts import Plan
+from holdfast.rendering.html.page import as_html
+from holdfast.rendering.html.pictured import Pictured
 from paged import HARM, WORD, reviewed, shown, subtasks
 
 pytestmark = [

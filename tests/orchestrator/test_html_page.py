@@ -15,18 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drawn import START
-from orchestrator.calls import KINDS
-from orchestrator.calls.verify import VerifyMaterial
-from orchestrator.contracts import Draft, PinnedInput, Remark
-from orchestrator.tracing.steps import Step
-from orchestrator.views.html import exchanges
-from orchestrator.views.html.layout import HEIGHT, WIDTH, layout
-from orchestrator.views.html.page import CHAPTERS, as_html, policy
-from orchestrator.views.html.pictured import Pictured
-from orchestrator.views.html.plan import folded, footed
-from orchestrator.views.html.prose import cited, prose
-from orchestrator.views.html.style import STYLE
-from orchestrator.views.html.turns import turns
+from holdfast.calls import KINDS
+from holdfast.calls.verify import VerifyMaterial
+from holdfast.contracts import Draft, PinnedInput, Remark
+from holdfast.rendering.html import exchanges
+from holdfast.rendering.html.layout import HEIGHT, WIDTH, layout
+from holdfast.rendering.html.page import CHAPTERS, as_html, policy
+from holdfast.rendering.html.pictured import Pictured
+from holdfast.rendering.html.plan import folded, footed
+from holdfast.rendering.html.prose import cited, prose
+from holdfast.rendering.html.style import STYLE
+from holdfast.rendering.html.turns import turns
+from holdfast.tracing.steps import Step
 from paged import HARM, HISTORIES, WORD, recorded, reviewed, shown, subtasks
 
 pytestmark = pytest.mark.anyio

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from drawn import START, row, view
-from orchestrator.text import grouped
-from orchestrator.view import RunView
-from orchestrator.views.html.page import as_html
-from orchestrator.views.html.pictured import Pictured
-from orchestrator.views.html.refusals import why_not
-from orchestrator.views.html.steering import Live
-from orchestrator.views.html.times import times
+from holdfast.contracts.view import RunView
+from holdfast.rendering.html.page import as_html
+from holdfast.rendering.html.pictured import Pictured
+from holdfast.rendering.html.refusals import why_not
+from holdfast.rendering.html.steering import Live
+from holdfast.rendering.html.times import times
+from holdfast.text import grouped
 from paged import HISTORIES, recorded, shown
 
 pytestmark = pytest.mark.anyio

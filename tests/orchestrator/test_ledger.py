@@ -17,8 +17,8 @@ from hypothesis.stateful import (
     rule,
 )
 
-from orchestrator.contracts import MICRODOLLAR, Bill, Limits, Usage
-from orchestrator.money.ledger import Amount, DoesNotFit, Ledger
+from holdfast.contracts import MICRODOLLAR, Bill, Limits, Usage
+from holdfast.ledger.ledger import Amount, DoesNotFit, Ledger
 
 AMOUNTS = st.builds(
     Amount,

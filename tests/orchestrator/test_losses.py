@@ -11,15 +11,15 @@ from temporalio.api.enums.v1 import EventType, TimeoutType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import WorkflowExecutionStatus, WorkflowHistory
 
-from cli import outcome
-from cli.reading import Look
-from deployment.temporal import data_converter
-from orchestrator.contracts import Bill
-from orchestrator.money.ledger import Amount, Ledger
-from orchestrator.recorded.history import Fold
-from orchestrator.recorded.losses import Loss, Losses, told
-from orchestrator.tracing.recording import Recorder
-from orchestrator.tracing.steps import Step
+from holdfast.cli.shared import outcome
+from holdfast.cli.shared.reading import Look
+from holdfast.contracts import Bill
+from holdfast.history.history import Fold
+from holdfast.history.losses import Loss, Losses, told
+from holdfast.ledger.ledger import Amount, Ledger
+from holdfast.temporal.connection import data_converter
+from holdfast.tracing.recording import Recorder
+from holdfast.tracing.steps import Step
 
 HISTORY = Path(__file__).parents[1] / "histories" / "a-planned-run.json"
 DIED = "A worker died while this run worked, and another took up what it had in hand"

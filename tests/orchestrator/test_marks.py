@@ -7,15 +7,15 @@ from decimal import Decimal
 
 import pytest
 
-from cli.screen.report import as_markdown
 from driving import START
-from orchestrator.contracts import Report, Timings
-from orchestrator.marks import MARK, marked
-from orchestrator.view import RunView
-from orchestrator.views.amounts import money
-from orchestrator.views.board import board, price
-from orchestrator.views.html.page import as_html
-from orchestrator.views.html.pictured import Pictured
+from holdfast.cli.screen.report import as_markdown
+from holdfast.contracts import Report, Timings
+from holdfast.contracts.view import RunView
+from holdfast.rendering.amounts import money
+from holdfast.rendering.board import board, price
+from holdfast.rendering.html.page import as_html
+from holdfast.rendering.html.pictured import Pictured
+from holdfast.text.marks import MARK, marked
 
 ANSWER = "It costs 4,711 a month [t1]."
 FLAG = "gives the number 4,711, which no finding contains"

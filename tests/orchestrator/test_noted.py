@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from activities.asking.replies import NO_COUNT
 from driving import Drive, subtask
-from orchestrator.contracts import Bill, Reply, Usage
-from orchestrator.events import Answered
-from orchestrator.moves import Ask
-from orchestrator.rules import noted
-from orchestrator.views import reporting
+from holdfast.activities.asking.replies import NO_COUNT
+from holdfast.contracts import Bill, Reply, Usage
+from holdfast.rules import reporting
+from holdfast.state import noted
+from holdfast.state.events import Answered
+from holdfast.state.moves import Ask
 from outcomes import begun, draft, end
 
 

@@ -10,14 +10,13 @@ from decimal import Decimal
 import pytest
 
 from driving import Drive, subtask
-from orchestrator import policies
-from orchestrator.calls.critique import Critique
-from orchestrator.calls.ping import Pinged
-from orchestrator.calls.reach import Reached, ReachMaterial
-from orchestrator.contracts import Reply, Unreached
-from orchestrator.events import Answered, Trouble, Unanswered
-from orchestrator.moves import Ask, StartAgent
-from orchestrator.views import running
+from holdfast.calls.critique import Critique
+from holdfast.calls.ping import Pinged
+from holdfast.calls.reach import Reached, ReachMaterial
+from holdfast.contracts import Reply, Unreached, policies
+from holdfast.rendering import running
+from holdfast.state.events import Answered, Trouble, Unanswered
+from holdfast.state.moves import Ask, StartAgent
 from outcomes import AMPLE, PLANNED, begun, comes_back, end, in_flight, segment_ends, value_of
 
 # ---------------------------------------------------------------- a run in each phase

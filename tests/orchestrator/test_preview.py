@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driving import BRIEFING, START, Drive, model, subtask
-from orchestrator.contracts import (
+from holdfast.contracts import (
     Briefing,
     Finding,
     Fork,
@@ -25,20 +25,19 @@ from orchestrator.contracts import (
     Subtask,
     Tier,
 )
-from orchestrator.events import Examined, Prepared, Started
-from orchestrator.money import keeping, leaving, tight
-from orchestrator.money.ledger import Amount
-from orchestrator.money.preview import predict
-from orchestrator.moves import Ask, Prepare
-from orchestrator.rules import teams
-from orchestrator.rules.next_moves import next_moves
-from orchestrator.rules.reducer import apply
-from orchestrator.rules.state import State, first_state
-from orchestrator.view import Preview
-from orchestrator.views.board import board
-from orchestrator.views.preview import totals
-from orchestrator.views.reporting import report
-from orchestrator.views.running import run_view
+from holdfast.contracts.view import Preview
+from holdfast.ledger.ledger import Amount
+from holdfast.rendering.board import board
+from holdfast.rendering.preview import totals
+from holdfast.rendering.running import run_view
+from holdfast.rules import keeping, leaving, teams, tight
+from holdfast.rules.next_moves import next_moves
+from holdfast.rules.preview import predict
+from holdfast.rules.reducer import apply
+from holdfast.rules.reporting import report
+from holdfast.state.events import Examined, Prepared, Started
+from holdfast.state.moves import Ask, Prepare
+from holdfast.state.run import State, first_state
 from outcomes import comes_back, draft, value_of
 from serving import TEAM, WITH_TEAM
 

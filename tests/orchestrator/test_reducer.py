@@ -13,10 +13,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from driving import BRIEFING, READER, ROLES, STRENGTH, TEAM, Drive, subtask
-from orchestrator.calls.judge import Judgement
-from orchestrator.calls.replan import Change, Patch, ReplanMaterial
-from orchestrator.calls.turn import Resume
-from orchestrator.contracts import (
+from holdfast.calls.judge import Judgement
+from holdfast.calls.replan import Change, Patch, ReplanMaterial
+from holdfast.calls.turn import Resume
+from holdfast.contracts import (
     Draft,
     Limits,
     Plan,
@@ -27,12 +27,12 @@ from orchestrator.contracts import (
     Tier,
     dollars,
 )
-from orchestrator.events import AgentEnded, Answered, Examined, TeamEnded, Unanswered
-from orchestrator.money.ledger import Amount
-from orchestrator.moves import Ask, Examine, StartAgent, StartTeam
-from orchestrator.plans import revision
-from orchestrator.rules.people import approvals
-from orchestrator.views import reporting, running
+from holdfast.ledger.ledger import Amount
+from holdfast.plans import revision
+from holdfast.rendering import running
+from holdfast.rules import approvals, reporting
+from holdfast.state.events import AgentEnded, Answered, Examined, TeamEnded, Unanswered
+from holdfast.state.moves import Ask, Examine, StartAgent, StartTeam
 from outcomes import (
     AMPLE,
     DRAFTS,

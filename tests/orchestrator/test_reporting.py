@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 
 from driving import BRIEFING, Drive, subtask
-from orchestrator import policies
-from orchestrator.contracts import (
+from holdfast.calling import gathering
+from holdfast.contracts import (
     Approval,
     Check,
     Finding,
@@ -19,12 +19,12 @@ from orchestrator.contracts import (
     PlaybookCard,
     Report,
     Synthesis,
+    policies,
 )
-from orchestrator.events import CancelAsked, Steered
-from orchestrator.rules import steering
-from orchestrator.rules.calling import gathering
-from orchestrator.rules.work import Work
-from orchestrator.views import findings, page, reporting, running
+from holdfast.rendering import findings, page, running
+from holdfast.rules import reporting, steering
+from holdfast.state.events import CancelAsked, Steered
+from holdfast.state.work import Work
 from outcomes import AMPLE, begun, end, in_flight, wait_until_cut
 
 TO_TYPE = "{} {}".format

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from driving import BRIEFING, Drive, subtask
-from orchestrator.contracts import Plan, Reply, Span, Subtask
-from orchestrator.events import Answered
-from orchestrator.moves import Ask
-from orchestrator.plans import validity
-from orchestrator.views import findings, reporting, running
+from holdfast.contracts import Plan, Reply, Span, Subtask
+from holdfast.plans import validity
+from holdfast.rendering import findings, running
+from holdfast.rules import reporting
+from holdfast.state.events import Answered
+from holdfast.state.moves import Ask
 from outcomes import DRAFTS, begun, comes_back, end, in_flight
 
 

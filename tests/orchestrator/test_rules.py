@@ -9,15 +9,15 @@ from decimal import Decimal
 import pytest
 
 from driving import BRIEFING, ROLES, START, Drive, model, subtask
-from orchestrator import policies
-from orchestrator.calls.replan import Change, Patch
-from orchestrator.contracts import Goal, Limits, Order, Plan, Span, Tier
-from orchestrator.events import Answered, Started, Steered
-from orchestrator.moves import Ask, Stop
-from orchestrator.plans import revision
-from orchestrator.rules.reducer import apply
-from orchestrator.rules.state import first_state
-from orchestrator.views import reporting, running
+from holdfast.calls.replan import Change, Patch
+from holdfast.contracts import Goal, Limits, Order, Plan, Span, Tier, policies
+from holdfast.plans import revision
+from holdfast.rendering import running
+from holdfast.rules import reporting
+from holdfast.rules.reducer import apply
+from holdfast.state.events import Answered, Started, Steered
+from holdfast.state.moves import Ask, Stop
+from holdfast.state.run import first_state
 from outcomes import AMPLE, begun, comes_back, draft, end, in_flight, wait_until_cut
 
 LEAST = AMPLE.model_copy(update={"dollars": Decimal(0)})

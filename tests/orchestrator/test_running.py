@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 
 from driving import subtask
-from orchestrator.contracts import Order
-from orchestrator.events import Steered
-from orchestrator.rules import steering
-from orchestrator.views import running
+from holdfast.contracts import Order
+from holdfast.rendering import running
+from holdfast.rules import steering
+from holdfast.state.events import Steered
 from outcomes import DRAFTS, begun, end, in_flight
 
 

@@ -10,10 +10,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
 
-from orchestrator.contracts import Excerpt, Gap, PinnedInput, Remark, Report
-from orchestrator.views import comment, sarif
-from orchestrator.views.comment import MOST_LETTERS, as_comment
-from orchestrator.views.sarif import MOST_RESULTS, as_sarif, encoded
+from holdfast.contracts import Excerpt, Gap, PinnedInput, Remark, Report
+from holdfast.rendering import comment, sarif
+from holdfast.rendering.comment import MOST_LETTERS, as_comment
+from holdfast.rendering.sarif import MOST_RESULTS, as_sarif, encoded
 
 TEXT = {
     "type": "object",

@@ -10,25 +10,15 @@ from decimal import Decimal
 import pytest
 
 from driving import BRIEFING, START, Drive, subtask
-from orchestrator.calls.critique import Critique
-from orchestrator.calls.replan import ReplanMaterial, Standing, replan_prompt, shown
-from orchestrator.contracts import (
-    Bill,
-    Contract,
-    Draft,
-    Goal,
-    Limits,
-    Plan,
-    Reply,
-    Span,
-    Synthesis,
-)
-from orchestrator.events import Answered, Event, Prepared, Started
-from orchestrator.moves import Ask
-from orchestrator.rules.next_moves import next_moves
-from orchestrator.rules.reducer import apply
-from orchestrator.rules.state import State, first_state
-from orchestrator.rules.timers import timers
+from holdfast.calls.critique import Critique
+from holdfast.calls.replan import ReplanMaterial, Standing, replan_prompt, shown
+from holdfast.contracts import Bill, Contract, Draft, Goal, Limits, Plan, Reply, Span, Synthesis
+from holdfast.rules.next_moves import next_moves
+from holdfast.rules.reducer import apply
+from holdfast.rules.timers import timers
+from holdfast.state.events import Answered, Event, Prepared, Started
+from holdfast.state.moves import Ask
+from holdfast.state.run import State, first_state
 
 
 class Driven:

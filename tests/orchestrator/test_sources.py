@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from cli.screen.plain import as_text
-from cli.screen.report import as_markdown
-from orchestrator.contracts import Finding, PinnedInput, Plan, Report, Subtask
-from orchestrator.views.html.page import as_html
-from orchestrator.views.html.pictured import Pictured
-from orchestrator.views.sources import FEW, MOST_HOPS, cited_in, footnotes, lines
+from holdfast.cli.screen.plain import as_text
+from holdfast.cli.screen.report import as_markdown
+from holdfast.contracts import Finding, PinnedInput, Plan, Report, Subtask
+from holdfast.rendering.html.page import as_html
+from holdfast.rendering.html.pictured import Pictured
+from holdfast.rendering.sources import FEW, MOST_HOPS, cited_in, footnotes, lines
 from paged import shown
 
 PAGE = 'rates.pdf, page 3: "The rate rose to 4.2 % in May."'

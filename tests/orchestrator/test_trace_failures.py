@@ -7,10 +7,10 @@ from decimal import Decimal
 import pytest
 from temporalio.api.failure.v1 import Failure
 
-from deployment.temporal import data_converter
-from orchestrator.contracts import Bill, Usage
-from orchestrator.errors import PossiblyBilled
-from orchestrator.tracing.facts import of_failure
+from holdfast.contracts import Bill, Usage
+from holdfast.contracts.errors import PossiblyBilled
+from holdfast.temporal.connection import data_converter
+from holdfast.tracing.facts import of_failure
 
 pytestmark = pytest.mark.anyio
 CEILING = Decimal("0.5")

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowHistory
 
-from deployment.histories.tracing import traced_file
 from drawn import START
-from orchestrator.tracing.chrome import chrome
-from orchestrator.tracing.otlp import as_file, spans
-from orchestrator.tracing.steps import Step, Trace
+from holdfast.replaying.tracing import traced_file
+from holdfast.tracing.chrome import chrome
+from holdfast.tracing.otlp import as_file, spans
+from holdfast.tracing.steps import Step, Trace
 
 HISTORIES = sorted((Path(__file__).parent.parent / "histories").glob("*.json"))
 

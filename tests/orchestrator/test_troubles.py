@@ -10,8 +10,8 @@ import pytest
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
 
 from driving import START
-from orchestrator.calls.work import WORK
-from orchestrator.recorded.troubles import trouble
+from holdfast.calls.work import WORK
+from holdfast.history.troubles import trouble
 
 OPTIONS = WORK.policy.options(60)
 

@@ -13,7 +13,7 @@ from temporalio.service import RPCError
 
 from bench.instruments.clients import waits_for
 from bench.instruments.deployment import Deployment, deployed, part, planned
-from orchestrator.contracts import Order
+from holdfast.contracts import Order
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("approval survival")]
 

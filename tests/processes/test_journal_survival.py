@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from activities.asking.heartbeat import SOON
 from bench.instruments.deployment import Deployment, deployed, parallel
-from orchestrator.contracts import Report
+from holdfast.activities.asking.heartbeat import SOON
+from holdfast.contracts import Report
 
 pytestmark = pytest.mark.xdist_group("journal survival")
 

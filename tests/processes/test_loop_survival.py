@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bench.instruments.deployment import deployed, part, planned
-from orchestrator.contracts import Goal
+from holdfast.contracts import Goal
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("loop survival")]
 

@@ -17,11 +17,11 @@ from temporalio.worker import Worker
 
 from bench.instruments.clients import outcome
 from conftest import Handle, Runs, seen
-from orchestrator.calls import KINDS
-from orchestrator.calls.work import WORK
-from orchestrator.contracts import Goal, Order, Report
-from orchestrator.errors import NotBilled
-from orchestrator.policies import Options, Policy
+from holdfast.calls import KINDS
+from holdfast.calls.work import WORK
+from holdfast.contracts import Goal, Order, Report
+from holdfast.contracts.errors import NotBilled
+from holdfast.contracts.policies import Options, Policy
 from scripted import ScriptedModel, ready, subtask
 
 pytestmark = pytest.mark.anyio

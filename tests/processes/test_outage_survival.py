@@ -10,7 +10,7 @@ import pytest
 
 from bench.instruments.deployment import deployed, part, planned
 from conftest import Handle, seen
-from orchestrator.contracts import Order
+from holdfast.contracts import Order
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ import pytest
 from bench.overhead import COLUMNS
 from bench.overhead.loads import SMALL
 from bench.overhead.rows import ENGINES
-from deployment.settings import HOME
+from holdfast.deployment.settings import HOME
 
 pytestmark = pytest.mark.timeout(300)
 

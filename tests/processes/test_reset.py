@@ -16,24 +16,24 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import CancelledError
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.asking.journal import FileJournal
 from bench.instruments.clients import outcome
-from cli import orders
-from cli.commands.runs import show
-from cli.commands.steering import cancel, reset
-from cli.exits import Code, Exit
-from cli.reading import Reader
 from conftest import Handle, Runs, seen
-from deployment.histories import faults
-from deployment.storage.payloads import stored
 from driving import subtask as subtask_of
-from intake.connection import Connection
-from orchestrator.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone, sealed
-from orchestrator.events import WasReset
-from orchestrator.moves import Ask, Move
-from orchestrator.rules import next_moves
-from orchestrator.rules.state import State
-from orchestrator.rules.timers import moment
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.cli.commands.runs import show
+from holdfast.cli.commands.steering import cancel, reset
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.shared import orders
+from holdfast.cli.shared.reading import Reader
+from holdfast.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone, sealed
+from holdfast.intake.connection import Connection
+from holdfast.replaying import faults
+from holdfast.rules import next_moves
+from holdfast.rules.timers import moment
+from holdfast.state.events import WasReset
+from holdfast.state.moves import Ask, Move
+from holdfast.state.run import State
+from holdfast.storage.payloads import stored
 from outcomes import begun
 from scripted import Line, ScriptedModel, plans, ready, subtask, synthesizes, works
 

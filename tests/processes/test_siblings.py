@@ -21,12 +21,12 @@ import psutil
 import pytest
 from temporalio.service import RPCError
 
-from cli.commands.care.doctor import server
-from deployment.embedded import Endpoint, Programs, StateDir, down, status, up
-from deployment.settings import HOME, Settings
-from deployment.temporal import Unreachable, connect
-from deployment.workers import siblings
-from deployment.workers.pollers import pollers
+from holdfast.cli.commands.care.doctor import server
+from holdfast.deployment import siblings
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.embedded import Endpoint, Programs, StateDir, down, status, up
+from holdfast.temporal.connection import Unreachable, connect
+from holdfast.workers.pollers import pollers
 
 pytestmark = pytest.mark.xdist_group("siblings")
 
@@ -172,7 +172,7 @@ def test_one_that_hangs_is_ended_some_time_after_the_first(tmp_path: Path) -> No
     hanging.write_text(
         "import asyncio, sys, time\n"
         f"sys.path.insert(0, {str(HOME)!r})\n"
-        "from deployment.workers import siblings\n"
+        "from holdfast.workers import siblings\n"
         "siblings.ORPHAN_SECONDS = 1.0\n"
         "async def main():\n"
         "    siblings.end_with_parent(lambda: None)\n"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from test_survival import RUN_ID, SECONDS, history, starter, struck
 
-from deployment.embedded import down, status
-from deployment.settings import Settings
-from deployment.temporal import connect
+from holdfast.deployment.settings import Settings
+from holdfast.embedded import down, status
+from holdfast.temporal.connection import connect
 from receiver import Received, receiver
 from tracing import counted
 

@@ -22,10 +22,10 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowHistory
 from temporalio.service import RPCError
 
-from deployment.embedded import down, status
-from deployment.settings import HOME, Settings
-from deployment.temporal import Unreachable, connect
-from orchestrator.contracts import Report
+from holdfast.contracts import Report
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.embedded import down, status
+from holdfast.temporal.connection import Unreachable, connect
 
 pytestmark = pytest.mark.xdist_group("survival")
 
@@ -41,7 +41,7 @@ POLITELY = "worker, politely"
 STARTER = """
 import runpy, sys
 from pathlib import Path
-from deployment.embedded import supervision
+from holdfast.embedded import supervision
 supervision.WORKER = (sys.executable, str(Path("tests/support/slow_worker.py").absolute()))
 runpy.run_path("starter.py", run_name="__main__")
 """

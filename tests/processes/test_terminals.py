@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.screen.looks import ASCII, only_ascii
-from deployment.embedded import down
-from deployment.settings import HOME, Settings
+from holdfast.cli.screen.looks import ASCII, only_ascii
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.embedded import down
 
 pytestmark = [pytest.mark.xdist_group("terminals"), pytest.mark.timeout(240)]
 CONTROL = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 
-from deployment.settings import HOME
 from ending import end_all_of
+from holdfast.deployment.settings import HOME
 
 FAILING = """
 import subprocess, sys

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 from pydantic import SecretStr
 
-from activities.catalogue import Catalogue
 from bench import routing
-from deployment.settings import Settings
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.deployment.settings import Settings
 from simulator import Script, Simulator
 
 pytestmark = pytest.mark.anyio

@@ -20,11 +20,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployment.settings import HOME
-from orchestrator.calls.kind import Answer
-from orchestrator.calls.plan import PlanAnswer, PlanMaterial, plan_prompt, to_plan
-from orchestrator.contracts import PinnedInput, RoleCard, Usage
-from orchestrator.plans.validity import only_by_tools, problems
+from holdfast.calls.kind import Answer
+from holdfast.calls.plan import PlanAnswer, PlanMaterial, plan_prompt, to_plan
+from holdfast.contracts import PinnedInput, RoleCard, Usage
+from holdfast.deployment.settings import HOME
+from holdfast.plans.validity import only_by_tools, problems
 from simulator import Rule, Script, Simulator, answers, planning
 from simulator.answers import answer, call_of
 from simulator.limiter import Limiter

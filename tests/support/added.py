@@ -11,28 +11,28 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from activities.agents import Agents
-from activities.catalogue import Catalogue
-from activities.catalogue_files import read_role
-from activities.prompts.files import system_prompts
-from activities.toolset.shelf import shipped
-from cli.main import main
-from deployment.embedded.identity import worker_environment
-from deployment.settings import Settings
 from driving import START, subtask
 from hands import Bench as Hands
-from orchestrator.calls import KINDS
-from orchestrator.calls.plan import PlanMaterial, plan_prompt
-from orchestrator.contracts import Check, Draft, Order, Plan
-from orchestrator.events import Steered
-from orchestrator.plans import checks
-from orchestrator.rules import steering
-from orchestrator.views.orders import lines
+from holdfast.activities.agents import Agents
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.catalogue.files import read_role
+from holdfast.activities.prompts.files import system_prompts
+from holdfast.activities.toolset.shelf import shipped
+from holdfast.calls import KINDS
+from holdfast.calls.plan import PlanMaterial, plan_prompt
+from holdfast.cli.main import main
+from holdfast.contracts import Check, Draft, Order, Plan
+from holdfast.deployment.settings import Settings
+from holdfast.embedded.identity import worker_environment
+from holdfast.plans import checks
+from holdfast.rendering.orders import lines
+from holdfast.rules import steering
+from holdfast.state.events import Steered
+from holdfast.workflows.scheduling import ACTIVITIES
 from outcomes import begun, end, in_flight
 from repositories import Bench, Repository, remarks_of
 from simulator.answers import answer, call_of
 from simulator.script import Script
-from workflows.scheduling import ACTIVITIES
 
 CATALOGUE = Catalogue.load()
 
@@ -81,7 +81,7 @@ def test_a_check_is_offered_accepted_and_judged() -> None:
 
 
 def test_a_call_is_known_asked_for_and_taken() -> None:
-    module: Any = importlib.import_module("orchestrator.calls.praise")
+    module: Any = importlib.import_module("holdfast.calls.praise")
     kind = KINDS["praise"]
     hints = get_type_hints(getattr(Agents, kind.name))
     assert (hints["material"], hints["return"]) == (module.PraiseMaterial, kind.reply)
@@ -111,7 +111,7 @@ def test_an_order_is_refused_and_followed_and_has_its_command(
     after = steering.steer(state, Steered(1, "remark", order), START)
     assert after.notes == (*state.notes, "Mind the gap.")
     assert "**ada** remarked: “Mind the gap.”" in next(lines(after.orders))
-    rows: Any = importlib.import_module("cli.commands.steering.rows")
+    rows: Any = importlib.import_module("holdfast.cli.commands.steering.rows")
     assert rows.remark("Mind the gap.") == Order(text="Mind the gap.")
     assert main(["--help"]) == 0
     assert "Note something in the report of a run." in capsys.readouterr().out
@@ -121,6 +121,6 @@ def test_an_order_is_refused_and_followed_and_has_its_command(
 def test_a_setting_is_read_and_reaches_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_MOTTO", "Festina lente")
     ours = Settings(_env_file=None)
-    module: Any = importlib.import_module("deployment.settings")
+    module: Any = importlib.import_module("holdfast.deployment.settings")
     assert module.motto_of(ours) == "Festina lente"
     assert worker_environment(ours)["HOLDFAST_MOTTO"] == "Festina lente"

@@ -72,11 +72,11 @@ ANALYSER = Addition(
     "test_an_analyser_is_a_lens_of_the_review_and_finds",
     2,
     new={
-        "activities/code_review/analysers/promises.py": """\
+        "activities/review/analysers/promises.py": """\
 from functools import partial
 
-from activities.code_review import ruff
-from activities.code_review.lens import Analyser, Grade
+from holdfast.activities.review import ruff
+from holdfast.activities.review.analysing.lens import Analyser, Grade
 
 GRADES = {"FIX002": Grade("info", 85)}
 ANALYSER = Analyser(
@@ -108,8 +108,8 @@ CHECK = Addition(
     "test_a_check_is_offered_accepted_and_judged",
     2,
     more={
-        "orchestrator/contracts/base.py": (('    "number_between"\n', '    "begins_with",\n'),),
-        "orchestrator/plans/checks.py": (
+        "holdfast/contracts/base.py": (('    "number_between"\n', '    "begins_with",\n'),),
+        "holdfast/plans/checks.py": (
             (
                 "@dataclass(frozen=True)\nclass _Kind:",
                 "def _begins_with(argument: str, draft: Draft) -> str:\n"
@@ -130,11 +130,11 @@ CALL = Addition(
     5,
     new={
         "prompts/admirer.md": "You say in `praise` what is good about an answer.\n",
-        "orchestrator/calls/praise.py": """\
-from orchestrator.calls.kind import Answer, ModelKind
-from orchestrator.contracts import Contract, Problem, Reply
-from orchestrator.envelopes import envelope
-from orchestrator.policies import model_policy
+        "holdfast/calls/praise.py": """\
+from holdfast.calls.kind import Answer, ModelKind
+from holdfast.contracts import Contract, Problem, Reply
+from holdfast.calls.envelopes import envelope
+from holdfast.contracts.policies import model_policy
 
 
 class PraiseAnswer(Answer):
@@ -163,17 +163,17 @@ PRAISE: ModelKind[PraiseMaterial, PraiseAnswer, Praise] = ModelKind(
 """,
     },
     more={
-        "orchestrator/calls/__init__.py": (
+        "holdfast/calls/__init__.py": (
             (
-                "from orchestrator.calls.reach import",
-                "from orchestrator.calls.praise import PRAISE\n",
+                "from holdfast.calls.reach import",
+                "from holdfast.calls.praise import PRAISE\n",
             ),
             ("    CRITIQUE,\n)", "    PRAISE,\n"),
         ),
         "activities/agents.py": (
             (
-                "from orchestrator.calls.reach import",
-                "from orchestrator.calls.praise import PRAISE, Praise, PraiseMaterial\n",
+                "from holdfast.calls.reach import",
+                "from holdfast.calls.praise import PRAISE, Praise, PraiseMaterial\n",
             ),
             (
                 "    @activity.defn\n    async def reach(",
@@ -183,10 +183,10 @@ PRAISE: ModelKind[PraiseMaterial, PraiseAnswer, Praise] = ModelKind(
                 "        return await self._ask(call, material, PRAISE)\n\n",
             ),
         ),
-        "orchestrator/rules/answering/finishing.py": (
+        "holdfast/calling/finishing.py": (
             (
-                "from orchestrator.calls.synthesize import",
-                "from orchestrator.calls.praise import PRAISE, Praise, PraiseMaterial\n",
+                "from holdfast.calls.synthesize import",
+                "from holdfast.calls.praise import PRAISE, Praise, PraiseMaterial\n",
             ),
             (
                 "READINGS: Mapping[str, Reading] = {",
@@ -208,7 +208,7 @@ ORDER = Addition(
     "test_an_order_is_refused_and_followed_and_has_its_command",
     3,
     more={
-        "orchestrator/rules/steering.py": (
+        "holdfast/rules/steering.py": (
             (
                 "COMMANDS: Mapping[str, Command] = {",
                 "def _empty(_: State, order: Order) -> str:\n"
@@ -221,7 +221,7 @@ ORDER = Addition(
                 '    "remark": Command(_empty, _remark, "it is noted", "remarked"),\n',
             ),
         ),
-        "cli/commands/steering/rows.py": (
+        "holdfast/cli/commands/steering/rows.py": (
             (
                 "FILE_BYTES = 1024",
                 "def remark(\n"
@@ -242,7 +242,7 @@ SETTING = Addition(
     "test_a_setting_is_read_and_reaches_the_worker",
     1,
     more={
-        "deployment/settings.py": (
+        "holdfast/deployment/settings.py": (
             (
                 "    build_id: str =",
                 '    motto: str = Field("", description="What is said first.")\n',
@@ -266,7 +266,7 @@ TOOL = Addition(
 
 from __future__ import annotations
 
-from activities.toolset.tool import Here, tool
+from holdfast.activities.toolset.tool import Here, tool
 
 
 @tool(seconds=5)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import worker
-from activities.toolset.tool import Here, tool
 from furnished import furnish
+from holdfast.activities.toolset.tool import Here, tool
+from holdfast.serving import worker
 
 WRITER = """---
 name: writer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from orchestrator.view import Row, RunView
+from holdfast.contracts.view import Row, RunView
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

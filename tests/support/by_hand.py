@@ -20,13 +20,13 @@ from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-from deployment.activations import ENDS, OneAtATime
-from deployment.temporal import PURE_MODULES, data_converter
 from driving import START
-from orchestrator.calls.turn import AgentGoal
-from orchestrator.contracts import Goal, Order
-from workflows.agent import AgentWorkflow
-from workflows.supervisor import SupervisorWorkflow
+from holdfast.calls.turn import AgentGoal
+from holdfast.contracts import Goal, Order
+from holdfast.temporal.activations import ENDS, OneAtATime
+from holdfast.temporal.connection import PURE_MODULES, data_converter
+from holdfast.workflows.agent import AgentWorkflow
+from holdfast.workflows.supervisor import SupervisorWorkflow
 
 CONVERTER = data_converter(None)
 SECOND = 1_000_000_000

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from activities.asking.prices import Prices
-from activities.claude.adapter import Claude
-from activities.seam import ModelRequest
-from deployment.settings import Settings
-from orchestrator.calls.work import WorkAnswer
-from orchestrator.contracts import Bill, Capabilities
-from orchestrator.errors import OrchestrationError
+from holdfast.activities.asking.prices import Prices
+from holdfast.activities.claude.adapter import Claude
+from holdfast.calls.work import WorkAnswer
+from holdfast.contracts import Bill, Capabilities
+from holdfast.contracts.errors import OrchestrationError
+from holdfast.deployment.settings import Settings
+from holdfast.ports import ModelRequest
 from simulator import Rule, Script, Simulator
 
 KEY = "sk-ant-0123456789"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from activities.seam import ModelAnswer, ModelRequest
+from holdfast.ports import ModelAnswer, ModelRequest
 from scripted import USAGE, calls, synthesizes, works
 
 CANARY = "CANARY-7f3a"

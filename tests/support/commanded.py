@@ -6,8 +6,8 @@ import shlex
 
 import pytest
 
-from cli.exits import Code
-from cli.main import main
+from holdfast.cli.main import main
+from holdfast.cli.screen.exits import Code
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
 
 

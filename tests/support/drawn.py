@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from rich.console import Console, RenderableType
 
-from orchestrator.view import Row, RunView
+from holdfast.contracts.view import Row, RunView
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 [bold]hi[/bold] :smile: \u202egnp.exe \x9b31m\r\nsecond line"

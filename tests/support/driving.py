@@ -10,9 +10,10 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 
-from orchestrator.calls.replan import ReplanMaterial
-from orchestrator.calls.turn import Resume
-from orchestrator.contracts import (
+from holdfast.calling import gathering
+from holdfast.calls.replan import ReplanMaterial
+from holdfast.calls.turn import Resume
+from holdfast.contracts import (
     Approval,
     Bill,
     Briefing,
@@ -28,7 +29,13 @@ from orchestrator.contracts import (
     Subtask,
     Tier,
 )
-from orchestrator.events import (
+from holdfast.ledger.ledger import Amount
+from holdfast.rules import steering
+from holdfast.rules.next_moves import next_moves
+from holdfast.rules.reducer import apply
+from holdfast.rules.timers import timers
+from holdfast.state import graph
+from holdfast.state.events import (
     Abandoned,
     AgentEnded,
     Answered,
@@ -42,8 +49,7 @@ from orchestrator.events import (
     TeamEnded,
     Unanswered,
 )
-from orchestrator.money.ledger import Amount
-from orchestrator.moves import (
+from holdfast.state.moves import (
     Ask,
     AskPerson,
     AskRaise,
@@ -57,13 +63,8 @@ from orchestrator.moves import (
     StartTeam,
     Stop,
 )
-from orchestrator.rules import graph, steering
-from orchestrator.rules.calling import gathering
-from orchestrator.rules.next_moves import next_moves
-from orchestrator.rules.parts import passes_on
-from orchestrator.rules.reducer import apply
-from orchestrator.rules.state import State, first_state
-from orchestrator.rules.timers import timers
+from holdfast.state.parts import passes_on
+from holdfast.state.run import State, first_state
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STRENGTH: Mapping[RoleTier, int] = {"none": 0, "haiku": 1, "sonnet": 2, "opus": 3}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from activities import wiring
-from activities.catalogue import Catalogue
-from activities.catalogue_files import read_role
-from activities.toolset import shelf
-from activities.toolset.tool import Tool
+from holdfast.activities import wiring
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.catalogue.files import read_role
+from holdfast.activities.toolset import shelf
+from holdfast.activities.toolset.tool import Tool
 
 LOAD = Catalogue.load
 SHIPPED = shelf.shipped()

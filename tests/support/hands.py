@@ -9,11 +9,11 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from activities.repositories.manifest import Manifest
-from activities.toolset.running import call
-from activities.toolset.tool import Result, Tool, ToolError
-from orchestrator.contracts import MadeFile, PinnedInput
-from orchestrator.made_files import name_wrong, too_much
+from holdfast.activities.repositories.manifest import Manifest
+from holdfast.activities.toolset.running import call
+from holdfast.activities.toolset.tool import Result, Tool, ToolError
+from holdfast.contracts import MadeFile, PinnedInput
+from holdfast.contracts.made_files import name_wrong, too_much
 
 
 @dataclass

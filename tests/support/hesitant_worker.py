@@ -12,8 +12,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import worker
-from activities.asking.journal import FileJournal
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.serving import worker
 
 
 class HesitantJournal(FileJournal):

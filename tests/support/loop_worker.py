@@ -14,10 +14,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import worker
-from activities.asking.journal import FileJournal
-from activities.toolset.tool import Here, tool
 from furnished import furnish
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.activities.toolset.tool import Here, tool
+from holdfast.serving import worker
 
 RESULT = ("What is known of it stands here, in a sentence of its own. " * 400)[:20_000]
 READER = """---

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conftest import Handle, seen
-from orchestrator.contracts import Goal, Order, Report
+from holdfast.contracts import Goal, Order, Report
 from scripted import ready
 
 

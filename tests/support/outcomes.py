@@ -7,15 +7,15 @@ from decimal import Decimal
 from typing import Any
 
 from driving import Drive, bill_of, subtask
-from orchestrator.calls.critique import Critique, Issue
-from orchestrator.calls.digest import Digest
-from orchestrator.calls.judge import Judgement
-from orchestrator.calls.ping import Pinged
-from orchestrator.calls.reach import Reached
-from orchestrator.calls.refine import Refined
-from orchestrator.calls.review import Review
-from orchestrator.calls.turn import AgentReport, ToolUse
-from orchestrator.contracts import (
+from holdfast.calls.critique import Critique, Issue
+from holdfast.calls.digest import Digest
+from holdfast.calls.judge import Judgement
+from holdfast.calls.ping import Pinged
+from holdfast.calls.reach import Reached
+from holdfast.calls.refine import Refined
+from holdfast.calls.review import Review
+from holdfast.calls.turn import AgentReport, ToolUse
+from holdfast.contracts import (
     Bill,
     Draft,
     Escalation,
@@ -29,9 +29,9 @@ from orchestrator.contracts import (
     Usage,
     dollars,
 )
-from orchestrator.errors import TroubleKind
-from orchestrator.events import AgentEnded, Answered, Examined, Trouble, Unanswered
-from orchestrator.moves import Ask, Examine, StartAgent
+from holdfast.contracts.errors import TroubleKind
+from holdfast.state.events import AgentEnded, Answered, Examined, Trouble, Unanswered
+from holdfast.state.moves import Ask, Examine, StartAgent
 
 
 def draft(flight_id: str, **fields: Any) -> Draft:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from temporalio.client import WorkflowHistory
 
-from cli.invocation import to_type
-from deployment.temporal import data_converter
 from drawn import START
-from orchestrator.contracts import (
+from holdfast.cli.screen.invocation import to_type
+from holdfast.contracts import (  # fmt: skip
     Check,
     Finding,
     Gap,
@@ -22,11 +21,12 @@ from orchestrator.contracts import (
     Subtask,
     Timings,
     Try,
-)  # fmt: skip
-from orchestrator.recorded.history import Fold
-from orchestrator.views.html.pictured import Pictured
-from orchestrator.views.reporting import report
-from orchestrator.views.running import run_view
+)
+from holdfast.history.history import Fold
+from holdfast.rendering.html.pictured import Pictured
+from holdfast.rendering.running import run_view
+from holdfast.rules.reporting import report
+from holdfast.temporal.connection import data_converter
 
 HISTORIES = sorted((Path(__file__).parents[1] / "histories").glob("*.json"))
 HARM = (

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deployment.settings import HOME
+from holdfast.deployment.settings import HOME
 
 ELISION = "…"
 FENCE = re.compile(r"^( *)```(\w*)$")

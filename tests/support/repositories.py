@@ -8,14 +8,14 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from activities.code_review.lenses import lenses_of
-from activities.repositories.scratch import Snapshot, Snapshots
-from activities.repositories.snapshot import take
-from activities.repositories.wanted import Wanted
-from deployment.roots import Root
-from deployment.storage import DirectoryStore
-from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import Draft, PinnedInput, Remark, Subtask
+from holdfast.activities.repositories.scratch import Snapshot, Snapshots
+from holdfast.activities.repositories.wanted import Wanted
+from holdfast.activities.review.lenses import lenses_of
+from holdfast.activities.snapshots.snapshot import take
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import Draft, PinnedInput, Remark, Subtask
+from holdfast.storage import DirectoryStore
+from holdfast.untrusted.roots import Root
 
 GIT = shutil.which("git") or "git"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from activities.catalogue import Catalogue
-from activities.seam import ModelRequest
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.ports import ModelRequest
 from scripted import ScriptedModel, works
 
 PROMPTS = {

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from activities.seam import ModelAnswer, ModelRequest
-from orchestrator.calls.plan import PlanAnswer, to_plan
-from orchestrator.contracts import Plan, Unreached, Usage
-from orchestrator.errors import CallRefused, EndpointUnreachable, NotBilled
+from holdfast.calls.plan import PlanAnswer, to_plan
+from holdfast.contracts import Plan, Unreached, Usage
+from holdfast.contracts.errors import CallRefused, EndpointUnreachable, NotBilled
+from holdfast.ports import ModelAnswer, ModelRequest
 from simulator.script import CALLS
 
 Line = str | dict[str, Any] | Exception | ModelAnswer | asyncio.Event

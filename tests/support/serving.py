@@ -20,9 +20,9 @@ from temporalio.worker import WorkflowRunner
 import by_hand
 from by_hand import BEGAN, ONE_AT_A_TIME, Run, is_cut, team_is_never_started
 from driving import BRIEFING, subtask
-from orchestrator.calls.reach import Reached
-from orchestrator.calls.replan import Change, Patch
-from orchestrator.contracts import (
+from holdfast.calls.reach import Reached
+from holdfast.calls.replan import Change, Patch
+from holdfast.contracts import (
     Bill,
     Call,
     Draft,
@@ -35,7 +35,7 @@ from orchestrator.contracts import (
     Span,
     Unreached,
 )
-from orchestrator.errors import (
+from holdfast.contracts.errors import (
     AllowanceReached,
     AuthenticationRefused,
     CallRefused,
@@ -44,11 +44,11 @@ from orchestrator.errors import (
     OverReservation,
     PossiblyBilled,
 )
-from orchestrator.events import Answered
-from orchestrator.money.ledger import Amount
-from orchestrator.moves import Ask
-from orchestrator.rules.timers import moment
-from orchestrator.search import DOLLARS, STATUS
+from holdfast.contracts.search import DOLLARS, STATUS
+from holdfast.ledger.ledger import Amount
+from holdfast.rules.timers import moment
+from holdfast.state.events import Answered
+from holdfast.state.moves import Ask
 from outcomes import DRAFTS, comes_back, value_of
 
 TEAM = RoleCard(name="department", description="a whole team", tier="sonnet", team=True)

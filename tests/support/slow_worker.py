@@ -13,10 +13,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import worker
-from activities.seam import Lens, Store
-from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import Draft
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import Draft
+from holdfast.ports import Lens, Store
+from holdfast.serving import worker
 
 SECONDS = {
     "bugs": 0.1,

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from bench.instruments.clients import outcome
-from cli.commands.runs import start
 from conftest import Runs, seen
-from intake.connection import Connection
-from orchestrator.contracts import (
-    Approval,
-    Goal,
-    Report,
-)
+from holdfast.cli.commands.runs import start
+from holdfast.contracts import Approval, Goal, Report
+from holdfast.intake.connection import Connection
 from scripted import ScriptedModel, subtask, synthesizes, works
 from scripted import plans as planned
 

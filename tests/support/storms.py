@@ -11,12 +11,12 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from activities.asking.sending import SHORTEST_WAIT
-from activities.gate.flow import Flow, described, understood
-from activities.gate.lane import Lane
-from activities.gate.queue_rates import QueueRate
-from activities.gate.refusals import Sent
-from activities.seam import Head, Quota
+from holdfast.activities.asking.sending import SHORTEST_WAIT
+from holdfast.activities.gate.flow import Flow, described, understood
+from holdfast.activities.gate.lane import Lane
+from holdfast.activities.gate.queue_rates import QueueRate
+from holdfast.activities.gate.refusals import Sent
+from holdfast.ports import Head, Quota
 from simulator.limiter import Limiter
 
 GLANCE = 0.05

@@ -9,8 +9,8 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
 from conftest import Handle, Runs
-from orchestrator.contracts import Goal, Order
-from orchestrator.tracing.steps import Trace
+from holdfast.contracts import Goal, Order
+from holdfast.tracing.steps import Trace
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
 SCHEDULED = "activity_task_scheduled_event_attributes"

@@ -18,10 +18,11 @@ from pathlib import Path
 
 def serve(path: str) -> None:
     """Answer forever; end this process to stop."""
-    import cli.main
-    import starter
+    import holdfast.cli.main
+    from holdfast import __main__ as starter
 
-    assert Path(cli.main.__file__).is_relative_to(Path.cwd()), "the copy's code is what runs"
+    ours = Path(holdfast.cli.main.__file__)
+    assert ours.is_relative_to(Path.cwd()), "the copy's code is what runs"
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from activities.catalogue import Catalogue
-from activities.seam import ModelAnswer
 from bench.instruments.clients import outcome
 from conftest import Runs
-from deployment.histories.replay import replay
-from orchestrator.contracts import Bill, Goal, GoalInput, Order, Report
-from orchestrator.errors import PossiblyBilled
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.contracts import Bill, Goal, GoalInput, Order, Report
+from holdfast.contracts.errors import PossiblyBilled
+from holdfast.ports import ModelAnswer
+from holdfast.replaying.replay import replay
+from holdfast.workflows import WORKFLOWS
 from repositories import Repository
 from scripted import USAGE, ScriptedModel, calls, found, lost, ready, subtask, synthesizes, works
-from workflows import WORKFLOWS
 
 pytestmark = pytest.mark.anyio
 

@@ -7,15 +7,15 @@ import asyncio
 import pytest
 from test_agents import catalogue, goal
 
-from activities import wiring
-from activities.toolset import shelf
-from activities.toolset.tool import Here, tool
 from bench.instruments.clients import outcome
-from cli.reading import Reader
-from cli.screen.board import board
 from conftest import Runs
 from drawn import drawn
-from intake.connection import Connection
+from holdfast.activities import wiring
+from holdfast.activities.toolset import shelf
+from holdfast.activities.toolset.tool import Here, tool
+from holdfast.cli.screen.board import board
+from holdfast.cli.shared.reading import Reader
+from holdfast.intake.connection import Connection
 from scripted import ScriptedModel, calls, synthesizes, works
 
 pytestmark = pytest.mark.anyio

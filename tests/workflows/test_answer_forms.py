@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from activities.seam import ModelAnswer
 from conftest import Runs
-from orchestrator.contracts import AnswerForm, Goal, Limits, Report, Usage
-from orchestrator.errors import NotBilled
-from orchestrator.views.answers import answer_file
-from orchestrator.views.page import as_markdown
+from holdfast.contracts import AnswerForm, Goal, Limits, Report, Usage
+from holdfast.contracts.errors import NotBilled
+from holdfast.ports import ModelAnswer
+from holdfast.rendering.answers import answer_file
+from holdfast.rendering.page import as_markdown
 from scripted import ScriptedModel, ready, subtask, works
 
 pytestmark = pytest.mark.anyio

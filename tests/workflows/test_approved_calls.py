@@ -11,14 +11,14 @@ import pytest
 from temporalio.client import WorkflowUpdateFailedError
 from test_agents import catalogue, goal, segments, told
 
-from activities import wiring
-from activities.toolset import shelf
-from activities.toolset.tool import Here, tool
 from bench.instruments.clients import outcome
 from conftest import Handle, Runs, seen
-from orchestrator.contracts import Order
-from orchestrator.view import Question, RunView
-from orchestrator.views.orders import lines
+from holdfast.activities import wiring
+from holdfast.activities.toolset import shelf
+from holdfast.activities.toolset.tool import Here, tool
+from holdfast.contracts import Order
+from holdfast.contracts.view import Question, RunView
+from holdfast.rendering.orders import lines
 from scripted import ScriptedModel, calls, synthesizes, works
 
 pytestmark = pytest.mark.anyio

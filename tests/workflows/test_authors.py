@@ -7,9 +7,9 @@ import json
 import pytest
 from test_agents import catalogue, goal
 
-from activities.seam import ModelAnswer
 from conftest import Runs
-from orchestrator.contracts import Goal
+from holdfast.contracts import Goal
+from holdfast.ports import ModelAnswer
 from scripted import USAGE, ScriptedModel, calls, plans, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

@@ -18,14 +18,10 @@ from temporalio.exceptions import ApplicationError
 
 import by_hand
 from by_hand import SECOND
-from deployment.activations import REFUSED
-from orchestrator.contracts import (
-    Limits,
-    Plan,
-    Standstill,
-)
-from orchestrator.recorded.signals import STANDSTILL
-from orchestrator.rules.timers import moment
+from holdfast.contracts import Limits, Plan, Standstill
+from holdfast.history.signals import STANDSTILL
+from holdfast.rules.timers import moment
+from holdfast.temporal.activations import REFUSED
 from outcomes import DRAFTS, PROBLEMS
 from serving import (
     FAILURES,

@@ -17,12 +17,12 @@ from temporalio.worker import WorkflowRunner
 import by_hand
 from by_hand import BEGAN, ONE_AT_A_TIME, SECOND, Run
 from driving import BRIEFING, READER, subtask
-from orchestrator.agent.money import worst_turn
-from orchestrator.calls.turn import AgentGoal, AgentReport, Resume, Slice, ToolResult, ToolUse, Turn
-from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import Bill, Plan, Reply, Span
-from orchestrator.recorded.signals import HOLD
-from orchestrator.rules.timers import moment
+from holdfast.agent.money import worst_turn
+from holdfast.calls.turn import AgentGoal, AgentReport, Resume, Slice, ToolResult, ToolUse, Turn
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import Bill, Plan, Reply, Span
+from holdfast.history.signals import HOLD
+from holdfast.rules.timers import moment
 from serving import Played, goal, recorded
 
 

@@ -8,15 +8,15 @@ import pytest
 from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import WorkflowHandle
 
-from activities.catalogue import Catalogue
-from activities.gate.throttles import ShowThrottles
 from conftest import Runs
-from orchestrator.contracts import Goal, GoalInput
-from orchestrator.view import RunView
-from orchestrator.views.board import board
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.gate.throttles import ShowThrottles
+from holdfast.contracts import Goal, GoalInput
+from holdfast.contracts.view import RunView
+from holdfast.rendering.board import board
+from holdfast.workflows import supervisor
 from repositories import Repository
 from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works
-from workflows import supervisor
 
 pytestmark = pytest.mark.anyio
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from test_agents import catalogue, goal, segments
 
-from activities.asking.prices import Prices
-from activities.claude.adapter import Claude
 from conftest import Runs
-from deployment.settings import Settings
-from orchestrator.contracts import Capabilities, Goal
+from holdfast.activities.asking.prices import Prices
+from holdfast.activities.claude.adapter import Claude
+from holdfast.contracts import Capabilities, Goal
+from holdfast.deployment.settings import Settings
 from scripted import ready, subtask
 from simulator import Rule, Script, Simulator
 

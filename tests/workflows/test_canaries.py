@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from aiohttp import web as served
 
-from activities.catalogue import Catalogue
-from activities.toolset import web
 from bench.instruments.clients import outcome
 from canaries import CANARY, ORDERS, PLACES, SECRET, WRITTEN, Obeying, planted, rows, table
 from conftest import Runs
-from deployment.settings import HOME
 from documents import pdf
-from orchestrator.contracts import Goal, GoalInput, Report
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.toolset import web
+from holdfast.contracts import Goal, GoalInput, Report
+from holdfast.deployment.settings import HOME
 from scripted import ready, subtask
 from sites import site
 

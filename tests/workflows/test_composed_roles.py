@@ -6,7 +6,7 @@ import pytest
 from test_supervisor import goal
 
 from conftest import Runs, seen
-from orchestrator.contracts import ComposedRole, GoalInput, Order
+from holdfast.contracts import ComposedRole, GoalInput, Order
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

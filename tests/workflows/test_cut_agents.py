@@ -10,19 +10,19 @@ from temporalio.client import WorkflowFailureError
 from test_agents import NOTES, READS, catalogue, goal
 
 from bench.instruments.clients import outcome
-from cli.commands.steering import cancel, reset
-from cli.exits import Code, Exit
-from cli.reading import Reader
 from conftest import Handle, Runs, seen
-from deployment.histories import faults
-from deployment.histories.replay import replay
-from intake.connection import Connection
-from orchestrator.contracts import Bill, Order, Report
-from orchestrator.errors import PossiblyBilled
-from orchestrator.views.page import as_markdown
+from holdfast.cli.commands.steering import cancel, reset
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.shared.reading import Reader
+from holdfast.contracts import Bill, Order, Report
+from holdfast.contracts.errors import PossiblyBilled
+from holdfast.intake.connection import Connection
+from holdfast.rendering.page import as_markdown
+from holdfast.replaying import faults
+from holdfast.replaying.replay import replay
+from holdfast.workflows import WORKFLOWS
+from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works
-from workflows import WORKFLOWS
-from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio
 

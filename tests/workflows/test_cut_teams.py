@@ -10,13 +10,13 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from test_teams import catalogue, goal
 
-from activities.catalogue import Catalogue
 from conftest import Handle, Runs, folded, seen
-from deployment.histories.replay import replay
-from orchestrator.contracts import Finding, Order, Report
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.contracts import Finding, Order, Report
+from holdfast.replaying.replay import replay
+from holdfast.workflows import WORKFLOWS
+from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import Line, ScriptedModel, plans, ready, subtask, synthesizes, works
-from workflows import WORKFLOWS
-from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio
 

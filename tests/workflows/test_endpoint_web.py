@@ -10,19 +10,18 @@ from typing import Any
 import pytest
 from test_agents import catalogue, goal, segments
 
-from activities.asking.prices import Prices
-from activities.claude.adapter import Claude, _answer
-from activities.claude.failures import Exchange
-from activities.claude.passage import Passage
-from activities.claude.stream import Transcript
-from activities.model_endpoint import web_of_endpoint
-from activities.seam import ModelAnswer, ModelRequest
-from activities.turns.conversation import is_paused
 from conftest import Runs
-from deployment.known_secrets import KnownSecrets
-from deployment.settings import Settings
-from orchestrator import policies
-from orchestrator.contracts import Capabilities, Report
+from holdfast.activities.asking.prices import Prices
+from holdfast.activities.claude.adapter import Claude, _answer
+from holdfast.activities.claude.failures import Exchange
+from holdfast.activities.claude.passage import Passage
+from holdfast.activities.claude.stream import Transcript
+from holdfast.activities.model_endpoint import web_of_endpoint
+from holdfast.activities.turns.conversation import is_paused
+from holdfast.contracts import Capabilities, Report, policies
+from holdfast.deployment.settings import Settings
+from holdfast.ports import ModelAnswer, ModelRequest
+from holdfast.untrusted.known_secrets import KnownSecrets
 from simulator import Rule, Script, Simulator
 
 pytestmark = pytest.mark.anyio

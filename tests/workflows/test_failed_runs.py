@@ -9,15 +9,15 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from bench.instruments.clients import outcome
-from cli import outcome as ends
-from cli.exits import Code
-from cli.reading import Look
 from conftest import Handle, Runs
-from deployment.histories.replay import export
-from deployment.storage.payloads import stored
-from orchestrator.contracts import Goal, Report
-from orchestrator.events import RUN_FAILED
-from orchestrator.recorded.history import Fold
+from holdfast.cli.screen.exits import Code
+from holdfast.cli.shared import outcome as ends
+from holdfast.cli.shared.reading import Look
+from holdfast.contracts import Goal, Report
+from holdfast.history.history import Fold
+from holdfast.replaying.replay import export
+from holdfast.state.events import RUN_FAILED
+from holdfast.storage.payloads import stored
 from scripted import ScriptedModel, ready, subtask, works
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conftest import Runs
-from orchestrator.contracts import Goal, GoalInput, Limits
+from holdfast.contracts import Goal, GoalInput, Limits
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

@@ -17,19 +17,19 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 from temporalio.testing import ActivityEnvironment
 
-from activities.agents import Agents
-from activities.asking.journal import FileJournal
-from activities.asking.past import Past
-from activities.prompts.files import system_prompts
 from conftest import Handle, Runs
-from deployment.storage import DirectoryStore
-from deployment.temporal import plugin
 from driving import BRIEFING
 from driving import subtask as subtask_of
-from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import Call, Goal, GoalInput, PinnedInput, Report
-from orchestrator.errors import BlobLost, PossiblyBilled
-from orchestrator.policies import TRANSPORT_TRIES
+from holdfast.activities.agents import Agents
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.activities.asking.past import Past
+from holdfast.activities.prompts.files import system_prompts
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import Call, Goal, GoalInput, PinnedInput, Report
+from holdfast.contracts.errors import BlobLost, PossiblyBilled
+from holdfast.contracts.policies import TRANSPORT_TRIES
+from holdfast.storage import DirectoryStore
+from holdfast.temporal.connection import plugin
 from scripted import Line, ScriptedModel, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

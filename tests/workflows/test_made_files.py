@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from test_agents import catalogue, goal, segments
 
-from cli.commands.runs import report as report_command
-from cli.commands.runs import run, show
-from cli.exits import Code
 from conftest import Runs
-from deployment.storage.references import needed
-from intake.connection import Connection
-from orchestrator.contracts import Check, Report
+from holdfast.cli.commands.runs import report as report_command
+from holdfast.cli.commands.runs import run, show
+from holdfast.cli.screen.exits import Code
+from holdfast.contracts import Check, Report
+from holdfast.intake.connection import Connection
+from holdfast.storage.references import needed
 from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

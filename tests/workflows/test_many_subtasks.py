@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from conftest import Runs
-from orchestrator.contracts import Goal, Limits
+from holdfast.contracts import Goal, Limits
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ import pytest
 from test_agents import ROLE, catalogue, goal
 
 from conftest import Runs
-from orchestrator.contracts import Goal
+from holdfast.contracts import Goal
 from scripted import ScriptedModel, calls, plans, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

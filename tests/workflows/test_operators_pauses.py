@@ -18,14 +18,14 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import CancelledError
 from test_agents import catalogue, goal
 
-from cli import orders
-from cli.commands.runs import list as list_command
-from cli.commands.runs import report, show
-from cli.commands.steering import cancel
-from cli.exits import Code, Exit
 from conftest import Handle, Runs
-from intake.connection import Connection
-from orchestrator.contracts import Goal, Order
+from holdfast.cli.commands.runs import list as list_command
+from holdfast.cli.commands.runs import report, show
+from holdfast.cli.commands.steering import cancel
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.shared import orders
+from holdfast.contracts import Goal, Order
+from holdfast.intake.connection import Connection
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

@@ -8,28 +8,19 @@ from datetime import timedelta
 import pytest
 from temporalio.client import WorkflowFailureError
 
-from activities.catalogue import Catalogue
 from bench.instruments.clients import outcome
 from conftest import Runs, seen
 from driving import BRIEFING, Drive
 from driving import subtask as subtask_of
-from orchestrator import policies
-from orchestrator.calls.reach import Reached
-from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import (
-    Draft,
-    Order,
-    Plan,
-    Reply,
-    RoleCard,
-    Standstill,
-    Unreached,
-)
-from orchestrator.events import Answered, Steered, TeamWaits, Trouble, Unanswered
-from orchestrator.moves import Ask
-from orchestrator.rules import outages
-from orchestrator.rules.reducer import apply
-from orchestrator.view import Question
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.calling import outages
+from holdfast.calls.reach import Reached
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import Draft, Order, Plan, Reply, RoleCard, Standstill, Unreached, policies
+from holdfast.contracts.view import Question
+from holdfast.rules.reducer import apply
+from holdfast.state.events import Answered, Steered, TeamWaits, Trouble, Unanswered
+from holdfast.state.moves import Ask
 from outage import goal, paid, tell, waits
 from outcomes import AMPLE, begun, end, in_flight
 from scripted import ADDRESS, Lost, found, lost, plans, subtask, synthesizes, works

@@ -9,14 +9,13 @@ from decimal import Decimal
 import pytest
 from temporalio.client import WorkflowFailureError
 
-from activities.seam import ModelAnswer
 from conftest import Runs
 from documents import pdf
 from driving import ROLES
-from orchestrator import policies
-from orchestrator.contracts import Bill, Goal, GoalInput, RoleCard
-from orchestrator.errors import TookTooLong
-from orchestrator.plans import validity
+from holdfast.contracts import Bill, Goal, GoalInput, RoleCard, policies
+from holdfast.contracts.errors import TookTooLong
+from holdfast.plans import validity
+from holdfast.ports import ModelAnswer
 from scripted import USAGE, ScriptedModel, calls, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ from test_agents import NOTES, catalogue, goal, segments, told
 
 from bench.instruments.clients import outcome
 from conftest import Handle, Runs, seen
-from orchestrator.contracts import Order
+from holdfast.contracts import Order
 from scripted import ScriptedModel, calls, synthesizes, works
 
 pytestmark = pytest.mark.anyio

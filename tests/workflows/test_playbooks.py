@@ -14,18 +14,18 @@ import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ActivityError, ApplicationError
 
-from activities.asking.prices import Prices
-from activities.claude.adapter import Claude
 from conftest import Runs, seen
-from deployment.histories.replay import replay
-from deployment.settings import HOME, Settings
 from documents import pdf
-from orchestrator.contracts import Goal, GoalInput, Report
-from orchestrator.text import inline
-from orchestrator.views import findings
+from holdfast.activities.asking.prices import Prices
+from holdfast.activities.claude.adapter import Claude
+from holdfast.contracts import Goal, GoalInput, Report
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.rendering import findings
+from holdfast.replaying.replay import replay
+from holdfast.text import inline
+from holdfast.workflows import WORKFLOWS
 from simulator import Simulator
 from simulator.script import read_script
-from workflows import WORKFLOWS
 
 pytestmark = pytest.mark.anyio
 PLAYBOOKS = HOME / "playbooks"

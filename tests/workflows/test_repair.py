@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from temporalio.client import WorkflowUpdateFailedError
 
-from activities.catalogue import Catalogue
 from conftest import Runs, seen
-from orchestrator.contracts import Bill, Goal, Order, Report
-from orchestrator.errors import CallRefused, PossiblyBilled
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.contracts import Bill, Goal, Order, Report
+from holdfast.contracts.errors import CallRefused, PossiblyBilled
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 from temporalio.client import WorkflowHistory
 
-from cli import replayed
-from cli.commands.care import replay as command
 from conftest import Runs
-from deployment.histories.replay import export, replay, unfollowed
-from deployment.storage import DirectoryStore
-from intake.refusal import Refused
-from orchestrator.contracts import Goal, GoalInput
-from orchestrator.events import Event, Prepared
-from orchestrator.rules import reducer
-from orchestrator.rules.state import State
+from holdfast.cli.commands.care import replay as command
+from holdfast.cli.shared import replayed
+from holdfast.contracts import Goal, GoalInput
+from holdfast.intake.refusal import Refused
+from holdfast.replaying.replay import export, replay, unfollowed
+from holdfast.rules import reducer
+from holdfast.state.events import Event, Prepared
+from holdfast.state.run import State
+from holdfast.storage import DirectoryStore
+from holdfast.workflows import WORKFLOWS
 from record import nameless
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
-from workflows import WORKFLOWS
 
 pytestmark = pytest.mark.anyio
 

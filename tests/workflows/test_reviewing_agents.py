@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from activities.code_review.lenses import lenses_of
-from activities.repositories.scratch import Snapshots
-from activities.seam import ModelAnswer, ModelRequest
 from conftest import Runs
-from orchestrator.contracts import Goal, GoalInput, Limits, Remark, Report
-from orchestrator.errors import CallRefused
-from orchestrator.remarks import ranked
-from orchestrator.rules.answering.verifying import _shared
+from holdfast.activities.repositories.scratch import Snapshots
+from holdfast.activities.review.lenses import lenses_of
+from holdfast.calling.verifying import _shared
+from holdfast.contracts import Goal, GoalInput, Limits, Remark, Report
+from holdfast.contracts.errors import CallRefused
+from holdfast.contracts.remarks import ranked
+from holdfast.ports import ModelAnswer, ModelRequest
 from repositories import Repository
 from reviewing import PROMPTS, ReviewingModel, finds
 from scripted import ScriptedModel, calls

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from activities.catalogue import Catalogue
 from conftest import Runs
 from documents import pdf
-from orchestrator.contracts import Finding, Goal, GoalInput, Report
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.contracts import Finding, Goal, GoalInput, Report
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

@@ -17,16 +17,16 @@ from temporalio.client import (
     ScheduleSpec,
 )
 
-from cli import orders
-from cli.commands.care import export
-from cli.commands.runs import compare, report, show
-from cli.commands.runs import list as list_command
-from cli.commands.steering import cancel
-from cli.exits import Code
 from conftest import Runs, seen
-from intake.connection import Connection
-from orchestrator.contracts import Approval, Goal, Order, Report
-from orchestrator.text import PLAIN_ID
+from holdfast.cli.commands.care import export
+from holdfast.cli.commands.runs import compare, report, show
+from holdfast.cli.commands.runs import list as list_command
+from holdfast.cli.commands.steering import cancel
+from holdfast.cli.screen.exits import Code
+from holdfast.cli.shared import orders
+from holdfast.contracts import Approval, Goal, Order, Report
+from holdfast.intake.connection import Connection
+from holdfast.text import PLAIN_ID
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

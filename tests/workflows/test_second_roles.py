@@ -7,12 +7,12 @@ import logging
 import pytest
 from test_supervisor import goal
 
-from cli.commands.runs.report import page_of
-from cli.reading import Reader
 from conftest import Runs
-from intake.connection import Connection
-from orchestrator.contracts import Bill
-from orchestrator.errors import PossiblyBilled
+from holdfast.cli.commands.runs.report import page_of
+from holdfast.cli.shared.reading import Reader
+from holdfast.contracts import Bill
+from holdfast.contracts.errors import PossiblyBilled
+from holdfast.intake.connection import Connection
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

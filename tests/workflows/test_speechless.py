@@ -12,9 +12,9 @@ from test_agents import goal as with_tools
 from test_teams import catalogue as with_team
 
 from conftest import Runs
-from orchestrator.contracts import Goal, Plan, Report
-from orchestrator.rules.speechless import WHERE
-from orchestrator.views.page import to_go_on
+from holdfast.contracts import Goal, Plan, Report
+from holdfast.rendering.page import to_go_on
+from holdfast.rules.speechless import WHERE
 from repositories import Repository
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
 

@@ -10,11 +10,11 @@ from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.service import RPCError
 
 from conftest import Handle, Runs, seen
-from orchestrator.contracts import Fork, Goal, GoalInput, Limits, Order, Report
-from orchestrator.rules.steering import COMMANDS
-from orchestrator.view import Question
+from holdfast.contracts import Fork, Goal, GoalInput, Limits, Order, Report
+from holdfast.contracts.view import Question
+from holdfast.rules.steering import COMMANDS
+from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
-from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio
 

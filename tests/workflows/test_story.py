@@ -11,13 +11,13 @@ import pytest
 from temporalio import workflow
 
 from conftest import Runs
-from deployment.histories.replay import played
-from orchestrator.contracts import Bill, Goal
-from orchestrator.errors import PossiblyBilled
-from orchestrator.tracing import story
+from holdfast.contracts import Bill, Goal
+from holdfast.contracts.errors import PossiblyBilled
+from holdfast.replaying.replay import played
+from holdfast.tracing import story
+from holdfast.workflows import WORKFLOWS
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 from tracing import paused_and_resumed
-from workflows import WORKFLOWS
 
 pytestmark = pytest.mark.anyio
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from activities.catalogue import Catalogue
 from conftest import Runs
 from documents import pdf
-from orchestrator.contracts import Goal, GoalInput, Report
-from orchestrator.views.page import as_markdown
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.contracts import Goal, GoalInput, Report
+from holdfast.rendering.page import as_markdown
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

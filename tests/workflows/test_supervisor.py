@@ -10,13 +10,13 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.catalogue import Catalogue
-from activities.examine import Lenses
-from activities.seam import ModelAnswer
 from conftest import Runs
-from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import Draft, Goal, GoalInput, Report
-from orchestrator.errors import LensFailed
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.examine import Lenses
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import Draft, Goal, GoalInput, Report
+from holdfast.contracts.errors import LensFailed
+from holdfast.ports import ModelAnswer
 from scripted import USAGE, ScriptedModel, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

@@ -8,17 +8,17 @@ from decimal import Decimal
 import pytest
 from temporalio.client import WorkflowFailureError
 
-from activities.catalogue import Catalogue
-from cli.commands.runs.report import page_of
-from cli.reading import Reader
 from conftest import Runs
-from deployment.histories.replay import replay
-from intake.connection import Connection
-from orchestrator.contracts import Goal, GoalInput
-from orchestrator.views.html.money import OF_TEAMS
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.cli.commands.runs.report import page_of
+from holdfast.cli.shared.reading import Reader
+from holdfast.contracts import Goal, GoalInput
+from holdfast.intake.connection import Connection
+from holdfast.rendering.html.money import OF_TEAMS
+from holdfast.replaying.replay import replay
+from holdfast.workflows import WORKFLOWS
+from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
-from workflows import WORKFLOWS
-from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio
 

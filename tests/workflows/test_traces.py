@@ -10,13 +10,13 @@ from decimal import Decimal
 import pytest
 from temporalio.client import WorkflowFailureError, WorkflowHistory
 
-from activities.catalogue import Catalogue
 from conftest import Runs
-from deployment.histories.replay import export
-from deployment.histories.tracing import traced, traced_file
-from orchestrator.contracts import Bill, Goal, GoalInput, Usage
-from orchestrator.errors import PossiblyBilled
-from orchestrator.tracing.steps import Step, Trace
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.contracts import Bill, Goal, GoalInput, Usage
+from holdfast.contracts.errors import PossiblyBilled
+from holdfast.replaying.replay import export
+from holdfast.replaying.tracing import traced, traced_file
+from holdfast.tracing.steps import Step, Trace
 from repositories import Repository
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
 from tracing import in_histories, of_history, paused_and_resumed

@@ -11,11 +11,16 @@ from temporalio.exceptions import CancelledError
 from test_supervisor import goal, statuses
 
 from conftest import Runs
-from orchestrator.contracts import Bill, Usage
-from orchestrator.errors import AllowanceReached, AuthenticationRefused, NotBilled, PossiblyBilled
-from orchestrator.search import DOLLARS, STATUS, WAITING
+from holdfast.contracts import Bill, Usage
+from holdfast.contracts.errors import (
+    AllowanceReached,
+    AuthenticationRefused,
+    NotBilled,
+    PossiblyBilled,
+)
+from holdfast.contracts.search import DOLLARS, STATUS, WAITING
+from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
-from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio
 

@@ -9,10 +9,10 @@ from decimal import Decimal
 
 import pytest
 
-from activities.seam import ModelAnswer, ModelRequest
 from conftest import Runs
-from orchestrator.calls import KINDS as CALLS
-from orchestrator.contracts import Goal, Report, Usage
+from holdfast.calls import KINDS as CALLS
+from holdfast.contracts import Goal, Report, Usage
+from holdfast.ports import ModelAnswer, ModelRequest
 from scripted import Line, ScriptedModel, plans, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

@@ -10,12 +10,12 @@ import pytest
 from test_agents import catalogue, goal
 from test_approved_calls import ROLE, asks, say, script, written
 
-from cli.commands.runs import report as command
-from cli.doing import Turns
-from cli.reading import Reader
 from conftest import Runs, seen
-from deployment.histories.tracing import traced
-from intake.connection import Connection
+from holdfast.cli.commands.runs import report as command
+from holdfast.cli.shared.doing import Turns
+from holdfast.cli.shared.reading import Reader
+from holdfast.intake.connection import Connection
+from holdfast.replaying.tracing import traced
 from paged import HARM
 from scripted import calls
 
@@ -83,5 +83,5 @@ async def test_of_an_agent_whose_history_is_gone_that_is_said(
     async def unasked(*_: object) -> None:
         raise AssertionError("what has ended is read once")
 
-    monkeypatch.setattr("cli.doing.traced_agent", unasked)
+    monkeypatch.setattr("holdfast.cli.shared.doing.traced_agent", unasked)
     assert await turns.of(look.steps) == found

@@ -8,10 +8,10 @@ import pytest
 from test_teams import catalogue, goal
 
 from conftest import Runs
-from deployment.histories.replay import replay
-from orchestrator.contracts import Report
+from holdfast.contracts import Report
+from holdfast.replaying.replay import replay
+from holdfast.workflows import WORKFLOWS
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
-from workflows import WORKFLOWS
 
 pytestmark = pytest.mark.anyio
 

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from test_agents import ROLE, catalogue
 
-from activities.catalogue import Catalogue
-from activities.seam import ModelAnswer
-from cli.commands.runs.fork import ForkChange, forked
-from cli.commands.runs.report import page_of
-from cli.exits import Code, code_of
-from cli.reading import Reader
-from cli.screen.report import as_markdown
 from conftest import Runs
-from intake.connection import Connection
-from orchestrator.contracts import Goal, GoalInput
-from orchestrator.views.board import board
-from orchestrator.views.running import run_view
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.cli.commands.runs.fork import ForkChange, forked
+from holdfast.cli.commands.runs.report import page_of
+from holdfast.cli.screen.exits import Code, code_of
+from holdfast.cli.screen.report import as_markdown
+from holdfast.cli.shared.reading import Reader
+from holdfast.contracts import Goal, GoalInput
+from holdfast.intake.connection import Connection
+from holdfast.ports import ModelAnswer
+from holdfast.rendering.board import board
+from holdfast.rendering.running import run_view
 from repositories import Repository
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
 

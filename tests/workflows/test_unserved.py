@@ -13,10 +13,10 @@ from test_agents import catalogue, goal
 
 from bench.instruments.clients import outcome
 from conftest import Handle, Runs
-from orchestrator.contracts import Goal
+from holdfast.contracts import Goal
+from holdfast.workflows import WORKFLOWS
+from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
-from workflows import WORKFLOWS
-from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio
 

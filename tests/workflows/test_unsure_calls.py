@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from test_agents import catalogue, goal, segments
 
-from activities import wiring
-from activities.asking.journal import FileJournal
-from activities.catalogue import Catalogue
-from activities.toolset import shelf
-from activities.toolset.tool import Here, tool
 from bench.instruments.clients import outcome
 from conftest import Runs
-from orchestrator.contracts import Order
+from holdfast.activities import wiring
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.toolset import shelf
+from holdfast.activities.toolset.tool import Here, tool
+from holdfast.contracts import Order
 from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

@@ -18,28 +18,28 @@ from pydantic import ValidationError
 from temporalio.testing import ActivityEnvironment
 from test_asking import ANSWER, CALL, MATERIAL, SHAPE, THROTTLE, Lines
 
-from activities.asking import senders
-from activities.asking.allowance import Allowance, Unreadable, spent_today
-from activities.asking.call import Asking
-from activities.asking.journal import FileJournal
-from cli.kept import kept
-from deployment.embedded.identity import model_environment, worker_environment
-from deployment.settings import Settings
 from driving import BRIEFING, START, Drive, subtask
-from orchestrator.contracts import Bill, Goal, Limits, Order, Plan, Usage
-from orchestrator.errors import (
+from holdfast.activities.asking import senders
+from holdfast.activities.asking.allowance import Allowance, Unreadable, spent_today
+from holdfast.activities.asking.call import Asking
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.cli.checks.kept import kept
+from holdfast.contracts import Bill, Goal, Limits, Order, Plan, Usage
+from holdfast.contracts.errors import (
     AllowanceReached,
     NotBilled,
     OrchestrationError,
     PossiblyBilled,
     SpendLimitReached,
 )
-from orchestrator.events import Prepared, Started
-from orchestrator.money import keeping
-from orchestrator.moves import Prepare
-from orchestrator.rules.reducer import apply
-from orchestrator.rules.state import first_state
-from orchestrator.rules.steering import COMMANDS
+from holdfast.deployment.settings import Settings
+from holdfast.embedded.identity import model_environment, worker_environment
+from holdfast.rules import keeping
+from holdfast.rules.reducer import apply
+from holdfast.rules.steering import COMMANDS
+from holdfast.state.events import Prepared, Started
+from holdfast.state.moves import Prepare
+from holdfast.state.run import first_state
 
 pytestmark = pytest.mark.anyio
 

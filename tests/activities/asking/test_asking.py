@@ -14,17 +14,17 @@ import pytest
 from temporalio.activity import ActivityCancellationDetails
 from temporalio.testing import ActivityEnvironment
 
-from activities.asking import heartbeat, senders
-from activities.asking.call import Asking
-from activities.asking.journal import FileJournal
-from activities.asking.past import Past
-from activities.asking.replies import Shape
-from activities.asking.sending import SPREAD
-from activities.seam import Head, ModelAnswer, ModelRequest
-from orchestrator.calls.digest import Digest, DigestAnswer, DigestMaterial
-from orchestrator.contracts import Bill, Call, ModelCard, Reply, Unreached, Usage
-from orchestrator.errors import NotBilled, OrchestrationError, PossiblyBilled
-from orchestrator.policies import FAULT_TRIES, OVERLOAD_TRIES
+from holdfast.activities.asking import heartbeat, senders
+from holdfast.activities.asking.call import Asking
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.activities.asking.past import Past
+from holdfast.activities.asking.replies import Shape
+from holdfast.activities.asking.sending import SPREAD
+from holdfast.calls.digest import Digest, DigestAnswer, DigestMaterial
+from holdfast.contracts import Bill, Call, ModelCard, Reply, Unreached, Usage
+from holdfast.contracts.errors import NotBilled, OrchestrationError, PossiblyBilled
+from holdfast.contracts.policies import FAULT_TRIES, OVERLOAD_TRIES
+from holdfast.ports import Head, ModelAnswer, ModelRequest
 
 pytestmark = pytest.mark.anyio
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from activities.asking.closed import left_out, without_unknown
-from activities.asking.forms import shape_of
-from activities.asking.replies import Shape, value_in
-from activities.catalogue_results import REMARKED
-from orchestrator.calls import KINDS
-from orchestrator.calls.kind import ModelKind
-from orchestrator.calls.work import WorkAnswer, to_draft
+from holdfast.activities.asking.closed import left_out, without_unknown
+from holdfast.activities.asking.forms import shape_of
+from holdfast.activities.asking.replies import Shape, value_in
+from holdfast.activities.catalogue.results import REMARKED
+from holdfast.calls import KINDS
+from holdfast.calls.kind import ModelKind
+from holdfast.calls.work import WorkAnswer, to_draft
 from scripted import works
 
 REMARK = {

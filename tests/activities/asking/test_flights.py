@@ -18,16 +18,21 @@ from temporalio.activity import ActivityCancellationDetails
 from temporalio.testing import ActivityEnvironment
 from test_asking import ANSWER, CALL, MATERIAL, SHAPE
 
-from activities.asking import flights, senders
-from activities.asking.call import Asking
-from activities.asking.flights import Flights
-from activities.asking.journal import FileJournal
-from activities.asking.past import Past
-from activities.asking.replies import recorded
-from activities.seam import ModelAnswer, ModelRequest
-from orchestrator.calls.digest import Digest
-from orchestrator.contracts import Bill, Reply, Unreached
-from orchestrator.errors import EndpointUnreachable, NotBilled, OrchestrationError, PossiblyBilled
+from holdfast.activities.asking import flights, senders
+from holdfast.activities.asking.call import Asking
+from holdfast.activities.asking.flights import Flights
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.activities.asking.past import Past
+from holdfast.activities.asking.replies import recorded
+from holdfast.calls.digest import Digest
+from holdfast.contracts import Bill, Reply, Unreached
+from holdfast.contracts.errors import (
+    EndpointUnreachable,
+    NotBilled,
+    OrchestrationError,
+    PossiblyBilled,
+)
+from holdfast.ports import ModelAnswer, ModelRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -269,7 +274,7 @@ async def sent_by_sibling(process: Process) -> str:
 async def test_a_frozen_process_that_sent_the_call_is_waited_for(
     process: Process, sibling: Sibling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("activities.asking.sending.SIBLING_SECONDS", 0.02)
+    monkeypatch.setattr("holdfast.activities.asking.sending.SIBLING_SECONDS", 0.02)
     key = await sent_by_sibling(process)
     here = Process(Slow(), process.journal)
     _, second = here.attempt(2, sibling.past)
@@ -283,7 +288,7 @@ async def test_a_frozen_process_that_sent_the_call_is_waited_for(
 async def test_a_process_that_was_killed_is_not_waited_for(
     process: Process, sibling: Sibling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("activities.asking.sending.SIBLING_SECONDS", 0.02)
+    monkeypatch.setattr("holdfast.activities.asking.sending.SIBLING_SECONDS", 0.02)
     await sent_by_sibling(process)
     _, second = Process(Slow(), process.journal).attempt(2, sibling.past)
     await asyncio.sleep(0.1)
@@ -306,7 +311,7 @@ async def test_a_process_of_another_machine_is_not_waited_for(
 async def test_a_call_that_a_frozen_process_took_back_is_sent(
     process: Process, sibling: Sibling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("activities.asking.sending.SIBLING_SECONDS", 0.02)
+    monkeypatch.setattr("holdfast.activities.asking.sending.SIBLING_SECONDS", 0.02)
     key = await sent_by_sibling(process)
     here = Process(Slow(), process.journal)
     here.model.may_end.set()

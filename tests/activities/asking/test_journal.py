@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from activities.asking.journal import FileJournal
-from orchestrator.errors import NotBilled, PossiblyBilled
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.contracts.errors import NotBilled, PossiblyBilled
 
 pytestmark = pytest.mark.anyio
 
@@ -177,7 +177,7 @@ async def test_an_answer_is_read_exactly_as_it_was_recorded(tmp_path: Path, answ
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from activities.asking.journal import FileJournal
+from holdfast.activities.asking.journal import FileJournal
 
 async def main():
     journal = FileJournal(Path(sys.argv[1]))

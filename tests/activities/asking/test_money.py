@@ -6,11 +6,11 @@ from decimal import Decimal
 
 import pytest
 
-from activities.asking.prices import Prices
-from activities.claude.adapter import Claude
 from conftest import Runs
-from deployment.settings import Settings
-from orchestrator.contracts import Goal, Limits
+from holdfast.activities.asking.prices import Prices
+from holdfast.activities.claude.adapter import Claude
+from holdfast.contracts import Goal, Limits
+from holdfast.deployment.settings import Settings
 from scripted import ready, subtask
 from simulator import Rule, Script, Simulator
 

@@ -24,28 +24,28 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import ActivityEnvironment
 
-from activities.asking import sending
-from activities.asking.call import Asking
-from activities.asking.journal import FileJournal
-from activities.asking.prices import Prices
-from activities.asking.replies import NO_COUNT, Shape
-from activities.claude import adapter as claude
-from activities.claude import endpoint
-from activities.claude.adapter import Claude
-from activities.claude.endpoint import make_client
-from activities.claude.passage import ROOM
-from activities.claude.stream import MOST_TOKENS
-from activities.seam import ModelRequest
-from deployment.settings import Settings
-from orchestrator.calls.work import WorkAnswer, WorkMaterial, to_draft
-from orchestrator.contracts import Bill, Call, Capabilities, Draft, ModelCard, Reply
-from orchestrator.errors import (
+from holdfast.activities.asking import sending
+from holdfast.activities.asking.call import Asking
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.activities.asking.prices import Prices
+from holdfast.activities.asking.replies import NO_COUNT, Shape
+from holdfast.activities.claude import adapter as claude
+from holdfast.activities.claude import endpoint
+from holdfast.activities.claude.adapter import Claude
+from holdfast.activities.claude.endpoint import make_client
+from holdfast.activities.claude.passage import ROOM
+from holdfast.activities.claude.stream import MOST_TOKENS
+from holdfast.calls.work import WorkAnswer, WorkMaterial, to_draft
+from holdfast.contracts import Bill, Call, Capabilities, Draft, ModelCard, Reply
+from holdfast.contracts.errors import (
     CallRefused,
     EndpointUnreachable,
     NotBilled,
     OrchestrationError,
     PossiblyBilled,
 )
+from holdfast.deployment.settings import Settings
+from holdfast.ports import ModelRequest
 from scripted import subtask, works
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from activities.asking.patience import LAST_LOOK_SECONDS, LATE_SECONDS, Patience, through
+from holdfast.activities.asking.patience import LAST_LOOK_SECONDS, LATE_SECONDS, Patience, through
 
 pytestmark = pytest.mark.anyio
 

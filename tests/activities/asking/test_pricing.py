@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.asking.prices import (
+from holdfast.activities.asking.prices import (
     PriceFileError,
     Prices,
     library_search,
     library_steps,
     read_price_file,
 )
-from deployment.settings import Settings
-from orchestrator.contracts import ModelCard, Tier, Usage
-from orchestrator.money.pricing import price, read_again, worst
-from orchestrator.policies import WEB_RESULT_TOKENS
+from holdfast.contracts import ModelCard, Tier, Usage
+from holdfast.contracts.policies import WEB_RESULT_TOKENS
+from holdfast.deployment.settings import Settings
+from holdfast.ledger.pricing import price, read_again, worst
 
 TODAY: dict[Tier, str] = {
     "haiku": "claude-haiku-5-5",

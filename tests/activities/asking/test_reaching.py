@@ -15,18 +15,18 @@ from typing import Any
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.agents import Agents
-from activities.asking import reaching
-from activities.asking.journal import FileJournal
-from activities.asking.reaching import until_reached
-from activities.claude.adapter import Claude
-from activities.prompts.files import system_prompts
-from activities.seam import ModelAnswer, ModelRequest
-from deployment.address import address_of
-from deployment.storage import DirectoryStore
-from orchestrator.calls.reach import Reached, ReachMaterial
-from orchestrator.contracts import Call
-from orchestrator.errors import CallRefused, NotBilled
+from holdfast.activities.agents import Agents
+from holdfast.activities.asking import reaching
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.activities.asking.reaching import until_reached
+from holdfast.activities.claude.adapter import Claude
+from holdfast.activities.prompts.files import system_prompts
+from holdfast.calls.reach import Reached, ReachMaterial
+from holdfast.contracts import Call
+from holdfast.contracts.errors import CallRefused, NotBilled
+from holdfast.deployment.address import address_of
+from holdfast.ports import ModelAnswer, ModelRequest
+from holdfast.storage import DirectoryStore
 from simulator import Simulator
 
 pytestmark = pytest.mark.anyio

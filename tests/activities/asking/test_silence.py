@@ -7,17 +7,16 @@ from pathlib import Path
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.agents import Agents
-from activities.asking.journal import FileJournal
-from activities.prompts.files import system_prompts
-from deployment.storage import DirectoryStore
-from deployment.unread import unread
 from driving import ROLES, Drive, subtask
-from orchestrator import policies
-from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import Call, Check, Plan, RoleCard, Subtask
-from orchestrator.errors import CallRefused
-from orchestrator.plans import checks, validity
+from holdfast.activities.agents import Agents
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.activities.prompts.files import system_prompts
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import Call, Check, Plan, RoleCard, Subtask, policies
+from holdfast.contracts.errors import CallRefused
+from holdfast.plans import checks, validity
+from holdfast.storage import DirectoryStore
+from holdfast.untrusted.unread import unread
 from outcomes import begun, end
 
 MARGIN = policies.CALL_MARGIN_SECONDS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from activities.claude.endpoint import FULL, find_capabilities
 from calling import PLAIN
-from orchestrator.contracts import Capabilities
+from holdfast.activities.claude.endpoint import FULL, find_capabilities
+from holdfast.contracts import Capabilities
 from simulator import Simulator
 
 pytestmark = pytest.mark.anyio

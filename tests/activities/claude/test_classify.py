@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.claude.classify import LONGEST_WAIT, Meaning, Point, classify, retry_after
-from activities.gate.flow import LONGEST_SHUT
-from orchestrator.errors import (
+from holdfast.activities.claude.classify import LONGEST_WAIT, Meaning, Point, classify, retry_after
+from holdfast.activities.gate.flow import LONGEST_SHUT
+from holdfast.contracts.errors import (
     AuthenticationRefused,
     CallRefused,
     EndpointUnreachable,

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from activities.claude.adapter import Claude
-from activities.claude.endpoint import find_capabilities
-from activities.claude.wire import shape
 from calling import KEY, PLAIN, REQUEST, claude, price
-from orchestrator.calls.plan import PlanAnswer
-from orchestrator.calls.synthesize import SynthesisAnswer
-from orchestrator.calls.work import WorkAnswer
-from orchestrator.contracts import Capabilities
-from orchestrator.errors import PossiblyBilled
+from holdfast.activities.claude.adapter import Claude
+from holdfast.activities.claude.endpoint import find_capabilities
+from holdfast.activities.claude.wire import shape
+from holdfast.calls.plan import PlanAnswer
+from holdfast.calls.synthesize import SynthesisAnswer
+from holdfast.calls.work import WorkAnswer
+from holdfast.contracts import Capabilities
+from holdfast.contracts.errors import PossiblyBilled
 from plain_endpoint import PlainEndpoint, serving
 from simulator import Rule, Script, Simulator
 
@@ -90,15 +90,7 @@ async def test_the_key_goes_as_a_bearer_and_to_gateways_also_in_the_older_header
 
 def test_only_the_adapter_imports_the_sdk() -> None:
     root = Path(__file__).parents[3]
-    folders = (
-        "activities",
-        "cli",
-        "deployment",
-        "intake",
-        "orchestrator",
-        "simulator",
-        "workflows",
-    )
+    folders = ("activities", "holdfast", "simulator", "workflows")
     importers = [
         path.relative_to(root).as_posix()
         for folder in folders

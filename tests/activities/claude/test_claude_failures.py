@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from calling import KEY, REQUEST, SPEND_TEXT, bill_of, claude, failure
-from orchestrator.contracts import Unreached, Usage
-from orchestrator.errors import (
+from holdfast.contracts import Unreached, Usage
+from holdfast.contracts.errors import (
     AuthenticationRefused,
     CallRefused,
     EndpointUnreachable,

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field, TypeAdapter
 
-from activities.asking.trip import byte_bound
-from activities.claude.endpoint import FULL
-from activities.claude.wire import countable, most_tokens, shape
 from calling import PLAIN, REQUEST
-from orchestrator.contracts import Capabilities
+from holdfast.activities.asking.trip import byte_bound
+from holdfast.activities.claude.endpoint import FULL
+from holdfast.activities.claude.wire import countable, most_tokens, shape
+from holdfast.contracts import Capabilities
 
 pytestmark = pytest.mark.anyio
 

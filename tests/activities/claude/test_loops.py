@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from activities.claude.adapter import Claude
-from activities.claude.endpoint import FULL
-from activities.seam import ModelAnswer, ModelRequest
 from calling import PLAIN, REQUEST, claude
-from orchestrator.calls.work import WorkAnswer
-from orchestrator.contracts import Capabilities
-from orchestrator.errors import NotBilled, PossiblyBilled
+from holdfast.activities.claude.adapter import Claude
+from holdfast.activities.claude.endpoint import FULL
+from holdfast.calls.work import WorkAnswer
+from holdfast.contracts import Capabilities
+from holdfast.contracts.errors import NotBilled, PossiblyBilled
+from holdfast.ports import ModelAnswer, ModelRequest
 from simulator import Script, Simulator
 
 pytestmark = pytest.mark.anyio

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.claude.classify import LONGEST_WAIT
-from activities.claude.quotas import NAMES, head_of
-from activities.seam import Head, Quota
 from calling import REQUEST, claude
-from orchestrator.errors import NotBilled
+from holdfast.activities.claude.classify import LONGEST_WAIT
+from holdfast.activities.claude.quotas import NAMES, head_of
+from holdfast.contracts.errors import NotBilled
+from holdfast.ports import Head, Quota
 from simulator import Script, Simulator
 
 pytestmark = pytest.mark.anyio

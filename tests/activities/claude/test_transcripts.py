@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from activities.claude.stream import StreamError, Transcript
-from activities.claude.wire import extract_json, most_tokens
 from calling import price
-from orchestrator.contracts import Usage
+from holdfast.activities.claude.stream import StreamError, Transcript
+from holdfast.activities.claude.wire import extract_json, most_tokens
+from holdfast.contracts import Usage
 
 # ---------------------------------------------------------------- finding JSON in text
 

@@ -11,10 +11,10 @@ import anthropic
 import httpx2
 import pytest
 
-from activities.asking.replies import answer_in, recorded
-from activities.seam import ModelAnswer
 from calling import KEY, PLAIN, REQUEST, claude
-from deployment.storage.directory import DirectoryStore
+from holdfast.activities.asking.replies import answer_in, recorded
+from holdfast.ports import ModelAnswer
+from holdfast.storage.directory import DirectoryStore
 from plain_endpoint import PlainEndpoint, serving
 
 pytestmark = pytest.mark.anyio

@@ -16,17 +16,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from activities.code_review import ruff, tables
-from activities.code_review.analysers import bugs, security
-from activities.code_review.examination import PORTION_FILES, Examination
-from activities.code_review.findings import MOST_REMARKS
-from activities.code_review.lens import Analyser, CommandLine, Grade, Parsed, Sighting
-from activities.code_review.lenses import analysers, lenses_of, readers
-from activities.code_review.redact import redact
-from activities.process import MEMORY_LIMIT, ProgramStopped, run
-from orchestrator.calls.work import WorkMaterial
-from orchestrator.contracts import Draft, Subtask
-from orchestrator.errors import LensFailed
+from holdfast.activities.review import tables
+from holdfast.activities.review.analysers import bugs, security
+from holdfast.activities.review.analysing import ruff
+from holdfast.activities.review.analysing.lens import Analyser, CommandLine, Grade, Parsed, Sighting
+from holdfast.activities.review.examination import PORTION_FILES, Examination
+from holdfast.activities.review.findings import MOST_REMARKS
+from holdfast.activities.review.lenses import analysers, lenses_of, readers
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import Draft, Subtask
+from holdfast.contracts.errors import LensFailed
+from holdfast.untrusted.process import MEMORY_LIMIT, ProgramStopped, run
+from holdfast.untrusted.redact import redact
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = pytest.mark.anyio
@@ -64,7 +65,7 @@ def test_the_documentation_shows_the_tables_of_the_code() -> None:
     page = Path(__file__).parents[3] / "docs" / "code-review.md"
     shown = re.search(r"<!-- tables -->\n(.*)\n<!-- end of tables -->", page.read_text(), re.DOTALL)
     assert shown is not None
-    assert shown[1].strip() == tables.markdown(), "run python -m activities.code_review.tables"
+    assert shown[1].strip() == tables.markdown(), "run python -m holdfast.activities.review.tables"
 
 
 async def test_bugs_are_found_where_they_are(repository: Repository, bench: Bench) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from activities.code_review import advice
-from activities.code_review.analysers import patterns
-from activities.code_review.lenses import analysers
 from bench.review.believed import SHOWN
-from orchestrator.contracts import Remark
-from orchestrator.views.remarks import code_of, place_of
+from holdfast.activities.review.analysers import patterns
+from holdfast.activities.review.analysing import advice
+from holdfast.activities.review.lenses import analysers
+from holdfast.contracts import Remark
+from holdfast.rendering.remarks import code_of, place_of
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = pytest.mark.anyio

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from activities.code_review.scope import elsewhere
-from activities.code_review.scope.attributes import MOST_RULES, Attributes
-from activities.code_review.scope.kinds import kind_of
-from orchestrator.contracts import FileKind, Remark
-from orchestrator.remarks import merged_remarks, ranked
+from holdfast.activities.review.scope import elsewhere
+from holdfast.activities.review.scope.attributes import MOST_RULES, Attributes
+from holdfast.activities.review.scope.kinds import kind_of
+from holdfast.contracts import FileKind, Remark
+from holdfast.contracts.remarks import merged_remarks, ranked
 from repositories import Bench, Repository, remarks_of
 
 NONE = Attributes()

@@ -6,10 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from activities.code_review.languages import OTHER, known, language, language_of, shares
-from activities.code_review.lenses import analysers, readers
-from activities.repositories.manifest import Manifest, SnapshotFile, file_of
-from orchestrator.contracts import LanguageShare, Sightings
+from holdfast.activities.repositories.manifest import Manifest, SnapshotFile, file_of
+from holdfast.activities.review.analysing.languages import (
+    OTHER,
+    known,
+    language,
+    language_of,
+    shares,
+)
+from holdfast.activities.review.lenses import analysers, readers
+from holdfast.contracts import LanguageShare, Sightings
 from repositories import Bench, Repository
 
 

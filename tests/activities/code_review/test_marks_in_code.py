@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from activities.code_review.scope import marks
-from orchestrator.contracts import Draft
-from orchestrator.remarks import in_the_way
+from holdfast.activities.review.scope import marks
+from holdfast.contracts import Draft
+from holdfast.contracts.remarks import in_the_way
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = pytest.mark.anyio

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from activities.code_review.lenses import analysers
 from bench.review import planted
 from bench.review.believed import CRITICAL, SHOWN, WEIGHT, Row, measured, rows
 from bench.review.labels import PRODUCTION, Label, everything, fingerprint, of, sources
+from holdfast.activities.review.lenses import analysers
 
 ROOT = Path(__file__).parents[3]
 MEASURED = {lens for lens, _ in rows()}

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from activities.code_review import lenses
-from activities.code_review.analysers import dockerfiles, javascript
-from activities.code_review.lenses import analysers, idle_of, readers
-from activities.serving import narrowed
 from bench.review.believed import SHOWN
-from orchestrator.contracts import Draft, Omission, Plan, RoleCard, Subtask
-from orchestrator.errors import LensFailed
+from holdfast.activities.review import lenses
+from holdfast.activities.review.analysers import dockerfiles, javascript
+from holdfast.activities.review.lenses import analysers, idle_of, readers
+from holdfast.activities.toolset.serving import narrowed
+from holdfast.contracts import Draft, Omission, Plan, RoleCard, Subtask
+from holdfast.contracts.errors import LensFailed
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = pytest.mark.anyio

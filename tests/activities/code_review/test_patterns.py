@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from activities.code_review.analysers import patterns
+from holdfast.activities.review.analysers import patterns
 
 EXAMPLES = Path(__file__).with_name("examples")
 ENDINGS = {"go": "go", "java": "java", "rust": "rs", "ruby": "rb", "php": "php"}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from activities.code_review.analysers import secrets
-from activities.code_review.redact import redact
-from activities.code_review.secret_shapes import OURS
 from bench.review.believed import SHOWN
+from holdfast.activities.review.analysers import secrets
+from holdfast.untrusted.redact import redact
+from holdfast.untrusted.secret_shapes import OURS
 from planted_secrets import KINDS, look_alikes, made_up, planted
 from repositories import Bench, Repository, remarks_of
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from activities.code_review.advice import advice_of
-from activities.code_review.lenses import analysers
-from activities.code_review.scope import baseline, rule_names, settings, taken_out
-from activities.code_review.scope.narrowing import Narrower
-from activities.code_review.synthesis import review
-from orchestrator.calls.synthesize import SynthesisMaterial
-from orchestrator.contracts import Finding, Narrowing, Remark, Synthesis
+from holdfast.activities.review import rule_names, taken_out
+from holdfast.activities.review.analysing.advice import advice_of
+from holdfast.activities.review.lenses import analysers
+from holdfast.activities.review.scope import baseline, settings
+from holdfast.activities.review.scope.narrowing import Narrower
+from holdfast.activities.review.synthesis import review
+from holdfast.calls.synthesize import SynthesisMaterial
+from holdfast.contracts import Finding, Narrowing, Remark, Synthesis
 from repositories import Bench, Repository, remarks_of
 
 TOML = """\

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from activities.code_review.lenses import lenses_of
-from activities.prompts.excerpts import excerpt
-from activities.repositories.scratch import Snapshots
 from conftest import Runs
-from orchestrator.contracts import Goal, GoalInput, Limits, Report
-from orchestrator.errors import CallRefused
+from holdfast.activities.prompts.excerpts import excerpt
+from holdfast.activities.repositories.scratch import Snapshots
+from holdfast.activities.review.lenses import lenses_of
+from holdfast.contracts import Goal, GoalInput, Limits, Report
+from holdfast.contracts.errors import CallRefused
 from repositories import Repository
 from reviewing import PROMPTS, ReviewingModel
 from scripted import ScriptedModel

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.gate import rate_gate as gates
-from activities.gate.flow import (
+from holdfast.activities.gate import rate_gate as gates
+from holdfast.activities.gate.flow import (
     FORGOTTEN,
     LEAST,
     LONGEST_SHUT,
@@ -30,10 +30,10 @@ from activities.gate.flow import (
     regained,
     understood,
 )
-from activities.gate.lane import Lane
-from activities.gate.pace import SPACING
-from activities.gate.rate_gate import RateGate
-from orchestrator.errors import NotBilled
+from holdfast.activities.gate.lane import Lane
+from holdfast.activities.gate.pace import SPACING
+from holdfast.activities.gate.rate_gate import RateGate
+from holdfast.contracts.errors import NotBilled
 
 pytestmark = pytest.mark.anyio
 

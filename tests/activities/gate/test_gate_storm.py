@@ -8,8 +8,8 @@ from statistics import mean, median
 
 import pytest
 
-from activities.claude.classify import classify
-from activities.gate.flow import FORGOTTEN, Flow
+from holdfast.activities.claude.classify import classify
+from holdfast.activities.gate.flow import FORGOTTEN, Flow
 from storms import Endpoint, Storm, without
 
 SEEDS = range(8)

@@ -18,23 +18,24 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 
-from activities.gate.flow import (
-    Flow,
-    Throttled,
-    described,
-    next_rate,
-)
-from activities.gate.queue_rates import QueueRate, can_set_rates, queue_of, read_rate, write_rate
-from activities.gate.rate_gate import RateGate
-from activities.gate.throttles import ShowThrottles
-from cli.commands.care.doctor import rates
 from conftest import Handle, Runs
-from deployment.temporal import Target
-from orchestrator.contracts import Goal
-from orchestrator.errors import NotBilled
-from orchestrator.text import for_markdown
+from holdfast.activities.gate.flow import Flow, Throttled, described, next_rate
+from holdfast.activities.gate.queue_rates import (
+    QueueRate,
+    can_set_rates,
+    queue_of,
+    read_rate,
+    write_rate,
+)
+from holdfast.activities.gate.rate_gate import RateGate
+from holdfast.activities.gate.throttles import ShowThrottles
+from holdfast.cli.commands.care.doctor import rates
+from holdfast.contracts import Goal
+from holdfast.contracts.errors import NotBilled
+from holdfast.temporal.connection import Target
+from holdfast.text import for_markdown
+from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
-from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.anyio
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.gate.flow import LONGEST_SHUT, Flow
-from activities.gate.lane import Lane
-from activities.gate.quotas import MARGIN, cost_of
-from activities.gate.rate_gate import EARLY_SECONDS, RateGate
-from activities.gate.refusals import Sent
-from activities.seam import Head, Quota
-from orchestrator.errors import NotBilled
+from holdfast.activities.gate.flow import LONGEST_SHUT, Flow
+from holdfast.activities.gate.lane import Lane
+from holdfast.activities.gate.quotas import MARGIN, cost_of
+from holdfast.activities.gate.rate_gate import EARLY_SECONDS, RateGate
+from holdfast.activities.gate.refusals import Sent
+from holdfast.contracts.errors import NotBilled
+from holdfast.ports import Head, Quota
 from storms import Endpoint, Storm
 
 pytestmark = pytest.mark.anyio

@@ -10,11 +10,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from activities.repositories import git
-from activities.repositories.git import Git
-from activities.repositories.working_tree import FILE_LIMIT
-from deployment.roots import roots_at
-from orchestrator.errors import BadGoal
+from holdfast.activities.repositories import git
+from holdfast.activities.repositories.git import Git
+from holdfast.activities.repositories.working_tree import FILE_LIMIT
+from holdfast.contracts.errors import BadGoal
+from holdfast.untrusted.roots import roots_at
 from repositories import Repository
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.code_review.lenses import analysers
+from holdfast.activities.review.lenses import analysers
 from repositories import GIT, Bench, Repository, remarks_of
 
 pytestmark = pytest.mark.anyio

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from activities.repositories.wanted import Wanted
-from orchestrator.contracts import GoalInput, PinnedInput
-from orchestrator.errors import BadGoal
+from holdfast.activities.repositories.wanted import Wanted
+from holdfast.contracts import GoalInput, PinnedInput
+from holdfast.contracts.errors import BadGoal
 from repositories import Bench, Repository
 
 pytestmark = pytest.mark.anyio

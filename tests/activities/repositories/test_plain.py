@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from activities.repositories import plain, working_tree
-from activities.repositories.documents import DOCUMENT_BYTES
-from activities.repositories.scratch import Snapshot, Snapshots
-from deployment.roots import Root
-from deployment.storage import DirectoryStore
-from orchestrator.contracts import GoalInput, PinnedInput
-from orchestrator.errors import BadGoal
+from holdfast.activities.repositories import working_tree
+from holdfast.activities.repositories.documents import DOCUMENT_BYTES
+from holdfast.activities.repositories.scratch import Snapshot, Snapshots
+from holdfast.activities.snapshots import plain
+from holdfast.contracts import GoalInput, PinnedInput
+from holdfast.contracts.errors import BadGoal
+from holdfast.storage import DirectoryStore
+from holdfast.untrusted.roots import Root
 
 pytestmark = pytest.mark.anyio
 

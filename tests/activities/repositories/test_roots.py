@@ -9,15 +9,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from activities.repositories import git
-from activities.repositories.git import Git, GitFailed
-from activities.repositories.layout import ALTERNATES
-from activities.repositories.manifest import Manifest, SnapshotFile
-from activities.repositories.view import INDEX_BYTES
-from activities.repositories.working_tree import PATH_FOLDERS
-from deployment.folders import NotRegular, read_handle
-from deployment.roots import Outside, Root, Roots, open_file, open_folder, roots_at
-from orchestrator.errors import BadGoal, LensFailed
+from holdfast.activities.repositories import git
+from holdfast.activities.repositories.git import Git, GitFailed
+from holdfast.activities.repositories.layout import ALTERNATES
+from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
+from holdfast.activities.repositories.view import INDEX_BYTES
+from holdfast.activities.repositories.working_tree import PATH_FOLDERS
+from holdfast.contracts.errors import BadGoal, LensFailed
+from holdfast.untrusted.folders import NotRegular, read_handle
+from holdfast.untrusted.roots import Outside, Root, Roots, open_file, open_folder, roots_at
 from repositories import Bench, Repository
 
 pytestmark = pytest.mark.anyio

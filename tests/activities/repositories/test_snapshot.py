@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from activities.repositories.manifest import COMMIT_LIMIT, SnapshotFile
-from activities.repositories.scratch import Snapshot
-from activities.repositories.working_tree import Comparison, collect
-from deployment.folders import Folder
-from orchestrator.errors import BlobLost
+from holdfast.activities.repositories.manifest import COMMIT_LIMIT, SnapshotFile
+from holdfast.activities.repositories.scratch import Snapshot
+from holdfast.activities.repositories.working_tree import Comparison, collect
+from holdfast.contracts.errors import BlobLost
+from holdfast.untrusted.folders import Folder
 from repositories import Bench, Repository
 
 pytestmark = pytest.mark.anyio

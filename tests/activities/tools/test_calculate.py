@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from activities.tools.calculate import calculate
-from activities.toolset.child import SCRIPTS
 from hands import Bench
+from holdfast.activities.tools.calculate import calculate
+from holdfast.activities.toolset.child import SCRIPTS
 
 Answer = Callable[[str, str], dict[str, str]]
 

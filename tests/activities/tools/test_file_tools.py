@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from activities.code_review.redact import without_keys
-from activities.tools.list_files import list_files
-from activities.tools.read_file import read_file
-from activities.tools.search_files import search_files
 from hands import Bench
+from holdfast.activities.tools.list_files import list_files
+from holdfast.activities.tools.read_file import read_file
+from holdfast.activities.tools.search_files import search_files
+from holdfast.untrusted.redact import without_keys
 
 pytestmark = pytest.mark.anyio
 
@@ -272,7 +272,7 @@ async def test_files_that_cannot_be_searched_are_counted(bench: Bench, folder: P
 async def test_a_search_that_takes_too_long_says_how_far_it_came(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("activities.tools.search_files.SECONDS", -1.0)
+    monkeypatch.setattr("holdfast.activities.tools.search_files.SECONDS", -1.0)
     told = await bench.told(search_files, pattern="limit", path="repo")
     assert "stopped after" in told
 

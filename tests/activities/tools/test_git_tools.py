@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from activities.repositories.manifest import Change, Commit, Manifest
-from activities.tools.git_diff import git_diff
-from activities.tools.git_history import git_history
-from activities.tools.list_files import list_files
 from hands import Bench
+from holdfast.activities.repositories.manifest import Change, Commit, Manifest
+from holdfast.activities.tools.git_diff import git_diff
+from holdfast.activities.tools.git_history import git_history
+from holdfast.activities.tools.list_files import list_files
 from repositories import Bench as Snapshots
 from repositories import Repository
 

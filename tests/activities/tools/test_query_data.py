@@ -11,9 +11,9 @@ import duckdb
 import openpyxl
 import pytest
 
-from activities.tools import query_data as module
-from activities.tools.query_data import query_data
 from hands import Bench
+from holdfast.activities.tools import query_data as module
+from holdfast.activities.tools.query_data import query_data
 
 pytestmark = pytest.mark.anyio
 

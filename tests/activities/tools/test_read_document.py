@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from activities.tools.list_files import list_files
-from activities.tools.read_document import read_document
 from documents import pdf, pdf_bomb, repacked, slides, word, workbook
 from hands import Bench
-from orchestrator.contracts import PinnedInput
-from orchestrator.text import counted
+from holdfast.activities.tools.list_files import list_files
+from holdfast.activities.tools.read_document import read_document
+from holdfast.contracts import PinnedInput
+from holdfast.text import counted
 
 pytestmark = pytest.mark.anyio
 
@@ -291,7 +291,7 @@ async def test_a_file_of_two_gigabytes_is_refused_before_it_is_read(tmp_path: Pa
 async def test_a_reader_that_never_ends_is_stopped_and_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("activities.tools.read_document.ALL_SECONDS", 0.01)
+    monkeypatch.setattr("holdfast.activities.tools.read_document.ALL_SECONDS", 0.01)
     said = await refused(pdf(["x"]))
     assert said == "'report' is not read: a reader of it took longer than 0 s"
 

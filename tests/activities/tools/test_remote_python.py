@@ -13,12 +13,12 @@ import pytest
 from aiohttp import web as served
 from pydantic import ValidationError
 
-from activities.tools import run_python as module
-from activities.tools.run_python import run_python
-from activities.toolset import remote
-from activities.toolset.child import in_child
-from deployment.settings import Settings
 from hands import Bench
+from holdfast.activities.tools import run_python as module
+from holdfast.activities.tools.run_python import run_python
+from holdfast.activities.toolset import remote
+from holdfast.activities.toolset.child import in_child
+from holdfast.deployment.settings import Settings
 from sites import Site, site
 
 pytestmark = pytest.mark.anyio

@@ -8,9 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from activities.tools import run_python as module
-from activities.tools.run_python import run_python
 from hands import Bench
+from holdfast.activities.tools import run_python as module
+from holdfast.activities.tools.run_python import run_python
 
 pytestmark = pytest.mark.anyio
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from activities.tools.search_documents import search_documents
 from hands import Bench
+from holdfast.activities.tools.search_documents import search_documents
 
 pytestmark = pytest.mark.anyio
 
@@ -92,8 +92,8 @@ async def test_an_index_is_made_once_for_the_same_content(tmp_path: Path) -> Non
 async def test_other_encodings_are_found_and_what_is_not_searched_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("activities.tools.search_documents.FOLDER_BYTES", 1_000)
-    monkeypatch.setattr("activities.tools.search_documents.TEXT_BYTES", 900)
+    monkeypatch.setattr("holdfast.activities.tools.search_documents.FOLDER_BYTES", 1_000)
+    monkeypatch.setattr("holdfast.activities.tools.search_documents.TEXT_BYTES", 900)
     bench = folder_of(
         tmp_path,
         {
@@ -141,7 +141,7 @@ async def test_hostile_text_is_indexed_within_bounds(tmp_path: Path) -> None:
 async def test_an_index_that_takes_too_long_is_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("activities.tools.search_documents.ALL_SECONDS", 0.01)
+    monkeypatch.setattr("holdfast.activities.tools.search_documents.ALL_SECONDS", 0.01)
     bench = folder_of(tmp_path, {"a": "x"})
     said = await bench.refused(search_documents, query="x", path="docs")
     assert said == "'docs' is not searched: its index took longer than 0 s"
@@ -152,7 +152,7 @@ async def test_an_index_that_ran_out_of_time_says_what_it_lacks_and_is_made_anew
 ) -> None:
     bench = folder_of(tmp_path, {"a": "x", "b": "x"})
     with monkeypatch.context() as patch:
-        patch.setattr("activities.tools.search_documents.SECONDS", -1.0)
+        patch.setattr("holdfast.activities.tools.search_documents.SECONDS", -1.0)
         assert "[not searched: 2 beyond the time there is]" in await found(bench, "x")
     assert [*(tmp_path / "scratch" / "search-digest").iterdir()] == []
     told = await found(bench, "x")

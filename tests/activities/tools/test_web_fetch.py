@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from aiohttp import web as served
 
-from activities.tools import web_fetch as module
-from activities.tools.web_fetch import web_fetch
-from activities.toolset import web
 from hands import Bench
+from holdfast.activities.tools import web_fetch as module
+from holdfast.activities.tools.web_fetch import web_fetch
+from holdfast.activities.toolset import web
 from sites import Handler, site
 
 pytestmark = pytest.mark.anyio

@@ -8,11 +8,11 @@ import pytest
 from aiohttp import web as served
 from pydantic import ValidationError
 
-from activities.tools import web_search as module
-from activities.tools.web_search import web_search
-from deployment.settings import Settings
 from hands import Bench
-from orchestrator.mistakes import mistakes
+from holdfast.activities.tools import web_search as module
+from holdfast.activities.tools.web_search import web_search
+from holdfast.deployment.settings import Settings
+from holdfast.text.mistakes import mistakes
 from sites import Handler, site
 
 pytestmark = pytest.mark.anyio

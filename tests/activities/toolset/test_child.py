@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.toolset.child import ChildFailed, in_child
+from holdfast.activities.toolset.child import ChildFailed, in_child
 
 pytestmark = pytest.mark.anyio
 
@@ -89,7 +89,7 @@ async def test_a_child_sees_neither_our_modules_nor_our_environment(
     said = await run(tmp_path, "return str(sorted(os.environ)).encode()")
     assert b"HOME" in said and b"KEY" not in said and b"PYTHONPATH" not in said
     with pytest.raises(ChildFailed, match="ModuleNotFoundError"):
-        await run(tmp_path, "import activities; return b''")
+        await run(tmp_path, "import holdfast.activities; return b''")
 
 
 async def test_cancelling_ends_the_child(tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ import psutil
 import pytest
 from pydantic import JsonValue
 
-from activities.toolset import mcp
-from activities.toolset.mcp import UNKNOWN, ServerFailed, offered, server_of, tool_of
-from activities.toolset.running import call
-from activities.toolset.servers import Server, read_servers
 from hands import Bench
+from holdfast.activities.toolset import mcp
+from holdfast.activities.toolset.mcp import UNKNOWN, ServerFailed, offered, server_of, tool_of
+from holdfast.activities.toolset.running import call
+from holdfast.activities.toolset.servers import Server, read_servers
 
 pytestmark = pytest.mark.anyio
 

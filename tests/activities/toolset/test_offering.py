@@ -13,20 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from activities.model_endpoint import ModelEndpoint
-from activities.serving import FromServers, RolesHere, nothing_offered, offered
-from activities.toolset import mcp
-from activities.toolset import offering as offering_module
-from activities.toolset.offering import Offering
-from activities.toolset.remembered import ToolLists
-from activities.toolset.servers import Server, read_servers
-from activities.toolset.shelf import outlets_of, shipped
-from activities.wiring import build
-from deployment.settings import HOME, Settings
-from deployment.storage.directory import DirectoryStore
-from deployment.temporal import Target
-from orchestrator.contracts import RoleCard
-from orchestrator.policies import PREPARE_SECONDS
+from holdfast.activities.model_endpoint import ModelEndpoint
+from holdfast.activities.toolset import mcp
+from holdfast.activities.toolset import offering as offering_module
+from holdfast.activities.toolset.offering import Offering
+from holdfast.activities.toolset.remembered import ToolLists
+from holdfast.activities.toolset.servers import Server, read_servers
+from holdfast.activities.toolset.serving import FromServers, RolesHere, nothing_offered, offered
+from holdfast.activities.toolset.shelf import outlets_of, shipped
+from holdfast.activities.wiring import build
+from holdfast.contracts import RoleCard
+from holdfast.contracts.policies import PREPARE_SECONDS
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.storage.directory import DirectoryStore
+from holdfast.temporal.connection import Target
 
 pytestmark = pytest.mark.anyio
 
@@ -196,7 +196,7 @@ async def test_a_server_is_asked_once_whatever_number_of_roles_name_it(
         await asyncio.sleep(0)
         return mcp.Offered(())
 
-    monkeypatch.setattr("activities.toolset.offering.offered", count)
+    monkeypatch.setattr("holdfast.activities.toolset.offering.offered", count)
     here = offering(tmp_path, own="good")
     told = await here.to({f"role{number}": [ACT.format("own")] for number in range(20)})
     assert len(asked) == 1 and len(told) == 20

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.toolset.servers import BadServers, Server, read_servers
+from holdfast.activities.toolset.servers import BadServers, Server, read_servers
 
 VARIABLES = {"TOKEN": "t-1", "HOST": "example.org", "EMPTY": ""}
 

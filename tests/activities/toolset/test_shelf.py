@@ -13,14 +13,14 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from activities.catalogue import Catalogue
-from activities.toolset import tables
-from activities.toolset.shelf import shipped, tools_of
-from activities.toolset.tool import Here, NotATool, tool
-from deployment.settings import HOME
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.toolset import tables
+from holdfast.activities.toolset.shelf import shipped, tools_of
+from holdfast.activities.toolset.tool import Here, NotATool, tool
+from holdfast.deployment.settings import HOME
 
 MODULE = '''
-from activities.toolset.tool import Here, tool
+from holdfast.activities.toolset.tool import Here, tool
 
 @tool()
 async def {name}(here: Here, word: str) -> str:
@@ -175,7 +175,7 @@ def test_the_page_of_tools_shows_those_there_are() -> None:
     page = (HOME / "docs" / "tools.md").read_text("utf-8")
     shown = re.search(r"<!-- tables -->\n(.*)\n<!-- end of tables -->", page, re.DOTALL)
     assert shown is not None
-    assert shown[1].strip() == tables.markdown(), "run python -m activities.toolset.tables"
+    assert shown[1].strip() == tables.markdown(), "run python -m holdfast.activities.toolset.tables"
 
 
 def test_the_page_of_tools_says_whether_any_shipped_role_has_one() -> None:

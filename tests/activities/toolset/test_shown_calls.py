@@ -19,28 +19,28 @@ from typing import Any, cast
 import pytest
 from mcp import Client
 
-from activities.asking.forms import shape_of
-from activities.claude.stream import Transcript
-from activities.claude.turns import flaw_of
-from activities.seam import ModelAnswer
-from activities.toolset import fitting
-from activities.toolset.mcp_client import over_pipes
-from activities.toolset.servers import Server
-from activities.toolset.tool import Here, ToolError, tool
-from activities.turns import saying
-from activities.turns.conversation import Spoke, Told, append, arguments_of
-from cli.screen.board import board
-from cli.screen.waiting import reminders
-from deployment.known_secrets import KnownSecrets
-from deployment.storage import DirectoryStore
 from drawn import START, drawn, view
-from orchestrator.calls.turn import ToolUse
-from orchestrator.contracts import Given, Order, Usage
-from orchestrator.text import one_line
-from orchestrator.view import Question
-from orchestrator.views import orders
-from orchestrator.views.html import steering
-from orchestrator.views.html.prose import prose_line
+from holdfast.activities.asking.forms import shape_of
+from holdfast.activities.claude.stream import Transcript
+from holdfast.activities.claude.turns import flaw_of
+from holdfast.activities.toolset import fitting
+from holdfast.activities.toolset.mcp_client import over_pipes
+from holdfast.activities.toolset.servers import Server
+from holdfast.activities.toolset.tool import Here, ToolError, tool
+from holdfast.activities.turns import saying
+from holdfast.activities.turns.conversation import Spoke, Told, append, arguments_of
+from holdfast.calls.turn import ToolUse
+from holdfast.cli.screen.board import board
+from holdfast.cli.screen.waiting import reminders
+from holdfast.contracts import Given, Order, Usage
+from holdfast.contracts.view import Question
+from holdfast.ports import ModelAnswer
+from holdfast.rendering import orders
+from holdfast.rendering.html import steering
+from holdfast.rendering.html.prose import prose_line
+from holdfast.storage import DirectoryStore
+from holdfast.text import one_line
+from holdfast.untrusted.known_secrets import KnownSecrets
 
 pytestmark = pytest.mark.anyio
 
@@ -262,7 +262,9 @@ def test_a_terminal_breaks_an_approval_between_letters_and_loses_none(width: int
 def test_a_screen_without_a_letter_shows_its_escape_and_no_other_letter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cli.screen.looks.sys.stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
+    monkeypatch.setattr(
+        "holdfast.cli.screen.looks.sys.stdout", io.TextIOWrapper(io.BytesIO(), "ascii")
+    )
     for answer, use in itertools.islice(generated(), 2_000):
         (asked,) = reminders(view(waiting=(asks(use),)))
         assert asked.text.isascii()

@@ -9,10 +9,10 @@ from typing import Annotated
 import pytest
 from pydantic import BaseModel, Field
 
-from activities.tools.read_result import PIECE_BYTES, read_result
-from activities.toolset.running import CAP, call
-from activities.toolset.tool import Here, Result, ToolError, tool
 from hands import Bench
+from holdfast.activities.tools.read_result import PIECE_BYTES, read_result
+from holdfast.activities.toolset.running import CAP, call
+from holdfast.activities.toolset.tool import Here, Result, ToolError, tool
 
 pytestmark = pytest.mark.anyio
 

@@ -19,8 +19,8 @@ import pytest
 from aiohttp import web as served
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from activities.toolset import web
-from activities.toolset.tool import ToolError
+from holdfast.activities.toolset import web
+from holdfast.activities.toolset.tool import ToolError
 from sites import site
 
 pytestmark = pytest.mark.anyio

@@ -1,0 +1,251 @@
+"""Roles and playbooks, found by walking the folders: one file each to add. A file that cannot be
+used stops nobody who does not need it; why it cannot is kept, for whoever asks for it by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from holdfast.activities.catalogue.files import (
+    REVIEW,
+    PlaybookFile,
+    Role,
+    name_of,
+    read_playbook,
+    read_role,
+)
+from holdfast.activities.catalogue.results import REMARKED
+from holdfast.activities.catalogue.tools import CatalogueError
+from holdfast.calls.turn import READS_ON
+from holdfast.contracts import RoleCard
+from holdfast.deployment.settings import HOME
+from holdfast.plans.validity import FEWEST_INSTRUCTION_WORDS
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """A role or playbook file that cannot be used, and why, with the file's name."""
+
+    name: str
+    """The name that a plan or a goal would use: the front matter's, else the file's."""
+    why: str
+    playbook: str = ""
+    """The playbook whose role it is; empty for a playbook, and for a common role."""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Everything the deployment can do, by name, and what it cannot."""
+
+    roles: dict[str, Role] = field(default_factory=dict)
+    playbooks: dict[str, PlaybookFile] = field(default_factory=dict)
+    unusable_roles: tuple[Unusable, ...] = ()
+    unusable_playbooks: tuple[Unusable, ...] = ()
+
+    @classmethod
+    def load(cls, home: Path = HOME) -> Catalogue:
+        """All role and playbook files below the project's folder."""
+        roles: list[Role] = []
+        bad: list[Unusable] = []
+        playbooks: dict[str, PlaybookFile] = {}
+        bad_playbooks: list[Unusable] = []
+        for path in sorted((home / "playbooks").glob("*/playbook.yaml")):
+            try:
+                playbooks[path.parent.name] = read_playbook(path)
+            except (CatalogueError, OSError) as error:
+                bad_playbooks.append(Unusable(path.parent.name, str(error)))
+        own = [(path, path.parts[-3]) for path in sorted(home.glob("playbooks/*/roles/*.md"))]
+        for path, playbook in [*((each, "") for each in sorted(home.glob("roles/*.md"))), *own]:
+            try:
+                roles.append(_effective(read_role(path, playbook), path, playbooks.get(playbook)))
+            except (CatalogueError, OSError) as error:
+                bad.append(Unusable(name_of(path), str(error), playbook))
+        bad_playbooks += _idle(roles, bad, playbooks)
+        for each in bad_playbooks:
+            playbooks.pop(each.name, None)
+        bad += [*_unexplained(roles, playbooks), *_claimed_twice(roles)]
+        lost = {(each.name, each.playbook) for each in bad}
+        roles = [role for role in roles if (role.card.name, role.playbook) not in lost]
+        usable, more = _consistent(roles, bad)
+        unusable = (*bad, *more)
+        planned = {name: _planned(each, usable, unusable) for name, each in playbooks.items()}
+        return cls(usable, planned, unusable, tuple(bad_playbooks))
+
+    def roles_for(self, playbook: str) -> tuple[RoleCard, ...]:
+        """The roles a goal may use: the common ones and those of its playbook."""
+        return tuple(role.card for role in self.roles.values() if role.playbook in ("", playbook))
+
+    def unusable_for(self, playbook: str) -> dict[str, str]:
+        """Of the roles within reach of a goal, those that cannot be used: name -> why."""
+        found = [each for each in self.unusable_roles if each.playbook in ("", playbook)]
+        return {each.name: each.why for each in found if each.name not in self.roles}
+
+    def own_roles(self, playbook: str) -> frozenset[str]:
+        """The names of a playbook's own roles, usable or not; of no playbook it has none."""
+        usable = {name for name, role in self.roles.items() if role.playbook == playbook}
+        unusable = {each.name for each in self.unusable_roles if each.playbook == playbook}
+        return frozenset(usable | unusable) if playbook else frozenset()
+
+    def idle(self, lenses: Iterable[str]) -> tuple[str, ...]:
+        """Of these lenses those that no role uses, so that no plan can have them."""
+        used = {name for role in self.roles.values() for name in role.card.tools}
+        return tuple(name for name in lenses if name not in used)
+
+    def unusable_playbook(self, name: str) -> str:
+        """Why a playbook that exists cannot be used; empty: it can, or there is none."""
+        why = next((each.why for each in self.unusable_playbooks if each.name == name), "")
+        return why or self._roleless(name)
+
+    def _roleless(self, name: str) -> str:
+        """Why nobody of its own could do what a playbook has planned; empty: somebody can, or its
+        plan is there, and says by itself which role it lacks.
+        """
+        playbook = self.playbooks.get(name)
+        lost = [each.why for each in self.unusable_roles if each.playbook == name]
+        own = any(role.playbook == name for role in self.roles.values())
+        if playbook is None or playbook.plan is not None or own or not lost:
+            return ""
+        return f"none of its roles can be used: {'; '.join(lost)}"
+
+
+def _effective(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
+    """The role, in a review with the form of remarks; CatalogueError when its title would stand in
+    no plan, or when its subtask would make that of its playbook invalid.
+    """
+    if role.title and (playbook is None or playbook.lenses is None):
+        raise CatalogueError(
+            f"{path.name}: front matter: title: no effect without a playbook's lenses; remove it"
+        )
+    if playbook is None or playbook.lenses is None:
+        return role
+    if len(role.told.split()) < FEWEST_INSTRUCTION_WORDS:
+        told = role.told == role.prompt
+        where = "the text below the front matter" if told else "front matter: description"
+        raise CatalogueError(
+            f"{path.name}: {where}: {role.told!r:.80} is not concrete; say in"
+            f" {FEWEST_INSTRUCTION_WORDS} words or more what it looks for"
+        )
+    if role.card.tier == "none" or playbook.template != REVIEW:
+        return role
+    if role.card.team or role.card.result:
+        what = "team" if role.card.team else "result"
+        raise CatalogueError(
+            f"{path.name}: front matter: {what}: an agent of a review hands up remarks; remove it"
+        )
+    return replace(role, card=role.card.model_copy(update={"result": REMARKED}))
+
+
+def _unexplained(roles: Iterable[Role], playbooks: Mapping[str, PlaybookFile]) -> list[Unusable]:
+    """The roles of one playbook that have a tool in common and nobody says why: who may do what is
+    then no more told apart. The common roles are of no playbook.
+    """
+    found: dict[str, Unusable] = {}
+    for playbook, tool, names in _shared(roles):
+        if playbook in playbooks and not playbooks[playbook].shared_tools.get(tool, "").strip():
+            why = (
+                f"roles {' and '.join(map(repr, names))} share the tool {tool}: say why below"
+                f" `shared_tools:` in {playbook}/playbook.yaml, or give it to one of them"
+            )
+            found |= {name: Unusable(name, why, playbook) for name in names if name not in found}
+    return [*found.values()]
+
+
+def _claimed_twice(roles: Iterable[Role]) -> Iterator[Unusable]:
+    """The roles within reach of each other that claim the same case: a planner could not tell which
+    of them is meant.
+    """
+    roles = [*roles]
+    for role in roles:
+        for other in roles:
+            near = role.playbook in ("", other.playbook) or not other.playbook
+            same = {_said(each) for each in role.card.cases} & {
+                _said(each) for each in other.card.cases
+            }
+            if other is not role and near and same:
+                name, case = other.card.name, min(same)
+                why = f"cases: role {name!r} claims {case!r}, too; give it to one of them"
+                yield Unusable(role.card.name, f"{role.card.name}.md: {why}", role.playbook)
+                break
+
+
+def _said(case: str) -> str:
+    return " ".join(case.casefold().split())
+
+
+def _idle(
+    roles: Iterable[Role], bad: Iterable[Unusable], playbooks: Mapping[str, PlaybookFile]
+) -> list[Unusable]:
+    """The playbooks that say why tools are shared which nobody shares; of one with a role that
+    cannot be read, nobody knows.
+    """
+    shared = {(playbook, tool) for playbook, tool, _ in _shared(roles)}
+    unread = {each.playbook for each in bad}
+    found = []
+    for name, playbook in playbooks.items():
+        idle = [tool for tool in playbook.shared_tools if (name, tool) not in shared]
+        if idle and name not in unread:
+            why = f"{name}/playbook.yaml: shared_tools.{', '.join(idle)}: no effect; remove it"
+            found.append(Unusable(name, why))
+    return found
+
+
+def _shared(roles: Iterable[Role]) -> Iterator[tuple[str, str, list[str]]]:
+    """(playbook, tool, roles) of each tool that several roles of a playbook have."""
+    owners: dict[tuple[str, str], list[str]] = {}
+    for role in roles:
+        for tool in role.card.tools if role.playbook else ():
+            # A result that is read on is the agent's own.
+            if tool != READS_ON:
+                owners.setdefault((role.playbook, tool), []).append(role.card.name)
+    for (playbook, tool), names in owners.items():
+        if len({*names}) > 1:
+            yield playbook, tool, names
+
+
+def _planned(
+    playbook: PlaybookFile, usable: Mapping[str, Role], unusable: Iterable[Unusable]
+) -> PlaybookFile:
+    """The playbook with the plan of its lenses, if it has any. Of a role that cannot be used nobody
+    knows whether it is one: it is planned, so that whoever starts a run is told why it cannot.
+    """
+    if playbook.lenses is None or playbook.plan is not None:
+        return playbook
+    own = [role for role in usable.values() if role.playbook == playbook.name]
+    lenses = [role for role in own if role.card.tier == "none"]
+    lost = [
+        Role(RoleCard(name=each.name, description=each.why, tier="none"), "", playbook.name)
+        for each in unusable
+        if each.playbook == playbook.name
+    ]
+    agents = [role for role in own if role.card.tier != "none"]
+    return playbook.model_copy(update={"plan": playbook.lenses.plan([*lenses, *lost], agents)})
+
+
+def _consistent(roles: list[Role], bad: list[Unusable]) -> tuple[dict[str, Role], list[Unusable]]:
+    """The roles that can be used as they stand beside each other, and what is wrong with the
+    others: one name twice, or a fallback that is out of reach.
+    """
+    names = [role.card.name for role in roles] + [each.name for each in bad]
+    twice = [role for role in roles if names.count(role.card.name) > 1]
+    wrong = [_twice(role) for role in twice]
+    usable = {role.card.name: role for role in roles if role not in twice}
+    while lost := [role for role in usable.values() if not _has_fallback(role, usable)]:
+        for role in lost:
+            del usable[role.card.name]
+            why = f"role {role.card.name!r}: fallback {role.card.fallback!r} is no usable role"
+            wrong.append(Unusable(role.card.name, why, role.playbook))
+    return usable, wrong
+
+
+def _twice(role: Role) -> Unusable:
+    name = role.card.name
+    return Unusable(name, f"role {name!r} is defined twice; rename one", role.playbook)
+
+
+def _has_fallback(role: Role, usable: dict[str, Role]) -> bool:
+    other = usable.get(role.card.fallback)
+    if not role.card.fallback:
+        return True
+    return other is not None and other.card.tier != "none" and other.playbook in ("", role.playbook)

@@ -1,0 +1,297 @@
+"""A role or a playbook as a file: read, and refused with the file's name and the mistake.
+
+A role is Markdown with front matter (name, description, cases, model, tools, tools_only_for_inputs,
+turns, title, effort, fallback, team, fixed_tier, result) and the system prompt as its body; of a
+role without a model people read the body, and a team has none. Nothing in a file is accepted in
+silence: what would have no effect is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from holdfast.activities.catalogue.answer_forms import playbook_form
+from holdfast.activities.catalogue.results import result_of
+from holdfast.activities.catalogue.templates import TEMPLATES
+from holdfast.activities.catalogue.tools import CatalogueError, bytes_told, tools_of
+from holdfast.contracts import (
+    AnswerForm,
+    Effort,
+    InputKind,
+    Plan,
+    PlaybookCard,
+    RoleCard,
+    RoleTier,
+    Subtask,
+)
+from holdfast.state.graph import COMPOSED
+from holdfast.untrusted.folders import read_regular, resolved
+from holdfast.untrusted.reading import NotPlain, from_yaml
+from holdfast.untrusted.unread import unread
+
+OwnModel = Literal[RoleTier, "inherit"]
+ONLY_SHOWN = {"color"}
+"""Fields of Claude Code's subagent files that say how its own screen shows an agent."""
+NEED_A_MODEL = (
+    "turns", "effort", "fallback", "team", "fixed_tier", "tools_only_for_inputs", "result", "cases"
+)  # fmt: skip
+NEED_TOOLS = ("turns", "tools_only_for_inputs")
+NOT_FOR_TEAMS = (*NEED_TOOLS, "effort", "fixed_tier", "result", "title")
+"""The agents of a team have roles of their own."""
+REVIEW = "review"
+"""The template that writes the answer of a review: what its roles hand up are remarks."""
+FILE_BYTES = 1024 * 1024
+"""The largest role or playbook file."""
+FENCE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
+
+
+Case = Annotated[str, Field(min_length=3, max_length=100, pattern=r"^[^\n;]+$")]
+"""A kind of work, in a few words."""
+
+
+class FrontMatter(BaseModel):
+    """The head of a role file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    description: str
+    cases: list[Case] = Field(default=[], max_length=20)
+    """What it is there for: no other role of its playbook may say the same."""
+    model: OwnModel = "inherit"
+    tools: str | list[str] = ""
+    title: str = ""
+    effort: Effort = "medium"
+    fallback: str = ""
+    team: bool = False
+    fixed_tier: bool = False
+    turns: int = Field(0, ge=0, le=100)
+    """The most that an agent with tools takes; 0: as many as the run allows."""
+    tools_only_for_inputs: bool = False
+    """A subtask without an input that only tools can read is asked once, without them."""
+    result: Any = None
+    """The JSON schema of what it hands up; None: text."""
+
+
+class PlaybookInput(BaseModel):
+    """One input that a playbook takes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: InputKind
+    required: bool = False
+    description: str = ""
+    one_of: tuple[str, ...] = ()
+    """All that a text may be; empty: anything."""
+
+
+class LensPlan(BaseModel):
+    """A ready plan in which each of the playbook's own roles is a subtask: first the lenses, then,
+    told what these found, the agents.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    goal: str
+    inputs: tuple[str, ...]
+
+    def plan(self, lenses: Iterable[Role], agents: Iterable[Role]) -> Plan:
+        """What each looks for, its role file says."""
+        first = [self._subtask(each) for each in lenses]
+        names = tuple(each.id for each in first)
+        then = [self._subtask(each).model_copy(update={"depends_on": names}) for each in agents]
+        return Plan(goal=self.goal, subtasks=(*first, *then))
+
+    def _subtask(self, role: Role) -> Subtask:
+        name = role.card.name
+        return Subtask(
+            id=name, title=role.title or name, role=name, instruction=role.told, inputs=self.inputs
+        )
+
+
+class PlaybookFile(BaseModel):
+    """`playbook.yaml`, whole."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    description: str
+    title: str = ""
+    guidance: str = ""
+    template: str = "merge"
+    """Under which name code writes the answer where no model does."""
+    min_confidence: int = Field(0, ge=0, le=100)
+    verify: int = Field(0, ge=0, le=100)
+    """How many of the first remarks by rank a model verifies, in a run with models."""
+    answer: AnswerForm = AnswerForm()
+    inputs: dict[str, PlaybookInput] = {}
+    plan: Plan | None = None
+    lenses: LensPlan | None = None
+    """What the plan is made of, once the roles are known."""
+    shared_tools: dict[str, str] = {}
+    """Tools that more than one of its own roles have, each with the reason why."""
+
+    @property
+    def words(self) -> str:
+        """The goal of a run that is asked for without words."""
+        return self.plan.goal if self.plan else self.description
+
+    def card(self, plan: Plan | None) -> PlaybookCard:
+        """As the supervisor needs it; `plan` is what can be served here of the ready plan."""
+        return PlaybookCard(
+            name=self.name,
+            description=self.description,
+            title=self.title,
+            guidance=self.guidance,
+            template=self.template,
+            min_confidence=self.min_confidence,
+            verify=self.verify,
+            plan=plan,
+            form=self.answer,
+        )
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role file: its card for the supervisor, its system prompt for the worker."""
+
+    card: RoleCard
+    prompt: str
+    playbook: str = ""
+    """Empty: usable by every goal."""
+    title: str = ""
+    """Of the subtask that it is in a plan of lenses; empty: the name."""
+
+    @property
+    def told(self) -> str:
+        """The instruction of that subtask: what it looks for. An agent has its prompt besides."""
+        lens = self.card.tier == "none"
+        return (self.prompt if lens else "") or self.card.description
+
+
+def name_of(path: Path) -> str:
+    """The name of a role whose file cannot be used: its front matter's, if that can be read."""
+    try:
+        head = from_yaml(_split(path)[0])
+    except (CatalogueError, NotPlain, OSError):
+        return path.stem
+    name = head.get("name") if isinstance(head, dict) else None
+    return name if isinstance(name, str) and name else path.stem
+
+
+def read_role(path: Path, playbook: str = "") -> Role:
+    head, body = _split(path)
+    try:
+        fields = from_yaml(head)
+        if isinstance(fields, dict):
+            _refuse_without_effect(path, fields)
+            fields = {name: value for name, value in fields.items() if name not in ONLY_SHOWN}
+        front = FrontMatter.model_validate(fields)
+    except (NotPlain, ValidationError) as error:
+        raise CatalogueError(f"{path.name}: front matter: {_mistakes(error)}") from error
+    if front.name.startswith(COMPOSED):
+        raise CatalogueError(
+            f"{path.name}: front matter: name: {COMPOSED} begins the names of roles that planners"
+            " compose; give it another"
+        )
+    tier: RoleTier = "sonnet" if front.model == "inherit" else front.model
+    if not body and tier != "none" and not front.team:
+        raise CatalogueError(f"{path.name}: there is no system prompt below the front matter")
+    if body and front.team:
+        raise CatalogueError(
+            f"{path.name}: the text below the front matter: no effect for a role that is a team,"
+            " whose planner is told the instruction of its subtask; remove it"
+        )
+    tools = tools_of(path, front.tools, tier, team=front.team)
+    card = RoleCard(
+        name=front.name,
+        description=front.description,
+        cases=tuple(front.cases),
+        tier=tier,
+        tools=tools,
+        effort=front.effort,
+        fallback=front.fallback,
+        team=front.team,
+        fixed_tier=front.fixed_tier,
+        prompt_bytes=len(body.encode()) + (bytes_told(tools) if tier != "none" else 0),
+        turns=front.turns,
+        tools_only_for_inputs=front.tools_only_for_inputs,
+        result=result_of(path, front.result),
+    )
+    return Role(card, body, playbook, front.title)
+
+
+def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:
+    """CatalogueError names every field that nothing here would ever read."""
+    none = [str(name) for name in fields if name not in {*FrontMatter.model_fields, *ONLY_SHOWN}]
+    who = "here"
+    if not none and fields.get("model") == "none":
+        none, who = [name for name in NEED_A_MODEL if name in fields], "for a role without a model"
+    elif not none and fields.get("team"):
+        none, who = [name for name in NOT_FOR_TEAMS if name in fields], "for a role that is a team"
+    elif not none and fields.get("model") != "none" and not fields.get("tools"):
+        none, who = [name for name in NEED_TOOLS if name in fields], "for a role without tools"
+    if none:
+        raise CatalogueError(
+            f"{path.name}: front matter: {', '.join(none)}: no effect {who}; remove it"
+        )
+
+
+def _split(path: Path) -> tuple[str, str]:
+    parts = FENCE.split(text_of(path, path.name), maxsplit=2)
+    if len(parts) != 3 or parts[0].strip():
+        raise CatalogueError(f"{path.name}: must begin with front matter between two lines of ---")
+    return parts[1], parts[2].strip()
+
+
+def text_of(path: Path, name: str, limit: int = FILE_BYTES) -> str:
+    """A file as text. CatalogueError says by this name why it cannot be read."""
+    try:
+        text = read_regular(resolved(path), limit).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise CatalogueError(f"{name}: not UTF-8 text") from None
+    except OSError as error:
+        raise CatalogueError(f"{name}: cannot be read: {error.strerror}") from None
+    return text.replace("\r\n", "\n")
+
+
+def read_playbook(path: Path) -> PlaybookFile:
+    where = f"{path.parent.name}/{path.name}"
+    try:
+        fields = from_yaml(text_of(path, path.name))
+        playbook = PlaybookFile.model_validate(fields)
+    except (NotPlain, ValidationError) as error:
+        raise CatalogueError(f"{where}: {_mistakes(error)}") from error
+    if playbook.name != path.parent.name:
+        raise CatalogueError(f"{where}: name must be the folder's name")
+    wrong = [f"{name}: no effect; remove it" for name in unread(PlaybookFile, fields)]
+    if playbook.template not in TEMPLATES:
+        known = ", ".join(TEMPLATES)
+        wrong.append(f"template: unknown template {playbook.template!r}; known: {known}")
+    if (playbook.plan or playbook.lenses) and playbook.guidance:
+        wrong.append("guidance: no effect beside a ready plan, which no planner makes; remove one")
+    if playbook.plan and playbook.lenses:
+        wrong.append("lenses: no effect beside a plan that is written out; remove one")
+    given = {"min_confidence", "verify"} & playbook.model_fields_set
+    if given and playbook.template != REVIEW:
+        named = ", ".join(sorted(given))
+        wrong.append(f"{named}: no effect but with `template: {REVIEW}`; remove it")
+    if wrong:
+        raise CatalogueError(f"{where}: {'; '.join(wrong)}")
+    form = playbook_form(where, playbook.answer, playbook.verify)
+    return playbook.model_copy(update={"answer": form})
+
+
+def _mistakes(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(
+            f"{'.'.join(str(part) for part in mistake['loc'])}: {mistake['msg']}"
+            for mistake in error.errors()
+        )
+    return " ".join(str(error).split())

@@ -1,0 +1,79 @@
+"""The tools that a role file names, by our names and those of Claude Code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.calls.turn import OF_SERVERS, READS_ON
+from holdfast.contracts import RoleTier
+from holdfast.contracts.policies import TOOLS_TOKENS
+
+if TYPE_CHECKING:
+    from holdfast.activities.toolset.tool import Tool
+
+
+class CatalogueError(ValueError):
+    """A role, playbook or prompt cannot be used; the message names the file and the mistake."""
+
+
+OF_CLAUDE_CODE = {
+    "Read": ("read_file", "read_document"),
+    "Glob": ("list_files",),
+    "LS": ("list_files",),
+    "Grep": ("search_files",),
+    "WebFetch": ("web_fetch",),
+    "WebSearch": ("web_search",),
+}
+"""The tools of Claude Code's subagent files by our names; its `Read` takes PDF files, too."""
+
+
+def tools_of(path: Path, given: str | list[str], tier: RoleTier, *, team: bool) -> tuple[str, ...]:
+    """The one lens of a role without a model; else the tools that an agent is given. CatalogueError
+    names those that there are not.
+    """
+    names = [name.strip() for name in (given.split(",") if isinstance(given, str) else given)]
+    names = [name for name in names if name]
+    if tier == "none":
+        if len(names) != 1:
+            raise CatalogueError(f"{path.name}: tools: a role without a model is exactly one tool")
+        if _of_agents(names[0]):
+            raise CatalogueError(
+                f"{path.name}: tools: {names[0]} is for agents, and a role without a model runs one"
+                " lens; name a lens, or give the role a model"
+            )
+        return tuple(names)
+    if names and team:
+        raise CatalogueError(f"{path.name}: tools: no effect for a role that is a team; remove it")
+    ours = {name: OF_CLAUDE_CODE.get(name, (name,)) for name in names}
+    known_here = [name for name in ours if not name.startswith(OF_SERVERS)]
+    unknown = [name for name in known_here if not {*ours[name]} <= {*_shelf()}]
+    if unknown:
+        known = ", ".join(_shelf())
+        raise CatalogueError(
+            f"{path.name}: tools: there {'are no tools' if unknown[1:] else 'is no tool'}"
+            f" {', '.join(unknown)}; there are: {known}"
+        )
+    found = [tool for tools in ours.values() for tool in tools]
+    return tuple(dict.fromkeys([*found, *([READS_ON] if found else [])]))
+
+
+def _of_agents(name: str) -> bool:
+    return name.startswith(OF_SERVERS) or name in OF_CLAUDE_CODE or name in _shelf()
+
+
+def _shelf() -> Mapping[str, Tool]:
+    # Few commands look at a role with tools, and tools take a while to import.
+    from holdfast.activities.toolset.shelf import shipped
+
+    return shipped()
+
+
+def bytes_told(tools: Sequence[str]) -> int:
+    """Bytes that an endpoint is told of the tools, and what it adds by itself, a token a byte."""
+    shelf = _shelf() if tools else {}
+    ours = [shelf[name] for name in tools if not name.startswith(OF_SERVERS)]
+    told = [[tool.name, tool.description, tool.schema] for tool in ours]
+    return len(json.dumps(told).encode()) + TOOLS_TOKENS if tools else 0

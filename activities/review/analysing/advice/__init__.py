@@ -1,0 +1,54 @@
+"""Why a remark matters and what to do about it, by lens and rule: data, in `LENS.yaml` here.
+
+A rule takes the longest row that it begins with, and every rule the empty one. One without a row
+gets nothing: a sentence that fits every rule helps with none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from holdfast.contracts import Remark
+
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Of one rule, in whole sentences."""
+
+    why: str
+    do: str = ""
+    """What to do; empty where the rule is ours and says it itself."""
+    instead: bool = False
+    """Whether that takes the place of what the tool says, which speaks of its own settings."""
+
+
+def advice_on(lens: str, rule: str) -> Advice | None:
+    """The row that a rule takes. What hadolint hands on of shellcheck is the shell's."""
+    rows = advice_of("shell" if lens == "dockerfiles" and rule.startswith("SC") else lens)
+    lengths = range(len(rule), -1, -1)
+    return next((rows[rule[:n]] for n in lengths if rule[:n] in rows), None)
+
+
+@cache
+def advice_of(lens: str) -> dict[str, Advice]:
+    """The rows of one lens; none if nobody has written any."""
+    path = FOLDER / f"{lens}.yaml"
+    if path.parent != FOLDER or not path.is_file():
+        return {}
+    rows = yaml.safe_load(path.read_text("utf-8"))
+    return {str(rule): Advice(**row) for rule, row in rows.items()}
+
+
+def advised(remark: Remark) -> Remark:
+    """The remark with why it matters, and with what to do where its tool does not say it."""
+    row = advice_on(remark.lens, remark.rule)
+    if row is None:
+        return remark
+    suggestion = row.do if row.instead else remark.suggestion or row.do
+    return remark.model_copy(update={"matters": row.why, "suggestion": suggestion})

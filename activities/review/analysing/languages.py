@@ -1,0 +1,102 @@
+"""Which languages a snapshot is written in, and which lenses look for what is wrong in each: so
+that an answer can name what nobody looked at. The languages are data, in `languages.yaml`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import yaml
+
+from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
+from holdfast.contracts import LanguageShare
+
+DATA = Path(__file__).with_name("languages.yaml")
+OTHER = "other"
+"""Of what no row knows."""
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The data, turned round: from what a file shows to the name of its language."""
+
+    places: Mapping[str, str]
+    names: Mapping[str, str]
+    stems: Mapping[str, str]
+    endings: Mapping[str, str]
+    programs: Mapping[str, str]
+    kinds: Mapping[str, str]
+
+
+@cache
+def _rows() -> _Rows:
+    data: dict[str, dict[str, Any]] = yaml.safe_load(DATA.read_text("utf-8"))
+
+    def turned(what: str) -> dict[str, str]:
+        return {key: name for name, row in data.items() for key in row.get(what, ())}
+
+    return _Rows(
+        places=turned("places"),
+        names=turned("names"),
+        stems=turned("stems"),
+        endings=turned("endings"),
+        programs=turned("programs"),
+        kinds={name: row.get("kind", "code") for name, row in data.items()},
+    )
+
+
+def known() -> frozenset[str]:
+    """The names of all languages."""
+    return frozenset(_rows().kinds)
+
+
+def is_code(path: str) -> bool:
+    """Whether a file is in a language in which somebody could find defects, as far as known."""
+    return _rows().kinds.get(language_of(path), "code") == "code"
+
+
+def language_of(path: str, program: str = "") -> str:
+    """The language of a file by its place, its name, its ending or the program that its first line
+    names, in that order; OTHER when nothing tells.
+    """
+    rows, pure = _rows(), PurePosixPath(path)
+    for pattern, language in rows.places.items():
+        if fnmatchcase(path, pattern) and path.count("/") == pattern.count("/"):
+            return language
+    stem, _, rest = pure.name.partition(".")
+    return (
+        rows.names.get(pure.name)
+        or rows.endings.get(pure.suffix.lower().removeprefix("."))
+        or (rows.stems.get(stem) if rest else None)
+        or rows.programs.get(program.rstrip("0123456789."))
+        or OTHER
+    )
+
+
+def language(file: SnapshotFile) -> str:
+    """The language of a file of a snapshot."""
+    return language_of(file.path, file.program)
+
+
+def shares(manifest: Manifest, readers: Mapping[str, tuple[str, ...]]) -> tuple[LanguageShare, ...]:
+    """Each language of the files in scope, the most common first, with its share of them and the
+    lenses that look for what is wrong in it. `readers` says of each lens which languages it reads.
+    """
+    counts = Counter(language(file) for file in manifest.files)
+    kinds = _rows().kinds
+    return tuple(
+        LanguageShare(
+            name=name,
+            kind=kinds.get(name, OTHER),
+            files=count,
+            percent=round(100 * count / counts.total()),
+            lenses=tuple(sorted(lens for lens, reads in readers.items() if name in reads)),
+        )
+        for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    )

@@ -1,0 +1,189 @@
+"""What an analyser is: data. A program of ours or of others, how to read what it prints, and how
+far each kind of sighting is to be believed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
+from holdfast.activities.review.analysing.languages import language, language_of
+from holdfast.contracts import Severity
+
+SCRIPTS = Path(__file__).resolve().parent / "scripts"
+PYTHON = (sys.executable, "-I", "-X", "utf8")
+"""Isolated: no variables, no user packages, and neither the working directory nor a script's folder
+to import from.
+"""
+
+
+@dataclass(frozen=True)
+class Grade:
+    """How bad a kind of sighting is, and how far to believe it (0–100)."""
+
+    severity: Severity
+    confidence: int
+
+
+Beyond = tuple[str, str, int]
+SYNTAX = "invalid-syntax"
+UNKNOWN = Grade("warning", 30)
+"""What a newer tool says and no table knows is counted, and not shown by default."""
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """One thing that a tool reports. `grade` is its row of the analyser's table; `file` is a path
+    as the tool was given it.
+    """
+
+    file: str
+    line: int
+    rule: str
+    message: str
+    grade: str
+    suggestion: str = ""
+    column: int = 0
+    """1-based, in characters; 0: not known."""
+    last_line: int = 0
+    """The end of what it is about, when that is more than one line."""
+    weight: int = 0
+    """How much of it there is, where the tool measures that."""
+    suppressed: bool = False
+    anywhere: bool = False
+    """Whether it counts in a file in scope even on a line that was not touched."""
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What one run of a tool said. `read`: how many files it tried, `not_parsed` among them; None:
+    all it was given.
+    """
+
+    sightings: tuple[Sighting, ...] = ()
+    not_parsed: tuple[str, ...] = ()
+    read: int | None = None
+    notes: tuple[str, ...] = ()
+    beyond: tuple[Beyond, ...] = ()
+    """File, row of the table, and how many sightings of it are not among the sightings."""
+    withheld: tuple[str, ...] = ()
+    """Values of secrets, for the redactor of every lens: they stay in this process."""
+    whole: bool = True
+    """Whether these are all the values there are."""
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """What is run; `stdin` is fed to it."""
+
+    arguments: tuple[str, ...]
+    stdin: bytes = b""
+
+
+@dataclass(frozen=True)
+class Analyser:
+    """A lens as data: `command` and `parse` (a tool over files), or `survey` (of the manifest)."""
+
+    name: str
+    looks_for: str
+    """Completes the sentence "nothing to look at: no …"."""
+    grades: Mapping[str, Grade]
+    languages: tuple[str, ...] | None = None
+    """Those whose files are for this tool, by their names in `languages.yaml`; None: every file."""
+    by_ending: bool = False
+    """Whether the tool itself goes by a file's name, and takes no script without an ending."""
+    command: Callable[[Sequence[str], bool], CommandLine] | None = None
+    """The command over absolute paths; the flag says whether suppressions are honoured."""
+    parse: Callable[[bytes], Parsed] | None = None
+    """Reads stdout; ValueError when it is not what the tool prints."""
+    survey: Callable[[Manifest], Parsed] | None = None
+    program: str = ""
+    """What it runs of this environment's programs; empty: Python alone."""
+    package: str = ""
+    """What holds that program, to name to whoever lacks it."""
+    marker: re.Pattern[bytes] | None = None
+    """Files that hold it are looked at a second time without honouring suppressions, to count what
+    is suppressed. None: the tool reports suppressed sightings itself.
+    """
+    summed: bool = False
+    """Whether what it sees is told in a paragraph, and not remark by remark."""
+    rules: tuple[str, ...] = ()
+    """The names of its rules, where its table's rows do not begin with them."""
+
+    @property
+    def lacking(self) -> str:
+        """Why it cannot look at anything here; empty: it can."""
+        if not self.program or Path(program(self.program)).is_file():
+            return ""
+        return f"{self.program} is not installed; pip install {self.package}"
+
+    def reads(self, file: SnapshotFile) -> bool:
+        """Whether a file is one for this tool."""
+        if self.languages is None:
+            return True
+        told_by = language_of(file.path) if self.by_ending else language(file)
+        return told_by in self.languages
+
+    def grade(self, key: str) -> Grade:
+        """The row for a key, or for the longest beginning of it that the table has."""
+        for length in range(len(key), 0, -1):
+            if key[:length] in self.grades:
+                return self.grades[key[:length]]
+        return UNKNOWN
+
+
+def program(name: str) -> str:
+    """Where this environment has a program, or would have it. What else is on the machine's path is
+    of a version that no table knows, and is not run.
+    """
+    return str(Path(sysconfig.get_path("scripts")) / name)
+
+
+def script(name: str, files: Sequence[str], *first: str) -> CommandLine:
+    """A script of ours over files, which it reads from stdin, separated by NUL, after `first`."""
+    stdin = "\0".join((*first, *files)).encode("utf-8", "surrogateescape")
+    return CommandLine((*PYTHON, str(SCRIPTS / name)), stdin)
+
+
+def sifted(kind: str, *command: str) -> CommandLine:
+    """A tool under the script that cuts what it says, which knows the kind."""
+    return CommandLine((*PYTHON, str(SCRIPTS / "sift.py"), kind, *command))
+
+
+def beyond(printed: dict[str, Any], key: Callable[[str], str] = str) -> tuple[Beyond, ...]:
+    """What the script counted and did not hand on; `key` makes a row of the table of a rule."""
+    return tuple((str(file), key(str(rule)), int(count)) for file, rule, count in printed["beyond"])
+
+
+def told(stdout: bytes) -> Parsed:
+    """Read what the script hands on of a tool whose rules, or `scale`, are rows of the table."""
+    printed = decoded(stdout, dict)
+    sightings = tuple(
+        Sighting(
+            file=str(item["file"]),
+            line=int(item["line"]),
+            rule=str(item["rule"]),
+            message=str(item["message"]),
+            column=int(item.get("column") or 0),
+            grade=str(item.get("scale") or item["rule"]),
+            suggestion=str(item.get("suggestion") or ""),
+            anywhere=item["rule"] == SYNTAX,
+        )
+        for item in printed["items"]
+    )
+    return Parsed(sightings, tuple(map(str, printed["errors"])), beyond=beyond(printed))
+
+
+def decoded(stdout: bytes, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
+    """The JSON that a tool printed; ValueError when it is something else."""
+    value = json.loads(stdout)
+    if not isinstance(value, kind):
+        raise ValueError(f"expected {kind.__name__}, got {type(value).__name__}")
+    return value

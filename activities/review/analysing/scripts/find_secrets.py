@@ -1,0 +1,226 @@
+"""Secrets in files, by the detectors of detect-secrets: prints where they are, and apart from that
+their values, for a redactor.
+
+Reads from stdin, separated by NUL: a salt, the file of shapes that the library does not know, then
+absolute paths. Prints JSON. Runs isolated, as a
+program of its own, so it imports nothing of this project. Nothing is verified over the network.
+"""
+
+import functools
+import hashlib
+import json
+import math
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, TypedDict
+
+import re2
+import yaml
+from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
+from detect_secrets.core.scan import _is_filtered_out, _scan_line
+from detect_secrets.filters.allowlist import is_line_allowlisted
+from detect_secrets.filters.heuristic import is_lock_file
+from detect_secrets.plugins.base import RegexBasedDetector
+from detect_secrets.plugins.high_entropy_strings import HighEntropyStringsPlugin
+from detect_secrets.plugins.keyword import DENYLIST, KeywordDetector
+from detect_secrets.settings import get_plugins, transient_settings
+from detect_secrets.util.code_snippet import get_code_snippet
+
+# Public addresses are not secrets; the others guess by a name of a variable, slowly, and what they
+# find the keyword detector finds too.
+LEFT_OUT = {
+    "IPPublicDetector", "IbmCloudIamDetector", "IbmCosHmacDetector", "SoftlayerDetector",
+    "CloudantDetector",
+}  # fmt: skip
+HEURISTICS = (
+    "is_sequential_string", "is_potential_uuid", "is_likely_id_string", "is_templated_secret",
+    "is_prefixed_with_dollar_sign", "is_indirect_reference", "is_not_alphanumeric_string",
+)  # fmt: skip
+STANDS_FOR = re.compile(r"(?i)example|placeholder|dummy|your|(.)\1{4}|abcdefgh|12345678")
+"""In what somebody writes where a secret is to be put."""
+FILLED_IN = re.compile(r"([A-Za-z0-9])\1{7}")
+"""The same of what the library finds."""
+Kinds = list[tuple[str, Any]]
+SHORTEST = 8
+"""Letters of a value that stands for itself."""
+FEWEST_LETTERS = 10
+"""Different ones of a value: fewer are no random text."""
+# Without one of its words, the many patterns of the keyword detector cannot match.
+KEYWORD = re.compile("|".join(DENYLIST), re.IGNORECASE)
+# Longer lines are data or minified; the detectors' patterns are not all linear.
+LONGEST_LINE = 5_000
+
+
+KEYWORD_KIND = "Secret Keyword"
+# What people write where a secret will stand, or beside one.
+PLACEHOLDER = re.compile(
+    r"example|sample|dummy|fake|test|change[-_]?me|placeholder|your|xxx|secret|passw|token|default"
+    r"|foobar|redacted|admin|user|1234|abc|[{<$%]",
+    re.IGNORECASE,
+)
+PROSE = re.compile(r"\.(?:md|rst|txt|html?|ipynb|baseline|lock)\Z")
+COMMENT = re.compile(r"\s*(?:#|//|\*|>>>|--|<!--|;)")
+LIKELY_LETTERS = range(8, 201)
+LIKELY_BITS = 2.8
+"""Of entropy, a letter."""
+
+OF_A_KIND = 200
+"""Secrets of one kind that are named in one file."""
+MOST_VALUES = 20_000
+"""Beyond this many values the redactor cannot know them all, and is told so."""
+OPTIONS = re2.Options()
+OPTIONS.log_errors = False
+
+
+class Printed(TypedDict):
+    """What is printed."""
+
+    secrets: list[dict[str, Any]]
+    not_parsed: list[str]
+    read: int
+    beyond: list[tuple[str, str, int]]
+    values: list[str]
+    whole: bool
+
+
+def main() -> None:
+    """Print `{"secrets": […], "not_parsed": […], "read": n}`."""
+    salt, shapes, *paths = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\0")
+    kinds: list[type] = list(get_mapping_from_secret_type_to_class().values())
+    plugins = [{"name": kind.__name__} for kind in kinds if kind.__name__ not in LEFT_OUT]
+    filters = [{"path": f"detect_secrets.filters.heuristic.{name}"} for name in HEURISTICS]
+    printed = Printed(secrets=[], not_parsed=[], read=0, beyond=[], values=[], whole=True)
+    with transient_settings({"plugins_used": plugins, "filters_used": filters}):
+        make_linear()
+        values: dict[str, None] = {}
+        own = own_kinds(shapes)
+        for path in paths:
+            if path:
+                look_at(path, salt.encode(), own, printed, values)
+    printed["values"] = list(values)[:MOST_VALUES]
+    printed["whole"] = len(values) <= MOST_VALUES
+    json.dump(printed, sys.stdout)
+
+
+def look_at(path: str, salt: bytes, own: Kinds, printed: Printed, values: dict[str, None]) -> None:
+    """Add the secrets of one file to what is printed."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        # Split as every other tool counts lines, not at form feeds and the like.
+        lines = file.read().split("\n")
+    printed["read"] += 1
+    if any(len(line) > LONGEST_LINE for line in lines):
+        printed["not_parsed"].append(path)
+    lines = [line if len(line) <= LONGEST_LINE else "" for line in lines]
+    seen: Counter[str] = Counter()
+    for number, kind, value in sorted(set(found_in(lines, path, own))):
+        values[value] = None
+        seen[kind] += 1
+        if seen[kind] > OF_A_KIND:
+            continue
+        digest = hashlib.blake2b(value.encode(), key=salt, digest_size=4).hexdigest()
+        snippet = get_code_snippet(lines, number)
+        allowed = is_line_allowlisted(filename=path, line=lines[number - 1], context=snippet)
+        entry = {
+            "file": path, "line": number, "column": lines[number - 1].find(value) + 1, "kind": kind,
+            "hash": digest, "allowed": allowed,
+        }  # fmt: skip
+        entry["likely"] = kind == KEYWORD_KIND and likely(value, lines[number - 1], path)
+        printed["secrets"].append(entry)
+    printed["beyond"] += [
+        (path, kind, count - OF_A_KIND) for kind, count in seen.items() if count > OF_A_KIND
+    ]
+
+
+def likely(value: str, line: str, path: str) -> bool:
+    """Whether what a name calls a secret looks like one: random enough, no path, no placeholder,
+    and in code or configuration.
+    """
+    if PROSE.search(path) or COMMENT.match(line) or len(value) not in LIKELY_LETTERS:
+        return False
+    letters = re.search("[A-Za-z]", value) and re.search("[0-9]", value)
+    if not letters or re.search(r"[\s/\\()\[\],;:.]", value) or PLACEHOLDER.search(value):
+        return False
+    shares = [count / len(value) for count in Counter(value).values()]
+    return -sum(share * math.log2(share) for share in shares) >= LIKELY_BITS
+
+
+def found_in(lines: list[str], path: str, shapes: Kinds) -> Iterator[tuple[int, str, str]]:
+    """Line number, kind and value of each secret."""
+    whole = "\n".join(lines)
+    detectors = plausible(whole, of_lock_file=is_lock_file(path))
+    own = [(kind, pattern) for kind, pattern in shapes if pattern.search(whole)]
+    for number, line in enumerate(lines, start=1):
+        text = line.rstrip()
+        keyword = KEYWORD.search(text) is not None
+        for detector in detectors if text else ():
+            if not keyword and isinstance(detector, KeywordDetector):
+                continue
+            # Most lines hold nothing; asking the detector alone is much faster than the library's
+            # whole way, which then decides about the others.
+            if detector.analyze_line(
+                filename=path, line=text, line_number=number
+            ) and not _is_filtered_out(["line"], filename=path, line=text):
+                context = get_code_snippet(lines, number)
+                for secret in _scan_line(detector, path, text, number, context):
+                    value = secret.secret_value or ""
+                    # Of some kinds it names the beginning alone.
+                    if not FILLED_IN.search(value if len(value) > SHORTEST else text):
+                        yield number, secret.type, value
+        for kind, pattern in own:
+            for match in pattern.finditer(text):
+                if len(set(match[0])) >= FEWEST_LETTERS and not STANDS_FOR.search(match[0]):
+                    yield number, kind, match[0]
+
+
+def own_kinds(path: str) -> Kinds:
+    """Return kind and shape of what the library does not know, from the file that lists them."""
+    with open(path, encoding="utf-8") as file:
+        shapes: dict[str, str] = yaml.safe_load(file)
+    return [(kind, linear(rf"\b{shape}(?:\b|$)")) for kind, shape in shapes.items()]
+
+
+def plausible(text: str, *, of_lock_file: bool) -> list[Any]:
+    """The detectors that can find anything in this text at all. A lock file is full of digests,
+    which are random and no secrets.
+    """
+    return [
+        detector
+        for detector in get_plugins()
+        if not (of_lock_file and isinstance(detector, HighEntropyStringsPlugin))
+        and (
+            not isinstance(detector, RegexBasedDetector)
+            or any(by_line(pattern.pattern).search(text) for pattern in detector.denylist)
+        )
+    ]
+
+
+@functools.cache
+def by_line(pattern: str) -> Any:
+    """The pattern with line ends where it expects the ends of the text."""
+    return linear(f"(?m){pattern}")
+
+
+def make_linear() -> None:
+    """Give the detectors patterns whose time grows with a line's length and not with its square."""
+    for detector in get_plugins():
+        if isinstance(detector, RegexBasedDetector):
+            # Of the class, as the library has it.
+            kind: Any = type(detector)
+            kind.denylist = [linear(each) for each in detector.denylist]
+
+
+def linear(pattern: Any) -> Any:
+    """A pattern of RE2. The few that look ahead are bounded and stay as they are."""
+    text = pattern if isinstance(pattern, str) else pattern.pattern
+    flags = 0 if isinstance(pattern, str) else pattern.flags
+    text = f"(?i){text}" if flags & re.IGNORECASE else text
+    try:
+        return re2.compile(text, OPTIONS)
+    except re2.error:
+        return re.compile(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""What a lens hands on of what its tool said: the remarks in scope, each file with its share,
+without the values of secrets. Blocking, and for a thread: what a repository can write is not worked
+on in the event loop.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
+from holdfast.activities.review.analysing.languages import language_of
+from holdfast.activities.review.analysing.lens import Analyser, Parsed, Sighting
+from holdfast.activities.review.analysing.sharing import fair_share
+from holdfast.activities.review.scope import baseline
+from holdfast.activities.review.scope.elsewhere import tempered
+from holdfast.activities.review.scope.narrowing import Narrower
+from holdfast.activities.review.surroundings import CodeAround
+from holdfast.contracts import Draft, LanguageShare, Remark, Sightings, Unread
+from holdfast.contracts.remarks import is_credential, rank, ranked
+from holdfast.rendering.remarks import by_severity
+from holdfast.text import counted
+from holdfast.untrusted.redact import Redactor
+
+MOST_REMARKS = 2_000
+"""One lens hands back at most this many, the most severe first, each file with its share."""
+MOST_NAMES = 200
+"""At most this many files that were not read or not parsed are named one by one."""
+MESSAGE_LETTERS = 400
+MOST_FINGERPRINTS = MOST_REMARKS
+"""Remarks that can be known: each line is searched for secrets before it is hashed."""
+MOST_EXCERPTS = 100
+"""Remarks of one lens that bring the code at their place, the most severe first, of each file its
+share: an answer shows fewer.
+"""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """One lens over one snapshot."""
+
+    analyser: Analyser
+    manifest: Manifest
+    files: Sequence[SnapshotFile]
+    """That the analyser looks at."""
+    parsed: Parsed
+    redactor: Redactor
+    code: CodeAround
+    languages: tuple[LanguageShare, ...] = ()
+    """Of the files in scope."""
+
+    def draft(self) -> Draft:
+        """What the lens found, as data and in a few lines."""
+        parsed, manifest = self.parsed, self.manifest
+        by_path = {file.path: file for file in self.files}
+        in_scope = [each for each in parsed.sightings if _in_scope(each, by_path)]
+        shown = self._shown(by_path)
+        suppressed = sum(each.suppressed for each in in_scope)
+        # Of what the script counted and did not hand on, nobody knows whether it is in scope.
+        beyond = {} if manifest.base else self._beyond()
+        counts: Counter[str] = Counter(remark.severity for remark in shown)
+        counts.update(beyond)
+        kept = fair_share(shown, MOST_REMARKS, lambda remark: remark.file)
+        read = (parsed.read or 0) - len(parsed.not_parsed)
+        return Draft(
+            content=self._content(counts, len(kept), suppressed),
+            data=Sightings(
+                remarks=self._all_told(kept),
+                remarks_in_all=counts.total(),
+                files_read=read,
+                files_in_scope=len(manifest.files),
+                nothing_to_look_at="" if parsed.read else self._why_nothing(),
+                suppressed=suppressed,
+                not_parsed=tuple(map(self.redactor.path, parsed.not_parsed[:MOST_NAMES])),
+                not_parsed_in_all=len(parsed.not_parsed),
+                unread=manifest.unread_in_all,
+                unread_why=manifest.unread_why,
+                unread_files=tuple(self._unread_files()),
+                base=manifest.base,
+                scope=manifest.scope,
+                narrowing=manifest.narrowing,
+                notes=self._notes(),
+                languages=self.languages,
+            ).model_dump(mode="json"),
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        beyond = sum(count for _, _, count in self.parsed.beyond)
+        if not self.manifest.base or not beyond:
+            return self.manifest.notes
+        why = f"{beyond} sightings of {self.analyser.name} were too many to compare with the base"
+        return (*self.manifest.notes, why)
+
+    def _unread_files(self) -> Iterator[Unread]:
+        for each in self.manifest.unread[:MOST_NAMES]:
+            yield Unread(path=self.redactor.path(each.path), why=each.why)
+
+    def _shown(self, files: Mapping[str, SnapshotFile]) -> list[Remark]:
+        """The remarks in scope by rank, those last that are not to be listed."""
+        sightings = self.parsed.sightings
+        code = baseline.places(self.code.snapshot.root, sightings)
+        narrower = Narrower(self.manifest.narrowing, self.manifest.known)
+        wanted = [
+            (index, self._remark(each, files.get(each.file)))
+            for index, each in enumerate(sightings)
+            if not each.suppressed and _in_scope(each, files)
+        ]
+        wanted.sort(key=lambda item: rank(item[1]))
+        marked = []
+        for number, (index, remark) in enumerate(wanted):
+            if number < MOST_FINGERPRINTS:
+                remark = self._recognised(remark, *code[index])
+            hidden = narrower.hidden(remark)
+            marked.append(remark.model_copy(update={"hidden": hidden}) if hidden else remark)
+        return ranked(marked)
+
+    def _recognised(self, remark: Remark, line: str, occurrence: int) -> Remark:
+        # Of the line of a credential nothing is told, be it a hash.
+        told = "" if is_credential(remark) else self.redactor.message(line, len(line), remark.file)
+        mark = baseline.fingerprint(self.analyser.name, remark, told, occurrence)
+        return remark.model_copy(update={"fingerprint": mark})
+
+    def _remark(self, sighting: Sighting, file: SnapshotFile | None) -> Remark:
+        grade = self.analyser.grade(sighting.grade)
+        remark = Remark(
+            severity=grade.severity,
+            file=sighting.file,
+            line=sighting.line,
+            column=sighting.column,
+            message=sighting.message,
+            suggestion=sighting.suggestion,
+            rule=sighting.rule,
+            confidence=grade.confidence,
+            lens=self.analyser.name,
+            kind=file.kind if file else "production",
+            summed=self.analyser.summed,
+            weight=sighting.weight,
+        )
+        # Somebody has just put it there: whether it is made up is theirs to say.
+        return remark if self.manifest.base else tempered(remark)
+
+    def _all_told(self, kept: Sequence[Remark]) -> tuple[Remark, ...]:
+        """The remarks as they leave this process; the first of each file with the code there."""
+        shown = fair_share(
+            [each for each in range(len(kept)) if not kept[each].summed],
+            MOST_EXCERPTS,
+            lambda place: kept[place].file,
+        )
+        places = self.code.at([kept[each] for each in shown])
+        placed = dict(zip(shown, places, strict=True))
+        return tuple(self._told(placed.get(place, each)) for place, each in enumerate(kept))
+
+    def _told(self, remark: Remark) -> Remark:
+        """The remark as it leaves this process."""
+        redactor = self.redactor
+        return remark.model_copy(
+            update={
+                "file": redactor.path(remark.file),
+                "message": redactor.message(remark.message, MESSAGE_LETTERS, remark.file),
+                "suggestion": redactor.message(remark.suggestion, MESSAGE_LETTERS, remark.file),
+            }
+        )
+
+    def _beyond(self) -> Mapping[str, int]:
+        """By severity, what the script did not hand on."""
+        counts: Counter[str] = Counter()
+        for _, key, count in self.parsed.beyond:
+            counts[self.analyser.grade(key).severity] += count
+        return counts
+
+    def _unread(self) -> int:
+        """Files that this tool would have looked at, had they been read."""
+        reads = self.analyser.languages
+        if reads is None:
+            return 0
+        endings = self.manifest.unread_endings
+        return sum(
+            count for ending, count in endings.items() if language_of(f"file{ending}") in reads
+        )
+
+    def _why_nothing(self) -> str:
+        """Completes the sentence "nothing to look at: …"."""
+        ranged = self.manifest.base and self.analyser.survey is None
+        scope = " differing from the base" if ranged else ""
+        unread = self._unread()
+        read = f" that could be read, and {unread} that could not" if unread else ""
+        return f"no {self.analyser.looks_for}{scope}{read}"
+
+    def _content(self, counts: Counter[str], kept: int, suppressed: int) -> str:
+        parsed = self.parsed
+        if not parsed.read:
+            return f"Nothing to look at: {self._why_nothing()}."
+        kinds = by_severity(counts)
+        read = counted(parsed.read - len(parsed.not_parsed), "file")
+        lines = [f"{read} looked at: {kinds or 'no remarks'}."]
+        if counts.total() > kept:
+            lines.append(
+                f"Of {counts.total()} remarks {kept} are handed on, of each file its share."
+            )
+        if suppressed:
+            lines.append(f"{counted(suppressed, 'remark')} suppressed in the code.")
+        if parsed.not_parsed:
+            lines.append(f"{counted(len(parsed.not_parsed), 'file')} could not be parsed.")
+        lines += _sentences((*parsed.notes, *self._notes()))
+        return "\n".join(f"- {line}" for line in lines)
+
+
+def _sentences(notes: Iterable[str]) -> Iterable[str]:
+    return (f"{note[:1].upper()}{note[1:]}." for note in notes)
+
+
+def _in_scope(sighting: Sighting, files: Mapping[str, SnapshotFile]) -> bool:
+    """Whether it is about a touched line, or about a file or the repository as a whole."""
+    file = files.get(sighting.file)
+    if file is None:
+        return sighting.file == ""
+    if file.touched is None or sighting.line == 0 or sighting.anywhere:
+        return True
+    end = max(sighting.line, sighting.last_line)
+    return any(first <= end and sighting.line <= last for first, last in file.touched)

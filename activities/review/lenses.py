@@ -1,0 +1,197 @@
+"""The lenses as tools: every analyser of this package over the snapshot of the run."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import pkgutil
+import tempfile
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+
+import anyio.to_thread
+
+import holdfast.activities.review.analysers
+from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
+from holdfast.activities.repositories.scratch import Snapshot, Snapshots
+from holdfast.activities.review.analysing.languages import language_of, shares
+from holdfast.activities.review.analysing.lens import Analyser, Parsed
+from holdfast.activities.review.examination import Examination
+from holdfast.activities.review.findings import Findings
+from holdfast.activities.review.scope import marks
+from holdfast.activities.review.surroundings import CodeAround
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import Draft
+from holdfast.contracts.errors import LensFailed
+from holdfast.ports import Lens, Store
+from holdfast.untrusted.redact import Redactor
+
+SECRETS = "secrets"
+KEPT_SCANS = 4
+"""Snapshots whose secrets are remembered."""
+MARGIN_SECONDS = 15.0
+"""How much of the subtask's time is kept for reading and handing back."""
+
+
+@cache
+def analysers() -> dict[str, Analyser]:
+    """Every analyser, by name: the modules of this package that define ANALYSER."""
+    found: dict[str, Analyser] = {}
+    package = holdfast.activities.review.analysers
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        analyser = getattr(importlib.import_module(module.name), "ANALYSER", None)
+        if isinstance(analyser, Analyser):
+            found[analyser.name] = analyser
+    return found
+
+
+@cache
+def readers() -> dict[str, tuple[str, ...]]:
+    """The lenses that are for certain languages and can work here, each with theirs."""
+    return {
+        name: each.languages
+        for name, each in analysers().items()
+        if each.languages and not each.lacking
+    }
+
+
+async def idle_of(store: Store, digest: str) -> dict[str, str]:
+    """The lenses that could look at nothing of a snapshot, each with what it lacks here; empty: no
+    file of it is in a language of theirs, read or not.
+    """
+    content = await store.get(digest)
+    manifest = await anyio.to_thread.run_sync(Manifest.model_validate_json, content)
+    found = [each for each in analysers().values() if each.languages is not None]
+    needed = {each.name: any(_wanted(each, manifest)) for each in found}
+    return {
+        each.name: each.lacking if needed[each.name] else ""
+        for each in found
+        if each.lacking or not needed[each.name]
+    }
+
+
+def _wanted(analyser: Analyser, manifest: Manifest) -> Iterator[bool]:
+    """Of each file, and of each ending of files that were not read, whether it is for the lens."""
+    yield from (analyser.reads(file) for file in manifest.files)
+    reads = analyser.languages or ()
+    yield from (language_of(f"file{ending}") in reads for ending in manifest.unread_endings)
+
+
+def lenses_of(snapshots: Snapshots) -> dict[str, Lens]:
+    """One lens an analyser, under the analyser's name."""
+    return {
+        name: partial(_look, analyser, snapshots) for name, analyser in sorted(analysers().items())
+    }
+
+
+class Scans:
+    """The search for secrets, once a snapshot for all lenses: what one withholds, none prints."""
+
+    def __init__(self) -> None:
+        self._scans: OrderedDict[str, asyncio.Task[Parsed]] = OrderedDict()
+
+    async def of(self, snapshot: Snapshot, deadline: float) -> Parsed:
+        """What the lens of that name found. It goes on for the others when one is cancelled."""
+        key = str(snapshot.root)
+        scan = self._scans.get(key)
+        if scan is None or _of_no_use(scan):
+            examined = _examined(analysers()[SECRETS], snapshot, deadline)
+            scan = self._scans[key] = asyncio.create_task(examined)
+        self._scans.move_to_end(key)
+        while len(self._scans) > KEPT_SCANS:
+            self._scans.popitem(last=False)
+        return await asyncio.shield(scan)
+
+    async def redactor(self, snapshot: Snapshot, deadline: float) -> Redactor:
+        """The redactor of every lens here. If the search failed or has a gap, nothing is quoted."""
+        try:
+            parsed = await self.of(snapshot, deadline)
+        except LensFailed:
+            return Redactor(whole=False)
+        return await anyio.to_thread.run_sync(_redactor, parsed)
+
+
+def _redactor(parsed: Parsed) -> Redactor:
+    lines: dict[str, set[int]] = {}
+    for each in parsed.sightings:
+        lines.setdefault(each.file, set()).add(each.line)
+    # Of what was counted and not named nobody knows the lines.
+    unread = (*parsed.not_parsed, *(file for file, _, _ in parsed.beyond))
+    return Redactor(parsed.withheld, whole=parsed.whole, unread=unread, lines=lines)
+
+
+def _of_no_use(scan: asyncio.Task[Parsed]) -> bool:
+    if scan.done():
+        return scan.cancelled() or scan.exception() is not None
+    return scan.get_loop() is not asyncio.get_running_loop()
+
+
+SCANS = Scans()
+"""The searches of this process: values of secrets are kept nowhere else."""
+
+
+async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial) -> Draft:
+    pinned = next((each for each in material.inputs if each.kind == "repository"), None)
+    if pinned is None:
+        raise LensFailed(f"{analyser.name}: its subtask names no input that is a repository")
+    if analyser.lacking:
+        raise LensFailed(f"{analyser.name}: {analyser.lacking}")
+    deadline = time.monotonic() + max(material.timeout_seconds - MARGIN_SECONDS, 1.0)
+    snapshot = await snapshots.open(pinned.digest)
+    if analyser.survey is not None:
+        parsed = await anyio.to_thread.run_sync(analyser.survey, snapshot.manifest)
+    elif analyser.name == SECRETS:
+        parsed = await SCANS.of(snapshot, deadline)
+    else:
+        parsed = await _examined(analyser, snapshot, deadline)
+    redactor = await SCANS.redactor(snapshot, deadline)
+    files = _files(analyser, snapshot)
+    code = CodeAround(snapshot, redactor)
+    languages = shares(snapshot.manifest, readers())
+    findings = Findings(analyser, snapshot.manifest, files, parsed, redactor, code, languages)
+    return await anyio.to_thread.run_sync(findings.draft)
+
+
+async def _examined(analyser: Analyser, snapshot: Snapshot, deadline: float) -> Parsed:
+    files = _files(analyser, snapshot)
+    with tempfile.TemporaryDirectory(prefix="unmarked-") as folder:
+        roots = await anyio.to_thread.run_sync(_roots, snapshot, files, Path(folder))
+        paths = [f"{root}/{file.path}" for root, file in zip(roots, files, strict=True)]
+        parsed = await Examination(analyser, deadline).look_at(paths)
+        for root in (folder, str(snapshot.root)):
+            parsed = await anyio.to_thread.run_sync(_relative, parsed, f"{root}/")
+    return parsed
+
+
+def _roots(snapshot: Snapshot, files: Sequence[SnapshotFile], folder: Path) -> list[str]:
+    """Where each file is read: in the snapshot, or in a folder without the marks that the change
+    itself has brought.
+    """
+    roots = []
+    for file in files:
+        content = snapshot.path(file.path).read_bytes() if file.touched else b""
+        plain, ignored = marks.unmarked(content, file.touched or ())
+        if ignored:
+            place = folder / file.path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(plain)
+        roots.append(str(folder if ignored else snapshot.root))
+    return roots
+
+
+def _files(analyser: Analyser, snapshot: Snapshot) -> list[SnapshotFile]:
+    return [file for file in snapshot.manifest.files if analyser.reads(file)]
+
+
+def _relative(parsed: Parsed, root: str) -> Parsed:
+    return replace(
+        parsed,
+        sightings=tuple(
+            replace(each, file=each.file.removeprefix(root)) for each in parsed.sightings
+        ),
+        not_parsed=tuple(path.removeprefix(root) for path in parsed.not_parsed),
+    )

@@ -1,0 +1,68 @@
+"""What a review says outside production code: in tests, docs and examples, and in files that nobody
+edits. It stands in a line of its own, and a key of a fixture is a fixture's key.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from holdfast.contracts import FileKind, Remark
+from holdfast.contracts.remarks import is_credential, ranked, stands
+from holdfast.rendering.remarks import by_severity, place, prose
+
+KINDS: tuple[FileKind, ...] = (
+    "tests", "examples", "docs", "generated", "vendored", "minified", "built",
+)  # fmt: skip
+WRITTEN: tuple[FileKind, ...] = ("tests", "examples", "docs")
+"""Kinds that people edit by hand."""
+WORST = 3
+"""Remarks that are named one by one."""
+MADE_UP = (
+    "In {kind} a key is taken for made up: if it ever worked, revoke it, and read it from the"
+    " environment"
+)
+
+
+def tempered(remark: Remark) -> Remark:
+    """A credential in tests, examples or docs is a warning, and its advice says why."""
+    if remark.kind not in WRITTEN or remark.severity != "critical" or not is_credential(remark):
+        return remark
+    advice = MADE_UP.format(kind=remark.kind)
+    return remark.model_copy(update={"severity": "warning", "suggestion": advice})
+
+
+def in_production(remarks: Iterable[Remark]) -> list[Remark]:
+    """Those that are listed one by one."""
+    return [each for each in remarks if each.kind == "production"]
+
+
+def by_kind(remarks: Iterable[Remark]) -> dict[str, int]:
+    """How many there are of each kind, production first."""
+    counts = Counter(each.kind for each in remarks)
+    return {kind: counts[kind] for kind in ("production", *KINDS) if counts[kind]}
+
+
+def told(remarks: Sequence[Remark]) -> str:
+    """What stands outside production code as a line of Markdown: counts by kind, and the worst few;
+    of what nobody edits by hand only criticals are named. Empty: nothing does.
+    """
+    other = [each for each in ranked(remarks) if each.kind != "production" and stands(each)]
+    if not other:
+        return ""
+    kinds = ", ".join(_count(kind, other) for kind in KINDS if any(e.kind == kind for e in other))
+    named = [each for each in other if each.kind in WRITTEN or each.severity == "critical"]
+    worst = [each for each in named if each.severity != "info"][:WORST]
+    parts = [f"**Outside production code**: {kinds}."]
+    if worst:
+        parts.append(f"The worst: {'; '.join(map(_place, worst))}.")
+    return " ".join(parts)
+
+
+def _count(kind: FileKind, remarks: Iterable[Remark]) -> str:
+    counts = Counter(each.severity for each in remarks if each.kind == kind)
+    return f"{kind} {counts.total()} ({by_severity(counts)})"
+
+
+def _place(remark: Remark) -> str:
+    return f"{place(remark)} ({prose(remark.message).rstrip('.')})"

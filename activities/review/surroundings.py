@@ -1,0 +1,91 @@
+"""The code at the places of remarks: the lines around each, without secrets, as many and as long as
+one can take in. Blocking, and for a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from holdfast.activities.repositories.scratch import Snapshot
+from holdfast.contracts import Excerpt, Remark
+from holdfast.contracts.remarks import is_credential
+from holdfast.untrusted.redact import Redactor, without_keys
+
+AROUND = 1
+"""Lines before and after a remark's."""
+LONGEST_LINE = 4_000
+"""Characters of a line that is looked at; a longer one is data, or minified."""
+LETTERS = 160
+"""At most this many characters of a line are handed on, around the place."""
+BEFORE = 60
+"""Of them, how many stand before the place in a line that is cut."""
+CUT = "…"
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Of a file, as they are and without the private keys among them."""
+
+    raw: Sequence[str] = ()
+    keyless: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class CodeAround:
+    """Of one snapshot."""
+
+    snapshot: Snapshot
+    redactor: Redactor
+
+    def at(self, remarks: Sequence[Remark]) -> list[Remark]:
+        """The remarks, in their order, each with its column and the lines around it, as far as it
+        is about a line and that may be shown. Each file is read once.
+        """
+        placed = list(remarks)
+        order = sorted(range(len(remarks)), key=lambda place: remarks[place].file)
+        for file, places in groupby(order, key=lambda place: remarks[place].file):
+            lines = self._lines(file)
+            for place in places:
+                placed[place] = self._placed(remarks[place], lines)
+        return placed
+
+    def _lines(self, file: str) -> _Lines:
+        """The lines as tools count them; none where nothing may be shown."""
+        if not file or not self.redactor.quotes(file):
+            return _Lines()
+        try:
+            text = self.snapshot.path(file).read_bytes().decode("utf-8-sig", "replace")
+        except OSError:
+            return _Lines()
+        text = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
+        return _Lines(text.split("\n"), without_keys(text).split("\n"))
+
+    def _placed(self, remark: Remark, lines: _Lines) -> Remark:
+        number = remark.line
+        if not 0 < number <= len(lines.raw) or not lines.raw[number - 1].strip():
+            return remark
+        line = lines.raw[number - 1]
+        column = remark.column or len(line) - len(line.lstrip()) + 1
+        first = max(number - AROUND, 1)
+        shown = [
+            self._shown(remark, each, text)
+            for each, text in enumerate(lines.keyless[first - 1 : number + AROUND], first)
+        ]
+        marked = shown[number - first]
+        # Where something was taken out before the place, the line is marked as a whole.
+        letter = column if marked[: column - 1] == line[: column - 1] else 0
+        cut = max(letter - BEFORE, 1) - 1 if len(marked) > LETTERS and letter else 0
+        shown[number - first] = CUT * bool(cut) + marked[cut:]
+        letter -= cut - bool(cut) if letter else 0
+        told = tuple(text if len(text) <= LETTERS else text[: LETTERS - 1] + CUT for text in shown)
+        excerpt = Excerpt(first=first, lines=told, letter=letter if letter < LETTERS else 0)
+        return remark.model_copy(update={"column": column, "excerpt": excerpt})
+
+    def _shown(self, remark: Remark, number: int, text: str) -> str:
+        """A line without what looks like a secret."""
+        if len(text) > LONGEST_LINE:
+            return CUT
+        withheld = number == remark.line and is_credential(remark)
+        return self.redactor.line(text.rstrip(), remark.file, number, withheld=withheld)

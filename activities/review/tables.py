@@ -1,0 +1,29 @@
+"""The tables of what each analyser is believed, as Markdown for the documentation."""
+
+from __future__ import annotations
+
+import sys
+
+from holdfast.activities.review.lenses import analysers
+
+
+def markdown() -> str:
+    """One table per analyser, from the grades in the code."""
+    parts = []
+    for name, analyser in sorted(analysers().items()):
+        rows = [
+            f"| {key} | {grade.severity} | {grade.confidence} |"
+            for key, grade in analyser.grades.items()
+        ]
+        head = [
+            f"### {name}",
+            "",
+            "| what the tool says | severity | confidence |",
+            "|---|---|---|",
+        ]
+        parts.append("\n".join([*head, *rows]))
+    return "\n\n".join(parts)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(markdown() + "\n")

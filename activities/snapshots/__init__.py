@@ -1,0 +1,1 @@
+"""Snapshots of repositories and folders: copied once, read only."""

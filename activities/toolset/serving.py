@@ -1,0 +1,269 @@
+"""Which roles a run may use on this worker, why not the others, and what it goes without. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from holdfast.calls.turn import OF_SERVERS, READS_ON
+from holdfast.contracts import Omission, Outlet, PinnedInput, Plan, RoleCard
+
+
+@dataclass(frozen=True)
+class FromServers:
+    """What MCP servers offer to one role."""
+
+    specs: str = ""
+    """Digest of what endpoints are told of it; empty: nothing is offered."""
+    size: int = 0
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Each tool that the role goes without, and why: a line."""
+    unreached: tuple[str, ...] = ()
+    """Of those, the tools of servers that could not be asked."""
+    recalled: tuple[str, ...] = ()
+    """Why what some servers told an earlier run stands for what they offer: a line each."""
+
+
+Offer = Callable[[Mapping[str, Sequence[str]]], Awaitable[Mapping[str, FromServers]]]
+"""The tools of servers that each role names, by role -> what is offered to each of these roles."""
+
+
+@dataclass(frozen=True)
+class RolesHere:
+    """The roles within reach of a goal, as this worker can serve them."""
+
+    roles: tuple[RoleCard, ...]
+    missing: Mapping[str, str]
+    """Name -> why it cannot be served."""
+    unset: Mapping[str, str]
+    """Of the missing, those that want nothing but a setting."""
+    without: tuple[tuple[str, str, str], ...] = field(default=())
+    """(role, tool, why) of each tool that a role goes on without."""
+    unreached: Mapping[str, str] = field(default_factory=dict)
+    """Role -> the servers that could not be asked for its tools, and why: a line."""
+    recalled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Why servers are taken at what they told an earlier run, a line each -> roles they serve."""
+
+    def omissions(self, ready: Plan | None) -> tuple[Omission, ...]:
+        """The tools that the roles of a plan go on without; None: those of all roles. What the same
+        roles go without for the same reason is one line.
+        """
+        planned = None if ready is None else roles_in(ready)
+        roles_of: dict[tuple[str, str], list[str]] = {}
+        for role, tool, why in self.without:
+            if planned is None or role in planned:
+                roles_of.setdefault((tool, why), []).append(role)
+        tools_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        for (tool, why), roles in roles_of.items():
+            tools_of.setdefault((why, tuple(roles)), []).append(tool)
+        gone = tuple(
+            Omission(
+                what=f"tool{'s' * (len(tools) != 1)} {', '.join(tools)}",
+                why=f"{why}; {' and '.join(roles)} go{'es' * (len(roles) == 1)} on without",
+                roles=roles,
+            )
+            for (why, roles), tools in tools_of.items()
+        )
+        anew = (
+            Omission(what="a new list of tools", why=why, roles=roles)
+            for why, roles in self.recalled.items()
+        )
+        return (*gone, *anew)
+
+    def named(self, roles: Collection[str]) -> tuple[Omission, ...]:
+        """What these roles, which somebody named, lack because a server could not be asked."""
+        return tuple(
+            Omission(what=f"The tools of role {role}", why=f"not reachable: {why}")
+            for role, why in self.unreached.items()
+            if role in roles
+        )
+
+    def reached(self, outlets: Iterable[Outlet]) -> tuple[Outlet, ...]:
+        """Those that a tool of a role leads to."""
+        return tuple(
+            each for each in outlets if any(each.serves(card.tools) for card in self.roles)
+        )
+
+
+def serve(
+    cards: Iterable[RoleCard],
+    lenses: Collection[str],
+    tools: Collection[str],
+    lacking: Mapping[str, str],
+    *,
+    use_models: bool,
+) -> RolesHere:
+    """The roles that can be served with these lenses and tools. `lacking` names tools that are here
+    and the settings without which they do nothing; a role that has others goes on without them.
+    """
+    served: list[RoleCard] = []
+    missing, unset = {}, {}
+    without: list[tuple[str, str, str]] = []
+    for card in cards:
+        here = lenses if card.tier == "none" else tools
+        ours = [name for name in card.tools if not name.startswith(OF_SERVERS)]
+        absent = [name for name in ours if name not in here]
+        useless = [name for name in card.tools if name in lacking]
+        left = tuple(name for name in card.tools if name not in useless)
+        if card.tier != "none" and not use_models:
+            missing[card.name] = "needs a model, and this run uses none: --models asks them"
+        elif absent:
+            missing[card.name] = f"needs {', '.join(absent)}, which this worker does not have"
+        elif useless and {*left} <= {READS_ON}:
+            needs = "; ".join(f"{name} needs {lacking[name]}" for name in useless)
+            missing[card.name] = unset[card.name] = f"{needs}, which is not set here"
+        else:
+            served.append(card.model_copy(update={"tools": left}) if useless else card)
+            unset_here = "it needs {}, which is not set here"
+            without += [(card.name, name, unset_here.format(lacking[name])) for name in useless]
+    return RolesHere(tuple(served), missing, unset, tuple(without))
+
+
+def with_effects(here: RolesHere, effects: Collection[str]) -> RolesHere:
+    """The same, each role with which of its tools change something outside."""
+    roles = tuple(
+        card.model_copy(update={"effects": those})
+        if (those := tuple(name for name in card.tools if name in effects))
+        else card
+        for card in here.roles
+    )
+    return replace(here, roles=roles)
+
+
+def asking(here: RolesHere, must: Callable[[str], bool]) -> RolesHere:
+    """The same, each role with those of its tools of which a person must approve each call."""
+    roles = tuple(
+        card.model_copy(update={"approval": asks})
+        if (asks := tuple(filter(must, card.tools)))
+        else card
+        for card in here.roles
+    )
+    return replace(here, roles=roles)
+
+
+async def nothing_offered(wanted: Mapping[str, Sequence[str]]) -> Mapping[str, FromServers]:
+    """No server is known."""
+    why = "no MCP server is known here"
+    return {role: FromServers(absent=dict.fromkeys(tools, why)) for role, tools in wanted.items()}
+
+
+async def offered(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesHere:
+    """The same with what servers offer to the roles of a plan; None: to all roles. A role goes on
+    without what it names and cannot have; one that has no other tool cannot be served.
+    """
+    planned = None if plan is None else roles_in(plan)
+    wanted = {
+        card.name: [name for name in card.tools if name.startswith(OF_SERVERS)]
+        for card in here.roles
+        if planned is None or card.name in planned
+    }
+    told = await offer({role: names for role, names in wanted.items() if names})
+    roles, missing, without = [], {}, [*here.without]
+    unreached = {
+        role: "; ".join(dict.fromkeys(each.absent[name] for name in each.unreached))
+        for role, each in told.items()
+        if each.unreached
+    }
+    for card in here.roles:
+        found = told.get(card.name, FromServers())
+        left = tuple(name for name in card.tools if name not in found.absent)
+        if found.absent and {*left} <= {READS_ON}:
+            whys = dict.fromkeys(found.absent.values())
+            missing[card.name] = f"it goes without {', '.join(found.absent)}: {'; '.join(whys)}"
+            continue
+        without += [(card.name, name, why) for name, why in found.absent.items()]
+        size = card.prompt_bytes + found.size
+        update = {"tools": left, "specs": found.specs, "prompt_bytes": size}
+        roles.append(card.model_copy(update=update) if card.name in told else card)
+    recalled: dict[str, tuple[str, ...]] = {}
+    for role, each in told.items():
+        for line in each.recalled:
+            recalled[line] = (*recalled.get(line, ()), role)
+    return RolesHere(
+        tuple(roles),
+        missing={**here.missing, **missing},
+        unset={**here.unset, **missing},
+        without=tuple(without),
+        unreached=unreached,
+        recalled=recalled,
+    )
+
+
+def roles_in(plan: Plan) -> frozenset[str]:
+    """The names of the roles that a plan has at work, or in reserve."""
+    return frozenset(name for each in plan.subtasks for name in (each.role, each.secondary) if name)
+
+
+def without_inputs(plan: Plan | None, absent: Collection[str]) -> Plan | None:
+    """A playbook's plan without these inputs, which nobody has to give and nobody gave."""
+    if plan is None or not absent:
+        return plan
+    subtasks = tuple(
+        each.model_copy(
+            update={"inputs": tuple(name for name in each.inputs if name not in absent)}
+        )
+        for each in plan.subtasks
+    )
+    return plan.model_copy(update={"subtasks": subtasks})
+
+
+def absent(roles: Mapping[str, str]) -> tuple[Omission, ...]:
+    """What to say of roles that a planner is not offered."""
+    return tuple(Omission(what=f"role {name}", why=why) for name, why in roles.items())
+
+
+IdleLenses = Callable[[str], Awaitable[Mapping[str, str]]]
+"""Digest of a snapshot -> the lenses that could look at nothing of it, each with what it lacks;
+empty: no file is for it.
+"""
+
+
+async def none_idle(digest: str) -> Mapping[str, str]:
+    """Every lens has something to look at."""
+    del digest
+    return {}
+
+
+async def narrowed(
+    plan: Plan, roles: Iterable[RoleCard], inputs: Iterable[PinnedInput], idle_lenses: IdleLenses
+) -> tuple[Plan, tuple[Omission, ...]]:
+    """The plan without the subtasks of lenses that could look at nothing. Those with a reason are
+    said; where there is none, nobody misses them.
+    """
+    pinned = next((each for each in inputs if each.kind == "repository"), None)
+    idle = await idle_lenses(pinned.digest) if pinned else {}
+    whys = {
+        card.name: idle[card.tools[0]]
+        for card in roles
+        if card.tier == "none" and card.tools and card.tools[0] in idle
+    }
+    kept, omissions = servable(plan, whys)
+    assert kept is not None
+    return kept, tuple(each for each in omissions if each.why)
+
+
+def servable(
+    plan: Plan | None, missing: Mapping[str, str]
+) -> tuple[Plan | None, tuple[Omission, ...]]:
+    """The part of a playbook's plan that can be served here; the rest is said, not planned, a line
+    for each reason.
+    """
+    if plan is None:
+        return None, ()
+    left_out = [each for each in plan.subtasks if each.role in missing]
+    kept = tuple(each for each in plan.subtasks if each.role not in missing)
+    titles: dict[str, list[str]] = {}
+    for each in left_out:
+        titles.setdefault(missing[each.role], []).append(each.title)
+    omissions = tuple(Omission(what=", ".join(what), why=why) for why, what in titles.items())
+    gone = {each.id for each in left_out}
+    kept = tuple(
+        each.model_copy(
+            update={
+                "depends_on": tuple(edge for edge in each.depends_on if edge not in gone),
+                "secondary": "" if each.secondary in missing else each.secondary,
+            }
+        )
+        for each in kept
+    )
+    return plan.model_copy(update={"subtasks": kept}), omissions

@@ -1,0 +1,118 @@
+"""Calls of tools that a person must approve: which they are, and how a segment ends and begins with
+them. Pure.
+
+A turn's other calls are made first. Then the segment ends with what is pending in its Resume, so
+that waiting for a person holds no money and no place; the next one begins with what was decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from holdfast.agent.state import AgentState
+from holdfast.calls.turn import AgentGoal, Decision, ToolResult, ToolUse, Turn
+from holdfast.contracts.policies import MOST_TOOL_CALLS
+from holdfast.contracts.replacing import replace
+from holdfast.ledger.ledger import Amount, Ledger
+
+NOBODY = (
+    "This call was not made: a person must approve each call of this tool, and nobody can be asked"
+    " in this run. Go on without it."
+)
+TOO_LONG = (
+    "This call was not made: a person must approve it, and its arguments are too long to be read."
+    " Make them shorter."
+)
+UNKNOWN = (
+    "A person approved this call, and what ran it was lost: whether it has taken effect is not"
+    " known. It is not run again. Find out before you repeat it."
+)
+
+
+def first_state(goal: AgentGoal, now: datetime) -> AgentState:
+    """The state that a segment begins with: where the one before it ended, and what a person has
+    decided on since then.
+    """
+    cap = Amount(goal.slice.dollars, goal.slice.calls, goal.slice.tokens)
+    state = AgentState(goal, now, Ledger(cap), goal.resume)
+    if not goal.resume.pending:
+        return state
+    decided = {each.use_id: each for each in goal.decisions}
+    back = {each.use_id: each for each in goal.resume.results}
+    results, approved = dict[int, ToolResult](), list[int]()
+    for place, use in enumerate(goal.resume.pending, start=1):
+        decision = decided.get(use.id)
+        if use.id in back:
+            results[place] = back[use.id]
+        elif decision is not None and decision.verdict == "approved":
+            approved.append(place)
+        elif decision is not None:
+            results[place] = error(use, _refused(decision))
+    unknown = [key for key, each in decided.items() if each.verdict == "unknown"]
+    may_have_run = tuple(use for use in goal.resume.pending if use.id in unknown)
+    resume = goal.resume.model_copy(update={"pending": (), "results": ()})
+    state = replace(state, resume=resume, approved=tuple(approved), may_have_run=may_have_run)
+    return gathered(replace(state, uses=goal.resume.pending, results=results))
+
+
+def _refused(decision: Decision) -> str:
+    if decision.verdict == "unknown":
+        return UNKNOWN
+    why = f": {decision.why}" if decision.why else "."
+    return f"A person declined this call{why}"
+
+
+def unaskable(state: AgentState, turn: Turn) -> Mapping[int, ToolResult]:
+    """What the model is told at once of calls that no person is asked about."""
+    placed = enumerate(turn.uses, start=1)
+    told = {
+        place: error(use, why)
+        for place, use in placed
+        if use.name in state.goal.role.approval and (why := _unaskable(state, turn, use))
+    }
+    return {place: each for place, each in told.items() if place <= MOST_TOOL_CALLS}
+
+
+def _unaskable(state: AgentState, turn: Turn, use: ToolUse) -> str:
+    """Why no person is asked about a call; empty: one is."""
+    if not state.goal.ask_people:
+        return NOBODY
+    return turn.unfit.get(use.id, "") or ("" if use.shown else TOO_LONG)
+
+
+def unasked(state: AgentState, told: Mapping[int, ToolResult], turn: Turn) -> tuple[str, ...]:
+    """The tools of the calls that were not made because nobody could be asked."""
+    if state.goal.ask_people:
+        return ()
+    return tuple(use.name for place, use in enumerate(turn.uses, start=1) if place in told)
+
+
+def waits(state: AgentState, place: int, use: ToolUse) -> bool:
+    """Whether a call may not be made before a person has approved it."""
+    return use.name in state.goal.role.approval and place not in state.approved
+
+
+def put_off(state: AgentState) -> AgentState:
+    """Where the next segment goes on with what has no result yet: once a person has decided on it,
+    or once the run above goes on.
+    """
+    back = tuple(state.results[place] for place in sorted(state.results))
+    resume = state.resume.model_copy(update={"pending": state.uses, "results": back})
+    return replace(state, resume=resume)
+
+
+def gathered(state: AgentState) -> AgentState:
+    """All results of a turn go back together, in the order of its calls, once there are all."""
+    if len(state.results) < len(state.uses):
+        return state
+    ordered = tuple(state.results[place] for place in sorted(state.results))
+    failed = state.resume.failed_calls + sum(each.is_error for each in ordered)
+    resume = state.resume.model_copy(update={"results": ordered, "failed_calls": failed})
+    return replace(state, resume=resume, uses=(), results={}, approved=())
+
+
+def error(use: ToolUse, text: str) -> ToolResult:
+    """What a model is told of a call where nothing was kept."""
+    size = len(text.encode())
+    return ToolResult(use_id=use.id, digest="", size=size, is_error=True, text=text)

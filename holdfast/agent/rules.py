@@ -1,0 +1,280 @@
+"""What an agent does next, and how its state changes: `apply` and `next_moves`, pure.
+
+Decisions follow from the sequence of events alone; the only moments are those that events carry.
+"""
+
+from __future__ import annotations
+
+from holdfast.agent.approvals import error, gathered, put_off, unaskable, unasked, waits
+from holdfast.agent.money import amount_of, billed, of_endpoint, room_of, settled, settled_loss
+from holdfast.agent.state import (
+    AgentState,
+    CutAsked,
+    End,
+    Event,
+    Flight,
+    Flying,
+    HoldAsked,
+    Move,
+    TakeTurn,
+    ToolEnded,
+    ToolLost,
+    TurnEnded,
+    TurnLost,
+    UseTool,
+)
+from holdfast.calls.turn import (
+    OF_SERVERS,
+    TAKE_TURN,
+    AgentReport,
+    Slice,
+    ToolResult,
+    ToolUse,
+    Turn,
+    TurnMaterial,
+)
+from holdfast.calls.work import exchange_seconds
+from holdfast.contracts import Call, Problem, policies
+from holdfast.contracts.made_files import together
+from holdfast.contracts.policies import USE_TOOL, Options
+from holdfast.contracts.replacing import replace
+from holdfast.state.events import Trouble
+
+TOO_MANY = (
+    f"This call was not made: of one message at most {policies.MOST_TOOL_CALLS} calls are. Make"
+    " fewer at once."
+)
+MENDABLE = ("malformed", "truncated")
+"""What a model can do better in the same conversation."""
+LAST_TURN = "This is your last turn: answer now, with what you have. No tool will be run any more."
+MOST = policies.MOST_TOOL_CALLS
+MOST_TEXT = 4_000
+"""Characters of what the model said last that are kept, for an agent that is cut."""
+HOPELESS = ("refused", "stopping", "allowance", "not_billed")
+"""What another turn would end as, too."""
+
+
+def next_moves(state: AgentState) -> tuple[Move, ...]:
+    """Everything that can start now: a turn, all calls of a turn at once, or the end."""
+    if state.flights:
+        return ()
+    if state.ending is not None:
+        return (End(billed(state, state.ending)),)
+    if state.cut:
+        return (End(billed(state, AgentReport(outcome="cut", why=state.cut))),)
+    if state.held:
+        state = put_off(state) if state.uses else state
+        return (End(billed(state, AgentReport(outcome="more"))),)
+    if state.uses:
+        return _uses(state) or (End(billed(put_off(state), AgentReport(outcome="asks"))),)
+    amount = amount_of(state)
+    if not state.ledger.fits(amount):
+        needs = Slice(dollars=amount.dollars, calls=amount.calls, tokens=amount.tokens)
+        return (End(billed(state, AgentReport(outcome="more", needs=needs))),)
+    return (_turn(state),)
+
+
+def _uses(state: AgentState) -> tuple[Move, ...]:
+    """The calls that can be made now; none: a person is to approve all that are left."""
+    return tuple(
+        UseTool(use, state.resume.turns, place, approved=place in state.approved)
+        for place, use in enumerate(state.uses, start=1)
+        if place not in state.results and not waits(state, place, use)
+    )
+
+
+def _turn(state: AgentState) -> TakeTurn:
+    goal, resume = state.goal, state.resume
+    last = resume.turns + 1 >= goal.turns
+    said = "\n\n".join(filter(None, (resume.said, LAST_TURN if last else "")))
+    amount = amount_of(state)
+    searches, rounds = of_endpoint(goal)
+    call = Call(
+        kind=TAKE_TURN.name,
+        purpose="turn" if not resume.losses else f"turn-again{resume.losses}",
+        number=resume.turns + 1,
+        subtask_id=goal.work.subtask.id,
+        tier=goal.model.tier,
+        model=goal.model,
+        role=goal.role.name,
+        max_output=room_of(goal),
+        effort=goal.role.effort,
+        ceiling=amount.dollars,
+        token_ceiling=amount.tokens,
+        capabilities=goal.capabilities,
+        searches=searches,
+        rounds=rounds,
+        run=goal.first_run,
+    )
+    material = TurnMaterial(
+        work=goal.work,
+        tools=goal.role.tools,
+        specs=goal.role.specs,
+        approval=goal.role.approval,
+        transcript=resume.transcript,
+        results=resume.results,
+        said=said,
+    )
+    return TakeTurn(call, material, amount)
+
+
+def options_of(state: AgentState, move: Flying) -> Options:
+    """Timeouts and retries of the activity that carries out a move."""
+    limit = state.goal.work.timeout_seconds
+    if isinstance(move, TakeTurn):
+        subtask = state.goal.work.subtask
+        seconds = exchange_seconds(subtask, limit, move.call.max_output)
+        return TAKE_TURN.policy.options(seconds + policies.CALL_MARGIN_SECONDS)
+    return USE_TOOL.options(limit + policies.LENS_MARGIN_SECONDS)
+
+
+# ---------------------------------------------------------------- how the state changes
+
+
+def took_off(state: AgentState, flight: Flight) -> AgentState:
+    """The state once a move is carried out; a turn is reserved before it is asked for."""
+    move, ledger = flight.move, state.ledger
+    if isinstance(move, TakeTurn):
+        ledger = ledger.reserve(move.id, move.amount)
+    return replace(state, ledger=ledger, flights={**state.flights, move.id: flight})
+
+
+def apply(state: AgentState, event: Event) -> AgentState:
+    """The state after an event."""
+    if event.at is not None and event.at > state.now:
+        state = replace(state, now=event.at)
+    match event:
+        case CutAsked():
+            return replace(state, cut=event.why, cut_at=event.at)
+        case HoldAsked():
+            return replace(state, held=True)
+        case TurnEnded():
+            return _turn_ended(_landed(state, event.move), event)
+        case TurnLost():
+            return _turn_lost(_landed(state, event.move), event.move, event.trouble)
+        case ToolEnded():
+            state = _made(state, event.result)
+            update: dict[str, object] = {"span": None, "unknown": False, "files": (), "opened": ()}
+            if event.result.digest:
+                update["text"] = ""
+            result = event.result.model_copy(update=update)
+            state = _unsure(state, event.move.use) if event.result.unknown else state
+            return _tool_ended(_landed(state, event.move), event.move, result)
+        case ToolLost():
+            may = "It was not called." if event.unsent else "It may have run."
+            said = error(event.move.use, f"The tool did not answer: {event.why}. {may}")
+            name = event.move.use.name
+            if event.unsent:
+                return _tool_ended(_landed(state, event.move), event.move, said)
+            if name in state.goal.role.effects or name.startswith(OF_SERVERS):
+                state = _unsure(state, event.move.use)
+            return _tool_ended(_landed(state, event.move), event.move, said)
+
+
+def _made(state: AgentState, result: ToolResult) -> AgentState:
+    """The state that knows what a call has made and read."""
+    files = together(state.resume.files, result.files)
+    opened = tuple(dict.fromkeys((*state.resume.opened, *result.opened)))
+    update = {"files": files, "opened": opened}
+    return replace(state, resume=state.resume.model_copy(update=update))
+
+
+def _unsure(state: AgentState, use: ToolUse) -> AgentState:
+    return replace(state, may_have_run=(*state.may_have_run, use))
+
+
+def _landed(state: AgentState, move: Flying) -> AgentState:
+    flights = {key: flight for key, flight in state.flights.items() if key != move.id}
+    return replace(state, flights=flights)
+
+
+def _turn_ended(state: AgentState, event: TurnEnded) -> AgentState:
+    reply, turn = event.reply, event.reply.value
+    state = settled(state, event.move, reply.bill)
+    state = replace(state, served=reply.bill.model or state.served)
+    state = _not_taken(state) if turn is None else _taken(state, turn)
+    if turn is None or reply.problem is not None:
+        return _problem(state, reply.problem or Problem(kind="malformed", why="nothing came back"))
+    if turn.draft is not None:
+        return replace(state, ending=AgentReport(outcome="answered", draft=turn.draft))
+    if state.resume.turns >= state.goal.turns:
+        why = f"it used all its {state.goal.turns} turns and gave no answer"
+        return replace(state, ending=AgentReport(outcome="stopped", why=why))
+    if not turn.uses:
+        return state
+    placed = enumerate(turn.uses, start=1)
+    unmade = {place: error(use, TOO_MANY) for place, use in placed if place > MOST}
+    told = unaskable(state, turn)
+    missed = (*state.unasked, *unasked(state, told, turn))
+    state = replace(state, uses=turn.uses, results={**told, **unmade}, unasked=missed)
+    return gathered(state)
+
+
+def _not_taken(state: AgentState) -> AgentState:
+    """A message that no conversation can go on from counts as a turn, and is left out of it."""
+    update = {"turns": state.resume.turns + 1, "losses": 0, "excused": 0, "needed": 0}
+    return replace(state, resume=state.resume.model_copy(update=update))
+
+
+def _taken(state: AgentState, turn: Turn) -> AgentState:
+    before = state.resume
+    resume = before.model_copy(
+        update={
+            "transcript": turn.transcript,
+            "results": (),
+            "said": "",
+            "turns": before.turns + 1,
+            "tool_calls": before.tool_calls + len(turn.uses),
+            "tokens": turn.tokens,
+            "needed": 0,
+            "losses": 0,
+            "excused": 0,
+            "text": turn.text[:MOST_TEXT] or before.text,
+        }
+    )
+    return replace(state, resume=resume)
+
+
+def _problem(state: AgentState, problem: Problem) -> AgentState:
+    """What is wrong with a message is mended in the same conversation, twice at most."""
+    no_json = state.resume.no_json + problem.no_json
+    resume = state.resume.model_copy(update={"no_json": no_json})
+    state = replace(state, resume=resume)
+    mendable = problem.kind in MENDABLE and resume.repairs < policies.REPAIRS
+    # Whoever calls tools can do JSON.
+    mendable = mendable and (resume.tool_calls > 0 or no_json < state.goal.no_json)
+    if not mendable or resume.turns >= state.goal.turns:
+        return replace(state, ending=AgentReport(outcome="answered", problem=problem))
+    said = f"Your answer is not in the right form: {problem.why}\nGive it again in the right form."
+    if problem.kind == "truncated":
+        said = f"Your last message was too long to be taken: {problem.why}. Say it in less."
+    resume = resume.model_copy(update={"said": said, "repairs": resume.repairs + 1})
+    return replace(state, resume=resume)
+
+
+def _turn_lost(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentState:
+    """A turn that brought no answer; nothing before it is lost, and the next one goes on there."""
+    state = settled_loss(state, move, trouble)
+    if trouble.kind == "cancelled" or state.cut:
+        return replace(state, cut=state.cut or trouble.why)
+    unreached = trouble.unreached
+    away = AgentReport(outcome="unreachable", unreached=unreached, why=trouble.why)
+    if unreached is not None and not unreached.lost:
+        return replace(state, ending=away)
+    losses = state.resume.losses + 1
+    state = replace(state, resume=state.resume.model_copy(update={"losses": losses}))
+    too_long = trouble.too_long and trouble.kind not in HOPELESS
+    most = policies.TOO_LONG_TRIES if too_long else policies.TRANSPORT_TRIES
+    own = losses - state.resume.excused
+    if own >= most or (unreached is None and trouble.kind in HOPELESS):
+        stopping = {"stopping": "endpoint", "allowance": "allowance"}.get(trouble.kind, "")
+        ending = AgentReport.model_validate(
+            {"outcome": "lost", "why": trouble.why, "stopping": stopping, "too_long": too_long}
+        )
+        return replace(state, ending=ending.model_copy(update={"unreached": unreached}))
+    # Whether others are lost as well, and when it is worth another turn, its run finds out.
+    return state if unreached is None else replace(state, ending=away)
+
+
+def _tool_ended(state: AgentState, move: UseTool, result: ToolResult) -> AgentState:
+    return gathered(replace(state, results={**state.results, move.place: result}))

@@ -1,0 +1,119 @@
+"""How much of what was found one model may read: the cap of the supervisor's context. Pure.
+
+What is beyond it is rolled up, as far as that can be paid and succeeds; the rest is cut, and said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from holdfast.contracts import Finding
+from holdfast.state.parts import passes_on
+from holdfast.state.run import State
+
+EXPECTED_BYTES_PER_TOKEN = 4
+"""Of plain English text; for sizes that decide what is shortened, never for what is paid."""
+MOST_REASON = 400
+"""Bytes of why a subtask found nothing."""
+
+
+def room(state: State) -> int:
+    """The bytes of findings that one model may read."""
+    return state.goal.limits.supervisor_context_tokens * EXPECTED_BYTES_PER_TOKEN
+
+
+def fits(state: State) -> bool:
+    """Whether all that is usable can be read at once, as far as it is rolled up."""
+    return sum(map(_size, state.finishing.rolled or state.usable)) <= room(state)
+
+
+def batches(state: State) -> list[tuple[Finding, ...]]:
+    """The findings in order, in batches of at most half a context."""
+    found: list[tuple[Finding, ...]] = []
+    batch: list[Finding] = []
+    filled = 0
+    for finding in state.finishing.rolled or state.usable:
+        size = _size(finding)
+        # At least two: a batch of one could never get shorter.
+        if len(batch) > 1 and filled + size > room(state) // 2:
+            found.append(tuple(batch))
+            batch, filled = [], 0
+        batch.append(finding)
+        filled += size
+    return [*found, tuple(batch)] if batch else found
+
+
+def rolled_up(state: State) -> tuple[Finding, ...]:
+    """What is usable, with a digest in place of each batch that was rolled up, also of a round that
+    did not come to its end.
+    """
+    finishing = state.finishing
+    if not finishing.rolling:
+        return finishing.rolled or state.usable
+    whole: list[Finding] = []
+    for place, batch in enumerate(batches(state)):
+        rolled = finishing.rolling.get(place)
+        whole += (rolled,) if rolled else batch
+    return tuple(whole)
+
+
+def within(findings: Iterable[Finding], most: int) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """The findings with what a model is shown of them as their content, in at most this many bytes
+    together, and the ids of those that had to be cut. The longest are cut, to the same length.
+    """
+    found = tuple(findings)
+    # Of very many that failed the reasons alone would fill the room.
+    reason = min(MOST_REASON, most // 2 // max(len(found), 1))
+    shown = [_shown(each, reason) for each in found]
+    whys = sum(len(each.why.encode()) for each in shown)
+    share = _share([len(each.content.encode()) for each in shown], max(most - whys, 0))
+    short = [_cut(each, share) for each in shown]
+    changed = zip(shown, short, strict=True)
+    return tuple(short), tuple(old.subtask_id for old, new in changed if old != new)
+
+
+def longer(text: str, most: int) -> bool:
+    """Whether a text has more than this many bytes in UTF-8, which has one to four a character."""
+    return len(text) > most or (len(text) * 4 > most and len(text.encode()) > most)
+
+
+def _size(finding: Finding) -> int:
+    return len((finding.digest or finding.content).encode())
+
+
+def _shown(finding: Finding, reason: int) -> Finding:
+    partial = finding.escalation.partial if finding.escalation else ""
+    text = finding.digest or partial or finding.content
+    why = _beginning(finding.why, reason)
+    return finding.model_copy(update={"content": text, "digest": "", "why": why})
+
+
+def _share(sizes: Sequence[int], most: int) -> int:
+    """The length that the longest of these are cut to, so that together they have at most this many
+    bytes; what is shorter leaves its rest to the others.
+    """
+    left = most
+    for place, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - place)
+        if size > share:
+            return share
+        left -= size
+    return max(sizes, default=0)
+
+
+def _cut(finding: Finding, most: int) -> Finding:
+    text = _beginning(finding.content, most)
+    given_back = finding.escalation
+    if given_back is not None and passes_on(finding):
+        given_back = given_back.model_copy(update={"partial": text})
+    return finding.model_copy(update={"content": text, "escalation": given_back})
+
+
+def _beginning(text: str, most: int) -> str:
+    """The text in at most this many bytes of UTF-8, with a mark where it was cut."""
+    whole = text.encode()
+    if len(whole) <= most:
+        return text
+    mark = f" … [cut: {len(whole)} bytes in all]".encode()
+    kept = whole[: most - len(mark)] + mark if most > len(mark) else whole[:most]
+    return kept.decode("utf-8", "ignore")

@@ -1,0 +1,251 @@
+"""What each activity works from, made from the state: nothing more than it needs. Pure."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import JsonValue
+
+from holdfast.calling import context, verifying
+from holdfast.calls.critique import CritiqueMaterial
+from holdfast.calls.digest import DigestMaterial
+from holdfast.calls.judge import JudgeMaterial
+from holdfast.calls.plan import PlanMaterial
+from holdfast.calls.refine import RefineMaterial
+from holdfast.calls.replan import ReplanMaterial, Standing
+from holdfast.calls.review import ReviewMaterial
+from holdfast.calls.synthesize import SynthesisMaterial
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import (
+    HARD_SUBTASK_LIMIT,
+    PLANNED_SUBTASK_LIMIT,
+    Contract,
+    Finding,
+    Plan,
+    Problem,
+    Subtask,
+)
+from holdfast.state import graph
+from holdfast.state.parts import Progress, passes_on
+from holdfast.state.run import State
+
+DIGEST_WORDS = 400
+LEAST_SHARE = 4
+"""A fourth of the context is left to findings, however long the answer beside them is."""
+
+
+def ready_plan(state: State) -> Plan | None:
+    """The plan that a person or a playbook gives: nobody is asked for one."""
+    playbook = state.brief.playbook
+    return state.goal.plan or (playbook.plan if playbook else None)
+
+
+def for_plan(state: State) -> PlanMaterial:
+    """The goal, the menu of roles, a preview of each input; never a repository's files."""
+    brief = state.brief
+    return PlanMaterial(
+        goal=state.goal.text,
+        roles=brief.roles,
+        inputs=brief.inputs,
+        guidance=brief.playbook.guidance if brief.playbook else "",
+        subtask_limit=state.goal.limits.subtasks,
+        subtask_timeout_seconds=state.goal.limits.subtask_timeout_seconds,
+        errors=state.plan_errors,
+        asked=state.goal.asked,
+    )
+
+
+def for_subtask(state: State, progress: Progress) -> Contract:
+    """What the next activity of a subtask works from, by its stage."""
+    if progress.stage == "review":
+        return for_review(state, progress)
+    if progress.stage == "refine":
+        return for_refine(state, progress)
+    return for_work(state, progress)
+
+
+def for_work(state: State, progress: Progress) -> WorkMaterial:
+    """The subtask, its inputs and what its own dependencies found."""
+    subtask = progress.subtask
+    role = state.brief.role(subtask.role)
+    findings = (state.work[edge].finding for edge in subtask.depends_on)
+    return WorkMaterial(
+        subtask=subtask,
+        inputs=tuple(pinned for pinned in state.brief.inputs if pinned.name in subtask.inputs),
+        dependencies=tuple(finding for finding in findings if finding is not None),
+        lens=role.tools[0] if role.tier == "none" else "",
+        timeout_seconds=timeout_of(state, subtask),
+        number=len(progress.tries) + 1,
+        why=progress.why,
+        partial=progress.partial,
+        broken=broken(state, f"work-{subtask.id}"),
+        composed=role.description if role.name.startswith(graph.COMPOSED) else "",
+        form=_form(state, progress),
+    )
+
+
+def timeout_of(state: State, subtask: Subtask) -> int:
+    """How long one call of a subtask may take: what the plan says, within what the run may."""
+    most = state.goal.limits.subtask_timeout_seconds
+    return min(subtask.timeout_seconds or most, most)
+
+
+def _form(state: State, progress: Progress) -> dict[str, JsonValue]:
+    """What the result must be: what the first role sets is promised to whoever works with it, and a
+    fallback keeps the promise.
+    """
+    first = progress.former[0] if progress.former else progress.subtask.role
+    return state.brief.role(first).result or state.brief.role(progress.subtask.role).result
+
+
+def for_review(state: State, progress: Progress) -> ReviewMaterial:
+    assert progress.last is not None, "only a draft is reviewed"
+    wrong = broken(state, f"review-{progress.subtask.id}")
+    return ReviewMaterial(subtask=progress.subtask, draft=progress.last, broken=wrong)
+
+
+def for_refine(state: State, progress: Progress) -> RefineMaterial:
+    return RefineMaterial(
+        subtask=progress.subtask,
+        whys=tuple(each.why for each in progress.tries),
+        broken=broken(state, f"refine-{progress.subtask.id}"),
+    )
+
+
+def for_replan(state: State) -> ReplanMaterial:
+    assert state.plan is not None, "only a plan can be changed"
+    standings = tuple(
+        Standing(
+            subtask_id=key,
+            status=each.finding.status if each.finding else _standing(each),
+            why=each.finding.why if each.finding else each.why,
+        )
+        for key, each in state.work.items()
+    )
+    setbacks = state.replanning.setbacks
+    return ReplanMaterial(
+        goal=state.goal.text,
+        plan=state.plan,
+        standings=standings,
+        trouble="; ".join(f"{each.subtask_id}: {each.why}" for each in setbacks),
+        roles=state.brief.roles,
+        inputs=state.brief.inputs,
+        used_ids=state.replanning.used_ids,
+        addable=min(state.goal.limits.subtasks, HARD_SUBTASK_LIMIT - len(state.work)),
+        subtask_timeout_seconds=state.goal.limits.subtask_timeout_seconds,
+        errors=state.replanning.errors,
+        asked=state.goal.asked,
+    )
+
+
+def _standing(progress: Progress) -> Literal["waiting", "running"]:
+    return "running" if progress.started else "waiting"
+
+
+def for_digest(
+    state: State, findings: tuple[Finding, ...], broken: Problem | None
+) -> DigestMaterial:
+    """One finding, whole; or a batch of them, within the context."""
+    cut: tuple[str, ...] = ()
+    if len(findings) > 1:
+        findings, cut = context.within(findings, context.room(state))
+    return DigestMaterial(
+        goal=state.goal.text,
+        findings=findings,
+        cut=cut,
+        words=DIGEST_WORDS,
+        broken=broken,
+    )
+
+
+def for_judge(state: State, question: str, broken: Problem | None) -> JudgeMaterial:
+    findings, cut = context.within(state.usable, context.room(state))
+    return JudgeMaterial(question=question, findings=findings, cut=cut, broken=broken)
+
+
+def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
+    """Every finding, failures included; in a revision also what is to change. `room`: the bytes
+    that a model may read of them; None: all of them, for a template.
+    """
+    assert state.plan is not None, "only a plan's findings are synthesized"
+    playbook = state.brief.playbook
+    finishing = state.finishing
+    serious = [each for each in finishing.issues or () if each.severity != "info"]
+    previous = finishing.synthesis.answer if finishing.synthesis else ""
+    findings, cut = (_whole(state), ()) if room is None else _beside(previous, state, room)
+    return SynthesisMaterial(
+        goal=state.goal.text,
+        instruction=state.plan.synthesis_instruction,
+        template=playbook.template if playbook else "merge",
+        min_confidence=verifying.shown_from(state),
+        subtasks=_named(state.plan),
+        findings=findings,
+        cut=cut,
+        inputs=state.brief.inputs,
+        not_run=state.not_run,
+        citable=tuple(each.subtask_id for each in _whole(state) if passes_on(each)),
+        previous=previous,
+        issues=tuple(f"{each.severity}: {each.problem} {each.fix}".strip() for each in serious),
+        judged=finishing.conflicts,
+        to_verify=len(finishing.to_verify),
+        verified=verifying.verified(state),
+        broken=broken(state, "synthesize"),
+        form=state.form,
+    )
+
+
+def _named(plan: Plan) -> tuple[Subtask, ...]:
+    """The subtasks; of more than a model plans only what names them, as nobody reads more here."""
+    if len(plan.subtasks) <= PLANNED_SUBTASK_LIMIT:
+        return plan.subtasks
+    untold = {"instruction": "", "acceptance_criteria": "", "checks": (), "why": ""}
+    return tuple(each.model_copy(update=untold) for each in plan.subtasks)
+
+
+def for_answer(state: State) -> tuple[Finding, ...]:
+    """What findings the synthesis reads: the winner of a selection, digests, or all."""
+    finishing = state.finishing
+    if _winner(state) is None and (finishing.rolled or finishing.rolling):
+        return (*context.rolled_up(state), *_gone(state))
+    return _whole(state)
+
+
+def _whole(state: State) -> tuple[Finding, ...]:
+    """The winner of a selection and what failed; without a selection, all findings."""
+    winner = _winner(state)
+    return (winner, *_gone(state)) if winner else state.findings
+
+
+def _winner(state: State) -> Finding | None:
+    judgement = state.finishing.judgement
+    return state.work[judgement.winner].finding if judgement and judgement.winner else None
+
+
+def _gone(state: State) -> tuple[Finding, ...]:
+    return tuple(finding for finding in state.findings if not passes_on(finding))
+
+
+def _beside(answer: str, state: State, room: int) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """The findings, cut so that they and an answer can be read together."""
+    left = max(room - len(answer.encode()), room // LEAST_SHARE)
+    return context.within(for_answer(state), left)
+
+
+def for_critique(state: State, broken: Problem | None) -> CritiqueMaterial:
+    assert state.plan is not None and state.finishing.synthesis is not None
+    answer = state.finishing.synthesis.answer
+    findings, cut = _beside(answer, state, context.room(state))
+    return CritiqueMaterial(
+        goal=state.goal.text,
+        instruction=state.plan.synthesis_instruction,
+        synthesis=state.finishing.synthesis,
+        findings=findings,
+        cut=cut,
+        broken=broken,
+    )
+
+
+def broken(state: State, purpose: str) -> Problem | None:
+    """The last malformed answer of a purpose that is to be mended."""
+    problems = state.broken.get(purpose, ())
+    return problems[-1] if problems else None

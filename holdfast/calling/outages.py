@@ -1,0 +1,249 @@
+"""An endpoint that cannot be reached, or loses calls, costs next to nothing: the run waits, says
+so, and goes on by itself.
+
+Nothing is asked meanwhile but `reach`, a free activity that returns when somebody is there. Where
+calls were lost that proves nothing: then `ping`, a call of a few tokens, has to be answered before
+any other leaves. So what an outage costs is what was in flight when it began, and one small call a
+pause. What is lost after `ping` was answered is the fault of the call, which has its tries.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from holdfast.calling.reserving import reservation
+from holdfast.calls import ping
+from holdfast.calls.reach import Reached, ReachMaterial
+from holdfast.contracts import Call, Tier, Unreached
+from holdfast.contracts.replacing import replace
+from holdfast.ledger.ledger import Amount
+from holdfast.state.edits import update, without
+from holdfast.state.events import Trouble
+from holdfast.state.moves import Ask, Cut, Stop
+from holdfast.state.parts import Outage, Progress
+from holdfast.state.run import State
+
+LONGEST_PAUSE_SECONDS = 30.0
+"""The longest pause before another look at an endpoint that was found and lost again."""
+CURE = "check ANTHROPIC_BASE_URL, then run: starter.py up (or start your worker again)"
+
+
+def begun(
+    state: State, unreached: Unreached, tier: Tier, purpose: str, sent: datetime | None = None
+) -> State | None:
+    """The state after a call that did not reach its endpoint, or was lost there; None: this run
+    waits for none. `sent`: when the call was scheduled, where that is known.
+    """
+    before, loses = state.outage, unreached.lost
+    if before is not None and state.out_of_reach:
+        # Another call that left before the outage was known.
+        lost = (*before.lost, purpose) if loses else before.lost
+        return replace(state, outage=replace(before, loses=before.loses or loses, lost=lost))
+    if unreached.unknown_host and not state.heard:
+        why = f"no host has the name in {unreached.address} ({unreached.why}); {CURE}"
+        return replace(state, stop=state.stop or Stop("endpoint", why))
+    if not _waits(state) or not state.goal.limits.outage_seconds:
+        return None
+    if before is not None and before.found and loses and sent and sent < before.found:
+        # It left before somebody answered, and was only found to be lost since.
+        return state
+    outage = Outage(state.now, unreached, tier) if before is None else before
+    again = replace(
+        outage,
+        price=reservation(state.brief.model(tier), ping.MOST_TOKENS, ping.ROOM),
+        since=state.now,
+        unreached=unreached,
+        tier=tier,
+        stage="looking",
+        number=1 if before is None else before.number + 1,
+        loses=loses,
+        lost=(purpose,) if loses else (),
+    )
+    return replace(state, outage=again)
+
+
+def excused(state: State) -> bool:
+    """Whether a call that was lost just now was not at fault: nobody was answered in this time."""
+    return state.outage is not None and state.outage.sure and state.out_of_reach
+
+
+def _waits(state: State) -> bool:
+    """Whether the run has something left that is worth waiting for: a run that was stopped at its
+    budget or deadline still has its answer to be written.
+    """
+    finishing = state.finishing
+    unwritten = finishing.synthesis is None and not finishing.by_template
+    answering = state.phase == "synthesizing" and unwritten
+    return state.stop is None or (answering and state.stopped_by("budget", "deadline"))
+
+
+# ---------------------------------------------------------------- looking, and asking
+
+
+def next_look(state: State) -> Ask | None:
+    """The look at the endpoint, or the small call, that may end an outage; None: one is under way,
+    or none is needed.
+    """
+    outage = state.outage
+    if outage is None or not state.out_of_reach or state.asking("reach") or state.asking("ping"):
+        return None
+    if outage.stage == "asking":
+        return _ping(state, outage)
+    number = state.next_number("reach")
+    material = ReachMaterial(after_seconds=_pause(outage), address=outage.unreached.address)
+    call = Call(kind="reach", purpose="reach", number=number, tier=outage.tier)
+    return Ask(call, material, Amount())
+
+
+def _pause(outage: Outage) -> float:
+    return 0.0 if outage.number == 1 else min(2.0**outage.number, LONGEST_PAUSE_SECONDS)
+
+
+def _ping(state: State, outage: Outage) -> Ask:
+    amount = outage.price
+    model = state.brief.model(outage.tier)
+    call = Call(
+        kind=ping.PING.name,
+        purpose="ping",
+        number=state.next_number("ping"),
+        tier=outage.tier,
+        model=model,
+        max_output=ping.ROOM,
+        effort=ping.PING.policy.effort,
+        ceiling=amount.dollars,
+        token_ceiling=amount.tokens,
+        capabilities=state.brief.capabilities,
+        run=state.first_run_id,
+    )
+    return Ask(call, ping.PingMaterial(address=outage.unreached.address), amount, state.keeps)
+
+
+def needless_look(state: State) -> Cut | None:
+    """The end of a look that nobody waits for: what is left to do asks no model."""
+    done = state.phase == "working" and state.all_settled and not state.replanning.setbacks
+    if not done or any(finding.status == "complete" for finding in state.findings):
+        return None
+    looks = tuple(
+        key
+        for key, flight in state.flights.items()
+        if flight.move.purpose in ("reach", "ping") and not flight.cut
+    )
+    return Cut(looks) if looks else None
+
+
+def seconds_left(state: State) -> float:
+    """How long a look at the endpoint may take before the run gives up."""
+    assert state.outage is not None
+    limit = state.goal.limits.outage_seconds
+    return max(limit - lost_for(state.outage, state.now), 1.0)
+
+
+def lost_for(outage: Outage, now: datetime) -> float:
+    """Seconds since the last answer in which nobody was there."""
+    return outage.before + (now - outage.since).total_seconds()
+
+
+# ---------------------------------------------------------------- what came back
+
+
+def answered(state: State) -> State:
+    """A model has answered a call that was due. What left before calls were lost proves nothing."""
+    outage = state.outage
+    if outage is not None and outage.loses and state.out_of_reach:
+        return state
+    return replace(state, outage=None)
+
+
+def seen(state: State, reached: Reached | None) -> State:
+    """Somebody is there again. Where calls were lost, a small one shows whether any are answered;
+    without money for it that is left to the next one that is due.
+    """
+    outage = state.outage
+    if outage is None or outage.stage != "looking":
+        return state
+    missed = reached is not None and reached.missed
+    state = replace(state, outage=replace(outage, stage="asking", sure=outage.sure or missed))
+    return state if outage.loses else found(state)
+
+
+def found(state: State) -> State:
+    """Calls are answered again, as far as is known. The outage is over with the first that was due;
+    those that were lost in it, and not by their own fault, have all their tries again.
+    """
+    outage = state.outage
+    if outage is None or outage.stage == "found":
+        return state
+    over = replace(
+        outage, stage="found", found=state.now, before=lost_for(outage, state.now), sure=False,
+        lost=(),
+    )  # fmt: skip
+    return _forgiven(replace(state, outage=over), outage.lost if outage.sure else ())
+
+
+def _forgiven(state: State, purposes: tuple[str, ...]) -> State:
+    for purpose in purposes:
+        state = replace(state, transport=without(state.transport, purpose))
+    for key in [key for key, each in state.work.items() if each.resume.losses]:
+        state = update(state, key, _excused) if f"agent-{key}" in purposes else state
+    return state
+
+
+def _excused(agent: Progress) -> Progress:
+    resume = agent.resume.model_copy(update={"excused": agent.resume.losses})
+    return replace(agent, resume=resume)
+
+
+def unanswered(state: State, trouble: Trouble) -> State:
+    """A small call brought no answer: it is lost like those before, or refused by somebody who
+    reads calls.
+    """
+    outage = state.outage
+    if outage is None or trouble.kind == "cancelled":
+        return replace(state, outage=None)
+    if trouble.kind in ("stopping", "allowance"):
+        stop = Stop("endpoint" if trouble.kind == "stopping" else "allowance", trouble.why)
+        return replace(state, outage=None, stop=state.stop or stop)
+    if trouble.kind in ("refused", "over_reservation"):
+        return found(state)
+    again = replace(
+        outage,
+        stage="looking",
+        number=outage.number + 1,
+        sure=outage.sure or trouble.unreached is not None,
+        unreached=trouble.unreached or outage.unreached,
+    )
+    return replace(state, outage=again)
+
+
+def not_found(state: State, trouble: Trouble) -> State:
+    """Nobody waits for the endpoint any more: the limit is reached, or the run ends anyway."""
+    outage = state.outage
+    if outage is None or trouble.kind == "cancelled":
+        return replace(state, outage=None)
+    why = f"{said(outage)}; {CURE}"
+    if state.stop is None:
+        return replace(state, outage=None, stop=Stop("endpoint", why))
+    # It was stopped before: what is left is its answer, which no model can write now.
+    finishing = replace(state.finishing, by_template=True, unwritten=why)
+    return replace(state, outage=None, finishing=finishing)
+
+
+# ---------------------------------------------------------------- what people are told
+
+
+def said(outage: Outage) -> str:
+    """What a person must know of it."""
+    since = f"{outage.since:%Y-%m-%d %H:%M:%S} UTC"
+    what = "does not answer calls" if outage.loses else "cannot be reached"
+    return f"the endpoint {outage.unreached.address} {what} since {since} ({outage.unreached.why})"
+
+
+def tried_next(state: State) -> str:
+    """What is tried next, true at any time until something happens."""
+    flights = [each for each in state.flights.values() if each.move.purpose == "reach"]
+    outage = state.outage
+    if outage is None or not flights:
+        return "a call of a few tokens shows whether it answers again"
+    first = flights[0].started + timedelta(seconds=_pause(outage))
+    paused = f"the next look is at {first:%H:%M:%S} UTC, then" if _pause(outage) else "looks follow"
+    return f"{paused} at most {LONGEST_PAUSE_SECONDS:.0f} s apart"

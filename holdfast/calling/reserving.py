@@ -1,0 +1,186 @@
+"""Building a call: its id, its model, and the worst case that the ledger reserves for it. Pure.
+
+Under a small cap a call gets less room for its answer, then a cheaper model: `rooms` and `tiers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from holdfast.calls.kind import AnyKind
+from holdfast.contracts import (
+    Briefing,
+    Call,
+    Contract,
+    ModelCard,
+    RoleCard,
+    RoleTier,
+    Tier,
+    policies,
+)
+from holdfast.ledger.ledger import Amount, Ledger
+from holdfast.ledger.pricing import worst
+from holdfast.state.moves import Ask
+from holdfast.state.parts import Progress
+from holdfast.state.run import State
+
+CHEAPER: Mapping[RoleTier, Tier] = {"opus": "sonnet", "sonnet": "haiku"}
+
+
+def rooms(most: int) -> Iterator[int]:
+    """Tokens for an answer, the most first: each half of the one before, down to the least."""
+    room = most
+    yield room
+    while room // 2 >= policies.LEAST_OUTPUT:
+        room //= 2
+        yield room
+
+
+def tiers(brief: Briefing, first: Tier) -> Iterator[Tier]:
+    """A tier and the cheaper ones that this deployment serves."""
+    served = [card.tier for card in brief.models]
+    tier: Tier | None = first
+    while tier is not None:
+        if tier in served or tier == first:
+            yield tier
+        tier = CHEAPER.get(tier)
+
+
+def free_call(state: State, kind: AnyKind, purpose: str, material: Contract) -> Ask:
+    """A call that asks no model and costs nothing."""
+    call = Call(kind=kind.name, purpose=purpose, number=state.next_number(purpose))
+    return Ask(call, material, Amount())
+
+
+def fitting_call(
+    state: State,
+    kind: AnyKind,
+    purpose: str,
+    material: Contract,
+    *,
+    progress: Progress | None = None,
+    keep: bool = True,
+    first: Tier | None = None,
+) -> Ask:
+    """A call of the supervisor's own with the strongest model, and for that the most room, that can
+    be paid now; the cheapest there is where none can. `first`: a stronger one than usual, which is
+    asked if this deployment serves it and its whole room can be paid.
+    """
+    ask = None
+    served = first if any(card.tier == first for card in state.brief.models) else None
+    for tier in tiers(state.brief, served or kind.policy.tier):
+        ask = paid_call(
+            state,
+            kind,
+            purpose,
+            material,
+            tier=tier,
+            progress=progress,
+            keep=keep,
+            smaller=tier != served,
+        )
+        if state.ledger.fits(ask.amount, keep=keep):
+            return ask
+    assert ask is not None, "every kind of call has a tier"
+    return ask
+
+
+def paid_call(
+    state: State,
+    kind: AnyKind,
+    purpose: str,
+    material: Contract,
+    *,
+    tier: Tier | None = None,
+    progress: Progress | None = None,
+    role: RoleCard | None = None,
+    keep: bool = True,
+    smaller: bool = False,
+    most: int = 0,
+) -> Ask:
+    """A call and its reservation; its tier is else that of its kind's policy. One whose last answer
+    was cut off gets twice the room, if that can be paid; one that is `smaller` gets less, where its
+    whole room cannot be paid. `most`: its whole room; 0: that of its kind."""
+    model = state.brief.model(tier or kind.policy.tier)
+    subtask_id = progress.subtask.id if progress else ""
+    tokens = input_tokens(kind, material) + (role.prompt_bytes if role else 0)
+    tokens = max(tokens, state.needed.get(f"{purpose}/{model.tier}", 0))
+    cut_off = (f"{kind.name}-{subtask_id}" if progress else purpose) in state.roomier
+    offered = _offered(most or kind.policy.max_output, model, cut_off=cut_off, smaller=smaller)
+    max_output, amount = _room(state.ledger, model, tokens, offered, keep=keep)
+    call = Call(
+        kind=kind.name,
+        purpose=purpose,
+        number=state.next_number(purpose),
+        subtask_id=subtask_id,
+        mending=getattr(material, "broken", None) is not None,
+        tier=model.tier,
+        model=model,
+        role=role.name if role else "",
+        max_output=max_output,
+        effort=role.effort if role else kind.policy.effort,
+        ceiling=amount.dollars,
+        token_ceiling=amount.tokens,
+        capabilities=state.brief.capabilities,
+        run=state.first_run_id,
+    )
+    return Ask(call, material, amount, keep)
+
+
+def _room(
+    ledger: Ledger, model: ModelCard, tokens: int, offered: Iterator[int], *, keep: bool
+) -> tuple[int, Amount]:
+    """The first of the offered rooms that can be paid, else the last; and its reservation."""
+    room, amount = 0, Amount()
+    for room in offered:
+        amount = reservation(model, tokens, room)
+        if ledger.fits(amount, keep=keep):
+            break
+    return room, amount
+
+
+def _offered(most: int, model: ModelCard, *, cut_off: bool, smaller: bool) -> Iterator[int]:
+    """Rooms for the answer, the most first."""
+    if cut_off:
+        yield 2 * most
+    # What was cut off is not asked for again with as little, while a cheaper model has the room.
+    if smaller and not (cut_off and model.tier in CHEAPER):
+        yield from rooms(most)
+    else:
+        yield most
+
+
+def least(state: State, kind: AnyKind, size: int) -> Amount:
+    """No call of this kind with so many bytes of material is reserved at less: what does not fit
+    need not be made to find that out.
+    """
+    *_, tier = tiers(state.brief, kind.policy.tier)
+    *_, room = rooms(kind.policy.max_output)
+    return reservation(state.brief.model(tier), _tokens(size), room)
+
+
+def reservation(model: ModelCard, tokens: int, max_output: int, searches: int = 0) -> Amount:
+    """The worst case of one call."""
+    cost = worst(model, tokens, max_output, searches)
+    return Amount(cost or Decimal(0), 1, tokens + max_output)
+
+
+def input_tokens(kind: AnyKind, material: Contract) -> int:
+    """The tokens that are reserved for a prompt made of this material, its inputs' content
+    included. A prompt that may have more is counted before it leaves.
+    """
+    # Without defaults, so that a contract that gains a field reserves what it did before. A reset
+    # run waits otherwise and must reserve the same, because the journal knows its calls by what
+    # they are; how long a finding waited is in no prompt.
+    waits = {"__all__": {"waited"}}
+    unsaid = {"findings": waits, "dependencies": waits}
+    size = len(material.model_dump_json(exclude_defaults=True, exclude=unsaid).encode())
+    size += kind.longer + kind.beyond(material)
+    return _tokens(size)
+
+
+def _tokens(size: int) -> int:
+    surely = min(size, policies.UNCOUNTED_BYTES)
+    rest = (size - surely) // policies.RESERVED_BYTES_PER_TOKEN
+    return surely + rest + policies.PROMPT_OVERHEAD_TOKENS

@@ -1,0 +1,49 @@
+"""How long what is in flight may take: Temporal's options of a move. Pure."""
+
+from __future__ import annotations
+
+from holdfast.calling import gathering, outages
+from holdfast.calls import KINDS
+from holdfast.calls.ping import PING
+from holdfast.calls.ping import SECONDS as PING_SECONDS
+from holdfast.calls.reach import REACH
+from holdfast.calls.work import exchange_seconds
+from holdfast.contracts import Call, policies
+from holdfast.contracts.policies import EXAMINE, PREPARE, Options
+from holdfast.state.moves import Ask, Examine, Flying, Prepare, StartAgent, StartTeam
+from holdfast.state.run import State
+
+
+def options_of(state: State, move: Flying) -> Options | None:
+    """Timeouts and retries of the activity that carries out a move; None for a run of its own."""
+    match move:
+        case Prepare():
+            # For a model it waits, like a call, until a worker asks models.
+            total = policies.PREPARE_PATIENCE if state.goal.use_models else 0
+            return PREPARE.options(policies.PREPARE_SECONDS, total=total)
+        case StartTeam() | StartAgent():
+            return None
+        case Examine(material=material):
+            # The lens ends itself at the limit and says so; this only catches one that does not.
+            return EXAMINE.options(material.timeout_seconds + policies.LENS_MARGIN_SECONDS)
+        case Ask(call=call) if call.kind == "reach":
+            left = outages.seconds_left(state)
+            return REACH.policy.options(min(left, policies.REACH_ATTEMPT_SECONDS), total=left)
+        case Ask(call=call) if call.kind == "ping":
+            seconds = PING_SECONDS + policies.CALL_MARGIN_SECONDS
+            return PING.policy.options(seconds, total=max(outages.seconds_left(state), seconds))
+        case Ask(call=call):
+            attempts = 0 if call.model else policies.FREE_ATTEMPTS
+            seconds = _seconds(state, call) + policies.CALL_MARGIN_SECONDS
+            return KINDS[call.kind].policy.options(seconds, attempts=attempts)
+
+
+def _seconds(state: State, call: Call) -> float:
+    """How long the exchange with the model may take. Of an agent for its subtask the caller says
+    it, and within that the plan; all other calls take what their room needs.
+    """
+    if call.kind == "work":
+        subtask = state.work[call.subtask_id].subtask
+        limit = gathering.timeout_of(state, subtask)
+        return exchange_seconds(subtask, limit, call.max_output)
+    return max(policies.CALL_SECONDS, call.max_output // policies.OUTPUT_TOKENS_PER_SECOND)

@@ -1,0 +1,148 @@
+"""Which remarks of a review a model verifies, in which batches, and what it said of them. Pure.
+
+The analysers' remarks stand whatever a model says: a verdict is added, none is taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from holdfast.calls.verify import Place, Verdict, Verdicts, VerifyMaterial
+from holdfast.contracts import PinnedInput, Problem, Remark, policies
+from holdfast.contracts.remarks import (
+    SEVERITIES,
+    by_agent,
+    is_credential,
+    merged_remarks,
+    ranked,
+    sightings_of,
+)
+from holdfast.contracts.replacing import replace
+from holdfast.state.run import State
+
+
+def wanted(state: State) -> bool:
+    """Whether a model verifies remarks of this run."""
+    playbook = state.brief.playbook
+    asked = playbook is not None and playbook.verify > 0 and state.goal.use_models
+    return asked and repository(state) is not None
+
+
+def chosen(state: State) -> State:
+    """The remarks that are to be verified, once the lenses have ended."""
+    playbook = state.brief.playbook
+    if playbook is None or not wanted(state):
+        return state
+    found = [each for each in _found(state) if not each.summed]
+    least, merged = shown_from(state), merged_remarks(found)
+    shown = [each for each in merged if each.confidence >= least and not each.hidden]
+    agents = {each.subtask_id for each in state.findings if by_agent(each)}
+    first = _shared(ranked(shown), agents, playbook.verify)
+    return replace(state, finishing=replace(state.finishing, to_verify=first))
+
+
+def _shared(remarks: Sequence[Remark], agents: Collection[str], most: int) -> tuple[Remark, ...]:
+    """At most so many of the ranked remarks, by severity, of equals those of analysers first. Half
+    the room is theirs and half the agents', who take turns; what one does not need, the other has.
+    """
+    of_agent: dict[str, list[Remark]] = {}
+    analysed = list[Remark]()
+    for each in remarks:
+        (of_agent.setdefault(each.lens, []) if each.lens in agents else analysed).append(each)
+    turns = [item for told in of_agent.values() for item in enumerate(told)]
+    said = [each for _, each in sorted(turns, key=lambda item: item[0])]
+    half = max(most - len(said), most - most // 2)
+    first = [*analysed[:half], *said[: most - len(analysed[:half])]]
+    return tuple(sorted(first, key=lambda each: SEVERITIES.index(each.severity)))
+
+
+def _found(state: State) -> list[Remark]:
+    return [
+        remark
+        for progress in state.work.values()
+        if progress.finding is not None
+        for remark in sightings_of(progress.finding, progress.subtask.inputs).remarks
+    ]
+
+
+def shown_from(state: State) -> int:
+    """The least confidence of a remark that the answer shows: the caller's, else the playbook's."""
+    said, playbook = state.goal.limits.min_confidence, state.brief.playbook
+    return said if said is not None else playbook.min_confidence if playbook else 0
+
+
+def repository(state: State) -> PinnedInput | None:
+    """The repository that the lenses looked at."""
+    pinned = (each for each in state.brief.inputs if each.kind == "repository")
+    return next(pinned, None)
+
+
+def batches(state: State) -> int:
+    """How many calls the chosen remarks need."""
+    return _calls(state.finishing.to_verify)
+
+
+def again(state: State) -> range:
+    """The places of the batches that a stronger model looks at: of what was undecided, once all
+    others have been looked at.
+    """
+    first = batches(state)
+    return range(first, first + _calls(_undecided(state)))
+
+
+def _calls(remarks: Sequence[Remark]) -> int:
+    return -(-len(remarks) // policies.VERIFIED_AT_ONCE)
+
+
+def _undecided(state: State) -> tuple[Remark, ...]:
+    """What the first look at all remarks could not decide, though there was something to see."""
+    return tuple(
+        remark
+        for place in range(batches(state))
+        for remark, said in _said(state, place)
+        if said.verdict == "undecided" and not said.absent
+    )
+
+
+def _said(state: State, place: int) -> Iterator[tuple[Remark, Verdict]]:
+    verdicts = state.finishing.verified.get(place)
+    return zip(_batch(state, place), verdicts.verdicts if verdicts else (), strict=bool(verdicts))
+
+
+def material(state: State, place: int, broken: Problem | None) -> VerifyMaterial:
+    """What the call for the batch at a place works from."""
+    remarks = _batch(state, place)
+    files = tuple(each.file for each in remarks)
+    places = {(each.file, each.line): None for each in _found(state) if is_credential(each)}
+    pinned = repository(state)
+    assert pinned is not None, "remarks are chosen of a repository only"
+    return VerifyMaterial(
+        repository=pinned,
+        remarks=remarks,
+        withheld=tuple(Place(file=file, line=line) for file, line in places if file in files),
+        broken=broken,
+    )
+
+
+def verified(state: State) -> tuple[Remark, ...]:
+    """The remarks that were verified, each with its last verdict."""
+    later = [each for place in again(state) for each in _said(state, place)]
+    said_later = [remark for remark, _ in later]
+    first = [each for place in range(batches(state)) for each in _said(state, place)]
+    return tuple(
+        remark.model_copy(update={"verdict": said.verdict, "why": said.why})
+        for remark, said in (*(each for each in first if each[0] not in said_later), *later)
+    )
+
+
+def take(state: State, place: int, verdicts: Verdicts) -> State:
+    """What came back for one batch."""
+    said = {**state.finishing.verified, place: verdicts}
+    return replace(state, finishing=replace(state.finishing, verified=said))
+
+
+def _batch(state: State, place: int) -> tuple[Remark, ...]:
+    remarks, first = state.finishing.to_verify, place * policies.VERIFIED_AT_ONCE
+    if place >= batches(state):
+        remarks, first = _undecided(state), first - batches(state) * policies.VERIFIED_AT_ONCE
+    return remarks[first : first + policies.VERIFIED_AT_ONCE]

@@ -1,0 +1,41 @@
+"""The kinds of calls, a module each: what is asked for, from what, and what the answer means.
+
+A line of KINDS makes a kind known: its activity, its reply, its policy and its words follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.calls.critique import CRITIQUE
+from holdfast.calls.digest import DIGEST
+from holdfast.calls.judge import JUDGE
+from holdfast.calls.kind import AnyKind, Kind
+from holdfast.calls.ping import PING
+from holdfast.calls.plan import PLAN
+from holdfast.calls.reach import REACH
+from holdfast.calls.refine import REFINE
+from holdfast.calls.replan import REPLAN
+from holdfast.calls.review import REVIEW
+from holdfast.calls.synthesize import SYNTHESIZE
+from holdfast.calls.turn import TAKE_TURN
+from holdfast.calls.verify import VERIFY
+from holdfast.calls.work import WORK
+
+MODEL_KINDS: tuple[AnyKind, ...] = (
+    PLAN,
+    WORK,
+    REVIEW,
+    REFINE,
+    REPLAN,
+    JUDGE,
+    DIGEST,
+    SYNTHESIZE,
+    VERIFY,
+    CRITIQUE,
+)
+KINDS: Mapping[str, Kind[Any]] = {
+    kind.name: kind for kind in (*MODEL_KINDS, TAKE_TURN, PING, REACH)
+}
+"""Each kind of call by the name of its activity."""

@@ -1,0 +1,55 @@
+"""Findings in fewer words, for a reader with a limited context."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from holdfast.calls.envelopes import section
+from holdfast.calls.findings import told
+from holdfast.calls.kind import Answer, ModelKind
+from holdfast.contracts import Contract, Finding, Problem, Reply
+from holdfast.contracts.policies import model_policy
+
+
+class DigestAnswer(Answer):
+    digest: str
+
+
+class Digest(Contract):
+    text: str
+
+
+class DigestMaterial(Contract):
+    """What `digest` shortens: one finding, or several that are brought under one roof."""
+
+    goal: str
+    findings: tuple[Finding, ...]
+    words: int = Field(300, ge=1)
+    cut: tuple[str, ...] = ()
+    """Ids of the findings that had to be cut to fit the supervisor's context."""
+    broken: Problem | None = None
+
+
+def to_digest(answer: DigestAnswer) -> Digest:
+    return Digest(text=answer.digest)
+
+
+def digest_prompt(material: DigestMaterial) -> str:
+    return "\n\n".join(
+        (
+            section("goal", material.goal),
+            *told(material.findings),
+            f"Shorten to at most {material.words} words.",
+        )
+    )
+
+
+DIGEST: ModelKind[DigestMaterial, DigestAnswer, Digest] = ModelKind(
+    name="digest",
+    reply=Reply[Digest],
+    policy=model_policy("haiku", 4_000, "low"),
+    answer=DigestAnswer,
+    value=lambda answer, _: to_digest(answer),
+    prompt="digester",
+    turn=digest_prompt,
+)

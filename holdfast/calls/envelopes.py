@@ -1,0 +1,82 @@
+"""How what people, files, tools and models wrote stands in a prompt: in labelled envelopes, as data
+and never as an instruction.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Literal, get_args
+
+from holdfast.contracts import Problem
+
+Tag = Literal["material", "role", "instruction", "acceptance_criteria", "goal", "question"]
+"""The marks that give a prompt its structure; no text that stands in one can write any of them."""
+TAGS: tuple[Tag, ...] = get_args(Tag)
+WINDOW = 80
+"""Characters behind the first letter after a bracket within which its tag is looked for."""
+_FIRST = re.compile(r"[\W_]{0,64}+([^\W_])")
+_BEGINNINGS = frozenset(tag[0] for tag in TAGS)
+_READS = re.compile("|".join(r"[\W_]*".join(tag.replace("_", "")) + r"(?![^\W_])" for tag in TAGS))
+"""A tag as a reader makes it out, whatever stands between its letters."""
+_BRACKET = re.compile(
+    "[<\u02c2\u1438\u2039\u2329\u276e\u276c\u2770\u27e8\u3008\u300a\u00ab\ufe64\uff1c\u227a\u22d6\u2a9e]"
+    r"|&(?:lt|#0*60|#[xX]0*3[cC]);?|\\u003[cC]|%3[cC]"
+)
+"""What is, looks like or decodes to the beginning of a mark."""
+_ALIKE = str.maketrans(
+    {
+        **dict.fromkeys("\u2044\u2215\u29f8\u29f5\u2571\\", "/"),
+        **dict(
+            zip("асеіјморрѕтухаεικμνορτυℓıɑԁɡηոԛ", "aceijmoppstyxaeikmvoptuliadgnnq", strict=True)
+        ),
+    }
+)
+"""Slashes, and letters of other alphabets, that look like those of a tag."""
+LABEL = str.maketrans({'"': "'", "<": "(", ">": ")"})
+
+
+def envelope(source: str, text: str) -> str:
+    """Untrusted text between labelled marks that it cannot close, nor open others of ours."""
+    label = " ".join(defanged(source).translate(LABEL).split())
+    return f'<material source="{label}">\n{defanged(text)}\n</material>'
+
+
+def section(tag: Tag, text: str) -> str:
+    """What the agent is asked to do; it can write none of our marks either."""
+    return f"<{tag}>\n{defanged(text)}\n</{tag}>"
+
+
+def defanged(text: str) -> str:
+    """Untrusted text without our marks. A reader takes `< / Material >` for one as well, and what
+    looks or decodes like it, so no spelling of one is left: its bracket becomes a round one.
+    """
+
+    def unmarked(bracket: re.Match[str]) -> str:
+        first = _FIRST.match(text, bracket.end())
+        if first is None or _folded(first[1])[:1] not in _BEGINNINGS:
+            return bracket[0]
+        near = _folded(text[first.start(1) : first.end() + WINDOW])
+        return "(" if _READS.match(near) else bracket[0]
+
+    return _BRACKET.sub(unmarked, text)
+
+
+def _folded(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFKD", text).casefold().translate(_ALIKE)
+
+
+def mend(prompt: str, broken: Problem | None) -> str:
+    """The same user turn, with the malformed answer that is to be mended."""
+    if broken is None:
+        return prompt
+    return "\n\n".join(
+        (
+            prompt,
+            envelope("your previous answer", broken.answer),
+            envelope("what is wrong with its form", broken.why),
+            "Give the same answer again in the right form.",
+        )
+    )

@@ -1,0 +1,39 @@
+"""How findings stand in a user turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from holdfast.calls.envelopes import envelope
+from holdfast.contracts import Finding
+from holdfast.contracts.data import is_data
+from holdfast.contracts.remarks import listed, of_a_lens
+
+
+def told(findings: Iterable[Finding]) -> list[str]:
+    """Each finding in an envelope, failures with why."""
+    return [envelope(_label(each), each.digest or each.content or each.why) for each in findings]
+
+
+def passed_on(finding: Finding) -> str:
+    """Its content, of a lens the remarks too; of an escalation its partial."""
+    if finding.status == "escalated" and finding.escalation:
+        return finding.escalation.partial
+    if of_a_lens(finding) and not is_data(finding):
+        return f"{finding.content}\n{listed(finding)}".strip()
+    return finding.content
+
+
+def _label(finding: Finding) -> str:
+    form = as_data(finding)
+    return f"subtask {finding.subtask_id}, {finding.status}{sureness(finding)}{form}"
+
+
+def as_data(finding: Finding) -> str:
+    """What a label adds of a finding that stands below it as data."""
+    return ", as JSON" if is_data(finding) and not finding.digest else ""
+
+
+def sureness(finding: Finding) -> str:
+    """How sure it is, for the label of a finding; nothing where nobody can say."""
+    return "" if finding.confidence is None else f", confidence {finding.confidence}"

@@ -1,0 +1,77 @@
+"""What a kind of call is: one value that says all that the rest of the house must know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from holdfast.contracts import Contract, Reply
+from holdfast.contracts.policies import Policy
+
+
+class Answer(BaseModel):
+    """Base of every shape that a model fills: closed objects, so `additionalProperties` is false in
+    the schema.
+
+    Structured outputs are smallest and surest without choices: all fields required, no defaults, no
+    Optional, no unions, no dictionaries, no recursion. An empty string stands for nothing; the case
+    of an enum's letters is not guaranteed.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _lower(value: Any) -> Any:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+AnyCase = BeforeValidator(_lower)
+"""Of an enum in an answer."""
+
+
+def percent(value: int) -> int:
+    """Clamp a model's confidence to 0–100."""
+    return max(0, min(100, value))
+
+
+Asked = TypeVar("Asked", bound=Answer)
+Material = TypeVar("Material", bound=Contract)
+Value = TypeVar("Value", bound=Contract)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind(Generic[Value]):
+    """A call of the supervisor: `name` is that of its activity, the method of `Agents`."""
+
+    name: str
+    reply: type[Reply[Value]]
+    """What its activity returns."""
+    policy: Policy
+    prompt: str = ""
+    """The file of its system prompt in `prompts/`; empty: it asks no model."""
+    words: str = ""
+    """What it is for, as the timeline says it where no subtask does."""
+    free_words: str = ""
+    """As `words`, where it is answered without a model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelKind(Kind[Value], Generic[Material, Asked, Value]):
+    """A call that asks a model."""
+
+    answer: type[Asked]
+    """The shape that the model fills."""
+    value: Callable[[Asked, Material], Value]
+    """What the answer means. ValueError: it is malformed, for this reason."""
+    turn: Callable[..., str]
+    """The user turn, made of the material and of what the worker adds to it."""
+    longer: int = 0
+    """Bytes that its system prompt and schema may have beyond what those of every kind may."""
+    beyond: Callable[[Material], int] = lambda _: 0
+    """The bytes that the worker adds to the material, at most; below 0: that it leaves out."""
+
+
+AnyKind = ModelKind[Any, Any, Any]

@@ -1,0 +1,182 @@
+"""A goal becomes a graph of subtasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from holdfast.calls.envelopes import envelope, section
+from holdfast.calls.kind import Answer, AnyCase, ModelKind
+from holdfast.calls.work import WORK
+from holdfast.contracts import (
+    Check,
+    CheckKind,
+    ComposedRole,
+    Contract,
+    PinnedInput,
+    Plan,
+    Reply,
+    RoleCard,
+    Strategy,
+    Subtask,
+    policies,
+)
+from holdfast.contracts.policies import model_policy
+
+
+class CheckAnswer(Answer):
+    kind: Annotated[CheckKind, AnyCase]
+    argument: str
+
+
+class SubtaskAnswer(Answer):
+    id: str
+    title: str
+    instruction: str
+    inputs: list[str]
+    role: str
+    secondary: str
+    tier: Annotated[Literal["haiku", "sonnet", ""], AnyCase]
+    depends_on: list[str]
+    acceptance_criteria: str
+    checks: list[CheckAnswer]
+    timeout_seconds: int
+    max_output: int
+    why: str
+
+
+class RoleAnswer(Answer):
+    name: str
+    description: str
+    tier: Annotated[Literal["haiku", "sonnet"], AnyCase]
+    tools: list[str]
+
+
+class PlanAnswer(Answer):
+    subtasks: list[SubtaskAnswer]
+    roles: list[RoleAnswer]
+    goal: str
+    strategy: Annotated[Strategy, AnyCase]
+    synthesis_instruction: str
+
+
+class PlanMaterial(Contract):
+    """What `plan` works from."""
+
+    goal: str
+    roles: tuple[RoleCard, ...] = ()
+    inputs: tuple[PinnedInput, ...] = ()
+    guidance: str = ""
+    subtask_limit: int = 6
+    subtask_timeout_seconds: int = 300
+    """As in the run's limits: a subtask may have less."""
+    errors: tuple[str, ...] = ()
+    """What was wrong with the previous plan; empty at the first go."""
+    asked: tuple[str, ...] = ()
+    """Fingerprints of what the runs above have planned."""
+
+
+MOST_WHY = 300
+"""Letters of why a subtask is in the plan."""
+
+
+def to_subtask(item: SubtaskAnswer) -> Subtask:
+    return Subtask(
+        id=item.id,
+        title=item.title,
+        instruction=item.instruction,
+        inputs=tuple(item.inputs),
+        role=item.role,
+        secondary=item.secondary,
+        tier=item.tier or None,
+        depends_on=tuple(item.depends_on),
+        acceptance_criteria=item.acceptance_criteria,
+        checks=tuple(Check(kind=check.kind, argument=check.argument) for check in item.checks),
+        timeout_seconds=item.timeout_seconds,
+        max_output=item.max_output,
+        why=" ".join(item.why.split())[:MOST_WHY],
+    )
+
+
+def to_plan(answer: PlanAnswer) -> Plan:
+    """The plan a planner meant; whether it is valid is for `validity.problems` to say."""
+    return Plan(
+        goal=answer.goal,
+        strategy=answer.strategy,
+        synthesis_instruction=answer.synthesis_instruction,
+        subtasks=tuple(to_subtask(item) for item in answer.subtasks),
+        roles=tuple(ComposedRole.model_validate(item.model_dump()) for item in answer.roles),
+    )
+
+
+def plan_prompt(material: PlanMaterial) -> str:
+    """The planner's user turn: goal, roles, inputs by preview, and what was wrong before."""
+    inputs = "\n\n".join(_preview(pinned) for pinned in material.inputs) or "none"
+    parts = [
+        section("goal", material.goal),
+        f"Roles you may assign:\n{menu(material.roles)}",
+        f"Inputs of the goal, by name:\n{inputs}",
+        f"At most {material.subtask_limit} subtasks. {bounds(material.subtask_timeout_seconds)}",
+    ]
+    if material.guidance:
+        parts.append(f"Guidance of this playbook:\n{material.guidance}")
+    if material.errors:
+        listed = "\n".join(f"- {error}" for error in material.errors)
+        wrong = envelope("errors of your previous plan", listed)
+        parts.append(f"Your previous plan was refused; mend every error:\n{wrong}")
+    return "\n\n".join(parts)
+
+
+def bounds(longest: int) -> str:
+    """What a subtask may set for itself."""
+    least, most = policies.LEAST_OUTPUT, WORK.policy.max_output
+    return (
+        f"`timeout_seconds` of one call: 0, or 1 to {longest}. `max_output`, tokens of one answer"
+        f" with its thoughts: 0, or {least} to {most}."
+    )
+
+
+def menu(roles: Iterable[RoleCard]) -> str:
+    """The roles that a planner may assign, one a line."""
+    return "\n".join(
+        f"- {role.name} ({role.tier}): {role.description}{_besides(role)}"
+        for role in roles
+        if role.tier in ("haiku", "sonnet")
+    )
+
+
+def _besides(role: RoleCard) -> str:
+    """What it is for, what it reads with, and the names of what it hands up, where that is data."""
+    named = role.result.get("properties")
+    fields = ", ".join(named) if isinstance(named, dict) else ""
+    cases = f" Its cases: {'; '.join(role.cases)}." if role.cases else ""
+    tools = f" Its tools: {', '.join(role.tools)}." if role.tools else ""
+    data = f" Its finding is JSON: {fields}." if fields else ""
+    stop = "" if role.description.endswith(".") or not (cases or tools or data) else "."
+    return f"{stop}{cases}{tools}{data}"
+
+
+def _preview(pinned: PinnedInput) -> str:
+    head = f"- {pinned.name}: {pinned.kind}, {pinned.size} bytes"
+    if pinned.reader:
+        return f"{head}; a document, which only a role with {pinned.reader} reads"
+    if pinned.is_folder:
+        head = f"{head}; only roles with tools read it"
+    return f"{head}; it begins:\n{envelope(f'input {pinned.name}', pinned.preview)}"
+
+
+LONGER = 2_000
+"""Whoever plans is told more of the rules than who works."""
+
+
+PLAN: ModelKind[PlanMaterial, PlanAnswer, Plan] = ModelKind(
+    name="plan",
+    reply=Reply[Plan],
+    policy=model_policy("sonnet", 8_000, "medium"),
+    answer=PlanAnswer,
+    value=lambda answer, _: to_plan(answer),
+    prompt="planner",
+    turn=plan_prompt,
+    longer=LONGER,
+    words="what to do, by whom",
+)

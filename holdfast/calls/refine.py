@@ -1,0 +1,51 @@
+"""A better instruction, from what went wrong with the tries so far."""
+
+from __future__ import annotations
+
+from holdfast.calls.envelopes import envelope, section
+from holdfast.calls.kind import Answer, ModelKind
+from holdfast.contracts import Contract, Problem, Reply, Subtask
+from holdfast.contracts.policies import model_policy
+
+
+class RefineAnswer(Answer):
+    instruction: str
+
+
+class Refined(Contract):
+    instruction: str
+
+
+class RefineMaterial(Contract):
+    """What `refine` works from: the instruction and why each try at it was not accepted."""
+
+    subtask: Subtask
+    whys: tuple[str, ...]
+    broken: Problem | None = None
+
+
+def to_refined(answer: RefineAnswer) -> Refined:
+    return Refined(instruction=answer.instruction)
+
+
+def refine_prompt(material: RefineMaterial) -> str:
+    whys = "\n".join(f"try {number}: {why}" for number, why in enumerate(material.whys, start=1))
+    return "\n\n".join(
+        (
+            section("instruction", material.subtask.instruction),
+            section("acceptance_criteria", material.subtask.acceptance_criteria),
+            envelope("why the tries were not accepted", whys),
+            "Write the better instruction.",
+        )
+    )
+
+
+REFINE: ModelKind[RefineMaterial, RefineAnswer, Refined] = ModelKind(
+    name="refine",
+    reply=Reply[Refined],
+    policy=model_policy("sonnet", 4_000, "medium"),
+    answer=RefineAnswer,
+    value=lambda answer, _: to_refined(answer),
+    prompt="refiner",
+    turn=refine_prompt,
+)

@@ -1,0 +1,151 @@
+"""Changes to the part of a plan that has not finished."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Literal
+
+from holdfast.calls.envelopes import envelope, section
+from holdfast.calls.kind import Answer, AnyCase, ModelKind
+from holdfast.calls.plan import LONGER, SubtaskAnswer, bounds, menu, to_subtask
+from holdfast.contracts import Contract, FindingStatus, PinnedInput, Plan, Reply, RoleCard, Subtask
+from holdfast.contracts.policies import model_policy
+
+
+class ChangeAnswer(Answer):
+    op: Annotated[Literal["add", "replace", "drop"], AnyCase]
+    subtask: SubtaskAnswer
+    why: str
+
+
+class ReplanAnswer(Answer):
+    changes: list[ChangeAnswer]
+
+
+class Change(Contract):
+    """One change of a plan that runs. For `drop` only the subtask's id counts."""
+
+    op: Literal["add", "replace", "drop"]
+    subtask: Subtask
+    why: str = ""
+
+
+class Patch(Contract):
+    changes: tuple[Change, ...]
+
+
+class Standing(Contract):
+    """How far a subtask of the plan is, for whoever changes the plan."""
+
+    subtask_id: str
+    status: FindingStatus | Literal["waiting", "running"]
+    why: str = ""
+
+
+class ReplanMaterial(Contract):
+    """What `replan` works from: the plan as it stands, and what went wrong."""
+
+    goal: str
+    plan: Plan
+    standings: tuple[Standing, ...]
+    trouble: str
+    """The subtask that made it necessary, and why, in a sentence."""
+    roles: tuple[RoleCard, ...]
+    inputs: tuple[PinnedInput, ...] = ()
+    used_ids: tuple[str, ...] = ()
+    """Every id that this run has ever used: none may come again."""
+    addable: int = 0
+    """How many subtasks may be added."""
+    subtask_timeout_seconds: int = 300
+    """As in the run's limits: a subtask may have less."""
+    errors: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    """Fingerprints of what the runs above have planned."""
+
+
+def to_patch(answer: ReplanAnswer) -> Patch:
+    """The patch a planner meant; whether it may be applied is for `revision.problems` to say."""
+    return Patch(
+        changes=tuple(
+            Change(op=item.op, subtask=to_subtask(item.subtask), why=item.why)
+            for item in answer.changes
+        )
+    )
+
+
+MOST_SHOWN = 60
+"""Subtasks of a plan that whoever changes it is shown; a model plans half as many."""
+
+
+def shown(material: ReplanMaterial) -> tuple[Subtask, ...]:
+    """The subtasks that are shown, in plan order: of very many first what went wrong and what needs
+    that, then what has not ended.
+    """
+    subtasks = material.plan.subtasks
+    if len(subtasks) <= MOST_SHOWN:
+        return subtasks
+    status = {each.subtask_id: each.status for each in material.standings}
+    open_ones = ("waiting", "running")
+    wrong = [each.id for each in subtasks if status[each.id] not in (*open_ones, "complete")]
+    needing = [each.id for each in subtasks if any(edge in wrong for edge in each.depends_on)]
+    left = [each.id for each in subtasks if status[each.id] in open_ones]
+    first = [*dict.fromkeys((*wrong, *needing, *left))][:MOST_SHOWN]
+    return tuple(each for each in subtasks if each.id in first)
+
+
+def _unshown(material: ReplanMaterial) -> int:
+    """The bytes of the material that stand in no prompt, as a negative number."""
+    seen = [each.id for each in shown(material)]
+    hidden = (each for each in material.plan.subtasks if each.id not in seen)
+    return -sum(len(each.instruction.encode()) for each in hidden)
+
+
+def _others(material: ReplanMaterial) -> str:
+    """How many subtasks are not shown, by how far they are; empty: none."""
+    seen = [each.id for each in shown(material)]
+    left = Counter(each.status for each in material.standings if each.subtask_id not in seen)
+    counts = ", ".join(f"{count} {status}" for status, count in left.items())
+    return f"{left.total()} more subtasks are not shown: {counts}." if left else ""
+
+
+def replan_prompt(material: ReplanMaterial) -> str:
+    standings = {each.subtask_id: each for each in material.standings}
+    lines = []
+    for subtask in shown(material):
+        each = standings[subtask.id]
+        edges = ", ".join(subtask.depends_on) or "nothing"
+        said = f" ({each.why})" if each.why else ""
+        lines.append(
+            f"{subtask.id} [{each.status}{said}] role {subtask.role}, depends on {edges}: "
+            f"{subtask.instruction}"
+        )
+    inputs = ", ".join(pinned.name for pinned in material.inputs) or "none"
+    others = _others(material)
+    parts = [
+        section("goal", material.goal),
+        envelope("the plan as it stands", "\n".join([*lines, *([others] if others else [])])),
+        envelope("what went wrong", material.trouble),
+        f"Roles you may assign:\n{menu(material.roles)}",
+        f"Inputs of the goal, by name: {inputs}",
+        f"Used ids: {', '.join(material.used_ids)}. At most {material.addable} may be added.",
+        bounds(material.subtask_timeout_seconds),
+    ]
+    if material.errors:
+        listed = "\n".join(f"- {error}" for error in material.errors)
+        wrong = envelope("errors of your previous changes", listed)
+        parts.append(f"Your previous changes were refused; mend every error:\n{wrong}")
+    return "\n\n".join(parts)
+
+
+REPLAN: ModelKind[ReplanMaterial, ReplanAnswer, Patch] = ModelKind(
+    name="replan",
+    reply=Reply[Patch],
+    policy=model_policy("sonnet", 8_000, "medium"),
+    answer=ReplanAnswer,
+    value=lambda answer, _: to_patch(answer),
+    prompt="replanner",
+    turn=replan_prompt,
+    longer=LONGER,
+    beyond=_unshown,
+    words="what else to do",
+)

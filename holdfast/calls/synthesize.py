@@ -1,0 +1,143 @@
+"""The answer from all findings."""
+
+from __future__ import annotations
+
+import json
+
+from pydantic import JsonValue
+
+from holdfast.calls.envelopes import defanged, envelope, section
+from holdfast.calls.findings import as_data, passed_on, sureness
+from holdfast.calls.kind import Answer, ModelKind, percent
+from holdfast.contracts import (
+    AnswerForm,
+    Contract,
+    Finding,
+    Omission,
+    Percent,
+    PinnedInput,
+    Problem,
+    Remark,
+    Reply,
+    Subtask,
+    Synthesis,
+)
+from holdfast.contracts.policies import model_policy
+
+
+class SynthesisAnswer(Answer):
+    answer: str
+    confidence: int
+    conflicts: list[str]
+    gaps: list[str]
+
+
+class FormedAnswer(Answer):
+    """The same with an answer that is data. The schema that it is asked for names the form."""
+
+    answer: JsonValue
+    confidence: int
+    conflicts: list[str]
+    gaps: list[str]
+
+
+class SynthesisMaterial(Contract):
+    """What `synthesize` works from."""
+
+    goal: str
+    instruction: str = ""
+    template: str = "merge"
+    """Under which name code writes the answer where the call names no model."""
+    min_confidence: Percent = 0
+    subtasks: tuple[Subtask, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    inputs: tuple[PinnedInput, ...] = ()
+    not_run: tuple[Omission, ...] = ()
+    citable: tuple[str, ...] = ()
+    """Ids of the subtasks that found something for this answer: none else may be cited."""
+    cut: tuple[str, ...] = ()
+    """Ids of the findings that had to be cut to fit the supervisor's context."""
+    previous: str = ""
+    """In a revision: the answer that is to be revised."""
+    issues: tuple[str, ...] = ()
+    """In a revision: what the critic wants changed."""
+    judged: tuple[str, ...] = ()
+    """In a revision: contradictions and how they were judged."""
+    to_verify: int = 0
+    """How many remarks a model was to verify."""
+    verified: tuple[Remark, ...] = ()
+    """Those of them that one did, each with its verdict."""
+    broken: Problem | None = None
+    """The malformed answer that this call is to mend."""
+    form: AnswerForm = AnswerForm()
+    """How the answer is to look."""
+
+
+AS_JSON = (
+    "Your answer is data: `answer` is one value in the form that its schema gives, and no text"
+    " around it."
+)
+AS_TABLE = (
+    "Your answer is a table: `columns` names its columns, and each of `rows` has a text for each of"
+    " them, in their order. Text outside of the table has no place."
+)
+OF_DATA = (
+    "Cite in its texts, at the end of the text that a finding supports: [t2]. Make nothing up to"
+    " fill it: what the findings do not say is left empty or out, and named in `gaps`."
+)
+
+
+def to_synthesis(answer: SynthesisAnswer | FormedAnswer, text: str) -> Synthesis:
+    """`text`: the answer as people read it."""
+    return Synthesis(
+        answer=text,
+        confidence=percent(answer.confidence),
+        conflicts=tuple(answer.conflicts),
+        gaps=tuple(answer.gaps),
+    )
+
+
+def synthesis_prompt(material: SynthesisMaterial) -> str:
+    """The synthesizer's user turn: goal, instruction, every finding, and why any of them failed."""
+    titles = {subtask.id: subtask.title for subtask in material.subtasks}
+    parts = [
+        section("goal", material.goal),
+        section("instruction", material.instruction or "Answer the goal."),
+    ]
+    for finding in material.findings:
+        label = f"subtask {finding.subtask_id} ({titles.get(finding.subtask_id, '')})"
+        if finding.status == "complete":
+            label += f"{sureness(finding)}{as_data(finding)}"
+            parts.append(envelope(label, finding.digest or finding.content))
+        else:
+            text = f"{finding.why}\n{passed_on(finding)}".strip()
+            parts.append(envelope(f"{label}, {finding.status}", text))
+    if material.form.is_data:
+        parts.append(_as_data(material.form))
+    if material.previous:
+        wanted = "\n".join((*material.issues, *material.judged))
+        parts.append(envelope("your previous answer", material.previous))
+        parts.append(envelope("what must change", wanted))
+        parts.append("Write the answer anew with these changes and no others.")
+    return "\n\n".join(parts)
+
+
+def _as_data(form: AnswerForm) -> str:
+    """That the answer is no text this time, and how it cites all the same."""
+    if form.kind == "json":
+        return f"{AS_JSON} {OF_DATA}"
+    wanted = f" The columns are these: {json.dumps(form.columns, ensure_ascii=False)}."
+    return f"{AS_TABLE}{defanged(wanted) if form.columns else ''} {OF_DATA}"
+
+
+SYNTHESIZE: ModelKind[SynthesisMaterial, SynthesisAnswer, Synthesis] = ModelKind(
+    name="synthesize",
+    reply=Reply[Synthesis],
+    policy=model_policy("sonnet", 16_000, "medium"),
+    answer=SynthesisAnswer,
+    value=lambda answer, _: to_synthesis(answer, answer.answer),
+    prompt="synthesizer",
+    turn=synthesis_prompt,
+    words="one answer from all findings",
+    free_words="merge by template",
+)

@@ -1,0 +1,128 @@
+"""Whether remarks of analysers hold, by the code around each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from holdfast.calls.envelopes import envelope
+from holdfast.calls.kind import Answer, AnyCase, ModelKind
+from holdfast.contracts import Contract, PinnedInput, Problem, Remark, Reply
+from holdfast.contracts.policies import EXCERPT_BYTES, model_policy
+from holdfast.contracts.remarks import lens_and_rule
+
+
+class VerdictAnswer(Answer):
+    remark: int
+    verdict: Annotated[Literal["confirmed", "refuted", "undecided"], AnyCase]
+    why: str
+
+
+class VerifyAnswer(Answer):
+    verdicts: list[VerdictAnswer]
+
+
+class Place(Contract):
+    """A line of a file, 1-based."""
+
+    file: str
+    line: int
+
+
+class Verdict(Contract):
+    """What a model says of one remark, once it has seen the code."""
+
+    verdict: Literal["confirmed", "refuted", "undecided"]
+    why: str
+    absent: bool = False
+    """True: there is no such place, so no model could tell more."""
+
+
+class Verdicts(Contract):
+    """One for each remark of the material, in its order."""
+
+    verdicts: tuple[Verdict, ...]
+
+
+class VerifyMaterial(Contract):
+    """What `verify` looks at: remarks, each with the code around its line."""
+
+    repository: PinnedInput
+    remarks: tuple[Remark, ...]
+    withheld: tuple[Place, ...] = ()
+    """Lines of their files in which a credential was seen: they stay here."""
+    broken: Problem | None = None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What of a remark a model may see: without secrets."""
+
+    place: str
+    message: str
+    code: str
+    """Around its line; empty: there is none."""
+    absent: str = ""
+    """Why there is no such place; empty: there is one."""
+
+
+def to_verdicts(answer: VerifyAnswer, material: VerifyMaterial) -> Verdicts:
+    """The verdicts on the remarks, which are numbered from 1. ValueError unless there is exactly
+    one for each, with its why.
+    """
+    count = len(material.remarks)
+    said = {each.remark: each for each in answer.verdicts}
+    numbers = range(1, count + 1)
+    if len(answer.verdicts) != count or list(numbers) != sorted(said):
+        raise ValueError(f"verdicts: exactly one is wanted for each of the remarks 1 to {count}")
+    if not all(each.why.strip() for each in answer.verdicts):
+        raise ValueError("verdicts: each needs its why")
+    found = (said[number] for number in numbers)
+    return Verdicts(verdicts=tuple(Verdict(verdict=each.verdict, why=each.why) for each in found))
+
+
+def as_shown(verdicts: Verdicts, shown: Sequence[Shown]) -> Verdicts:
+    """The verdicts; of a place that is not there, nothing can be confirmed or refuted."""
+    return Verdicts(
+        verdicts=tuple(
+            Verdict(verdict="undecided", why=each.absent, absent=True) if each.absent else said
+            for said, each in zip(verdicts.verdicts, shown, strict=True)
+        )
+    )
+
+
+def unseen(material: VerifyMaterial) -> tuple[Shown, ...]:
+    """The remarks as they stand in a history, which has no code."""
+    return tuple(
+        Shown(f"{each.file} line {each.line}" if each.line else each.file, each.message, "")
+        for each in material.remarks
+    )
+
+
+def verify_prompt(material: VerifyMaterial, code: Sequence[Shown]) -> str:
+    """The verifier's user turn: each remark under its number, and the code around it."""
+    parts = ["Verify each of these remarks."]
+    for number, (remark, shown) in enumerate(zip(material.remarks, code, strict=True), 1):
+        by = lens_and_rule(remark)
+        said = f"{remark.severity}, {by}, {shown.place}\n{shown.message}"
+        parts.append(envelope(f"remark {number}", said))
+        parts.append(envelope(f"code around remark {number}", shown.code or "none can be shown"))
+    return "\n\n".join(parts)
+
+
+def _excerpts(material: VerifyMaterial) -> int:
+    return len(material.remarks) * EXCERPT_BYTES
+
+
+VERIFY: ModelKind[VerifyMaterial, VerifyAnswer, Verdicts] = ModelKind(
+    name="verify",
+    reply=Reply[Verdicts],
+    policy=model_policy("sonnet", 4_000, "medium"),
+    answer=VerifyAnswer,
+    value=to_verdicts,
+    prompt="verifier",
+    turn=verify_prompt,
+    words="whether remarks hold",
+    beyond=_excerpts,
+)

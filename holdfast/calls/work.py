@@ -1,0 +1,189 @@
+"""One try of an agent at a subtask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import Field, JsonValue
+
+from holdfast.calls.envelopes import envelope, section
+from holdfast.calls.findings import as_data, passed_on, sureness
+from holdfast.calls.kind import Answer, AnyCase, ModelKind, percent
+from holdfast.contracts import (
+    LONGEST_CALL_SECONDS,
+    Contract,
+    Draft,
+    Escalation,
+    EscalationReason,
+    Finding,
+    PinnedInput,
+    Problem,
+    Reply,
+    Subtask,
+)
+from holdfast.contracts.data import as_text
+from holdfast.contracts.policies import model_policy
+
+Result = TypeVar("Result")
+COMPOSED_ROLE = "composed"
+"""The file in `prompts/` of what all roles are told that plans compose."""
+
+
+class _Worked(Answer, Generic[Result]):
+    status: Annotated[Literal["complete", "failed", "escalate"], AnyCase]
+    result: Result
+    confidence: int
+    sources: list[str]
+    reason: Annotated[
+        Literal["out_of_scope", "ambiguous_input", "confidence_too_low", "timeout", ""], AnyCase
+    ]
+    why: str
+
+
+# Without a docstring: models would read it as the description of their schema.
+class WorkAnswer(_Worked[str]):
+    pass
+
+
+class DataAnswer(_Worked[dict[str, JsonValue] | str]):
+    """What an agent answers whose role sets a form: data, or words where there is none. The schema
+    that it is asked for names the form.
+    """
+
+
+AS_DATA = (
+    "Your result is data: when `status` is complete, `result` is one object in the form that its"
+    " schema gives, and no text. When it is not, `result` is text: what you have so far."
+)
+
+
+ROOM = (
+    "One answer of yours, thoughts included, has room for {tokens} tokens; a longer one is cut off"
+    " and lost."
+)
+
+
+class WorkMaterial(Contract):
+    """What `work` and `examine` work from: one subtask and what its dependencies found, nothing
+    else of the run.
+    """
+
+    subtask: Subtask
+    inputs: tuple[PinnedInput, ...] = ()
+    dependencies: tuple[Finding, ...] = ()
+    lens: str = ""
+    """Only for `examine`: the lens to look through."""
+    timeout_seconds: int = 300
+    number: int = 1
+    why: str = ""
+    """Why the previous try was not accepted; empty at the first."""
+    partial: str = ""
+    """What an earlier try had found that ended without an answer."""
+    broken: Problem | None = None
+    """The malformed answer that this call is to mend."""
+    composed: str = ""
+    """Of a role that the plan composed, what kind of work it does."""
+    form: dict[str, JsonValue] = Field(default_factory=dict)
+    """The JSON schema that the result must have; empty: it is text."""
+
+
+def to_draft(answer: WorkAnswer | DataAnswer, data: Mapping[str, JsonValue] | None = None) -> Draft:
+    """What a try produced; an escalation keeps what there is as its partial. `data`: its result, as
+    far as that is in its form.
+    """
+    text = answer.result if isinstance(answer.result, str) else as_text(answer.result)
+    common: dict[str, Any] = {
+        "content": text,
+        "data": dict(data or {}),
+        "confidence": percent(answer.confidence),
+        "sources": tuple(answer.sources),
+    }
+    if answer.status == "complete":
+        return Draft(**common)
+    if answer.status == "failed":
+        return Draft(status="failed", why=answer.why or "no reason given", **common)
+    reason: EscalationReason = answer.reason or "ambiguous_input"
+    escalation = Escalation(reason=reason, why=answer.why, partial=text)
+    return Draft(
+        status="escalated",
+        why=answer.why,
+        escalation=escalation,
+        **common,
+    )
+
+
+def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
+    """An agent's user turn: instruction, inputs verbatim, what it depends on, why asked again."""
+    subtask = material.subtask
+    parts = [section("role", material.composed)] if material.composed else []
+    parts.append(section("instruction", subtask.instruction))
+    if subtask.acceptance_criteria:
+        parts.append(section("acceptance_criteria", subtask.acceptance_criteria))
+    parts += [envelope(f"input {name}", text) for name, text in contents.items()]
+    unread = [_unread(pinned) for pinned in material.inputs if not pinned.enclosed]
+    if unread:
+        parts.append("\n".join(["Inputs that only tools read, by name:", *unread]))
+    parts += [envelope(_dependency_label(each), passed_on(each)) for each in material.dependencies]
+    if material.why:
+        why = envelope("why the previous try was not accepted", material.why)
+        parts.append(f"This is try {material.number}.\n{why}")
+    if material.partial:
+        parts.append(
+            envelope("what an earlier try had found, partial and unchecked", material.partial)
+        )
+    if material.form:
+        parts.append(AS_DATA)
+    if subtask.max_output:
+        parts.append(ROOM.format(tokens=subtask.max_output))
+    parts.append("Carry out the instruction.")
+    return "\n\n".join(parts)
+
+
+def _unread(pinned: PinnedInput) -> str:
+    """An input that stands in no prompt, with the tool that reads it."""
+    if pinned.is_folder:
+        return f"- {pinned.name} (a folder, {pinned.size} bytes): list_files shows its files"
+    return f"- {pinned.name} (a document, {pinned.size} bytes): {pinned.reader} reads it"
+
+
+def _dependency_label(finding: Finding) -> str:
+    certainty = "" if finding.status == "complete" else ", uncertain: only a partial finding"
+    about = f"finding of subtask {finding.subtask_id}{sureness(finding)}"
+    return f"{about}{as_data(finding)}{certainty}"
+
+
+def below(role: str, rules: str) -> str:
+    """What an agent is told: the prompt of its role, and how to answer."""
+    return f"{role}\n\n---\n{rules}"
+
+
+def _inputs(material: WorkMaterial) -> int:
+    """What only tools read is named, never enclosed."""
+    return sum(pinned.size for pinned in material.inputs if pinned.enclosed)
+
+
+WORK: ModelKind[WorkMaterial, WorkAnswer, Draft] = ModelKind(
+    name="work",
+    reply=Reply[Draft],
+    policy=model_policy("haiku", 8_000, "medium"),
+    answer=WorkAnswer,
+    value=lambda answer, _: to_draft(answer),
+    prompt="work_rules",
+    turn=work_prompt,
+    beyond=_inputs,
+)
+
+
+def most_written(subtask: Subtask) -> int:
+    """The tokens that one answer to a subtask may have: what the plan says, else the most."""
+    return subtask.max_output or WORK.policy.max_output
+
+
+def exchange_seconds(subtask: Subtask, limit: float, room: int) -> float:
+    """How long one exchange with the model may take that has this room for its answer: twice the
+    run's limit for twice the room; what the plan says for the subtask holds as it is.
+    """
+    if subtask.timeout_seconds:
+        return limit
+    return min(limit * max(room / WORK.policy.max_output, 1.0), LONGEST_CALL_SECONDS)

@@ -1,0 +1,104 @@
+"""`doctor`, of the model endpoint: whether it answers, takes the key, and is the worker's too."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from urllib.parse import urlsplit
+
+from holdfast import embedded
+from holdfast.cli.checks.diagnosis import Checkup, Mark
+from holdfast.cli.screen.invocation import STARTER
+from holdfast.deployment.address import address_of
+from holdfast.deployment.settings import Settings
+from holdfast.embedded.identity import model_environment
+from holdfast.text import for_terminal
+from holdfast.untrusted.known_secrets import KnownSecrets
+from holdfast.workers.served import VARIABLES
+
+PORT_SECONDS = 3.0
+"""How long a connection to the endpoint's port may take."""
+HEAL = f"set {VARIABLES} here and run: {STARTER} up"
+_KEY_REMEDY = "set ANTHROPIC_API_KEY to a key of this endpoint; workers read it at their start"
+
+
+def endpoint_of(settings: Settings) -> str:
+    """The address of the models that an embedded worker asks."""
+    return settings.anthropic_base_url or "https://api.anthropic.com"
+
+
+async def models(settings: Settings) -> list[Checkup]:
+    """Whether a model can be asked from this shell; never the key itself, and nothing paid."""
+    if not settings.has_endpoint:
+        detail = f"none; set {VARIABLES} for goals that need a model"
+        return [Checkup("models", "endpoint", "note", detail)]
+    secret = settings.anthropic_api_key
+    key = secret.get_secret_value() if secret else ""
+    shown = f"key {masked(key)}" if key else "no key"
+    mark, detail = await asyncio.to_thread(_reachable, endpoint_of(settings), shown)
+    if mark == "ok":
+        # The SDK takes seconds to import; what needs no endpoint does not wait for it.
+        from holdfast.activities.claude.endpoint import key_refused
+
+        why = await key_refused(key, settings.anthropic_base_url, settings.model_haiku)
+        if why:
+            said = for_terminal(KnownSecrets(settings.secrets).blot(why))
+            mark, detail = "bad", f"{detail}: refused: {said}; {_KEY_REMEDY}"
+    named = ", ".join((settings.model_haiku, settings.model_sonnet, settings.model_opus))
+    return [
+        Checkup("models", "endpoint", mark, detail),
+        Checkup("models", "models", "ok" if mark == "ok" else "note", named),
+    ]
+
+
+def worker_endpoint(settings: Settings, only_embedded: bool) -> list[Checkup]:
+    """Whether the worker asks the models that this shell would ask: calls go out with the worker's
+    settings, whatever stands here.
+    """
+    if settings.uses_own_server and not only_embedded:
+        detail = "each worker has its own settings, which are not known here"
+        return [Checkup("models", "worker's endpoint", "note", detail)]
+    try:
+        status = embedded.status(settings)
+    except embedded.EmbeddedError:
+        # Said of the server already.
+        return []
+    if status.endpoint is None or status.worker_pid is None:
+        return []
+    theirs = status.endpoint.worker_environment
+    ours = model_environment(settings, status.endpoint.salt)
+    if theirs == ours:
+        same = "the same as this shell's" if ours else f"none, as in this shell; {HEAL}"
+        return [Checkup("models", "worker's endpoint", "ok" if ours else "note", same)]
+    if not ours:
+        detail = (
+            "the worker has one that this shell has not, and a worker that replaces it from here"
+            f" has none; to keep one, {HEAL}"
+        )
+    elif not theirs:
+        detail = f"the worker has none; from this shell, heal it with: {STARTER} up"
+    else:
+        detail = (
+            "another key, address, model, price or MCP server than this shell's; the next command"
+            " from this shell replaces the worker"
+        )
+    return [Checkup("models", "worker's endpoint", "note", detail)]
+
+
+def _reachable(address: str, shown: str) -> tuple[Mark, str]:
+    where = address_of(address)
+    try:
+        parts = urlsplit(address)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        with socket.create_connection((parts.hostname or "", port), PORT_SECONDS):
+            return "ok", f"{where}, {shown}"
+    except ValueError:
+        # What is wrong with it is not repeated: it may be the password.
+        return "bad", f"{where}, {shown}: ANTHROPIC_BASE_URL is no address"
+    except OSError as error:
+        return "bad", f"{where}, {shown}: not reachable: {error}"
+
+
+def masked(secret: str) -> str:
+    """That a secret is there, and how long; of its letters only the last four of a long one."""
+    return f"…{secret[-4:]} ({len(secret)} characters)" if len(secret) >= 20 else "…"

@@ -1,0 +1,166 @@
+"""The tools that roles can name, for `doctor`: what each needs, whose it is, and MCP servers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.catalogue.tools import OF_CLAUDE_CODE
+from holdfast.activities.tools.run_python import run_python
+from holdfast.activities.toolset.mcp import PART, Offered, ServerFailed, offered, server_of
+from holdfast.activities.toolset.offering import unasked
+from holdfast.activities.toolset.servers import BadServers, Server, read_servers
+from holdfast.activities.toolset.shelf import shipped
+from holdfast.activities.toolset.tool import Tool
+from holdfast.calls.turn import OF_SERVERS, READS_ON, WEB_FETCH, WEB_SEARCH
+from holdfast.cli.checks.diagnosis import Checkup
+from holdfast.deployment.address import address_of
+from holdfast.deployment.settings import Settings
+from holdfast.text import one_line
+from holdfast.untrusted.redact import redact
+
+MOST_TOOLS = 50
+"""Tools of one server that are named."""
+
+Owners = Mapping[str, list[str]]
+"""The roles that have a tool, by its name."""
+
+
+def owners_in(catalogue: Catalogue) -> Owners:
+    """The roles with a model, by the tools that they name."""
+    owners: dict[str, list[str]] = {}
+    for role in catalogue.roles.values():
+        for name in role.card.tools if role.card.tier != "none" else ():
+            owners.setdefault(name, []).append(role.card.name)
+    return owners
+
+
+def hands(
+    catalogue: Catalogue, settings: Settings, tools: Mapping[str, Tool] | None = None
+) -> list[Checkup]:
+    """A line for each tool of ours; a note where one is left out, as its key is not set."""
+    owners = owners_in(catalogue)
+    shelf = shipped() if tools is None else tools
+    return [_line(each, owners.get(each.name, []), settings) for each in shelf.values()]
+
+
+def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
+    needs = [Settings.variable(each) for each in tool.needs]
+    own = settings.endpoint_web and tool.name in (WEB_SEARCH, WEB_FETCH)
+    unset = unset_for(tool, settings)
+    others = [other for other, ours in OF_CLAUDE_CODE.items() if tool.name in ours]
+    told = (
+        _owned(owners),
+        f"a role may write {' or '.join(others)} for it" if others else "",
+        "changes things outside" if tool.effects else "",
+        "a person approves each call" if tool.approval else "",
+        f"needs {', '.join(needs)}" if needs and not own else "",
+        "the endpoint's own (HOLDFAST_ENDPOINT_WEB)" if own else "",
+        _elsewhere(tool, settings),
+        f"{', '.join(unset)} not set: left out" if unset else "",
+    )
+    return Checkup("agents", tool.name, "note" if unset else "ok", "; ".join(filter(None, told)))
+
+
+def unset_for(tool: Tool, settings: Settings) -> list[str]:
+    """The settings without which a tool does nothing here."""
+    if settings.endpoint_web and tool.name in (WEB_SEARCH, WEB_FETCH):
+        return []
+    return [Settings.variable(each) for each in tool.needs if not settings.key(each)]
+
+
+def _elsewhere(tool: Tool, settings: Settings) -> str:
+    """Where what an agent gives to a tool of this machine goes all the same."""
+    if tool is run_python and settings.python_sandbox:
+        key = "a key" if settings.python_sandbox_key else "no key"
+        return f"its code is sent to {address_of(settings.python_sandbox)}, with {key}"
+    return ""
+
+
+def _owned(owners: list[str]) -> str:
+    return f"of {', '.join(owners)}" if owners else "no role has it"
+
+
+# ---------------------------------------------------------------- MCP servers
+
+
+async def mcp_servers(catalogue: Catalogue, settings: Settings) -> AsyncIterator[Checkup]:
+    """A line for each server, whether it starts, and for each of its tools; what a role names and
+    nobody offers; and what each role that names such a tool, or one whose key is not set, goes on
+    without. All are asked side by side, each no longer than a run would.
+    """
+    every = owners_in(catalogue)
+    owners = {name: roles for name, roles in every.items() if name.startswith(OF_SERVERS)}
+    gone = [name for name, tool in shipped().items() if name in every and unset_for(tool, settings)]
+    try:
+        servers = read_servers(settings.mcp_file, os.environ)
+    except BadServers as error:
+        yield Checkup("mcp", "file", "note", f"{error}; its servers are left out")
+        servers = {}
+    asked = {name: asyncio.create_task(_asked(each)) for name, each in servers.items()}
+    offers, told = set[str](), set[str]()
+    try:
+        for name, answer in asked.items():
+            for check in _server(servers[name], await answer, owners):
+                if check.mark == "ok":
+                    offers.add(check.name)
+                told.add(check.name)
+                yield check
+    finally:
+        for answer in asked.values():
+            answer.cancel()
+    gone += [name for name in owners if name not in offers]
+    for name in gone:
+        if name in owners and name not in told:
+            known = "its server does not offer it" if server_of(name, servers) else "no such server"
+            yield Checkup("mcp", name, "note", f"{_owned(owners[name])}; {known}: left out")
+    for check in bereft(catalogue, gone):
+        yield check
+
+
+def bereft(catalogue: Catalogue, gone: Collection[str]) -> Iterator[Checkup]:
+    """What each role goes on without, of the tools that are left out; without all it has no use."""
+    for role in catalogue.roles.values():
+        tools = role.card.tools if role.card.tier != "none" else ()
+        lost = [name for name in tools if name in gone]
+        without = f"goes on without {', '.join(lost)}"
+        if lost and {*tools} <= {*lost, READS_ON}:
+            without = (
+                f"cannot be used: it has no tool but {', '.join(lost)}, left out as said above"
+            )
+        if lost:
+            yield Checkup("roles", f"role {role.card.name}", "note", without)
+
+
+async def _asked(server: Server) -> Offered | str:
+    """What a server offers, or why it does not, with its own words but not its arguments: what a
+    diagnosis prints is shown to others.
+    """
+    try:
+        found = await offered(server)
+        return unasked(server, found) or found
+    except ServerFailed as error:
+        said = f"; it said: {redact(one_line(error.complaint))}" if error.complaint else ""
+        return f"{error} ({server.place}){said}" if server.place else str(error)
+
+
+def _server(server: Server, answer: Offered | str, owners: Owners) -> list[Checkup]:
+    if isinstance(answer, str):
+        return [Checkup("mcp", server.name, "note", answer)]
+    count = len(answer.tools)
+    told = f"{server.place} starts and offers {count} tool{'s' * (count != 1)}"
+    checks = [Checkup("mcp", server.name, "ok", told)]
+    # Those that a role names first: of a long list, nobody misses the others.
+    tools = sorted((each.name for each in answer.tools), key=lambda name: name not in owners)
+    for name in tools[:MOST_TOOLS]:
+        asks = "; a person approves each call" if server.asks(name.split(PART, 2)[2]) else ""
+        checks.append(Checkup("mcp", name, "ok", _owned(owners.get(name, [])) + asks))
+    if count > MOST_TOOLS:
+        checks.append(Checkup("mcp", server.name, "ok", f"and {count - MOST_TOOLS} more tools"))
+    for name, why in answer.flaws.items():
+        if name not in tools:
+            told = f"{_owned(owners.get(name, []))}; left out, as it {why}"
+            checks.append(Checkup("mcp", name, "note", told))
+    return checks

@@ -1,0 +1,158 @@
+"""What this deployment keeps on disk, and whether it can be relied on: a part of `doctor`. Only
+looks: nothing is created, started or repaired.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.activities.asking import allowance, journal
+from holdfast.cli.checks.diagnosis import Mark
+from holdfast.cli.screen.invocation import STARTER
+from holdfast.contracts.policies import MOST_DAY
+from holdfast.deployment.settings import Settings
+from holdfast.embedded import EmbeddedError, StateDir, unreadable
+from holdfast.embedded.database import trouble
+from holdfast.embedded.starting import SPACE_BYTES
+from holdfast.storage import BadStore, DirectoryStore, store_at
+
+Line = tuple[str, Mark, str]
+"""What was looked at, how it is, and what to do."""
+LOOK_SECONDS = 1.0
+"""How long blobs and journal are each looked at: the newest first, as far as that goes."""
+
+
+def kept(settings: Settings) -> list[Line]:
+    """State directory, database, journal and store. Blocking, some seconds at most."""
+    state = StateDir.of(settings)
+    lines = [_folder("state", state.path, "set HOLDFAST_STATE_DIR to a folder that can be written")]
+    if lines[0][1] == "ok" and state.path.is_dir():
+        lines += _deployment(state)
+        lines += _roots(settings, state)
+        lines += _database(state)
+        lines += _journal(state)
+        lines += _spent(settings, state)
+    return [*lines, *_store(settings, state)]
+
+
+def _folder(name: str, path: Path, remedy: str) -> Line:
+    """Whether a folder, or the nearest above it that exists, can be written and has room."""
+    try:
+        nearest = next(each for each in (path, *path.parents) if each.exists())
+        with tempfile.TemporaryFile(dir=nearest):
+            free = shutil.disk_usage(nearest).free
+    except OSError as error:
+        return name, "bad", f"{path}: {error.strerror}; {remedy}"
+    if free < SPACE_BYTES:
+        needed = SPACE_BYTES // 1_000_000
+        said = f"{path}: {free // 1_000_000} MB free; a run needs {needed} MB: free some space"
+        return name, "bad", f"{said} (`{STARTER} clean`), or {remedy}"
+    return name, "ok", f"{path} ({free // 1_000_000:,} MB free)"
+
+
+def _deployment(state: StateDir) -> Iterator[Line]:
+    """What says which server, queue and store belong to this directory."""
+    path = state.path / "endpoint.json"
+    if not path.exists():
+        if state.database.exists():
+            why = "is missing: open runs wait on a task queue whose name it held; put it back"
+            yield "endpoint.json", "bad", f"{path} {why}"
+        return
+    try:
+        state.endpoint()
+    except EmbeddedError as error:
+        yield "endpoint.json", "bad", str(error)
+
+
+def _roots(settings: Settings, state: StateDir) -> Iterator[Line]:
+    """What Goals may name."""
+    wrong = unreadable(settings)
+    if wrong:
+        why = (
+            f"{wrong} line{'s' * (wrong != 1)} cannot be read and allow{'s' * (wrong == 1)} nothing"
+        )
+        yield "roots", "note", f"{state.roots}: {why}; remove them, and `run` again what they named"
+
+
+def _database(state: StateDir) -> Iterator[Line]:
+    path = state.database
+    if not path.exists():
+        return
+    why = trouble(path)
+    if why:
+        remedy = f"move {path.name}* away: its runs are lost, unless you have a backup"
+        yield "database", "bad", f"{path} {why}; {remedy}"
+    else:
+        yield "database", "ok", f"{path} ({path.stat().st_size / 1e6:,.1f} MB)"
+
+
+def _journal(state: StateDir) -> Iterator[Line]:
+    path = state.journal
+    if not path.exists():
+        if state.database.exists():
+            why = "is missing: calls that were under way may be paid twice; the next start makes it"
+            yield "journal", "note", f"{path} {why}"
+        return
+    line = _folder("journal", path, "let its owner write it")
+    if line[1] == "ok":
+        try:
+            found = journal.damaged(path, LOOK_SECONDS)
+        except OSError as error:
+            line = ("journal", "bad", f"{path}: {error.strerror}; let its owner read it")
+        else:
+            if found:
+                why = f"{len(found)} damaged, such as {found[0].name}: calls without an answer"
+                line = ("journal", "note", f"{path}: {why}; nothing is sent again")
+    yield line
+
+
+def _spent(settings: Settings, state: StateDir) -> Iterator[Line]:
+    """What today's calls have cost, where that has a bound."""
+    most = settings.most_dollars_day
+    if most is None:
+        return
+    try:
+        paid, held = allowance.spent_today(state.spent, allowance.utc_today())
+    except allowance.Unreadable as error:
+        yield (
+            "spent today",
+            "bad",
+            f"{error}; no call leaves; move the file away to begin at nothing",
+        )
+        return
+    open_calls = f", ${held:f} set aside for calls under way" if held else ""
+    said = f"${paid:f} of ${most:f} since 0:00 UTC{open_calls}"
+    yield "spent today", "note" if paid + held >= most else "ok", f"{said} ({MOST_DAY})"
+
+
+def _store(settings: Settings, state: StateDir) -> Iterator[Line]:
+    """The embedded deployment's store, and the one of STORE_URL."""
+    if state.database.exists():
+        yield from _blobs("store", store_at(state.store.as_uri()), must=True)
+    if settings.store_url:
+        try:
+            own = store_at(settings.store_url)
+        except BadStore as error:
+            yield "STORE_URL", "bad", str(error)
+            return
+        # At the first start of all there is nothing yet; a run makes it.
+        yield from _blobs("STORE_URL", own, must=False)
+
+
+def _blobs(name: str, store: DirectoryStore, *, must: bool) -> Iterator[Line]:
+    if not store.root.is_dir():
+        there = store.root.exists()
+        why = "is no folder" if there else "is missing"
+        remedy = "mount it, or put it back: runs with big payloads wait for it"
+        mark: Mark = "bad" if must or there else "note"
+        yield name, mark, f"{store.root} {why}; {remedy}"
+        return
+    line = _folder(name, store.root, "let its owner write it")
+    found = store.damaged(LOOK_SECONDS) if line[1] == "ok" else ()
+    if found:
+        why = f"{len(found)} blobs are damaged, such as {found[0]}"
+        line = (name, "bad", f"{store.root}: {why}; put them back from a backup")
+    yield line

@@ -1,0 +1,116 @@
+"""`clean`: what this deployment keeps on disk and nobody needs, shown first and then removed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from holdfast.cli.screen.exits import Code
+from holdfast.cli.screen.streams import ask, at_terminal, draw, say, typed
+from holdfast.cli.shared.connection import configured_target, connected
+from holdfast.cli.shared.options import Embedded
+from holdfast.deployment.settings import Settings
+from holdfast.embedded import EmbeddedError, StateDir
+from holdfast.embedded.server import RETENTION
+from holdfast.storage import DirectoryStore
+from holdfast.storage.references import needed
+from holdfast.temporal.connection import Target, Unreachable
+from holdfast.upkeep import cleaning
+from holdfast.upkeep.cleaning import Kind, Needed
+
+
+def command(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    embedded: Embedded = False,
+) -> int:
+    """Remove what no run needs any more from store, journal, reports, edits and snapshots."""
+    return asyncio.run(run(Settings(), yes=yes, only_embedded=embedded))
+
+
+async def run(settings: Settings, *, yes: bool, only_embedded: bool) -> int:
+    """Show what may go, ask, remove it."""
+    target, found = await _known(settings, only_embedded)
+    unused = _unused(target)
+    kinds = await asyncio.to_thread(cleaning.kinds, settings, target, found, unused, time.time())
+    draw(_table(kinds))
+    going = [item for kind in kinds for item in kind.going]
+    if not going:
+        say("Nothing to remove.")
+        return Code.COMPLETE
+    if not yes and not await _agreed(len(going)):
+        return Code.COMPLETE
+    gone = await asyncio.to_thread(lambda: [item for kind in kinds for item in kind.removed()])
+    say(f"Removed {len(gone)} ({_megabytes(cleaning.size(gone))}).")
+    return Code.COMPLETE
+
+
+async def _known(settings: Settings, only_embedded: bool) -> tuple[Target, Needed]:
+    """Whose store it is, and what the server says that it needs, or why that cannot be known."""
+    try:
+        async with connected(settings, embedded=only_embedded) as connection:
+            say("Reading what the server's runs refer to …", "dim")
+            return connection.target, await _asked(connection.client, connection.store)
+    except (EmbeddedError, Unreachable) as error:
+        return _target(settings, only_embedded), f"the server's runs cannot be read: {error}"
+
+
+async def _asked(client: Client, store: DirectoryStore) -> Needed:
+    try:
+        found, runs = await needed(client, store)
+    except RPCError as error:
+        return f"the server's runs cannot be read: {error}"
+    say(f"{runs} runs need {len(found)} blobs.", "dim")
+    return found
+
+
+def _target(settings: Settings, only_embedded: bool) -> Target:
+    """The deployment without its server."""
+    if settings.uses_own_server and not only_embedded:
+        return configured_target(settings)
+    state = StateDir.of(settings)
+    endpoint = state.endpoint()
+    return endpoint.target if endpoint else Target("", store_url=state.store.as_uri())
+
+
+def _unused(target: Target) -> timedelta:
+    """A day keeps what a run that is just starting has put; beside a server of one's own the store
+    may have other users, of whom nothing is known.
+    """
+    return cleaning.DAY if target.embedded else RETENTION
+
+
+async def _agreed(count: int) -> bool:
+    if not at_terminal():
+        say("Nothing was removed; --yes removes it.")
+        return False
+    ask(f"Remove {count}? [y/N]")
+    try:
+        return (await typed()).lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def _table(kinds: tuple[Kind, ...]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name in ("", "goes", "stays"):
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for kind in kinds:
+        going, staying = (
+            Text(f"{len(items)} ({_megabytes(cleaning.size(items))})")
+            for items in (kind.going, kind.staying)
+        )
+        table.add_row(Text(kind.name), going, staying, Text(kind.why, style="magenta"))
+    return table
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"

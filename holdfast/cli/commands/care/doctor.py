@@ -1,0 +1,321 @@
+"""`doctor`: what this deployment has, where each setting came from, and what is in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, get_args
+
+import typer
+from pydantic_settings import DotEnvSettingsSource, EnvSettingsSource
+from rich.table import Table
+from rich.text import Text
+from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from holdfast import __version__, embedded
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.catalogue.tools import CatalogueError
+from holdfast.activities.gate.queue_rates import can_set_rates, queue_of, read_rate
+from holdfast.activities.prompts.files import system_prompts
+from holdfast.activities.review.lenses import analysers
+from holdfast.cli.checks.diagnosis import Checkup, Mark
+from holdfast.cli.checks.endpoint import masked, models, worker_endpoint
+from holdfast.cli.checks.hands import hands, mcp_servers
+from holdfast.cli.checks.kept import kept
+from holdfast.cli.screen.exits import Code
+from holdfast.cli.screen.invocation import STARTER
+from holdfast.cli.screen.streams import OUT, draw, say
+from holdfast.cli.shared.connection import CONNECT_SECONDS, configured_target
+from holdfast.cli.shared.options import Embedded
+from holdfast.contracts import Tier
+from holdfast.contracts.policies import tools_queue
+from holdfast.contracts.search import SEARCH_ATTRIBUTES
+from holdfast.deployment.address import address_of
+from holdfast.deployment.settings import HOME, BadSettings, Settings
+from holdfast.embedded.server import binary
+from holdfast.intake.launch import search_attributes_of
+from holdfast.rendering.amounts import seconds
+from holdfast.temporal.connection import Target, Unreachable, connect
+from holdfast.workers.pollers import Poller, alive, pollers, waiting
+from holdfast.workers.served import in_words, served
+
+_LOOK: dict[Mark, tuple[str, str]] = {
+    "ok": ("✓", "green"),
+    "note": ("·", "magenta"),
+    "bad": ("✗", "bold red"),
+    "fact": ("", ""),
+}
+FIRST = ("version", "state", "embedded", "own", "Web UI", "endpoint")
+"""Checks that are told also when they are fine."""
+BY_DEFAULT = "(default)"
+TOOLS = ("git", "ruff", "bandit", "temporal")
+TOOL_SECONDS = 20
+MOST_DEAD = 3
+"""How many of a queue's dead workers are named; the server remembers them for some minutes."""
+SECTION_WIDTH = len("settings")
+NAME_WIDTH = max(len(Settings.variable(name)) for name in Settings.model_fields)
+_VERSION = re.compile(r"\d+\.\d+[\w.\-]*")
+_TEMPORAL_VARIABLES = (
+    "TEMPORAL_ADDRESS",
+    "TEMPORAL_NAMESPACE",
+    "TEMPORAL_PROFILE",
+    "TEMPORAL_CONFIG_FILE",
+    "TEMPORAL_API_KEY",
+)
+
+
+def command(
+    whole: Annotated[
+        bool, typer.Option("--all", help="Also what is as it should be, and every setting.")
+    ] = False,
+    only_embedded: Embedded = False,
+) -> int:
+    """Check server, workers, models, tools and settings; says what to repair."""
+    return asyncio.run(run(Settings(), only_embedded, whole=whole))
+
+
+async def run(settings: Settings, only_embedded: bool, *, whole: bool = False) -> int:
+    """Print each check as soon as it is known, because some wait for somebody's answer; 1 if
+    something is in the way, else 0. Starts nothing. Not `whole`: of what is fine only the first
+    things that one asks for.
+    """
+    bad, left, section = 0, 0, ""
+    async for check in _checks(settings, only_embedded):
+        bad += check.mark == "bad"
+        if not (whole or _wanted(check)):
+            left += 1
+            continue
+        draw(_line(check, first=check.section != section))
+        section = check.section
+    verdict = f"{bad} thing{'s' * (bad != 1)} in the way" if bad else "Nothing in the way"
+    OUT.print(Text(verdict + ".", style="bold red" if bad else "bold"))
+    if left:
+        say(f"{left} more that are fine, or as they come: {STARTER} doctor --all", "dim")
+    return Code.FAILED if bad else Code.COMPLETE
+
+
+def _wanted(check: Checkup) -> bool:
+    """True for what is told without being asked for: what is odd, and where things are."""
+    if check.mark == "fact":
+        return not check.detail.endswith(BY_DEFAULT)
+    return check.mark != "ok" or check.name in FIRST
+
+
+async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Checkup]:
+    on = f"{__version__} on Python {platform.python_version()}"
+    yield Checkup("project", "version", "ok", on)
+    for each in await asyncio.to_thread(kept, settings):
+        yield Checkup("project", *each)
+    async for check in server(settings, only_embedded):
+        yield check
+    for check in await models(settings):
+        yield check
+    for check in worker_endpoint(settings, only_embedded):
+        yield check
+    for name in TOOLS:
+        yield await asyncio.to_thread(tool, name)
+    catalogue = await asyncio.to_thread(Catalogue.load)
+    for check in await asyncio.to_thread(hands, catalogue, settings):
+        yield check
+    async for check in mcp_servers(catalogue, settings):
+        yield check
+    for check in (*unusable(catalogue), *idle(catalogue), *prompts(), *origins(settings)):
+        yield check
+
+
+# ---------------------------------------------------------------- server
+
+
+async def server(settings: Settings, only_embedded: bool) -> AsyncIterator[Checkup]:
+    """The server that commands would use, and who polls its queues."""
+    try:
+        if settings.uses_own_server and not only_embedded:
+            async for check in _reached(configured_target(settings), "own"):
+                yield check
+            return
+        status = embedded.status(settings)
+        if status.endpoint is None or status.server_pid is None:
+            binary()
+            yield Checkup("server", "embedded", "ok", "not running; the first command starts it")
+            return
+    except BadSettings as error:
+        yield Checkup("server", "own", "bad", str(error))
+        return
+    except embedded.EmbeddedError as error:
+        yield Checkup("server", "embedded", "bad", str(error))
+        return
+    held = ", held up" if status.held else ""
+    pids = await asyncio.to_thread(status.worker_pids)
+    many = f" ({len(pids)} processes)" if len(pids) > 1 else ""
+    worker = f"pid {', '.join(map(str, pids))}{many}" if pids else "not running"
+    yield Checkup("server", "processes", "ok", f"pid {status.server_pid}, worker {worker}{held}")
+    async for check in _reached(status.endpoint.target, "embedded"):
+        yield check
+
+
+async def _reached(target: Target, name: str) -> AsyncIterator[Checkup]:
+    try:
+        client = await connect(target, CONNECT_SECONDS)
+        info = await client.workflow_service.get_system_info(GetSystemInfoRequest())
+        where = f"{target.address}, namespace {target.namespace}, Temporal {info.server_version}"
+        yield Checkup("server", name, "ok", where)
+        yield Checkup("server", "Web UI", "ok" if target.ui_url else "note", _ui(target))
+        yield Checkup("server", "store", "ok", target.store_url)
+        yield await _attributes(client, target)
+        for ask in (polled, rates):
+            for check in await ask(client, target):
+                yield check
+    except (Unreachable, RPCError) as error:
+        yield Checkup("server", name, "bad", str(error))
+
+
+def _ui(target: Target) -> str:
+    return target.ui_url or "unknown; set HOLDFAST_WEB_UI for links"
+
+
+async def polled(client: Client, target: Target) -> list[Checkup]:
+    """Who lives of those that poll each queue, and whether somebody asks models, with the cure."""
+    queue = target.task_queue
+    found = await pollers(client, (queue, tools_queue(queue)))
+    checks = [_queue(target, each, who) for each, who in found.items()]
+    if not alive(found[queue]):
+        return checks
+    _, models = await served(client, queue)
+    if models:
+        return [*checks, Checkup("workers", "models", "ok", "asked by a worker")]
+    line = in_words(queue, embedded=target.embedded)
+    calls = await waiting(client, queue)
+    # Without models nobody needs to ask them; a call that waits for one needs it now.
+    line = f"{calls} call{'s wait' if calls != 1 else ' waits'}: {line}" if calls else line
+    return [*checks, Checkup("workers", "models", "bad" if calls else "note", line)]
+
+
+def _queue(target: Target, queue: str, found: tuple[Poller, ...]) -> Checkup:
+    """A queue that nobody serves stops every run if it is their own, else what needs tools."""
+    alive = ", ".join(each.identity for each in found if each.alive)
+    dead = ", ".join(
+        f"{each.identity} (last heard of {seconds(each.ago)} ago)"
+        for each in [each for each in found if not each.alive][:MOST_DEAD]
+    )
+    gone = f"dead: {dead}" if dead else ""
+    own = queue == target.task_queue
+    if alive:
+        # Every worker asks the main queue: there the dead are told once.
+        told = (f"polled by {alive}", gone if own else "")
+        return Checkup("workers", queue, "ok", "; ".join(filter(None, told)))
+    remedy = in_words(queue, embedded=target.embedded, any_worker=False) if own else ""
+    detail = "; ".join(filter(None, ("nobody polls it", gone, remedy)))
+    return Checkup("workers", queue, "bad" if own and not target.embedded else "note", detail)
+
+
+async def rates(client: Client, target: Target) -> list[Checkup]:
+    """How fast each tier may go, and whether the server can slow one for all workers together."""
+    checks = []
+    for tier in get_args(Tier):
+        found = await read_rate(client, target.task_queue, tier)
+        mark: Mark = "ok" if found.rate is None else "note"
+        detail = found.plainly(tier, time.time())
+        checks.append(Checkup("workers", f"{tier} rate", mark, detail))
+    if not await can_set_rates(client, queue_of(target.task_queue, "haiku")):
+        missing = "the server keeps no rates: after a throttle each worker slows by itself"
+        checks.append(Checkup("workers", "rate gate", "note", missing))
+    return checks
+
+
+async def _attributes(client: Client, target: Target) -> Checkup:
+    has = await search_attributes_of(client, target.namespace)
+    missing = [name for name in SEARCH_ATTRIBUTES if name not in has]
+    if not missing:
+        return Checkup("server", "search attributes", "ok", "all there")
+    return Checkup("server", "search attributes", "note", f"runs go without {', '.join(missing)}")
+
+
+# ---------------------------------------------------------------- tools
+
+
+def tool(name: str) -> Checkup:
+    """Whether a program that lenses or the embedded server run is there, and its version."""
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is None:
+        return Checkup("tools", name, "bad", "not found; run make setup, or install it")
+    try:
+        answer = subprocess.run(
+            [found, "--version"], capture_output=True, text=True, timeout=TOOL_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Checkup("tools", name, "bad", f"{found}: {error}")
+    version = _VERSION.search(answer.stdout + answer.stderr)
+    return Checkup("tools", name, "ok", f"{version[0] if version else 'unknown version'} ({found})")
+
+
+def unusable(catalogue: Catalogue) -> list[Checkup]:
+    """Role and playbook files that no run can use; runs that do not need them go on."""
+    roles = [(f"role {each.name}", each.why) for each in catalogue.unusable_roles]
+    roles += [(f"playbook {each.name}", each.why) for each in catalogue.unusable_playbooks]
+    # Of one name that is defined twice each file says the same.
+    return [Checkup("files", name, "note", why) for name, why in dict.fromkeys(roles)]
+
+
+def idle(catalogue: Catalogue) -> list[Checkup]:
+    """The analysers that no review runs, because a role file was removed or cannot be used."""
+    why = "no role uses it, so no review runs it; restore its role file, or remove its module"
+    return [
+        Checkup("files", f"analyser {name}", "note", why) for name in catalogue.idle(analysers())
+    ]
+
+
+def prompts(home: Path = HOME) -> list[Checkup]:
+    """What is wrong with the system prompts, without which no model is asked."""
+    try:
+        system_prompts(home)
+    except CatalogueError as error:
+        return [Checkup("files", "prompts", "bad", str(error))]
+    return []
+
+
+# ---------------------------------------------------------------- settings
+
+
+def origins(settings: Settings) -> list[Checkup]:
+    """Every setting with its value, secrets masked, and where it came from."""
+    environment = {*EnvSettingsSource(Settings)()}
+    file = {*DotEnvSettingsSource(Settings)()}
+    checks = []
+    for name, field in Settings.model_fields.items():
+        names = {name, *(getattr(field.validation_alias, "choices", None) or ())}
+        origin = "environment" if names & environment else ".env" if names & file else "default"
+        value = getattr(settings, name)
+        secret = getattr(value, "get_secret_value", None)
+        shown = masked(secret()) if secret else str(value if value not in (None, "", ()) else "-")
+        shown = address_of(shown) if "://" in shown or "@" in shown else shown
+        detail = f"{shown}  ({origin})"
+        checks.append(Checkup("settings", Settings.variable(name), "fact", detail))
+    for variable in _TEMPORAL_VARIABLES:
+        if value := os.environ.get(variable):
+            shown = masked(value) if variable.endswith("KEY") else value
+            checks.append(Checkup("settings", variable, "fact", f"{shown}  (environment)"))
+    return checks
+
+
+def _line(check: Checkup, *, first: bool) -> Table:
+    """One check as a row of its own: what comes after is not known yet. `first` of its section."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True, style="dim", min_width=SECTION_WIDTH)
+    table.add_column(no_wrap=True, min_width=1)
+    table.add_column(no_wrap=True, min_width=NAME_WIDTH)
+    table.add_column(overflow="fold")
+    mark, style = _LOOK[check.mark]
+    shown = Text(check.section if first else "")
+    table.add_row(shown, Text(mark, style=style), Text(check.name), Text(check.detail))
+    return table

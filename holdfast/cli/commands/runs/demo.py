@@ -1,0 +1,58 @@
+"""`demo`: the review of a change, on a small example or on a repository of yours."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.commands.runs import run
+from holdfast.cli.screen.exits import Exit
+from holdfast.cli.screen.invocation import STARTER
+from holdfast.cli.screen.streams import say
+from holdfast.deployment.settings import Settings
+from holdfast.embedded import StateDir
+from holdfast.intake import example
+
+FOLDER = "demo"
+"""Of the state directory: where the example is made."""
+
+
+def command(
+    repository: Annotated[
+        str,
+        typer.Argument(metavar="REPOSITORY", help="A repository of yours, by its path."),
+    ] = "",
+    base: Annotated[
+        str,
+        typer.Option(
+            "--base", metavar="REVISION", help="Review what differs from this; of yours alone."
+        ),
+    ] = "",
+) -> int:
+    """Review a small example with planted defects, or a repository of yours; no key, no model."""
+    if not repository:
+        if base:
+            raise Exit("--base is of a repository of yours; name it, or leave --base out")
+        return _review(_example(), example.MAIN)
+    return _review(repository, base)
+
+
+def _example() -> str:
+    """Where the example is, said with what there is to see."""
+    state = StateDir.of(Settings())
+    state.create()
+    path = example.made(state.path / FOLDER)
+    say(f"A small shop, and a branch that adds receipts: {path}", "bold")
+    say(
+        "Eight defects are planted in what the branch changed, in Python, JavaScript and shell,"
+        " among things that only look like defects."
+    )
+    say(f"The change itself: git -C {path} diff {example.MAIN}", "dim")
+    say(f"A repository of yours: {STARTER} demo PATH", "dim")
+    return str(path)
+
+
+def _review(repository: str, base: str) -> int:
+    inputs = [f"repo={repository}", *([f"base={base}"] if base else [])]
+    return run.command(playbook="code-review", inputs=inputs, stay=True, embedded=True)

@@ -1,0 +1,53 @@
+"""`run --dry-run`: the plan of a run with its price, and then nothing of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.cli.commands.runs import approval
+from holdfast.cli.screen.exits import Code
+from holdfast.cli.screen.preview import preview
+from holdfast.cli.screen.streams import OUT, draw, put_json, say
+from holdfast.cli.shared import orders, outcome
+from holdfast.cli.shared.follow import Lines, watch
+from holdfast.contracts import Order
+from holdfast.contracts.view import RunView
+from holdfast.intake.connection import Connection
+from holdfast.intake.launch import login
+from holdfast.rendering.amounts import at_most
+
+
+async def finish(connection: Connection, run_id: str, *, as_json: bool, full: bool = False) -> int:
+    """Show the plan that a run waits with, and reject it; 0, whatever it would have cost."""
+    try:
+        look = await watch(connection, run_id, Lines(only_notes=True), approval.wanted)
+    except asyncio.CancelledError:
+        # Nobody would come to decide: the run is not left waiting.
+        await asyncio.shield(connection.handle(run_id).cancel(reason=login()))
+        say(f"Left; {run_id} is cancelled.")
+        raise
+    view = look.view
+    if view is None or look.closed:
+        ended = outcome.read(run_id, look)
+        return await outcome.tell(
+            connection, run_id, ended, as_json=as_json, out=None, subtasks=True, announced=True
+        )
+    _show(view, as_json=as_json, full=full)
+    await orders.tell(connection, run_id, "reject", Order(text="it was a dry run"))
+    say(_paid(view))
+    return Code.COMPLETE
+
+
+def _show(view: RunView, *, as_json: bool, full: bool) -> None:
+    assert view.preview is not None
+    if as_json:
+        put_json(view.preview.model_dump_json(indent=2))
+    else:
+        draw(preview(view.preview, view.dollars_cap, width=OUT.width, full=full))
+
+
+def _paid(view: RunView) -> str:
+    if not view.model_calls:
+        return "A dry run: nothing was run, and nothing was paid."
+    spent = at_most(view.dollars_spent, view.assumed)
+    return f"A dry run: nothing of the plan was run. Paid, for planning: {spent}."

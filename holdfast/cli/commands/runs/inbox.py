@@ -1,0 +1,93 @@
+"""`inbox`: the runs that wait for a person, and for what."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from rich.text import Text
+from temporalio.client import WorkflowExecution
+
+from holdfast.cli.screen.exits import Code
+from holdfast.cli.screen.streams import OUT, put_json, say
+from holdfast.cli.screen.waiting import Reminder, reminders
+from holdfast.cli.shared.connection import with_connection
+from holdfast.cli.shared.options import AsJson, Embedded
+from holdfast.cli.shared.reading import Reader
+from holdfast.contracts.search import WAITING
+from holdfast.deployment.settings import Settings
+from holdfast.intake.connection import Connection
+from holdfast.intake.launch import RUNS, search_attributes_of
+from holdfast.text import one_line
+
+AT_ONCE = 10
+"""Runs that are read together."""
+
+
+@dataclass(frozen=True)
+class WaitingRun:
+    """A run that waits for a person."""
+
+    run_id: str
+    goal: str
+    reminders: tuple[Reminder, ...]
+
+
+def command(as_json: AsJson = False, embedded: Embedded = False) -> int:
+    """List the runs that wait for a person: what each asks, and the command that answers it."""
+    return with_connection(Settings(), embedded, lambda connection: run(connection, as_json))
+
+
+async def run(connection: Connection, as_json: bool) -> int:
+    """Print what is asked, oldest run first; 0 also when nothing is."""
+    open_runs = [each async for each in _candidates(connection)]
+    turn = asyncio.Semaphore(AT_ONCE)
+    looks = await asyncio.gather(*(_asking(connection, each, turn) for each in open_runs))
+    asking = [look for look in reversed(looks) if look and look.reminders]
+    if as_json:
+        put_json(json.dumps([as_data(each) for each in asking], indent=2))
+    else:
+        _show(asking)
+    return Code.COMPLETE
+
+
+async def _candidates(connection: Connection) -> AsyncIterator[WorkflowExecution]:
+    """Open runs that may be waiting, newest first. Where the namespace has no word on it, or a run
+    has not yet said it, its history tells.
+    """
+    query = f"{RUNS} AND ExecutionStatus = 'Running'"
+    namespace = connection.target.namespace
+    if WAITING.name in await search_attributes_of(connection.client, namespace):
+        query += f" AND ({WAITING.name} = true OR {WAITING.name} IS NULL)"
+    async for each in connection.client.list_workflows(query):
+        if each.parent_id is None:
+            yield each
+
+
+async def _asking(
+    connection: Connection, run: WorkflowExecution, turn: asyncio.Semaphore
+) -> WaitingRun | None:
+    """What a run asks, which may be nothing; None when it has not begun."""
+    async with turn:
+        view = (await Reader(connection, run.id).look()).view
+    return WaitingRun(run.id, view.title, reminders(view)) if view else None
+
+
+def as_data(asking: WaitingRun) -> dict[str, object]:
+    """A run that waits, for programs."""
+    waiting = [
+        {"question": each.text, "command": each.command, **each.call} for each in asking.reminders
+    ]
+    return {"id": asking.run_id, "goal": asking.goal, "waiting": waiting}
+
+
+def _show(asking: list[WaitingRun]) -> None:
+    if not asking:
+        say("No run waits for a person.")
+    for each in asking:
+        OUT.print(Text.assemble((one_line(each.run_id), "bold"), f"  {one_line(each.goal)}"))
+        for reminder in each.reminders:
+            OUT.print(Text(f"  ? {one_line(reminder.text)}", style="magenta"), soft_wrap=True)
+            OUT.print(Text(f"    {one_line(reminder.remedy)}", style="dim"), soft_wrap=True)

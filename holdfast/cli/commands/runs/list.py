@@ -1,0 +1,232 @@
+"""`list`: the runs there are, newest first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated
+
+import typer
+from rich.cells import cell_len, set_cell_size
+from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
+
+from holdfast.cli.screen.exits import Code
+from holdfast.cli.screen.invocation import STARTER
+from holdfast.cli.screen.patience import patience
+from holdfast.cli.screen.streams import OUT, put, put_json, say
+from holdfast.cli.shared.connection import with_connection
+from holdfast.cli.shared.options import AsJson, Embedded
+from holdfast.contracts.search import (
+    MEMO_ASSUMED,
+    MEMO_DOLLARS,
+    MEMO_REMARKS,
+    MEMO_STATUS,
+    MEMO_WHY,
+    PLAYBOOK,
+    STATUS,
+    UNPRICED,
+    WAITING,
+)
+from holdfast.deployment.settings import Settings
+from holdfast.embedded import StateDir
+from holdfast.intake.connection import Connection
+from holdfast.intake.launch import MEMO_DRY, MEMO_TITLE, RUNS
+from holdfast.rendering.amounts import at_most, seconds
+from holdfast.temporal.connection import PAUSED, is_paused
+from holdfast.text import for_terminal
+
+PAUSE_INFO = "TemporalPauseInfo"
+"""Temporal's own search attribute of a run of which an activity is paused."""
+LEAST_WORDS, LEAST_STATUS = 28, 9
+"""Columns below which the words of a run, or where it is, are left out of a line."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One run in the list."""
+
+    id: str
+    status: str
+    started: str
+    seconds: float
+    goal: str
+    """What it is about, in a line."""
+    dollars: str | None = None
+    """Of a closed run that asked models; "unpriced" where no price is known."""
+    assumed: str = "0"
+    """Of the dollars, what is the worst case of calls whose answers were lost."""
+    playbook: str = ""
+    """Empty for a goal in words, and where the server does not know what runs are found by."""
+    age: float = 0.0
+    """Seconds since it started."""
+    why: str = ""
+    """What stopped a run that failed, in a word or two; empty: nothing did."""
+    remarks: str = ""
+    """Of a review, how many there are that are worse than a hint, as `6 critical, 1 warning`."""
+
+
+def command(
+    most: Annotated[
+        int, typer.Option("--limit", min=1, max=1000, help="How many runs to show.")
+    ] = 20,
+    as_json: AsJson = False,
+    embedded: Embedded = False,
+) -> int:
+    """List the runs, newest first."""
+    return with_connection(Settings(), embedded, lambda connection: run(connection, most, as_json))
+
+
+async def run(connection: Connection, most: int, as_json: bool) -> int:
+    """Print up to `most` runs that people started; their child runs are not listed."""
+    rows: list[Listed] = []
+    with patience("Asking the server for its runs"):
+        async for each in connection.client.list_workflows(RUNS):
+            if each.parent_id is None:
+                rows.append(await _listed(each))
+            if len(rows) == most:
+                break
+    if as_json:
+        put_json(json.dumps([asdict(row) for row in rows], indent=2))
+    elif rows:
+        for line in lines(rows, OUT.width if OUT.is_terminal else None):
+            put(line)
+    else:
+        say(_nothing_listed(connection))
+    return Code.COMPLETE
+
+
+def _nothing_listed(connection: Connection) -> str:
+    """Return why the list is empty, and what to do about it."""
+    state = StateDir.of(connection.settings)
+    if connection.target.embedded and state.journal.is_dir() and any(state.journal.iterdir()):
+        return (
+            f"No runs, though the journal of {state.path} has calls of earlier ones: they are past"
+            " their retention, or temporal.db there was lost or replaced. What reports they left"
+            f" is in {state.reports}; to have the runs back, put their temporal.db back"
+        )
+    return f"No runs yet. Start one: {STARTER} run --playbook code-review --input repo=."
+
+
+async def _listed(run: WorkflowExecution) -> Listed:
+    now = datetime.now(UTC)
+    until = run.close_time or now
+    dollars = await _memo(run, MEMO_DOLLARS)
+    return Listed(
+        id=run.id,
+        status=await _status(run),
+        started=run.start_time.isoformat(timespec="seconds"),
+        seconds=round((until - run.start_time).total_seconds(), 1),
+        goal=" ".join((await _memo(run, MEMO_TITLE)).split()),
+        dollars=dollars or None,
+        assumed=await _memo(run, MEMO_ASSUMED) or "0",
+        playbook=run.typed_search_attributes.get(PLAYBOOK) or "",
+        age=round((now - run.start_time).total_seconds(), 1),
+        why=await _memo(run, MEMO_WHY),
+        remarks=await _memo(run, MEMO_REMARKS),
+    )
+
+
+async def _memo(run: WorkflowExecution, name: str) -> str:
+    return str(await run.memo_value(name, "", type_hint=str))
+
+
+async def _status(run: WorkflowExecution) -> str:
+    """Where a run is, or how it ended: by its own word where it left one, else Temporal's."""
+    name = run.status.name if run.status else ""
+    if is_paused(run):
+        return PAUSED
+    if run.status is WorkflowExecutionStatus.RUNNING:
+        if PAUSE_INFO in run.raw_info.search_attributes.indexed_fields:
+            return f"partly {PAUSED}"
+        if run.typed_search_attributes.get(STATUS) == "approval":
+            return "waits for approval"
+        asked = run.typed_search_attributes.get(WAITING)
+        return "waits for a person" if asked else "running"
+    if run.status in (WorkflowExecutionStatus.COMPLETED, WorkflowExecutionStatus.FAILED):
+        known = await _memo(run, MEMO_STATUS)
+        dry = await run.memo_value(MEMO_DRY, False, type_hint=bool)
+        if known == "declined" and dry:
+            return "dry run"
+        return known or name.lower()
+    return {"CANCELED": "cancelled", "TIMED_OUT": "timed_out"}.get(name, name.lower())
+
+
+# ---------------------------------------------------------------- the table
+
+
+def lines(rows: Sequence[Listed], width: int | None) -> Iterator[str]:
+    """The runs as lines under a head, in columns. In a width, the words are cut and what else does
+    not fit is left out, an id never; without one nothing is.
+    """
+    table = [("run", "status", "price", "took", "age", "playbook", "about"), *map(_cells, rows)]
+    wide = [max(cell_len(line[place]) for line in table) for place in range(len(table[0]))]
+    shown = _fitting(wide, width)
+    for line in table:
+        yield _line(line, wide, shown, width)
+
+
+def _cells(row: Listed) -> tuple[str, ...]:
+    return tuple(
+        for_terminal(cell)
+        for cell in (
+            row.id, _ended(row), _price(row), seconds(row.seconds),
+            _age(row.age), row.playbook, row.goal,
+        )
+    )  # fmt: skip
+
+
+def _age(amount: float) -> str:
+    """In the largest unit that says something: `40 s`, `5 min`, `3 h`, `2 d`."""
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if amount >= size:
+            return f"{amount // size:.0f} {unit}"
+    return f"{max(amount, 0.0):.0f} s"
+
+
+def _ended(row: Listed) -> str:
+    status = row.status.replace("_", " ")
+    return f"{status}: {row.why or row.remarks}" if row.why or row.remarks else status
+
+
+def _price(row: Listed) -> str:
+    if row.dollars is None or row.dollars == UNPRICED:
+        return row.dollars or ""
+    return at_most(Decimal(row.dollars), Decimal(row.assumed))
+
+
+GAP = 2
+_ORDER = (0, 1, 6, 4, 2, 5, 3)
+"""Columns by how much they are needed: the words count with the least that says something."""
+
+
+def _fitting(wide: Sequence[int], width: int | None) -> list[int]:
+    """The places of the columns that are shown, from left to right."""
+    if width is None:
+        return list(range(len(wide)))
+    shown, left = [0], width - wide[0]
+    least = {1: LEAST_STATUS, len(wide) - 1: LEAST_WORDS}
+    for place in _ORDER[1:]:
+        needed = GAP + min(wide[place], least.get(place, wide[place]))
+        if needed <= left:
+            shown.append(place)
+            # Where a run is may take all the room there is; its words take what the others leave.
+            left -= min(left, GAP + wide[place]) if place == 1 else needed
+    return sorted(shown)
+
+
+def _line(line: Sequence[str], wide: Sequence[int], shown: list[int], width: int | None) -> str:
+    cells = []
+    room = width
+    for place in shown:
+        size = wide[place]
+        if room is not None and place:
+            size = min(size, room)
+        cell = line[place]
+        if cell_len(cell) > size and place:
+            cell = set_cell_size(cell, max(size - 1, 0)) + "…"
+        cells.append(set_cell_size(cell, size) if cell_len(cell) < size else cell)
+        room = None if room is None else room - size - GAP
+    return (" " * GAP).join(cells).rstrip()

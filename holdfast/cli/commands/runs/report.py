@@ -1,0 +1,165 @@
+"""`report`: a run as one page for a browser, from its history alone; a running one as it stands."""
+
+from __future__ import annotations
+
+import asyncio
+import webbrowser
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import WorkflowExecutionStatus
+
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.screen.streams import put, say_all
+from holdfast.cli.shared import outcome
+from holdfast.cli.shared.connection import with_connection
+from holdfast.cli.shared.delivery import as_bytes, as_page, files_of, from_beside, place, with_files
+from holdfast.cli.shared.doing import Turns
+from holdfast.cli.shared.options import Embedded, RunId, check_file
+from holdfast.cli.shared.reading import Look, Reader, with_notes
+from holdfast.contracts import Report
+from holdfast.deployment.settings import Settings
+from holdfast.embedded import StateDir
+from holdfast.intake.connection import Connection
+from holdfast.rules.reporting import report
+from holdfast.storage import store_at
+from holdfast.storage.files import write_whole
+
+CLOSED = {
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: WorkflowExecutionStatus.COMPLETED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED: WorkflowExecutionStatus.FAILED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED: WorkflowExecutionStatus.CANCELED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED: WorkflowExecutionStatus.TERMINATED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT: WorkflowExecutionStatus.TIMED_OUT,
+}
+"""How a run closed, by the last event of its history."""
+IMPORTED = ".imported.html"
+"""Of the page of a history from a file: it is no reason to lose that of a run here with its id."""
+
+
+def command(
+    run_id: RunId = "",
+    history: Annotated[
+        Path | None,
+        typer.Option("--history", metavar="FILE", help="Of a history from `export`."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="The page; without it, beside the reports."),
+    ] = None,
+    open_it: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    embedded: Embedded = False,
+) -> int:
+    """Write a run as one HTML page that needs nothing else, and print the link to it."""
+    if bool(run_id) == bool(history):
+        raise Exit("name the run, or a history with --history FILE")
+    path, settings = check_page(out), Settings()
+    if history is not None:
+        look, name = asyncio.run(recorded(history, settings))
+        return written(settings, name, page_of(name, look), path, IMPORTED, open_it=open_it)
+    return with_connection(
+        settings, embedded, lambda connection: run(connection, run_id, path, open_it=open_it)
+    )
+
+
+def check_page(out: Path | None) -> Path | None:
+    """The file to write a page to, absolute; Exit if its ending is none of a page's."""
+    if out is not None and out.suffix.lower() not in ("", ".html", ".htm"):
+        raise Exit(f"--out {str(out)!r}: a page is HTML; name a file that ends in .html")
+    return check_file(out)
+
+
+async def run(connection: Connection, run_id: str, out: Path | None, *, open_it: bool) -> int:
+    """Read the run, and write its page."""
+    reader = Reader(connection, run_id)
+    look = await reader.look()
+    if not look.closed:
+        await reader.find_doing()
+        look = await reader.look()
+    look = replace(look, turns=await Turns(connection, run_id).of(look.steps))
+    if look.state is None:
+        say_all(look.notes, "magenta")
+        raise Exit(f"{run_id} has not begun: there is nothing to show", Code.UNREACHABLE)
+    if look.closed and outcome.damaged(look):
+        raise Exit(outcome.read(run_id, look).reason, Code.FAILED)
+    made = _made(run_id, look)
+    if not look.closed:
+        made = made.model_copy(update={"notes": (*look.notes, *made.notes)})
+    kept = files_of(run_id, StateDir.of(connection.settings).reports)
+    made = await with_files(made, connection.store, kept)
+    where = kept.as_uri() if out else from_beside(kept)
+    page = page_of(run_id, look, made, where, datetime.now(UTC))
+    return written(connection.settings, run_id, page, out, open_it=open_it)
+
+
+def written(
+    settings: Settings,
+    run_id: str,
+    text: str,
+    out: Path | None,
+    ending: str = ".html",
+    *,
+    open_it: bool,
+) -> Code:
+    """Write the page and print its link."""
+    page = out or place(run_id, StateDir.of(settings).reports, ending)
+    try:
+        write_whole(page, as_bytes(text))
+    except OSError as error:
+        raise Exit(f"{page} could not be written: {error.strerror}", Code.FAILED) from error
+    put(page.as_uri())
+    if open_it and not webbrowser.open(page.as_uri()):
+        raise Exit(f"no browser could be started; open {page} yourself", Code.FAILED)
+    return Code.COMPLETE
+
+
+def page_of(
+    run_id: str,
+    look: Look,
+    made: Report | None = None,
+    where: str = "",
+    drawn: datetime | None = None,
+) -> str:
+    """The page of a run as it was looked at. `made`: its report, if it is not that of its history;
+    `where` its files are; `drawn`: when, unless it is that of a file.
+    """
+    over, made = bool(look.closed), made or _made(run_id, look)
+    return as_page(made, look, over=over, where=where, drawn=drawn)
+
+
+def _made(run_id: str, look: Look) -> Report:
+    """The report of a run, as far as it is."""
+    assert look.state is not None
+    made = outcome.read(run_id, look).report if look.closed else None
+    return made or with_notes(report(look.state), look.besides)
+
+
+async def recorded(file: Path, settings: Settings) -> tuple[Look, str]:
+    """What a history that stands in a file tells, and the id of its run."""
+    # Reading one is what `replay` does: it loads the workflows, to know their names.
+    from holdfast.cli.shared.replayed import needed, read
+    from holdfast.history.history import Fold
+    from holdfast.history.payloads import Unreadable
+    from holdfast.storage.payloads import external_storage
+    from holdfast.temporal.connection import data_converter
+
+    history = read(file, "--history")
+    store = store_at(settings.store_url) if settings.store_url else None
+    store = await needed(file, history, store)
+    converter = data_converter(external_storage(store) if store else None)
+    fold = Fold(history.workflow_id, converter)
+    try:
+        for event in history.events:
+            await fold.take(event)
+    except Unreadable as error:
+        raise Exit(f"{file} cannot be shown: {error}") from error
+    if fold.state is None:
+        raise Exit(f"{file}: the run has not taken a step in it")
+    closed = CLOSED.get(history.events[-1].event_type)
+    steps = tuple(fold.steps.by_id.values())
+    look = Look(closed, fold.state, fold.report, fold.lost(), steps=steps)
+    return look, history.workflow_id

@@ -1,0 +1,162 @@
+"""`run`: start a run, watch it, print its report; or only show what its plan would cost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.cli.commands.runs import dry_run
+from holdfast.cli.commands.runs.watch import to_the_end
+from holdfast.cli.screen.exits import Exit
+from holdfast.cli.screen.invocation import STARTER
+from holdfast.cli.screen.streams import at_terminal, say, typed
+from holdfast.cli.shared.connection import configured_target
+from holdfast.cli.shared.options import (
+    AnswerAs,
+    Approve,
+    AsJson,
+    AskPeople,
+    Columns,
+    CommentFile,
+    Embedded,
+    FailOn,
+    Full,
+    GivenId,
+    GoalText,
+    Inputs,
+    LimitPairs,
+    Links,
+    Models,
+    OutFile,
+    PlanFile,
+    Playbook,
+    SarifFile,
+    SchemaFile,
+    Unpriced,
+    WaitForRaise,
+    Yes,
+    check_out,
+    pipeline_of,
+)
+from holdfast.cli.shared.pipeline import Pipeline
+from holdfast.cli.shared.starting import (
+    approval_when,
+    endpoint_known,
+    say_what_is_sent,
+    started,
+    with_span,
+)
+from holdfast.cli.shared.without import say_without
+from holdfast.contracts import Approval, Goal
+from holdfast.deployment.settings import Settings
+from holdfast.intake.answers import WantedForm
+from holdfast.intake.connection import Connection
+from holdfast.intake.goals import Wish, goal_of
+from holdfast.intake.launch import check_id
+from holdfast.telemetry.otel.commands import CommandSpan
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What `run` does around the goal itself."""
+
+    run_id: str
+    as_json: bool
+    out: Path | None
+    stay: bool
+    dry: bool = False
+    full: bool = False
+    pipeline: Pipeline = field(default_factory=Pipeline)
+
+
+def command(
+    goal: GoalText = "",
+    playbook: Playbook = "",
+    inputs: Inputs = None,
+    plan: PlanFile = None,
+    limits: LimitPairs = None,
+    run_id: GivenId = "",
+    as_json: AsJson = False,
+    out: OutFile = None,
+    models: Models = False,
+    unpriced: Unpriced = False,
+    dry: Annotated[
+        bool, typer.Option("--dry-run", help="Show the plan with its price, and run none of it.")
+    ] = False,
+    full: Full = False,
+    approval: Approve = "",
+    yes: Yes = False,
+    ask_people: AskPeople = False,
+    wait_for_raise: WaitForRaise = False,
+    answer: AnswerAs = "",
+    schema: SchemaFile = None,
+    columns: Columns = None,
+    fail_on: FailOn = "",
+    sarif: SarifFile = None,
+    comment: CommentFile = None,
+    links: Links = "",
+    stay: Annotated[
+        bool, typer.Option("--stay", help="In a terminal: keep the Web UI up until Enter.")
+    ] = False,
+    embedded: Embedded = False,
+) -> int:
+    """Start a run, watch it, print its report.
+
+    In a terminal you are shown the plan first if it is expected to cost more than $0.50. Ctrl-C
+    leaves the run to finish by itself; `watch ID` comes back to it.
+    """
+    settings = Settings()
+    when = approval_when(approval, yes=yes, terminal=at_terminal())
+    if dry:
+        when = Approval(when="always")
+    wish = Wish(
+        goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced,
+        when, ask_people, wait_for_raise, WantedForm(answer, schema, columns),
+    )  # fmt: skip
+    if dry and run_id:
+        raise Exit("--dry-run starts and closes a run of its own; leave out --id")
+    pipeline = pipeline_of(fail_on, sarif, comment, links, out)
+    if dry and pipeline.wanted:
+        raise Exit("--dry-run reviews nothing; leave out --fail-on, --sarif and --comment")
+    options = RunOptions(check_id(run_id), as_json, check_out(out), stay, dry, full, pipeline)
+    ours = embedded or not settings.uses_own_server
+    if not ours:
+        configured_target(settings)
+    catalogue = Catalogue.load()
+    wanted = asyncio.run(goal_of(wish, catalogue, settings, embedded=ours))
+    say_without(wanted, catalogue, settings, embedded=ours)
+    say_what_is_sent(wanted, endpoint_known(settings, embedded=ours))
+    return with_span(
+        "run", settings, embedded, lambda connection, span: run(connection, wanted, options, span)
+    )
+
+
+async def run(
+    connection: Connection, goal: Goal, options: RunOptions, span: CommandSpan | None = None
+) -> int:
+    """Start and follow to the end; the exit code of what came out."""
+    run_id = await started(connection, goal, options.run_id, dry=options.dry, span=span)
+    if options.dry:
+        return await dry_run.finish(connection, run_id, as_json=options.as_json, full=options.full)
+    code = await to_the_end(
+        connection, run_id, as_json=options.as_json, out=options.out, pipeline=options.pipeline
+    )
+    if options.stay and connection.target.embedded:
+        await stay_up()
+    return code
+
+
+async def stay_up() -> None:
+    """Hold the Web UI until Enter or Ctrl-C; at once if nobody sits at a terminal."""
+    if not at_terminal():
+        return
+    say("The Web UI stays up until you press Enter, and for a minute after that.", "bold")
+    say(f"Longer: {STARTER} up, until {STARTER} down", "dim")
+    with contextlib.suppress(asyncio.CancelledError, EOFError):
+        await typed()

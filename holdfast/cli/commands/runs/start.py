@@ -1,0 +1,101 @@
+"""`start`: start a run and return its id at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.cli.screen.exits import Code
+from holdfast.cli.screen.invocation import to_type
+from holdfast.cli.screen.streams import put, say, say_all
+from holdfast.cli.shared.connection import configured_target
+from holdfast.cli.shared.options import (
+    AnswerAs,
+    Approve,
+    AskPeople,
+    Columns,
+    Embedded,
+    GivenId,
+    GoalText,
+    Inputs,
+    LimitPairs,
+    Models,
+    PlanFile,
+    Playbook,
+    SchemaFile,
+    Unpriced,
+    WaitForRaise,
+)
+from holdfast.cli.shared.starting import endpoint_known, say_what_is_sent, started, with_span
+from holdfast.cli.shared.without import say_without
+from holdfast.contracts import Approval, Goal
+from holdfast.deployment.settings import Settings
+from holdfast.intake.answers import WantedForm
+from holdfast.intake.connection import Connection
+from holdfast.intake.goals import Wish, approval_of, goal_of
+from holdfast.intake.launch import check_id
+from holdfast.rendering.amounts import money
+from holdfast.telemetry.otel.commands import CommandSpan
+
+
+def command(
+    goal: GoalText = "",
+    playbook: Playbook = "",
+    inputs: Inputs = None,
+    plan: PlanFile = None,
+    limits: LimitPairs = None,
+    run_id: GivenId = "",
+    models: Models = False,
+    unpriced: Unpriced = False,
+    approval: Approve = "",
+    ask_people: AskPeople = False,
+    wait_for_raise: WaitForRaise = False,
+    answer: AnswerAs = "",
+    schema: SchemaFile = None,
+    columns: Columns = None,
+    embedded: Embedded = False,
+) -> int:
+    """Start a run and print its id on stdout; the run finishes by itself."""
+    settings = Settings()
+    when = approval_of(approval, Approval())
+    wish = Wish(
+        goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced,
+        when, ask_people, wait_for_raise, WantedForm(answer, schema, columns),
+    )  # fmt: skip
+    ours = embedded or not settings.uses_own_server
+    if not ours:
+        configured_target(settings)
+    catalogue = Catalogue.load()
+    wanted = asyncio.run(goal_of(wish, catalogue, settings, embedded=ours))
+    say_without(wanted, catalogue, settings, embedded=ours)
+    known = check_id(run_id)
+    return with_span(
+        "start", settings, embedded, lambda connection, span: run(connection, wanted, known, span)
+    )
+
+
+async def run(
+    connection: Connection, goal: Goal, run_id: str, span: CommandSpan | None = None
+) -> int:
+    """Start and return; the id alone on stdout, for scripts."""
+    where = endpoint_known(connection.settings, embedded=connection.target.embedded)
+    say_what_is_sent(goal, where)
+    fresh = await started(connection, goal, run_id, span=span)
+    put(fresh)
+    say_all(_waits(goal, fresh))
+    say(f"Watch it with: {to_type('watch', fresh)}; its page: {to_type('report', fresh)}", "dim")
+    return Code.COMPLETE
+
+
+def _waits(goal: Goal, run_id: str) -> list[str]:
+    """That nothing happens before a person has decided about the plan, and how that is done."""
+    if goal.approval.when == "auto":
+        return []
+    which = "its plan"
+    if goal.approval.when == "above":
+        which = f"a plan that is expected to cost more than {money(goal.approval.dollars)}"
+    return [
+        f"It works on {which} only when somebody has approved it, and waits up to a week:",
+        f"  see it: {to_type('show', run_id)} --full",
+        f"  decide: {to_type('approve', run_id)}  (or: edit, reject)",
+    ]

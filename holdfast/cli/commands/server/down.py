@@ -1,0 +1,25 @@
+"""`down`: stop the embedded server and its worker now."""
+
+from __future__ import annotations
+
+from holdfast import embedded
+from holdfast.cli.screen.exits import Code
+from holdfast.cli.screen.patience import patience
+from holdfast.cli.screen.streams import say
+from holdfast.deployment.settings import Settings
+
+
+def command() -> int:
+    """Stop the embedded server and worker; open runs go on when it is up again."""
+    return run(Settings())
+
+
+def run(settings: Settings) -> int:
+    """Stop what runs; 0 also when nothing did."""
+    with patience("Stopping the embedded server and its worker"):
+        stopped = embedded.down(settings, say)
+    if stopped:
+        say(f"Stopped (pids {', '.join(map(str, stopped))}). Open runs go on at the next start.")
+    else:
+        say("Nothing was running.")
+    return Code.COMPLETE

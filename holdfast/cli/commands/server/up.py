@@ -1,0 +1,23 @@
+"""`up`: hold the embedded server and its worker up until `down`."""
+
+from __future__ import annotations
+
+from holdfast import embedded
+from holdfast.cli.screen.exits import Code
+from holdfast.cli.screen.invocation import STARTER
+from holdfast.cli.screen.streams import say
+from holdfast.deployment.settings import Settings
+
+
+def command() -> int:
+    """Start the embedded server and worker, and hold them up until `down`."""
+    return run(Settings())
+
+
+def run(settings: Settings) -> int:
+    """Start and hold; say where they listen."""
+    endpoint = embedded.up(settings)
+    say(f"Up: Temporal at {endpoint.target.address}, state in {settings.state_dir}")
+    say(f"Web UI: {endpoint.target.ui_url}")
+    say(f"Stop it with: {STARTER} down", "dim")
+    return Code.COMPLETE

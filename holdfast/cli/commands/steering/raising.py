@@ -1,0 +1,42 @@
+"""`raise`: allow an open run more than it has now."""
+
+from __future__ import annotations
+
+from holdfast.cli.screen.exits import Exit
+from holdfast.cli.screen.streams import say
+from holdfast.cli.shared import orders
+from holdfast.cli.shared.connection import with_connection
+from holdfast.cli.shared.options import Embedded, OpenRunId, RaisedLimits
+from holdfast.contracts import Limits, Order
+from holdfast.contracts.view import RunView
+from holdfast.deployment.settings import Settings
+from holdfast.intake.connection import Connection
+from holdfast.intake.goals import limits_of
+from holdfast.rendering.amounts import money
+from holdfast.rendering.running import run_view
+from holdfast.rules.raising import CAPS
+
+
+def command(run_id: OpenRunId, limits: RaisedLimits, embedded: Embedded = False) -> int:
+    """Raise what a run may spend; one that waits for money goes on."""
+    given = limits_of(tuple(limits))
+    fixed = sorted(given.model_fields_set - set(CAPS))
+    if fixed:
+        raise Exit(f"--limits: {', '.join(fixed)} cannot be raised; {', '.join(CAPS)} can")
+    return with_connection(Settings(), embedded, lambda connection: run(connection, run_id, given))
+
+
+async def run(connection: Connection, run_id: str, given: Limits) -> int:
+    """Raise what was given; what was not stays as it is now."""
+    present = _caps(run_view(await orders.state_of(connection, run_id)))
+    named = {name: getattr(given, name) for name in given.model_fields_set}
+    wanted = present.model_copy(update=named)
+    code = await orders.run(connection, run_id, "raise_cap", Order(limits=wanted))
+    say(f"At most {money(wanted.dollars)} and {wanted.model_calls} model calls now.")
+    return code
+
+
+def _caps(view: RunView) -> Limits:
+    return Limits(
+        dollars=view.dollars_cap, model_calls=view.model_calls_cap, tokens=view.tokens_cap
+    )

@@ -1,0 +1,77 @@
+"""What a person sent by a form of the live page, as an Order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from holdfast.cli.planned import Waiting
+from holdfast.cli.screen.exits import Exit
+from holdfast.contracts import Limits, Order, Plan
+from holdfast.contracts.view import RunView
+from holdfast.intake import plans
+from holdfast.rendering.preview import price, totals
+from holdfast.state.run import State
+
+BARE = ("pause", "resume")
+OF_SUBTASK = ("answer", "retry", "skip")
+OF_CALL = ("approve", "decline")
+_AMOUNT = re.compile(r"\$?(?=\.?[0-9])([0-9]{0,7}(?:\.[0-9]{0,20})?)")
+"""Decimal itself takes more: `1_0`, digits of every script."""
+
+
+def order_of(command: str, given: Mapping[str, str], view: RunView) -> Order:
+    """The order; Exit for what is none. Whether it makes sense now, the run itself says."""
+    text, subtask = given.get("text", "").strip(), given.get("subtask", "")
+    if command in BARE:
+        return Order()
+    if command in OF_CALL:
+        return Order(call=_number(given.get("call", "0")), text=text)
+    if command == "reject":
+        return Order(text=text)
+    if command in OF_SUBTASK:
+        if command == "answer" and not text:
+            raise Exit("the answer is empty; write one")
+        return Order(subtask_id=subtask, text=text)
+    if command == "raise_cap":
+        dollars = _dollars(given.get("dollars", ""))
+        caps = Limits(dollars=dollars, model_calls=view.model_calls_cap, tokens=view.tokens_cap)
+        return Order(limits=caps)
+    raise Exit(f"{command!r:.40} is no order of this page")
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A plan that somebody changed on the page, and what it is expected to cost now."""
+
+    plan: Plan
+    price: str
+
+
+def changed_plan(state: State, text: str) -> Changed:
+    """Return the plan in a text. Refused with all its mistakes; Exit if no plan waits, or it is as
+    it was.
+    """
+    waiting = Waiting.of(state)
+    plan = waiting.checked(plans.parse(text, "the plan", as_yaml=True), "the plan")
+    if plan == waiting.plan:
+        raise Exit("the plan is unchanged; nothing was sent")
+    old, new = waiting.priced(waiting.plan), waiting.priced(plan)
+    now = totals(new, state.ledger.cap.dollars)[0]
+    return Changed(plan, f"Not sent yet. Before the change: {price(old)}. {now}.")
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise Exit(f"{text!r:.40} is no number of a call")
+    return int(text)
+
+
+def _dollars(text: str) -> Decimal:
+    amount = _AMOUNT.fullmatch(text.strip())
+    dollars = Decimal(amount[1]) if amount else Decimal(0)
+    if not 0 < dollars <= 1_000_000:
+        raise Exit(f"{text!r:.40} is no amount of dollars; write one such as 2.50")
+    return dollars

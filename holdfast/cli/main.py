@@ -1,0 +1,203 @@
+"""The command line as a whole: its commands, and the one place where errors become messages."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from holdfast import __version__
+from holdfast.cli.commands.care import clean, doctor, export, replay
+from holdfast.cli.commands.runs import (
+    baseline,
+    compare,
+    demo,
+    fork,
+    inbox,
+    list,
+    logs,
+    report,
+    run,
+    show,
+    start,
+    trace,
+    watch,
+)
+from holdfast.cli.commands.server import down, up
+from holdfast.cli.commands.steering import cancel, edit, raising, reset, rows
+from holdfast.cli.screen import looks
+from holdfast.cli.screen.exits import Code, Exit, exit_of
+from holdfast.cli.screen.invocation import PROGRAM, STARTER
+from holdfast.cli.screen.streams import put, say
+from holdfast.cli.shared import completion
+from holdfast.contracts.errors import BlobLost
+from holdfast.deployment.settings import NAME, BadSettings, Settings
+from holdfast.embedded import EmbeddedError
+from holdfast.intake.refusal import Refused
+from holdfast.storage.payloads import PayloadLost
+from holdfast.temporal.connection import Unreachable
+from holdfast.text import for_terminal
+from holdfast.text.mistakes import as_rest
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""All but tabs and line ends."""
+DEBUG = "HOLDFAST_DEBUG"
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+_PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
+    "Runs": (
+        ("demo", demo.command),
+        ("run", run.command),
+        ("start", start.command),
+        ("watch", watch.command),
+        ("show", show.command),
+        ("trace", trace.command),
+        ("logs", logs.command),
+        ("report", report.command),
+        ("compare", compare.command),
+        ("list", list.command),
+        ("fork", fork.command),
+        ("inbox", inbox.command),
+        ("baseline", baseline.command),
+    ),
+    "Steering": (
+        *((row.__name__, rows.command_of(row)) for row in rows.ROWS),
+        ("edit", edit.command),
+        ("raise", raising.command),
+        ("cancel", cancel.command),
+        ("reset", reset.command),
+    ),
+    "Embedded server": (("up", up.command), ("down", down.command)),
+    "Care": (
+        ("doctor", doctor.command),
+        ("clean", clean.command),
+        ("export", export.command),
+        ("replay", replay.command),
+        ("completion", completion.command),
+    ),
+}
+
+app = typer.Typer(
+    name=PROGRAM,
+    help=(
+        "Give it a goal, see the plan and the price, kill anything, get an honest answer.\n\n"
+        "Exit codes: 0 complete, 1 failed, 2 refused input, 3 partial answer, 4 declined,"
+        " 5 server or worker not reachable, 6 cancelled, 7 remarks that --fail-on stops at,"
+        " 130 left while the run goes on."
+    ),
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        put(f"{NAME} {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", "-V", is_eager=True, callback=_version, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+for _panel, _commands in _PANELS.items():
+    for _name, _command in _commands:
+        app.command(_name, rich_help_panel=_panel)(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code. Nothing that goes wrong reaches the user as a traceback."""
+    looks.prepare(os.environ)
+    given = sys.argv[1:] if arguments is None else [*arguments]
+    if not given or {"-h", "--help"} & {*given}:
+        looks.prepare_help()
+    try:
+        completion.prepare()
+        check_texts(given)
+        return int(
+            app(
+                args=given or ["--help"],
+                prog_name=PROGRAM,
+                complete_var=completion.VARIABLE,
+                standalone_mode=False,
+            )
+            or 0
+        )
+    except KeyboardInterrupt:
+        return Code.LEFT
+    except SystemExit as ended:
+        # How rich leaves when nobody reads its output any more, as in `list | head -1`.
+        return int(ended.code or 0)
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            traceback.print_exc()
+        message, code = told(error)
+        say(message, "red")
+        return code
+
+
+def check_texts(given: Sequence[str]) -> None:
+    """Exit for a value that is no text: nothing that a run, a file or a screen could carry."""
+    for value in given:
+        shown = for_terminal(value[:60])
+        if any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise Exit(f"'{shown}' is not UTF-8 text; write it in UTF-8")
+        if _CONTROL.search(value):
+            raise Exit(f"'{shown}' holds a control character; leave it out")
+
+
+def told(error: Exception) -> tuple[str, Code]:
+    """What an error means to a person, and the exit code it ends the command with."""
+    match error:
+        case Exit():
+            return str(error), error.code
+        case Refused():
+            return told(exit_of(error))
+        case typer.TyperException():
+            return _usage(error), Code.REFUSED
+        case ValidationError() if error.title == Settings.__name__:
+            return _settings(error), Code.REFUSED
+        case BadSettings():
+            return str(error), Code.REFUSED
+        case PayloadLost() | BlobLost():
+            return str(error), Code.FAILED
+        case EmbeddedError() | Unreachable():
+            return str(error), Code.UNREACHABLE
+        case OSError():
+            remedy = "; free some space there" if error.errno in FULL else ""
+            return f"{error.filename or 'system'}: {error.strerror or error}{remedy}", Code.FAILED
+        case _:
+            kind = type(error).__name__
+            return f"a mistake of ours: {kind}: {error} ({DEBUG}=1 shows where)", Code.FAILED
+
+
+def _usage(error: typer.TyperException) -> str:
+    message = " ".join(error.format_message().split())
+    path = getattr(getattr(error, "ctx", None), "command_path", PROGRAM)
+    command = f"{STARTER}{path.removeprefix(PROGRAM)}"
+    return f"{message.rstrip('.')}; see: {command} --help"
+
+
+def _settings(error: ValidationError) -> str:
+    wrong = []
+    for mistake in error.errors(include_input=False):
+        name = str(mistake["loc"][0])
+        variable = Settings.variable(name) if name in Settings.model_fields else name
+        wrong.append(f"{variable}: {as_rest(mistake['msg'].removeprefix('Value error, '))}")
+    return f"settings: {'; '.join(wrong)}; correct the environment or .env"

@@ -1,0 +1,62 @@
+"""How this program is called from here, so that what a person is told to type works as it is."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from holdfast.deployment.settings import HOME, NAME
+from holdfast.text import visible
+
+SCRIPT = "starter.py"
+_NAMED = re.compile(rf"(?<![\w/.-]){re.escape(SCRIPT)}(?= [a-z])")
+
+
+def called(program: str) -> str:
+    """`.venv/bin/python starter.py` from the project's folder, whole paths from elsewhere."""
+    return shlex.join((_from_here(Path(sys.executable)), _from_here(HOME / program)))
+
+
+def starter(argument: str, module: str = "") -> str:
+    """What a person typed for this program, by the process's first argument: the command that an
+    installation made, by its name where the shell finds it; a `module` of Python's -m; or the file.
+    """
+    if Path(argument).name == NAME:
+        found = shutil.which(NAME)
+        own = found is not None and Path(found).resolve() == Path(argument).resolve()
+        return NAME if own else shlex.quote(_from_here(Path(argument).absolute()))
+    if module == f"{NAME}.__main__":
+        return f"{shlex.quote(_from_here(Path(sys.executable)))} -m {NAME}"
+    return called(SCRIPT)
+
+
+def _from_here(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def _module() -> str:
+    """The module that Python's -m runs; empty where a file is run."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return spec.name if spec else ""
+
+
+STARTER = starter(sys.argv[0] if sys.argv else "", _module())
+WORKER = called("worker.py")
+PROGRAM = NAME if Path(sys.argv[0] if sys.argv else "").name == NAME else SCRIPT
+"""What the help calls this program."""
+
+
+def as_called(text: str) -> str:
+    """A text of ours that names a command as it is in the repository, as it is typed here."""
+    return text if STARTER in text else _NAMED.sub(lambda _: STARTER, text)
+
+
+def to_type(command: str, run_id: str) -> str:
+    """What to type for a command on a run, as one line that does nothing else: whoever reaches the
+    server names runs as he likes, also for a shell.
+    """
+    return f"{STARTER} {command} {visible(shlex.quote(run_id))}"

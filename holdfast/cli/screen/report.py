@@ -1,0 +1,52 @@
+"""A finished run on screen and in files: its page, or its JSON."""
+
+from __future__ import annotations
+
+from holdfast.cli.screen.invocation import as_called, to_type
+from holdfast.cli.screen.streams import OUT, Safe, put, put_json
+from holdfast.contracts import Finding, Report
+from holdfast.rendering import findings, page
+from holdfast.text import for_terminal
+
+
+def as_markdown(
+    report: Report, *, subtasks: bool = True, whole: bool = True, where: str = ""
+) -> str:
+    """The report's page, with commands as they are typed here; `where` its files are."""
+    notes = tuple(map(as_called, report.notes))
+    named = report.model_copy(update={"notes": notes})
+    return page.as_markdown(named, to_type, subtasks=subtasks, whole=whole, where=where)
+
+
+def show(report: Report, *, as_json: bool, subtasks: bool, whole: bool = False) -> None:
+    """The report on stdout: JSON, or typeset for a terminal and plain text for a pipe; `whole`:
+    with each finding.
+    """
+    if as_json:
+        put_json(report.model_dump_json(indent=2))
+    else:
+        show_markdown(as_markdown(report, subtasks=subtasks, whole=whole))
+        if OUT.is_terminal:
+            OUT.print()
+
+
+def show_finding(report: Report, finding: Finding, *, as_json: bool) -> None:
+    """One finding on stdout, as `show` does with a report."""
+    if as_json:
+        put_json(finding.model_dump_json(indent=2))
+    else:
+        show_markdown(findings.alone(report, finding))
+
+
+def show_markdown(source: str) -> None:
+    """Show Markdown as it is read there: typeset on a terminal, else as plain text."""
+    # A tenth of what the start of every command costs, and few show a report.
+    if OUT.is_terminal:
+        from holdfast.cli.screen.typeset import Page
+
+        OUT.print(Safe(Page(source, hyperlinks=False)))
+    else:
+        from holdfast.cli.screen.plain import as_text
+
+        # What is decoded here could be a live control character, too.
+        put(for_terminal(as_text(source), lines=True))

@@ -1,0 +1,169 @@
+"""`completion`, and what a shell gets to complete: ids of runs and subtasks; playbooks, roles,
+limits and tiers, for which no server is asked.
+
+Looking for ids starts nothing, says nothing, and gives up after a second: a shell that hangs on a
+key is worse than one that does not complete.
+
+Shells evaluate what they are offered, and ids come from whoever starts a workflow and from what
+models plan. So only ids of plain letters are offered, and no words beside them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import Annotated, Literal
+
+import typer
+from typer.completion import completion_init  # type: ignore[attr-defined]
+
+from holdfast import embedded
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.cli.screen.exits import Code
+from holdfast.cli.screen.invocation import STARTER
+from holdfast.cli.screen.streams import put
+from holdfast.cli.shared.connection import configured_target
+from holdfast.cli.shared.reading import Reader
+from holdfast.contracts import Limits
+from holdfast.deployment.settings import HOME, NAME, Settings
+from holdfast.intake.connection import Connection
+from holdfast.intake.launch import RUNS
+from holdfast.temporal.connection import Target, connect
+from holdfast.text import PLAIN_ID
+
+SCRIPTS = {
+    "bash": """\
+{name}() {{ {program} "$@"; }}
+_{name}() {{
+  local IFS=$'\\n'
+  COMPREPLY=($(COMP_WORDS="${{COMP_WORDS[*]}}" COMP_CWORD=$COMP_CWORD {variable}=complete_bash \\
+    {name} 2>/dev/null))
+  [[ ${{COMPREPLY[0]}} == *= ]] && compopt -o nospace
+}}
+complete -o default -F _{name} {name}
+""",
+    "zsh": """\
+{name}() {{ {program} "$@"; }}
+_{name}() {{
+  eval "$(_TYPER_COMPLETE_ARGS="${{words[1,$CURRENT]}}" {variable}=complete_zsh {name} 2>/dev/null)"
+}}
+compdef _{name} {name}
+""",
+}
+VARIABLE = "_HOLDFAST_COMPLETE"
+"""What a shell sets to ask for completion. The name that typer makes of starter.py by itself has a
+dot in it, which no shell can set.
+"""
+SECONDS = 1.0
+MOST = 50
+CAPS = ("dollars", "model_calls", "tokens")
+OPEN_RUNS = f"{RUNS} AND ExecutionStatus = 'Running'"
+Ids = list[str]
+
+
+def prepare() -> None:
+    """Let typer answer a shell that asks; it knows how to only where it installs completion."""
+    if VARIABLE in os.environ:
+        completion_init()
+
+
+def command(
+    shell: Annotated[Literal["bash", "zsh"], typer.Argument(metavar="SHELL", help="bash or zsh.")],
+) -> int:
+    """Print a shell function for this starter, with completion of commands, runs and subtasks."""
+    program = f"{shlex.quote(sys.executable)} {shlex.quote(str(HOME / 'starter.py'))}"
+    if STARTER == NAME:
+        program = f"command {NAME}"
+    put(SCRIPTS[shell].format(name=NAME, program=program, variable=VARIABLE).rstrip("\n"))
+    return Code.COMPLETE
+
+
+def playbooks(incomplete: str) -> Ids:
+    """Names of the playbooks that can be used."""
+    return _named(lambda: Catalogue.load().playbooks, incomplete)
+
+
+def roles(incomplete: str) -> Ids:
+    """Names of the roles that any plan may use."""
+    return _named(lambda: Catalogue.load().roles, incomplete)
+
+
+def limits(incomplete: str) -> Ids:
+    """Names of the limits, each with the sign behind which its value stands."""
+    return [f"{name}=" for name in _named(lambda: Limits.model_fields, incomplete)]
+
+
+def caps(incomplete: str) -> Ids:
+    """Names of the limits that can be raised while a run goes on."""
+    return [f"{name}=" for name in _named(lambda: CAPS, incomplete)]
+
+
+def approvals(incomplete: str) -> Ids:
+    """When a plan may wait for a person; a number of dollars is not offered."""
+    return _named(lambda: ("always", "auto"), incomplete)
+
+
+def _named(look: Callable[[], Iterable[str]], incomplete: str) -> Ids:
+    # Whatever is wrong with a file is said by the command itself, once it is given.
+    with suppress(Exception):
+        return sorted(n for n in look() if n.startswith(incomplete) and PLAIN_ID.fullmatch(n))
+    return []
+
+
+def run_ids(incomplete: str) -> Ids:
+    """Ids of the newest runs."""
+    return _bounded(lambda target: _runs(target, RUNS, incomplete))
+
+
+def open_run_ids(incomplete: str) -> Ids:
+    """Ids of the runs that are not over."""
+    return _bounded(lambda target: _runs(target, OPEN_RUNS, incomplete))
+
+
+def subtask_ids(context: typer.Context, incomplete: str) -> Ids:
+    """Ids of the subtasks of the run named before."""
+    run_id = context.params.get("run_id")
+    if not isinstance(run_id, str):
+        return []
+    return _bounded(lambda target: _subtasks(target, run_id, incomplete))
+
+
+def _bounded(look: Callable[[Target], Awaitable[Ids]]) -> Ids:
+    async def limited() -> Ids:
+        target = _target()
+        async with asyncio.timeout(SECONDS):
+            return await look(target) if target else []
+
+    # Whatever is wrong is said by the command itself, once it is given.
+    with suppress(Exception):
+        return [each for each in asyncio.run(limited()) if PLAIN_ID.fullmatch(each)]
+    return []
+
+
+def _target() -> Target | None:
+    """The server that a command would use, if it runs already."""
+    settings = Settings()
+    if settings.uses_own_server:
+        return configured_target(settings)
+    status = embedded.status(settings)
+    return status.endpoint.target if status.endpoint and status.server_pid else None
+
+
+async def _runs(target: Target, query: str, incomplete: str) -> Ids:
+    client = await connect(target, SECONDS)
+    found: Ids = []
+    async for each in client.list_workflows(query, page_size=MOST, limit=MOST):
+        if each.parent_id is None and each.id.startswith(incomplete):
+            found.append(each.id)
+    return found
+
+
+async def _subtasks(target: Target, run_id: str, incomplete: str) -> Ids:
+    connection = Connection(Settings(), target, await connect(target, SECONDS))
+    view = (await Reader(connection, run_id).look()).view
+    rows = view.rows if view else ()
+    return [row.id for row in rows if row.id.startswith(incomplete)]

@@ -1,0 +1,172 @@
+"""A client of the server that this command speaks to: the embedded one, or one of the operator's.
+
+The embedded server is started here and nowhere else in the command line, and kept up for as long as
+the command runs. A server of one's own is only ever connected to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from temporalio.service import RPCError, RPCStatusCode
+
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.screen.invocation import STARTER
+from holdfast.cli.screen.patience import patience
+from holdfast.cli.screen.streams import say
+from holdfast.deployment.settings import Settings
+from holdfast.embedded import EmbeddedError, Endpoint, StateDir, ensure_up, lease, probe_local
+from holdfast.intake.connection import Connection
+from holdfast.temporal import own_server
+from holdfast.temporal.connection import Target, Unreachable, connect
+from holdfast.temporal.own_server import LOCAL_ADDRESS, target_at
+from holdfast.workers.served import VARIABLES
+
+CONNECT_SECONDS = 3.0
+"""Short of the 5 s within which an unreachable server is reported, start-up of Python included."""
+EMBEDDED_SECONDS = 30.0
+"""For our own server: it answered just now, and a busy machine is no reason to give up."""
+HEAL_SECONDS = 2.0
+LOST_ENDPOINT = (
+    "The worker before had a model endpoint; the one that this command started has none, because"
+    f" this shell has none. Calls to models wait: set {VARIABLES} and run: {STARTER} up"
+)
+"""Said where it happens: who comes first replaces a worker that died or whose code was edited."""
+
+
+OTHERWISE = ", or pass --embedded"
+"""What a command can do without a server of one's own."""
+
+
+def with_connection(
+    settings: Settings, embedded: bool, do: Callable[[Connection], Coroutine[Any, Any, int]]
+) -> int:
+    """Do what a command does, with a connection for its length; its exit code."""
+
+    async def done() -> int:
+        async with connected(settings, embedded=embedded) as connection:
+            return await do(connection)
+
+    return asyncio.run(done())
+
+
+@asynccontextmanager
+async def connected(settings: Settings, *, embedded: bool) -> AsyncIterator[Connection]:
+    """A connection for one command. Raises Unreachable, EmbeddedError, BadSettings, Exit."""
+    target = None if embedded else own_target(settings)
+    opening = _own(settings, target) if target else _embedded(settings)
+    async with opening as connection:
+        try:
+            yield connection
+        except RPCError as error:
+            raise told_by_server(error, connection.target.address) from error
+
+
+@asynccontextmanager
+async def _own(settings: Settings, target: Target) -> AsyncIterator[Connection]:
+    with patience(f"Connecting to the Temporal server at {target.address}"):
+        client = await connect(target, CONNECT_SECONDS)
+    yield Connection(settings, target, client)
+
+
+@asynccontextmanager
+async def _embedded(settings: Settings) -> AsyncIterator[Connection]:
+    with lease(settings):
+        before = _known(settings)
+        endpoint = await _up(settings, before)
+        with patience("Connecting to the embedded server"):
+            client = await connect(endpoint.target, EMBEDDED_SECONDS)
+        connection = Connection(settings, endpoint.target, client)
+        connection.new_worker = new_worker(before, endpoint)
+        healing = asyncio.create_task(heal(connection))
+        try:
+            yield connection
+        finally:
+            healing.cancel()
+            await asyncio.gather(healing, return_exceptions=True)
+
+
+async def heal(connection: Connection) -> None:
+    """Every 2 s, forever: start whichever embedded process has died. Cancel it to stop."""
+    while connection.target.embedded:
+        try:
+            endpoint = await asyncio.to_thread(ensure_up, connection.settings, "watcher")
+            if endpoint.target != connection.target:
+                connection.client = await connect(endpoint.target, CONNECT_SECONDS)
+                connection.target = endpoint.target
+            connection.trouble = ""
+        except (EmbeddedError, Unreachable) as error:
+            connection.trouble = str(error)
+        await asyncio.sleep(HEAL_SECONDS)
+
+
+async def _up(settings: Settings, before: Endpoint | None) -> Endpoint:
+    """The embedded server, started where it was not; what takes long is said. `before`: as it was
+    on record.
+    """
+    with patience("Waiting for the embedded server: it starts, or another command stops it"):
+        endpoint = await asyncio.to_thread(ensure_up, settings)
+    if before and before.worker_environment and not endpoint.worker_environment:
+        say(LOST_ENDPOINT, "magenta")
+    return endpoint
+
+
+def new_worker(before: Endpoint | None, now: Endpoint) -> str:
+    """That a worker that lived was replaced, and why; empty: none was."""
+    if before is None or before.worker_pid not in [each.pid for each in now.draining]:
+        return ""
+    code = before.worker_version != now.worker_version
+    why = "the code of this program" if code else "your environment"
+    return f"a new worker starts: {why} changed"
+
+
+def _known(settings: Settings) -> Endpoint | None:
+    """The embedded server as it is on record; what is wrong with that, its start says."""
+    with suppress(EmbeddedError, OSError):
+        return StateDir.of(settings).endpoint()
+    return None
+
+
+def own_target(settings: Settings) -> Target | None:
+    """The operator's own server, said if it found that by itself; None: the embedded one."""
+    if settings.uses_own_server:
+        return configured_target(settings)
+    if not probe_local(LOCAL_ADDRESS):
+        return None
+    if not settings.store_url:
+        say(
+            f"A Temporal server listens at {LOCAL_ADDRESS}. It is not used, because STORE_URL is"
+            " not set; the embedded server is (--embedded says so without this line).",
+            "dim",
+        )
+        return None
+    say(f"Using the Temporal server at {LOCAL_ADDRESS} (--embedded ignores it).", "dim")
+    namespace = os.environ.get("TEMPORAL_NAMESPACE", "default")
+    return target_at(settings, LOCAL_ADDRESS, namespace, OTHERWISE)
+
+
+def configured_target(settings: Settings) -> Target:
+    """The server that Temporal's variables or profile name. BadSettings if they contradict."""
+    return own_server.configured_target(settings, OTHERWISE)
+
+
+def tell(line: str, *, warning: bool = False) -> None:
+    """What intake says to whoever waits for a run to start."""
+    say(line, "magenta" if warning else "dim")
+
+
+def told_by_server(error: RPCError, address: str) -> Exit:
+    """What a failed request means to a person."""
+    if error.status in (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED):
+        return Exit(f"Temporal server at {address} stopped answering: {error}", Code.UNREACHABLE)
+    if error.status in (RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED):
+        return Exit(
+            f"Temporal server at {address} refuses this client: {error}; check TEMPORAL_API_KEY and"
+            " TEMPORAL_TLS",
+            Code.UNREACHABLE,
+        )
+    return Exit(f"Temporal server at {address}: {error}", Code.UNREACHABLE)

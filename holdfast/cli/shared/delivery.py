@@ -1,0 +1,211 @@
+"""A finished run in files: its Report as Markdown, as JSON and as a page for a browser, its answer
+if that is data, and what its agents made. A model named those files and wrote what is in them: they
+are data, whatever they say they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from holdfast.cli.screen.invocation import to_type
+from holdfast.cli.screen.report import as_markdown
+from holdfast.cli.screen.streams import say
+from holdfast.cli.shared.reading import Look
+from holdfast.contracts import MadeFile, Report
+from holdfast.contracts.errors import BlobLost
+from holdfast.contracts.made_files import FILE_BYTES, placed
+from holdfast.rendering.answers import answer_file
+from holdfast.storage import DirectoryStore
+from holdfast.storage.files import write_whole
+from holdfast.text import counted, for_json, visible
+
+if TYPE_CHECKING:
+    from holdfast.rendering.html.steering import Live
+
+NAME_LETTERS = 200
+_UNFIT = re.compile(r"[^A-Za-z0-9._:-]")
+
+
+class PageFailed(Exception):
+    """The page could not be made, by a mistake of ours; the other files are written. It holds the
+    path of the Markdown.
+    """
+
+    def __init__(self, markdown: Path) -> None:
+        super().__init__(str(markdown))
+        self.markdown = markdown
+
+
+def place(run_id: str, folder: Path, ending: str) -> Path:
+    """Where a file of a run's report is kept; the folder is there afterwards, and private."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Whoever reaches the server names runs as he likes.
+    name = _UNFIT.sub("_", run_id)[:NAME_LETTERS].lstrip(".") or "_"
+    return folder / f"{name}{ending}"
+
+
+def files_of(run_id: str, folder: Path) -> Path:
+    """The folder of what the agents of a run made, beside its report."""
+    return place(run_id, folder, ".files")
+
+
+def from_beside(folder: Path) -> str:
+    """The address of a folder as seen from a page beside it, so that both can be moved. The id of a
+    run that a schedule started has colons, and what stands before one would name a scheme.
+    """
+    return quote(folder.name)
+
+
+def keep(report: Report, folder: Path, look: Look) -> tuple[Path, Path]:
+    """Write the report as `RUN.md`, `RUN.json` and `RUN.html` into a private folder; the paths of
+    the Markdown and of the page. PageFailed when the others are written and the page is not. Of a
+    history that cannot be read to its end, nothing replaces what was written when it could.
+    """
+    markdown, document, page = (
+        place(report.run_id, folder, ending) for ending in (".md", ".json", ".html")
+    )
+    where = from_beside(files_of(report.run_id, folder))
+    for path in (markdown, document):
+        if not (look.unreadable and path.exists()):
+            write(report, path, look, where)
+    if look.unreadable and page.exists():
+        return markdown, page
+    if answer := answer_file(report):
+        ending, text = answer
+        write_whole(place(report.run_id, folder, ending), as_bytes(text))
+    try:
+        write(report, page, look, where)
+    except OSError:
+        raise
+    except Exception as error:
+        raise PageFailed(markdown) from error
+    return markdown, page
+
+
+def write(report: Report, path: Path, look: Look, where: str) -> None:
+    """Write a report as one file, in the form that its name says. It appears whole or not at all.
+    `look`: what the history of its run tells besides, for the page; `where` its files are.
+    """
+    match path.suffix.lower():
+        case ".json":
+            text = for_json(report.model_dump_json(indent=2)) + "\n"
+        case ".html":
+            text = as_page(report, look, where=where)
+        case _:
+            text = as_markdown(report, where=where)
+    write_whole(path, as_bytes(text))
+
+
+def as_bytes(text: str) -> bytes:
+    """Half a character, which no encoding has, is shown as its escape."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def as_page(
+    report: Report,
+    look: Look,
+    *,
+    over: bool = True,
+    live: Live | None = None,
+    where: str = "",
+    drawn: datetime | None = None,
+) -> str:
+    """The page of a run; `live`: what it has besides while it is served; `where` its files are;
+    `drawn`: up to which moment an open one goes on, if that is known.
+    """
+    # Few commands write one, and its reader of Markdown takes long to load.
+    from holdfast.rendering.html.page import as_html
+    from holdfast.rendering.html.pictured import Pictured
+
+    view = look.view
+    if view and not over:
+        # A report counts what is reserved as spent; while a run goes on, it is not.
+        spent = {"dollars": view.dollars_spent, "assumed": view.assumed}
+        report = report.model_copy(update={**spent, "model_calls": view.model_calls})
+    shown = Pictured(report, to_type, look.steps, view, over, look.turns, where, drawn)
+    return as_html(shown, live)
+
+
+def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
+    """Write the files of a finished run and say where they are, the page last; a full disk costs
+    nobody the report itself.
+    """
+    if out:
+        try:
+            write(report, out, look, files_of(report.run_id, folder).as_uri())
+            say(f"Report: {out}")
+        except OSError as error:
+            say(f"The report could not be written to {out}: {error.strerror}", "magenta")
+    try:
+        markdown, page = keep(report, folder, look)
+    except OSError as error:
+        say(f"The report could not be kept in {folder}: {error.strerror}", "magenta")
+        return
+    except PageFailed as failed:
+        say(f"Report: {failed.markdown}")
+        say(f"Its page could not be made: a mistake of ours: {failed.__cause__!r}", "magenta")
+        return
+    say(f"Report: {markdown}")
+    if answer := answer_file(report):
+        say(f"Answer: {place(report.run_id, folder, answer[0])}")
+    made = [file for finding in report.findings for file in finding.files]
+    if any(not each.missing for each in made):
+        say(f"Files: {files_of(report.run_id, folder)}")
+    if gone := sum(bool(each.missing) for each in made):
+        say(f"Not written: {gone} of {counted(len(made), 'file')}; see the notes", "magenta")
+    say(f"Page: {page.as_uri()}")
+
+
+async def with_files(report: Report, store: DirectoryStore, folder: Path) -> Report:
+    """The report, once its files are written below this folder; which of them are not there, and
+    why, is among its notes and with the file.
+    """
+    missing = []
+    files: dict[str, tuple[MadeFile, ...]] = {each.subtask_id: () for each in report.findings}
+    for finding, file, path in placed(report):
+        why = ""
+        try:
+            if not _stands(file, folder / path):
+                await _write(file, store, folder, path)
+        except (OSError, BlobLost) as error:
+            why = error.message if isinstance(error, BlobLost) else error.strerror or str(error)
+            name = visible(file.name[:100])
+            missing.append(f"{finding.subtask_id}: its file {name} is not here: {why}")
+        known = file.model_copy(update={"missing": why})
+        files[finding.subtask_id] = (*files[finding.subtask_id], known)
+    findings = tuple(
+        each.model_copy(update={"files": files[each.subtask_id]}) for each in report.findings
+    )
+    notes = (*report.notes, *missing)
+    return report.model_copy(update={"findings": findings, "notes": notes})
+
+
+def _stands(file: MadeFile, path: Path) -> bool:
+    """True if the very bytes that were recorded are there already, from an earlier time."""
+    if path.is_symlink() or not path.is_file() or path.stat().st_size != file.size:
+        return False
+    return hashlib.sha256(path.read_bytes()).hexdigest() == file.digest
+
+
+async def _write(file: MadeFile, store: DirectoryStore, folder: Path, path: str) -> None:
+    """Write one, readable and writable for its owner alone. OSError, and BlobLost if the store does
+    not have the very bytes that were recorded.
+    """
+    if not path:
+        raise OSError("its name is none that a file may have here")
+    if file.size > FILE_BYTES:
+        raise OSError(f"it is said to have {file.size:,} bytes, more than {FILE_BYTES:,}")
+    content = await store.get(file.digest)
+    if len(content) != file.size:
+        raise OSError(f"it has {len(content):,} bytes, and {file.size:,} were recorded")
+    target = folder / path
+    for each in (folder, target.parent):
+        if each.is_symlink():
+            raise OSError(f"{each} is a link, which is not followed")
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_whole(target, content)

@@ -1,0 +1,134 @@
+"""Watching a run to its end. Worker, server and network may die meanwhile: the watcher waits, says
+so, and goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from holdfast.cli.screen.board import board, changes
+from holdfast.cli.screen.streams import ERR, say_all
+from holdfast.cli.shared import outcome
+from holdfast.cli.shared.reading import Look, Reader
+from holdfast.contracts.view import RunView
+from holdfast.intake.connection import Connection
+
+POLL_SECONDS = 0.4
+LOOK_AGAIN_SECONDS = 1.0
+"""How often the server is asked for what is not in the history, when that does not change."""
+SETTLE_SECONDS = 0.05
+"""Events come in groups: a little later the whole group is there."""
+FRAMES_PER_SECOND = 5
+
+
+class Display(Protocol):
+    """Where a watched run is shown."""
+
+    def update(self, view: RunView | None, notes: tuple[str, ...]) -> None:
+        """Show the latest view; None keeps the one before. `notes` are the watcher's own."""
+        ...
+
+
+@dataclass
+class LiveBoard:
+    """The board, redrawn in place. Between two views the clocks of running subtasks go on."""
+
+    view: RunView | None = None
+    notes: tuple[str, ...] = ()
+
+    def update(self, view: RunView | None, notes: tuple[str, ...]) -> None:
+        self.view = view or self.view
+        self.notes = notes
+
+    def frame(self) -> RenderableType:
+        """What the screen shows right now."""
+        if self.view is None:
+            return Text(" · ".join(("starting", *self.notes)), style="bold")
+        now, width = datetime.now(UTC), ERR.width
+        shown = board(self.view, at=now, notes=self.notes, width=width, brief=True)
+        # The terminal echoes Ctrl-C where the cursor is: on an empty line it cannot break one.
+        return Group(shown, Text(""))
+
+
+@dataclass
+class Lines:
+    """One plain line for each change: for logs, pipes and screens that cannot redraw."""
+
+    only_notes: bool = False
+    """Whether the run itself is shown in another way."""
+    view: RunView | None = None
+    notes: tuple[str, ...] = ()
+
+    def update(self, view: RunView | None, notes: tuple[str, ...]) -> None:
+        if view and not self.only_notes:
+            say_all(changes(self.view, view, at=datetime.now(UTC)))
+            self.view = view
+        say_all(f"! {note}" for note in notes if note not in self.notes)
+        self.notes = notes
+
+
+@contextmanager
+def display() -> Iterator[Display]:
+    """A live board in a terminal, which stays in its last state; plain lines elsewhere."""
+    if not ERR.is_terminal or ERR.is_dumb_terminal:
+        yield Lines()
+        return
+    live_board = LiveBoard()
+    live = Live(
+        console=ERR,
+        get_renderable=live_board.frame,
+        refresh_per_second=FRAMES_PER_SECOND,
+        transient=True,
+    )
+    try:
+        with live:
+            yield live_board
+    finally:
+        if live_board.view:
+            ERR.print(board(live_board.view, width=ERR.width))
+            ERR.print()
+
+
+async def follow(connection: Connection, run_id: str, shown: Display) -> outcome.Ended:
+    """Show a run until it closes; how it ended. Exit if there is no such run."""
+    return outcome.read(run_id, await watch(connection, run_id, shown, lambda _: False))
+
+
+async def watch(
+    connection: Connection,
+    run_id: str,
+    shown: Display,
+    until: Callable[[RunView], bool],
+    *,
+    while_stuck: bool = True,
+) -> Look:
+    """Show a run until it closes or has come to a point; the last look at it. With `while_stuck`
+    False also until nobody but a person can make it go on.
+    """
+    reader = Reader(connection, run_id)
+    async with reader.following():
+        while True:
+            reader.changed.clear()
+            look = await reader.look()
+            view = look.view
+            shown.update(view, look.notes)
+            if look.closed or (view and until(view)) or (look.stuck and not while_stuck):
+                return look
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_AGAIN_SECONDS):
+                    await reader.changed.wait()
+            await asyncio.sleep(SETTLE_SECONDS)
+
+
+async def look_at(connection: Connection, run_id: str) -> Look:
+    """The state of a run now, as far as the server answers. Exit if there is no such run."""
+    return await Reader(connection, run_id).look()

@@ -1,0 +1,338 @@
+"""Options that several commands share, each written once."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.screen.exits import Exit
+from holdfast.cli.shared import completion
+from holdfast.cli.shared.pipeline import FAILING, Pipeline
+from holdfast.text import PLAIN_ID, for_terminal
+
+_WEB = re.compile(r"https?://[\w.:\-]+(/[\w.~%\-]+)*/?")
+
+GoalText = Annotated[str, typer.Argument(metavar="GOAL", help="What you want, in your own words.")]
+
+
+def _typed(context: typer.Context, parameter: typer.CallbackParam) -> bool:
+    """Whether a value was typed, and is not a default; not while a shell completes it."""
+    source = context.get_parameter_source(str(parameter.name))
+    typed = source is not None and source.name == "COMMANDLINE"
+    return typed and not context.resilient_parsing
+
+
+def _not_empty(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
+    """What was typed; Exit for nothing, as an unset variable gives: it would count as left out."""
+    if _typed(context, parameter) and not value:
+        option = parameter.opts[0]
+        raise Exit(f"{option} is empty; name one, or leave the option out")
+    return value
+
+
+Playbook = Annotated[
+    str,
+    typer.Option(
+        "--playbook",
+        metavar="NAME",
+        help="A ready domain variant, see playbooks/.",
+        autocompletion=completion.playbooks,
+        callback=_not_empty,
+    ),
+]
+RoleName = Annotated[
+    str,
+    typer.Option(
+        "--role",
+        metavar="NAME",
+        help="The role that is to do it.",
+        autocompletion=completion.roles,
+        callback=_not_empty,
+    ),
+]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="NAME=VALUE",
+        help="A file or folder by its path, or text:... for literal text. Repeatable.",
+    ),
+]
+PlanFile = Annotated[
+    Path | None,
+    typer.Option("--plan", metavar="FILE", help="A ready plan, JSON or YAML; nothing is planned."),
+]
+LimitPairs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limits",
+        metavar="NAME=VALUE",
+        help="What the run may spend, for example dollars=0.5 or deadline_seconds=300. Repeatable.",
+        autocompletion=completion.limits,
+    ),
+]
+RaisedLimits = Annotated[
+    list[str],
+    typer.Option(
+        "--limits",
+        metavar="NAME=VALUE",
+        help="The new cap: dollars=5, model_calls=100 or tokens=9000000. Repeatable.",
+        autocompletion=completion.caps,
+    ),
+]
+GivenId = Annotated[
+    str,
+    typer.Option(
+        "--id",
+        metavar="ID",
+        help="Your own run id: the same id and goal again attaches to that run.",
+        callback=_not_empty,
+    ),
+]
+Models = Annotated[
+    bool, typer.Option("--models", help="Let a playbook that can do without ask models too.")
+]
+Unpriced = Annotated[
+    bool,
+    typer.Option(
+        "--unpriced", help="Accept a model without a known price; calls and tokens still bound it."
+    ),
+]
+Embedded = Annotated[
+    bool,
+    typer.Option(
+        "--embedded", help="Use the embedded server, whatever other server is configured or found."
+    ),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")
+]
+OutFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="Write the report there too, .md, .json or .html.",
+    ),
+]
+
+
+def _known_form(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
+    """An id as it was typed; Exit for what cannot be one, before anything starts."""
+    if _typed(context, parameter) and not PLAIN_ID.fullmatch(value):
+        what = "a subtask" if parameter.name == "subtask" else "a run"
+        shown = for_terminal(value[:80])
+        raise Exit(f"{shown!r} is no id of {what}; `list` shows the runs, `show ID` their subtasks")
+    return value
+
+
+RunId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="The run's id, as `list` shows it.",
+        autocompletion=completion.run_ids,
+        callback=_known_form,
+    ),
+]
+
+
+def finished_run(metavar: str) -> Any:
+    """The argument of a command that takes more than one run."""
+    return typer.Argument(
+        metavar=metavar,
+        help="A finished run's id, as `list` shows it.",
+        autocompletion=completion.run_ids,
+        callback=_known_form,
+    )
+
+
+OpenRunId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="The run's id, as `list` and `inbox` show it.",
+        autocompletion=completion.open_run_ids,
+        callback=_known_form,
+    ),
+]
+SubtaskId = Annotated[
+    str,
+    typer.Argument(
+        metavar="SUBTASK",
+        help="The subtask's id, as `show` has it.",
+        autocompletion=completion.subtask_ids,
+        callback=_known_form,
+    ),
+]
+Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the report.")]
+Approve = Annotated[
+    str,
+    typer.Option(
+        "--approval",
+        metavar="WHEN",
+        help="When the plan waits for your approval: auto (never), always, or a number:"
+        " above that many dollars.",
+        autocompletion=completion.approvals,
+    ),
+]
+AskPeople = Annotated[
+    bool,
+    typer.Option(
+        "--ask",
+        help="Wait for you where an input is ambiguous, and before calls of tools that ask.",
+    ),
+]
+WaitForRaise = Annotated[
+    bool,
+    typer.Option(
+        "--wait-for-raise", help="Out of budget, wait for a higher cap; else stop and sum up."
+    ),
+]
+Whole = Annotated[
+    bool, typer.Option("--all", help="Of a report also what each subtask found, one by one.")
+]
+Full = Annotated[
+    bool,
+    typer.Option(
+        "--full", help="Show of a plan also what each subtask is told: instruction, inputs, checks."
+    ),
+]
+Yes = Annotated[
+    bool,
+    typer.Option("--yes", help="Do not ask, whatever the plan is expected to cost."),
+]
+
+
+AnswerAs = Annotated[
+    str,
+    typer.Option(
+        "--answer",
+        metavar="FORM",
+        help="How the answer is to look: markdown, json (with --schema) or table.",
+        callback=_not_empty,
+    ),
+]
+SchemaFile = Annotated[
+    Path | None,
+    typer.Option("--schema", metavar="FILE", help="The JSON schema of the answer as json."),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="A,B", help="The columns of the answer as a table."),
+]
+FailOn = Annotated[
+    str,
+    typer.Option(
+        "--fail-on",
+        metavar="SEVERITY",
+        help="End with exit code 7 if a review's remarks are that severe: critical, or warning for"
+        " both.",
+        callback=_not_empty,
+    ),
+]
+SarifFile = Annotated[
+    Path | None,
+    typer.Option("--sarif", metavar="FILE", help="Write a review's remarks there, as SARIF 2.1.0."),
+]
+CommentFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--comment", metavar="FILE", help="Write a review there as a pull request's comment."
+    ),
+]
+Links = Annotated[
+    str,
+    typer.Option(
+        "--links",
+        metavar="URL",
+        help="Where the comment's places lead: the address of the files at the reviewed commit.",
+    ),
+]
+
+
+def pipeline_of(
+    fail_on: str, sarif: Path | None, comment: Path | None, links: str, out: Path | None = None
+) -> Pipeline:
+    """What a review leaves, beside its report in `out`; Exit for what cannot be meant."""
+    if fail_on and fail_on not in FAILING:
+        raise Exit(f"--fail-on {fail_on!r}: it takes {' or '.join(FAILING)}")
+    if links and not _WEB.fullmatch(links):
+        raise Exit(
+            f"--links {links!r}: an address is wanted, as https://HOST/OWNER/NAME/blob/COMMIT"
+        )
+    if links and comment is None:
+        raise Exit("--links is for the places of a comment; name its file with --comment")
+    sarif_file, comment_file = check_file(sarif, "--sarif"), check_file(comment, "--comment")
+    _check_apart({"--sarif": sarif_file, "--comment": comment_file, "--out": check_out(out)})
+    return Pipeline(fail_on, sarif_file, comment_file, links.rstrip("/"))
+
+
+def _check_apart(files: Mapping[str, Path | None]) -> None:
+    """Exit if two options name one file: the last one written would be all that is left."""
+    options = dict[str, str]()
+    for option, file in files.items():
+        if file is None:
+            continue
+        other = options.setdefault(os.path.realpath(file), option)
+        if other != option:
+            raise Exit(f"{other} and {option} name the same file, {str(file)!r}; name two")
+
+
+REPORT_ENDINGS = ("", ".md", ".markdown", ".txt", ".json", ".html")
+"""Of the files that a report is written to."""
+
+
+def check_out(out: Path | None) -> Path | None:
+    """The file to write a report to, absolute; Exit if its ending is none of a report's, or its
+    folder cannot take it.
+    """
+    if out is not None and out.suffix.lower() not in REPORT_ENDINGS:
+        raise Exit(
+            f"--out {str(out)!r}: a report is written as Markdown, JSON or HTML; name a file that"
+            " ends in .md, .json or .html"
+        )
+    return check_file(out)
+
+
+def _kind(path: Path) -> int:
+    """What stands at a path, by its mode: a link where that leads nowhere, on every Python; 0:
+    nothing does. OSError where nothing can.
+    """
+    for look in (path.stat, path.lstat):
+        try:
+            return look().st_mode
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ELOOP):
+                raise
+    return 0
+
+
+def check_file(out: Path | None, option: str = "--out") -> Path | None:
+    """The file to write, absolute; Exit if its folder cannot take one."""
+    if out is None:
+        return None
+    try:
+        path = out.expanduser().absolute()
+        kind = _kind(path)
+    except (OSError, RuntimeError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise Exit(f"{option} {str(out)[:60]!r} cannot be written: {why}; name another") from error
+    if stat.S_ISDIR(kind):
+        raise Exit(f"{option} {str(out)!r} is a folder; name a file in it")
+    if stat.S_ISLNK(kind):
+        raise Exit(f"{option} {str(out)!r} is a link that leads nowhere; name another file")
+    if kind and not stat.S_ISREG(kind):
+        raise Exit(f"{option} {str(out)!r} is no regular file; name one, or a new one")
+    if not path.parent.is_dir():
+        raise Exit(f"{option}: there is no folder {str(path.parent)!r}; create it first")
+    if not os.access(path.parent, os.W_OK):
+        raise Exit(f"{option}: the folder {str(path.parent)!r} is not writable; choose another")
+    return path

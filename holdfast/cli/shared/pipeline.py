@@ -1,0 +1,74 @@
+"""What a review leaves for a program beside its report: SARIF, a comment for the change, and an
+exit code by severity, so that it can stand in a pipeline's way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.screen.streams import say
+from holdfast.contracts import Report
+from holdfast.contracts.remarks import SEVERITIES, in_the_way, remarks_told
+from holdfast.rendering.comment import as_comment
+from holdfast.rendering.remarks import refuted_of
+from holdfast.rendering.sarif import as_sarif
+from holdfast.storage.files import write_whole
+from holdfast.text import counted
+
+FAILING = ("critical", "warning")
+"""What `--fail-on` takes."""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What was asked for; nothing by default."""
+
+    fail_on: str = ""
+    sarif: Path | None = None
+    comment: Path | None = None
+    links: str = ""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything was asked for that only a review has."""
+        return bool(self.fail_on or self.sarif or self.comment)
+
+    def pass_on(self, report: Report, code: Code) -> Code:
+        """Write the files; the exit code, which is that of the run unless remarks stand in the way.
+        Exit for a run that is complete and no review: what never fails guards nothing.
+        """
+        if not self.wanted:
+            return code
+        told = remarks_told(report)
+        if told is None:
+            if code is not Code.COMPLETE:
+                return code
+            raise Exit(
+                f"run {report.run_id} is no review, so it has no remarks: leave out --fail-on,"
+                " --sarif and --comment"
+            )
+        self._write(report)
+        failing = SEVERITIES[: SEVERITIES.index(self.fail_on) + 1] if self.fail_on else ()
+        stopped = [each for each in told if in_the_way(each) and each.severity in failing]
+        if not stopped or code not in (Code.COMPLETE, Code.PARTIAL):
+            return code
+        count = f"{counted(len(stopped), 'remark')} that severe{refuted_of(stopped)}"
+        say(f"--fail-on {self.fail_on}: {count}, exit code {Code.REMARKS}", "bold red")
+        return Code.REMARKS
+
+    def _write(self, report: Report) -> None:
+        for path, text in self._files(report):
+            try:
+                write_whole(path, text.encode("utf-8", "backslashreplace"))
+                say(f"Written: {path}")
+            except OSError as error:
+                say(f"{path} could not be written: {error.strerror}", "magenta")
+
+    def _files(self, report: Report) -> Iterator[tuple[Path, str]]:
+        if self.sarif:
+            yield self.sarif, as_sarif(report)
+        if self.comment:
+            yield self.comment, as_comment(report, self.links)

@@ -1,0 +1,346 @@
+"""A run as a reader has it: its history, folded as it comes in, and what the server knows besides.
+
+Nothing here asks a worker: to read disturbs no takeover, costs them nothing, and needs none alive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.api.workflow.v1 import PendingActivityInfo
+from temporalio.client import WorkflowExecutionDescription, WorkflowExecutionStatus
+from temporalio.service import RPCError, RPCStatusCode
+
+from holdfast.activities.gate.queue_rates import read_rate
+from holdfast.cli.screen.exits import Exit
+from holdfast.cli.screen.invocation import to_type
+from holdfast.cli.shared.doing import agents_at
+from holdfast.cli.shared.pauses import (
+    pause_notes,
+    paused_activities,
+    paused_below,
+    run_paused,
+    with_pauses,
+)
+from holdfast.contracts import Report
+from holdfast.contracts.view import RunView
+from holdfast.embedded.starting import SPACE_BYTES
+from holdfast.history.actions import billed_at
+from holdfast.history.history import Fold
+from holdfast.history.losses import Loss, told
+from holdfast.history.payloads import Unreadable
+from holdfast.history.steps import Step
+from holdfast.intake.connection import Connection
+from holdfast.rendering.running import run_view, tiers_in_flight
+from holdfast.replaying.undoing import AGENT
+from holdfast.state.run import State
+from holdfast.storage import store_at
+from holdfast.temporal.connection import Target
+from holdfast.tracing.steps import Step as Turned
+from holdfast.workers import served
+
+LOOK_SECONDS = 3.0
+"""How long one request may take before the reader says that nobody answers."""
+AGAIN_SECONDS = 1.0
+"""The pause between two tries to follow a history while the server does not answer."""
+WORKERS_SECONDS = 2.0
+"""The pause between two looks at who serves the run."""
+AGENTS_SECONDS = 1.0
+"""The pause between two looks at what agents do."""
+STARTING_SECONDS = 20.0
+"""How long a run that has not begun may lack a worker before that is said: one may be starting."""
+NEW_WORKER_SECONDS = 60.0
+"""How long a worker that took the place of another may take until it is called missing."""
+STUCK_ATTEMPTS = 3
+"""Failures of one workflow task after which its history or its code, not the world, is at fault."""
+NONDETERMINISM = "TMPRL1100"
+"""How Temporal names a history that the code does not repeat: nothing that passes by itself."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one look at a run found."""
+
+    closed: WorkflowExecutionStatus | None = None
+    state: State | None = None
+    report: Report | None = None
+    """As the run closed with it; None when it was refused, cancelled or closed from outside."""
+    lost: tuple[tuple[str, Loss], ...] = ()
+    """What of the run itself was lost with its worker, by name."""
+    unreadable: str = ""
+    """Why the history cannot be read any further; empty: it can. Also a note."""
+    notes: tuple[str, ...] = ()
+    stuck: str = ""
+    """Why the run cannot go on by itself, and what frees it; also the first note. Empty: it can."""
+    away: bool = False
+    """Whether the server did not answer: then nothing is known but the notes."""
+    doing: Mapping[str, str] = field(default_factory=dict)
+    """What agents are at, by subtask, as far as it was looked for."""
+    paused: tuple[str, ...] = ()
+    """Its activities that an operator has paused by Temporal's own means; also notes."""
+    paused_below: Mapping[str, str] = field(default_factory=dict)
+    """The same of its agents and teams, by subtask in words, as far as it was looked for."""
+    actions: str = ""
+    """What the server bills for its history, a note of reports; empty: it bills no actions."""
+    steps: tuple[Step, ...] = ()
+    """What the run did, and has under way."""
+    turns: Mapping[str, Sequence[Turned]] = field(default_factory=dict)
+    """What each of its agents with tools did, by the id of its workflow, as far as it was read."""
+
+    @property
+    def besides(self) -> tuple[str, ...]:
+        """What no report says by itself, as notes of one: its history alone tells it."""
+        agents = (step for steps in self.turns.values() for step in steps)
+        lost = (*self.lost, *((each.subtask, each.lost) for each in agents if each.lost))
+        said = told(lost, self.state.ledger) if self.state else ""
+        return tuple(filter(None, (said, self.actions)))
+
+    @property
+    def view(self) -> RunView | None:
+        """The state for people; None before the run's first step."""
+        if self.state is None:
+            return None
+        view = run_view(self.state)
+        if self.paused or self.paused_below:
+            view = with_pauses(view, self.state, self.paused, self.paused_below)
+        rows = (
+            # Meanwhile it may have come back.
+            row.model_copy(update={"doing": self.doing.get(row.id, "")})
+            if row.status == "running"
+            else row
+            for row in view.rows
+        )
+        return view.model_copy(update={"rows": tuple(rows)}) if self.doing else view
+
+
+def with_notes(report: Report, notes: tuple[str, ...]) -> Report:
+    """The report with these notes more, if there are any."""
+    return report.model_copy(update={"notes": (*report.notes, *notes)}) if notes else report
+
+
+@dataclass
+class Reader:
+    """Reads one run. A run that is reset goes on in another execution: the reader goes with it."""
+
+    connection: Connection
+    run_id: str
+    fold: Fold | None = None
+    execution: str = ""
+    """Temporal's id of what is being read."""
+    unreadable: str = ""
+    """Why the history cannot be read any further; empty: it can."""
+    held_up: tuple[str, ...] = ()
+    """By whom: that nobody carries the run on or asks its models, or that a tier is slowed."""
+    doing: Mapping[str, str] = field(default_factory=dict)
+    """The turn and the tool that agents are at, by subtask."""
+    paused_below: Mapping[str, str] = field(default_factory=dict)
+    """What of its agents and teams an operator has paused, by subtask."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    began: float = field(default_factory=time.monotonic)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def look(self) -> Look:
+        """The run as it stands now, as far as the server answers. Exit if there is none."""
+        limit = timedelta(seconds=LOOK_SECONDS)
+        trouble = (self.connection.trouble,) if self.connection.trouble else ()
+        try:
+            description = await self.connection.handle(self.run_id).describe(rpc_timeout=limit)
+            if description.workflow_type == AGENT:
+                raise Exit(agent_of(description))
+            await self._catch_up(description)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                raise no_such_run(self.run_id) from error
+            target = self.connection.target
+            gone = f"server at {target.address} gone, waiting{full(target)}"
+            return Look(notes=(gone, *trouble), away=True)
+        running = description.status is WorkflowExecutionStatus.RUNNING
+        stuck = (run_paused(description) or self._stuck(description)) if running else ""
+        paused = paused_activities(description) if running else ()
+        notes = trouble
+        if running:
+            notes = (*((stuck,) if stuck else self._notes(description)), *trouble)
+            notes = (*pause_notes(paused, self.paused_below), *notes)
+        if self.unreadable:
+            notes = (f"the history cannot be read: {self.unreadable}", *notes)
+        closed = None if running else description.status
+        if self.fold is None:
+            return Look(closed, unreadable=self.unreadable, notes=notes, stuck=stuck)
+        fold, steps = self.fold, tuple(self.fold.steps.by_id.values())
+        actions = fold.actions.told() if billed_at(self.connection.target.address) else ""
+        return Look(
+            closed,
+            fold.state,
+            fold.report,
+            fold.lost(),
+            self.unreadable,
+            notes,
+            stuck,
+            doing=self.doing,
+            paused=paused,
+            paused_below=self.paused_below if running else {},
+            actions=actions,
+            steps=steps,
+        )
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[None]:
+        """Take in the history as it is written, and who serves the run, until the block is left;
+        `changed` tells of either.
+        """
+        watching = (self._follow(), self._watch_workers(), self._watch_agents())
+        tasks = [asyncio.create_task(each) for each in watching]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def find_held_up(self) -> None:
+        """Look once who serves the run, and how fast: in milliseconds, or seconds if none does."""
+        client, target = self.connection.client, self.connection.target
+        state = self.fold.state if self.fold else None
+        tiers = tiers_in_flight(state) if state else ()
+        lines = await served.unserved(
+            client, target.task_queue, embedded=target.embedded, models=bool(tiers)
+        )
+        if not lines:
+            self.connection.new_worker = ""
+        elif self.connection.new_worker and time.monotonic() < self.began + NEW_WORKER_SECONDS:
+            # Nobody is missing: whoever reads this run has asked for the change.
+            lines = (self.connection.new_worker,)
+        with suppress(RPCError):
+            for tier in tiers:
+                rate = await read_rate(client, target.task_queue, tier)
+                if rate.rate is not None:
+                    lines = (*lines, rate.plainly(tier, time.time()))
+        self.held_up = lines
+
+    async def find_doing(self) -> None:
+        """Look once at what the run's agents do: two requests to the server for each."""
+        state = self.fold.state if self.fold else None
+        if state:
+            self.doing, self.paused_below = await asyncio.gather(
+                agents_at(self.connection, state), paused_below(self.connection, state)
+            )
+
+    async def _watch_agents(self) -> None:
+        while True:
+            before = self.doing, self.paused_below
+            await self.find_doing()
+            if (self.doing, self.paused_below) != before:
+                self.changed.set()
+            await asyncio.sleep(AGENTS_SECONDS)
+
+    async def _watch_workers(self) -> None:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        while True:
+            before = self.held_up
+            await self.find_held_up()
+            begun = self.fold is not None and self.fold.state is not None
+            if not begun and self.connection.target.embedded and clock() < began + STARTING_SECONDS:
+                self.held_up = ()
+            if self.held_up != before:
+                self.changed.set()
+            await asyncio.sleep(WORKERS_SECONDS)
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                await self._read(self.execution, wait=True)
+            except RPCError:
+                self.changed.set()
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _catch_up(self, description: WorkflowExecutionDescription) -> None:
+        assert description.run_id is not None
+        if description.run_id != self.execution:
+            async with self._turn:
+                converter = self.connection.client.data_converter
+                self.fold = Fold(self.run_id, converter)
+                self.execution, self.unreadable = description.run_id, ""
+        if self.fold and self.fold.last_event < description.history_length:
+            await self._read(self.execution, wait=False)
+
+    async def _read(self, execution: str, *, wait: bool) -> None:
+        """Take in what is new of an execution; with `wait` until it is over."""
+        handle = self.connection.client.get_workflow_handle(self.run_id, run_id=execution or None)
+        limit = None if wait else timedelta(seconds=LOOK_SECONDS)
+        async for event in handle.fetch_history_events(wait_new_event=wait, rpc_timeout=limit):
+            async with self._turn:
+                if self.fold is None or execution != self.execution:
+                    return
+                try:
+                    await (self.fold.take_end if self.unreadable else self.fold.take)(event)
+                except Unreadable as error:
+                    self.unreadable = self.unreadable or str(error)
+                self.changed.set()
+
+    # ------------------------------------------------------------ what the server alone knows
+
+    def _stuck(self, description: WorkflowExecutionDescription) -> str:
+        """That no worker can take the run's next step; empty: nobody knows that."""
+        failed = description.raw_description.pending_workflow_task.attempt - 1
+        why = self.fold.task_failure if self.fold else ""
+        # The server counts from one again when something comes in meanwhile.
+        failed = max(failed, 1 if why else 0)
+        if failed < (1 if NONDETERMINISM in why else STUCK_ATTEMPTS):
+            return ""
+        often = f"{failed} time{'s' * (failed != 1)}"
+        return (
+            f"the run is stuck: its next step failed {often}{f' ({why})' * bool(why)};"
+            f" why, and what frees it: {to_type('reset', self.run_id)}"
+        )
+
+    def _notes(self, description: WorkflowExecutionDescription) -> tuple[str, ...]:
+        """Why the run does not go on as fast as it could."""
+        raw = description.raw_description
+        if self.held_up:
+            return self.held_up
+        return tuple(_tried_again(each) for each in raw.pending_activities if _failed(each))
+
+
+def _failed(activity: PendingActivityInfo) -> bool:
+    waits = activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
+    return waits and activity.attempt > 1 and bool(activity.last_failure.message)
+
+
+def _tried_again(activity: PendingActivityInfo) -> str:
+    why = " ".join(activity.last_failure.message.split())[:200]
+    return f"{activity.activity_id} is tried again: {why}"
+
+
+def full(target: Target) -> str:
+    """That the disk of the embedded server is full, behind what is said of it; empty: it is not, or
+    nobody can tell.
+    """
+    if not (target.embedded and target.store_url):
+        return ""
+    store = store_at(target.store_url).root
+    with suppress(OSError):
+        free = shutil.disk_usage(store).free
+        if free < SPACE_BYTES:
+            there = f"{store.parent}: {free // 1_000_000} MB free"
+            return f"; its disk is full ({there}): free some space"
+    return ""
+
+
+def agent_of(description: WorkflowExecutionDescription) -> str:
+    """What a reader of runs says of a workflow that is only an agent of one."""
+    run_id = description.parent_id or ""
+    shown = to_type("show", run_id)
+    return f"{description.id} is an agent of {run_id}, no run; its run shows it: {shown}"
+
+
+def no_such_run(run_id: str) -> Exit:
+    """The refusal of an unknown id."""
+    return Exit(f"no run {run_id!r}; `list` shows the runs there are")

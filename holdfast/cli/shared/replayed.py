@@ -1,0 +1,125 @@
+"""The replay of one history, in the process that `replay` starts for it:
+
+python -m holdfast.cli.shared.replayed FILE        prints a Verdict as JSON, as its last line
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from google.protobuf.json_format import ParseError
+from pydantic import BaseModel, ConfigDict
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import WorkflowHistory
+
+from holdfast.contracts.errors import BlobLost
+from holdfast.deployment.settings import Settings
+from holdfast.intake.files import read_text
+from holdfast.intake.refusal import Refused
+from holdfast.replaying.replay import replay
+from holdfast.storage import BadStore, DirectoryStore, store_at
+from holdfast.storage.payloads import stored
+from holdfast.workflows import WORKFLOWS
+
+HISTORY_BYTES = 256 * 1024 * 1024
+"""The largest file: a history has at most 50 MB, and what it refers to is written into it."""
+
+
+class Verdict(BaseModel):
+    """What came of a replay: it was refused, with the reason, or what differs, a line each."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    refused: str = ""
+    problems: tuple[str, ...]
+
+
+async def verdict(file: Path, store: DirectoryStore | None) -> Verdict:
+    """Replay the history in a file. A raw one needs the store with its big payloads."""
+    try:
+        history = read(file)
+        return Verdict(
+            problems=await replay(history, WORKFLOWS, await needed(file, history, store))
+        )
+    except BlobLost as lost:
+        return Verdict(refused=f"{str(file)!r} cannot be replayed: {lost.message}", problems=())
+    except Refused as error:
+        return Verdict(refused=str(error), problems=())
+
+
+def read(file: Path, what: str = "replay") -> WorkflowHistory:
+    """The history in a file that `what` names; Refused if it holds none of a workflow of ours."""
+    shown = repr(str(file))
+    text = read_text(file, what, HISTORY_BYTES)
+    try:
+        history = WorkflowHistory.from_json(file.stem, text)
+    except RecursionError as error:
+        raise Refused(f"{shown} is no history from `export`: nested too deeply") from error
+    except (ValueError, ParseError, TypeError, KeyError, AttributeError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise Refused(f"{shown} is no history from `export`: {why}") from error
+    if why := _wrong(history):
+        raise Refused(f"{shown} is no history from `export`: {why}")
+    # A run's teams have names that begin with its id: that of the file says nothing.
+    began = history.events[0].workflow_execution_started_event_attributes
+    return replace(history, workflow_id=began.workflow_id or history.workflow_id)
+
+
+def _wrong(history: WorkflowHistory) -> str:
+    """Why there is nothing in a history that our workflows could repeat; empty: there is."""
+    if not history.events:
+        return "it has no events"
+    known = set(EventType.values()) - {EventType.EVENT_TYPE_UNSPECIFIED}
+    for event in history.events:
+        if event.event_type not in known:
+            return f"event {event.event_id} is of the unknown type {event.event_type}"
+    first = history.events[0]
+    if first.event_type != EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+        return "it does not begin with the start of a run"
+    name = first.workflow_execution_started_event_attributes.workflow_type.name
+    ours = [workflow.__name__ for workflow in WORKFLOWS]
+    if name not in ours:
+        return f"its workflow is {name!r:.80}; of ours there are {', '.join(ours)}"
+    kinds = {event.event_type for event in history.events}
+    if EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED not in kinds:
+        return "the run has not taken a step in it"
+    return ""
+
+
+async def needed(
+    file: Path, history: WorkflowHistory, store: DirectoryStore | None
+) -> DirectoryStore | None:
+    """The store, if the history refers to one; Refused where it cannot be had."""
+    digests = stored(history.events)
+    if not digests:
+        return None
+    if store is None:
+        raise Refused(
+            f"{str(file)!r} is a raw history: {len(digests)} of its payloads are in a store;"
+            " write it with `export ID --out FILE`, or set STORE_URL to that store"
+        )
+    for digest in digests:
+        await store.get(digest)
+    return store
+
+
+def main(file: Path) -> None:
+    """Print the verdict on a file."""
+    settings = Settings()
+    try:
+        store = store_at(settings.store_url) if settings.store_url else None
+        found = asyncio.run(verdict(file, store))
+    except BadStore as error:
+        found = Verdict(refused=str(error), problems=())
+    sys.stdout.write(f"\n{found.model_dump_json()}")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
+    # What the native part still does is of no interest, and could hold the process.
+    os._exit(0)

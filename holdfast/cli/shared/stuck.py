@@ -1,0 +1,138 @@
+"""An open run that does not go on by itself: why, from where it would, and what that undoes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from temporalio.client import (
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
+    WorkflowHistory,
+)
+from temporalio.service import RPCError, RPCStatusCode
+
+from holdfast.cli.screen.exits import Exit
+from holdfast.cli.screen.invocation import to_type
+from holdfast.cli.screen.streams import say
+from holdfast.cli.shared.reading import STUCK_ATTEMPTS, no_such_run
+from holdfast.intake.connection import Connection
+from holdfast.replaying import faults, undoing
+from holdfast.replaying.faults import Fault
+from holdfast.replaying.undoing import Undoing
+from holdfast.workflows import WORKFLOWS
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """An open run, why it does not go on, and where it would go on from."""
+
+    run_id: str
+    execution: str
+    history: WorkflowHistory
+    point: int
+    undone: tuple[Undoing, ...]
+
+
+async def examined(connection: Connection, run_id: str, event: int) -> Stuck:
+    """Say what is wrong, and find the point. Exit where there is nothing to free."""
+    description, history = await _open(connection, run_id)
+    fault = await faults.fault_of(history, WORKFLOWS, connection.store)
+    say(_state(run_id, description, history))
+    if fault is not None:
+        say(f"Why: {fault.why}")
+    point = (
+        _by_hand(history, event)
+        if event
+        else _found(run_id, _failures(description, history), fault)
+    )
+    undone = await _undone(connection, description, history, point)
+    return Stuck(run_id, description.run_id or "", history, point, undone)
+
+
+async def again(connection: Connection, stuck: Stuck) -> Stuck:
+    """The same, as it stands now. Exit if the run has closed, or somebody else has reset it."""
+    description, history = await _open(connection, stuck.run_id)
+    if description.run_id != stuck.execution:
+        raise Exit(f"{stuck.run_id}: somebody else has reset it meanwhile")
+    undone = await _undone(connection, description, history, stuck.point)
+    return replace(stuck, history=history, undone=undone)
+
+
+async def _undone(
+    connection: Connection,
+    description: WorkflowExecutionDescription,
+    history: WorkflowHistory,
+    point: int,
+) -> tuple[Undoing, ...]:
+    converter = connection.client.data_converter
+    return await undoing.undone_by(history.events, point, converter, _under_way(description))
+
+
+async def _open(
+    connection: Connection, run_id: str
+) -> tuple[WorkflowExecutionDescription, WorkflowHistory]:
+    try:
+        description = await connection.handle(run_id).describe()
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise no_such_run(run_id) from error
+        raise
+    if description.status is not WorkflowExecutionStatus.RUNNING:
+        raise Exit(f"run {run_id} is over; a new run goes on from it: {to_type('fork', run_id)}")
+    teams = [each.workflow_id for each in description.raw_description.pending_children]
+    if teams:
+        raise Exit(
+            f"{run_id}: its team {teams[0]} is at work, and a reset would start another of that"
+            f" name; end it first: {to_type('cancel', teams[0])}"
+        )
+    handle = connection.client.get_workflow_handle(run_id, run_id=description.run_id)
+    return description, await handle.fetch_history()
+
+
+def _state(run_id: str, description: WorkflowExecutionDescription, history: WorkflowHistory) -> str:
+    failed = _failures(description, history)
+    if not failed:
+        return f"{run_id} is not stuck: no step of it has failed."
+    why = faults.last_failure(history.events)
+    often = f"{failed} time{'s' * (failed != 1)}"
+    return f"{run_id}: its next step failed {often}{f'; the first time: {why}' * bool(why)}"
+
+
+def _failures(description: WorkflowExecutionDescription, history: WorkflowHistory) -> int:
+    """How often the present workflow task was tried in vain; the server counts from one again when
+    something comes in meanwhile.
+    """
+    tried = description.raw_description.pending_workflow_task.attempt - 1
+    return max(tried, 1 if faults.last_failure(history.events) else 0)
+
+
+def _found(run_id: str, failed: int, fault: Fault | None) -> int:
+    if fault is None and failed < STUCK_ATTEMPTS:
+        raise Exit(f"{run_id}: nothing to free; today's code follows its history")
+    if fault is None:
+        raise Exit(
+            f"{run_id}: today's code follows all that is recorded, so a reset would not help:"
+            " its next step fails until a worker with a fixed version takes it;"
+            f" going back by hand all the same: {to_type('reset', run_id)} --event N"
+        )
+    if not fault.point:
+        raise Exit(f"{run_id}: no workflow task was completed before that; start the run anew")
+    if not failed:
+        raise Exit(
+            f"{run_id}: not stuck yet, but whoever takes it over will be; free it with:"
+            f" {to_type('reset', run_id)} --event {fault.point}"
+        )
+    return fault.point
+
+
+def _by_hand(history: WorkflowHistory, event: int) -> int:
+    known = faults.points(history.events)
+    if event not in known:
+        listed = ", ".join(str(each) for each in known[-20:])
+        raise Exit(f"--event {event}: no WorkflowTaskCompleted event; the latest: {listed}")
+    return event
+
+
+def _under_way(description: WorkflowExecutionDescription) -> frozenset[str]:
+    pending = description.raw_description.pending_activities
+    return frozenset(each.activity_id for each in pending if each.HasField("last_started_time"))

@@ -1,0 +1,205 @@
+"""The errors that cross a durable boundary, as a tree:
+
+    ApplicationError (Temporal's)
+      BadGoal             the caller's mistake; the run is refused
+        CapTooSmall       the least that it must ask for costs more
+      NotBilled           surely not paid: Temporal retries, no sooner than the server asked
+      EndpointUnreachable surely not paid: nobody is there; the run waits with the activity `reach`
+      PossiblyBilled      may have been paid: never retried by Temporal; the ledger settles it
+        TookTooLong       it was cut at its deadline
+      OverReservation     the prompt could cost more than was reserved; nothing was sent
+      CallRefused         the endpoint will never take this request: too large, unknown model …
+      RunStopping         no call of this run can succeed until a person acts
+        AuthenticationRefused
+        SpendLimitReached
+        AllowanceReached
+      LensFailed          a lens could not do its work; permanent
+      WorkerDied          its process ended in the middle; another attempt finds out how far it came
+      BlobLost            the store does not have, or has damaged, what is needed; permanent
+
+Temporal's non-retryable list matches exact class names, so each error says itself whether a retry
+can help. In a workflow they arrive as plain `ApplicationError`, whose `.type` is the class name:
+`trouble_of` says by it what an error means to a run that asked a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from holdfast.contracts import Bill, Unreached
+
+TroubleKind = Literal[
+    "not_billed",
+    "possibly_billed",
+    "over_reservation",
+    "refused",
+    "stopping",
+    "allowance",
+    "unreachable",
+    "lost",
+    "cancelled",
+]
+"""What a run makes of a model call that ended without a result."""
+
+
+class OrchestrationError(ApplicationError):
+    """Base: `retryable` is a property of the class, `type` its name."""
+
+    retryable = False
+    trouble: ClassVar[TroubleKind] = "refused"
+    """What it means to a run whose model call ended with it."""
+
+    def __init__(
+        self, message: str, *details: BaseModel, retry_after: timedelta | None = None
+    ) -> None:
+        super().__init__(
+            message,
+            *details,
+            type=type(self).__name__,
+            non_retryable=not self.retryable,
+            next_retry_delay=retry_after,
+            category=ApplicationErrorCategory.BENIGN
+            if self.retryable
+            else ApplicationErrorCategory.UNSPECIFIED,
+        )
+
+
+class BadGoal(OrchestrationError):
+    """The goal names something that does not exist or asks for something absurd."""
+
+
+class CapTooSmall(BadGoal):
+    """No answer can be had for what the goal allows; the message says what would do."""
+
+
+class NotBilled(OrchestrationError):
+    """A throttle, an overload, a fault of the endpoint that it does not charge, or no room here.
+
+    `throttled` tells the first two from the rest: they slow the tier down for everyone and are
+    tried again for as long as the call may take; a fault gets few tries, the last of them `final`.
+    With `unreached` the endpoint is at fault, whoever asks: the run waits until it answers again.
+    `named`: whether it was the server that said how long to wait.
+    """
+
+    retryable = True
+    trouble = "not_billed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: timedelta | None = None,
+        throttled: bool = False,
+        final: bool = False,
+        unreached: Unreached | None = None,
+        named: bool = True,
+    ) -> None:
+        self.retryable = not final
+        details = (unreached,) if final and unreached else ()
+        super().__init__(message, *details, retry_after=retry_after)
+        self.throttled = throttled
+        self.unreached = unreached
+        self.named = named
+
+
+class EndpointUnreachable(OrchestrationError):
+    """Nobody answers at the endpoint, also not after some seconds; nothing was sent. Not retried by
+    Temporal: the activity `reach` tells when asking makes sense again.
+    """
+
+    trouble = "unreachable"
+
+    def __init__(self, unreached: Unreached) -> None:
+        super().__init__(f"{unreached.address} is not reachable: {unreached.why}", unreached)
+        self.unreached = unreached
+
+
+class PossiblyBilled(OrchestrationError):
+    """The request left and no complete answer arrived. Carries the bill as far as it is known, and
+    `unreached` where it was the endpoint that lost it.
+    """
+
+    trouble = "possibly_billed"
+
+    def __init__(self, message: str, bill: Bill, unreached: Unreached | None = None) -> None:
+        super().__init__(message, bill, *((unreached,) if unreached else ()))
+
+
+class TookTooLong(PossiblyBilled):
+    """The exchange had all the time that one call may take, and was cut."""
+
+
+class OverReservation(OrchestrationError):
+    """Refused before sending; the bill says what the call would have needed."""
+
+    trouble = "over_reservation"
+
+    def __init__(self, message: str, needed: Bill) -> None:
+        super().__init__(message, needed)
+
+
+class CallRefused(OrchestrationError):
+    """The endpoint refuses this request for good."""
+
+
+class RunStopping(OrchestrationError):
+    """Every further call would fail the same way."""
+
+    trouble: ClassVar[TroubleKind] = "stopping"
+
+
+class AuthenticationRefused(RunStopping):
+    """The endpoint does not accept the key."""
+
+
+class SpendLimitReached(RunStopping):
+    """The spend limit of the organisation or of the workspace is reached, or what this deployment
+    has spent cannot be told.
+    """
+
+
+class AllowanceReached(RunStopping):
+    """The call does not fit into what this deployment may spend, whoever asks."""
+
+    trouble = "allowance"
+
+
+class LensFailed(OrchestrationError):
+    """A lens could not do its work."""
+
+
+class WorkerDied(OrchestrationError):
+    """The process of an attempt ended in its middle. A call may have left; the next attempt looks
+    into the journal, and tries again at once.
+    """
+
+    retryable = True
+    trouble = "possibly_billed"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Bill(calls=1), retry_after=timedelta(milliseconds=1))
+
+
+class BlobLost(OrchestrationError):
+    """What is needed is not in the store, or is there and is not what its name says."""
+
+    trouble = "lost"
+
+
+def _tree(error: type[OrchestrationError]) -> Iterator[type[OrchestrationError]]:
+    yield error
+    for each in error.__subclasses__():
+        yield from _tree(each)
+
+
+_TROUBLES = {error.__name__: error.trouble for error in _tree(OrchestrationError)}
+
+
+def trouble_of(type: str | None) -> TroubleKind:
+    """By the name of a class; what is none of these will not go better another time."""
+    return _TROUBLES.get(type or "", OrchestrationError.trouble)

@@ -1,0 +1,181 @@
+"""What the caller wants, and what it may cost."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import PurePath
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from holdfast.contracts.base import (
+    LONGEST_CALL_SECONDS,
+    PLANNED_SUBTASK_LIMIT,
+    AnswerKind,
+    Contract,
+    InputKind,
+    Money,
+    Percent,
+)
+from holdfast.contracts.findings import Finding
+from holdfast.contracts.plans import Plan
+from holdfast.text import one_line
+
+
+class Limits(Contract):
+    """What one run may spend, chosen by the caller and recorded in history."""
+
+    dollars: Money = Field(Decimal(2), ge=0, le=10_000)
+    model_calls: int = Field(60, ge=0, le=3_000)
+    tokens: int = Field(5_000_000, ge=0)
+    """Input and output tokens of all calls: the bound that holds for models without a price."""
+    subtasks: int = Field(6, ge=1, le=PLANNED_SUBTASK_LIMIT)
+    """Of a plan that a model makes, and that it may add at a time."""
+    concurrency: int = Field(5, ge=1, le=500)
+    tries_per_subtask: int = Field(3, ge=1, le=5)
+    turns_per_agent: int = Field(10, ge=1, le=100)
+    """Exchanges with the model that an agent with tools may need for its subtask."""
+    replans: int = Field(2, ge=0, le=10)
+    depth: int = Field(5, ge=1, le=10)
+    deadline_seconds: int = Field(900, ge=1, le=7 * 86_400)
+    """Working time from the first paid call; it stands still while a person lets the run wait."""
+    subtask_timeout_seconds: int = Field(300, ge=1, le=LONGEST_CALL_SECONDS)
+    """Start-to-close of one try at a subtask, by a tool or by one call of a model (twice that when
+    an answer gets twice the room); time in a queue is not in it.
+    """
+    outage_seconds: int = Field(3_600, ge=0, le=7 * 86_400)
+    """How long a run waits for an endpoint that cannot be reached; its deadline stands still
+    meanwhile. 0: it does not wait.
+    """
+    supervisor_context_tokens: int = Field(50_000, ge=1_000)
+    digest_above_tokens: int = Field(2_000, ge=100)
+    min_confidence: Percent | None = None
+    """A finding below it is tried again, and a remark of a review below it is counted, not shown.
+    None: 60 for findings, and for remarks what the playbook says.
+    """
+
+
+class GoalInput(Contract):
+    """One named input: literal text, or the path of a file or folder below an allowed root."""
+
+    name: str
+    kind: InputKind
+    value: str
+
+
+FILE_NAME = 100
+"""Letters of a file's name that are shown."""
+
+
+class PinnedInput(Contract):
+    """A goal input as `prepare` found it: its content is the blob `digest` of the store."""
+
+    name: str
+    kind: InputKind
+    size: int
+    """Bytes of the content; for a repository or folder, of the snapshot's files."""
+    digest: str = ""
+    """SHA-256 of the content; for a repository or folder, of the snapshot's manifest."""
+    preview: str = ""
+    """The first 500 tokens, for the planner."""
+    path: str = ""
+    """Where the worker found it, if it is no text; for people. Models see no more of it than the
+    name of a file.
+    """
+    commit: str = ""
+    """Of a repository: what is checked out; empty: nothing is committed yet."""
+    base: str = ""
+    """Of a repository: the commit that it is compared with; empty: none, the whole tree counts."""
+    base_name: str = ""
+    """The base as the caller named it, or the main line that it was found on."""
+    scope: str = ""
+    """Of a repository: how much of it is taken and why, in words; empty: nobody had a choice."""
+    changed: int | None = None
+    """Of a repository: files that are not as the commit has them; None: that is not known."""
+    reader: str = ""
+    """Of a document: the tool that reads it. Empty: it is text, or a repository or folder."""
+
+    @property
+    def file_name(self) -> str:
+        """Of a file its own name, harmless and short: what findings cite. Empty: it has none."""
+        name = one_line(PurePath(self.path).name) if self.kind == "file" else ""
+        return name if len(name) <= FILE_NAME else f"{name[: FILE_NAME - 20]}…{name[-19:]}"
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a tree of files."""
+        return self.kind in ("repository", "folder")
+
+    @property
+    def enclosed(self) -> bool:
+        """Whether its text stands in the prompts of its subtasks; if not, only tools read it."""
+        return not self.is_folder and not self.reader
+
+
+class Approval(Contract):
+    """When a person must approve the plan: never, always, or above an amount of dollars."""
+
+    when: Literal["auto", "always", "above"] = "auto"
+    dollars: Money = Decimal(0)
+
+
+class AnswerForm(Contract):
+    """How the answer of a run is to look."""
+
+    kind: AnswerKind = ""
+    """Empty: as the playbook says, else Markdown."""
+    result: dict[str, JsonValue] = Field(default_factory=dict)
+    """Of `json`, its JSON schema: closed objects alone."""
+    columns: tuple[str, ...] = ()
+    """Of a `table`, the names of its columns; empty: whoever writes it chooses them."""
+
+    @property
+    def is_data(self) -> bool:
+        """Whether the answer is to be data, which is checked, and no text."""
+        return self.kind in ("json", "table")
+
+
+class Fork(Contract):
+    """What a run takes over from a finished one: findings that its change does not touch."""
+
+    run_id: str
+    findings: tuple[Finding, ...] = ()
+    inputs: tuple[PinnedInput, ...] = ()
+    """As the finished run pinned them; a finding is taken over only if they are the same."""
+
+
+class Goal(Contract):
+    """What the caller wants: the input of a run."""
+
+    text: str
+    inputs: tuple[GoalInput, ...] = ()
+    playbook: str = ""
+    plan: Plan | None = None
+    limits: Limits = Limits()
+    approval: Approval = Approval()
+    requester: str = ""
+    depth: int = 0
+    use_models: bool = False
+    ask_people: bool = False
+    """Whether an ambiguous input may wait for a person, durably; else the best guess is made."""
+    wait_for_raise: bool = False
+    """Whether a run out of budget waits durably for a higher cap; else it ends with a synthesis."""
+    fork: Fork | None = None
+    pinned: tuple[PinnedInput, ...] = ()
+    """Inputs that a parent run has pinned already."""
+    unpriced: bool = False
+    """Whether models without a known price may be asked, bounded by calls and tokens alone."""
+    probe: str = ""
+    """Digest of a blob that the starter wrote to its store; `prepare` reads it back."""
+    search_attributes: tuple[str, ...] = ()
+    """The project's search attributes that the namespace has."""
+    form: AnswerForm = AnswerForm()
+    """How the answer is to look; without a kind, as the playbook says."""
+    heard: bool = False
+    """Whether the endpoint has answered this run's parent: then a name that is gone comes back."""
+    heard_json: bool = False
+    """True if an answer to this run's parent held JSON: then the endpoint can do it."""
+    roles_of: str = ""
+    """The playbook whose roles the agents of a team may have, without its plan and guidance."""
+    asked: tuple[str, ...] = ()
+    """Fingerprints of what the runs above a team have planned: none is planned again."""

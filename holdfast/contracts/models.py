@@ -1,0 +1,40 @@
+"""Which model serves a tier, what it costs, and what its endpoint understands."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Literal
+
+from holdfast.contracts.base import Contract, Tier
+
+
+class PriceStep(Contract):
+    """Dollars per token for prompts of more than `above` tokens."""
+
+    above: int = 0
+    input: Decimal
+    output: Decimal
+    cache_read: Decimal
+    cache_write: Decimal
+
+
+class ModelCard(Contract):
+    """The model that serves a tier and what it costs; no steps: unpriced."""
+
+    tier: Tier
+    id: str
+    prices: tuple[PriceStep, ...] = ()
+    search: Decimal | None = None
+    """Dollars for one search by the endpoint's own tool. None: nobody knows."""
+
+
+class Capabilities(Contract):
+    """What the model endpoint understands: decides what a request may carry."""
+
+    schema_mode: Literal["native", "prompt"] = "native"
+    effort: bool = True
+    token_counting: bool = True
+    caching: bool = False
+    """Whether parts of a request may be marked for its prompt cache."""
+    web: bool = False
+    """Whether it searches and reads the web itself, in the place of our own tools."""

@@ -1,0 +1,60 @@
+"""What is to be done: the graph of subtasks."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from holdfast.contracts.base import CheckKind, Contract, Strategy, Tier
+
+
+class Check(Contract):
+    """A criterion that code can decide; `argument` stands as in a plan: `250`, or `name,date`."""
+
+    kind: CheckKind
+    argument: str = ""
+
+
+class Subtask(Contract):
+    """A node of the plan: what one agent does."""
+
+    id: str
+    title: str
+    instruction: str
+    inputs: tuple[str, ...] = ()
+    role: str
+    secondary: str = ""
+    """The role that has it instead, where its own is passed over, gives it back as out of scope, or
+    has tried in vain. Empty: the fallback of its own role.
+    """
+    tier: Tier | None = None
+    """None: the tier of the role."""
+    depends_on: tuple[str, ...] = ()
+    acceptance_criteria: str = ""
+    checks: tuple[Check, ...] = ()
+    timeout_seconds: int = 0
+    """How long one call of its model or one tool may take; 0: as long as the run's limits say."""
+    max_output: int = 0
+    """Tokens of one answer of its model, thoughts included; 0: as many as any answer may have."""
+    why: str = ""
+    """What it is in the plan for, and why its role does it: a sentence that people read."""
+
+
+class ComposedRole(Contract):
+    """A role that is made for one plan, of tools and tiers that the run has anyway."""
+
+    name: str
+    description: str
+    """What kind of work it does, in a sentence."""
+    tier: Literal["haiku", "sonnet"] = "haiku"
+    tools: tuple[str, ...] = ()
+
+
+class Plan(Contract):
+    """The graph of subtasks that answers a goal."""
+
+    goal: str
+    strategy: Strategy = "merge"
+    synthesis_instruction: str = ""
+    subtasks: tuple[Subtask, ...]
+    roles: tuple[ComposedRole, ...] = ()
+    """Made for this plan, beside those of the deployment."""

@@ -1,0 +1,290 @@
+"""What the lenses of a review remark, merged and ranked. Pure.
+
+Two remarks are the same defect when they are in the same file, at most one line apart, and of the
+same subject: the same rule, rules that SUBJECTS calls the same, or, without a rule, the same
+message; sightings of a credential when they are in the same line. The merged remark keeps the
+highest severity and confidence and names the others in `also`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from pydantic import JsonValue, ValidationError
+
+from holdfast.contracts import Finding, Remark, Report, Severity, Sightings
+from holdfast.text import counted
+
+SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
+ADJACENT = 1
+"""Lines."""
+SURE = 80
+"""What an agent is less sure of, in percent, is no remark: it is told so."""
+OF_AN_AGENT = 10
+"""Remarks that one agent hands on, the first by its own order: words cost a model nothing."""
+LISTED = 60
+"""Remarks of one lens that an agent is told."""
+CREDENTIAL_LENS = "secrets"
+CREDENTIAL = "credential"
+SUBJECTS = {
+    # A password in the code: bandit by its name, the secrets lens by its look.
+    "B105": "credential", "B106": "credential", "B107": "credential",
+    # An exception that disappears: ruff by the bare except, bandit by the empty handler.
+    "E722": "swallowed exception", "B110": "swallowed exception", "B112": "swallowed exception",
+    # Characters that turn the reading direction around, and a jump out of a `finally`.
+    "B613": "hidden direction", "PLE2502": "hidden direction",
+    "B012": "jump out of finally", "SIM107": "jump out of finally",
+    # Text that is run: oxlint by the call, a rule of ours by where its text comes from.
+    "js-code-of-request": "text run as code", "no-eval": "text run as code",
+    "no-implied-eval": "text run as code",
+}  # fmt: skip
+RUNS = re.compile(
+    "no-eval|no-implied-eval|B102|B201|B301|B307|B60[124589]|SC2114|SC2115|SC2294"
+    "|template-injection|[a-z]+-(code|command|shell|sql|objects)-of-"
+)
+"""Rules of what lets a stranger's text run as a program, a command or a query, or deletes a disk:
+with credentials, the worst that code can do."""
+HOLES = re.compile(
+    "[a-z]+-(page|path|redirect)-of-|[a-z]+-(tls-unverified|no-verify-mode|weak-|short-key)"
+    "|[a-z]+-(unsigned|guessable|cipher|html-of|unescaped|all-parameters)"
+)
+"""Rules of other ways in, besides those of the lenses that look for nothing else."""
+LENSES_OF_HOLES = {"security", "workflows"}
+
+
+def of_a_lens(finding: Finding) -> bool:
+    """Whether what it found are remarks, if only none."""
+    return isinstance(finding.data.get("remarks"), list)
+
+
+def sightings_of(finding: Finding, inputs: Collection[str] = ()) -> Sightings:
+    """What a lens or an agent handed on. It may be of another version, or of neither: what is no
+    remark is left out and counted, and a field that is not what it was takes its default.
+
+    `inputs` are the names of what an agent was given: its tools show a repository's files below it.
+    """
+    given, remarks = finding.data.get("remarks"), remarks_in(finding.data)
+    if by_agent(finding):
+        sure = remarks_of(finding, inputs)
+        return Sightings(remarks=sure[:OF_AN_AGENT], remarks_in_all=len(sure))
+    said = {**finding.data, "remarks": remarks}
+    try:
+        found = Sightings.model_validate(said)
+    except ValidationError as error:
+        wrong = {each["loc"][0] for each in error.errors()}
+        found = Sightings.model_validate({key: said[key] for key in said if key not in wrong})
+    in_all = max(found.remarks_in_all, len(given) if isinstance(given, list) else 0)
+    return found.model_copy(update={"remarks_in_all": in_all})
+
+
+def remarks_of(finding: Finding, inputs: Collection[str] = ()) -> tuple[Remark, ...]:
+    """The remarks of a lens as it handed them on, of an agent all that it is sure of; what is no
+    remark is left out.
+    """
+    if not by_agent(finding):
+        return sightings_of(finding, inputs).remarks
+    sure = (each for each in remarks_in(finding.data) if each.confidence >= SURE)
+    return tuple(_of_agent(each, finding, inputs) for each in sure)
+
+
+def by_agent(finding: Finding) -> bool:
+    """Whether a model found it, which nobody takes at its word."""
+    return bool(finding.model)
+
+
+def _of_agent(remark: Remark, finding: Finding, inputs: Collection[str]) -> Remark:
+    """What a model says of a place and of a defect; the rest of a remark is not for it to say."""
+    first, _, rest = remark.file.removeprefix("./").partition("/")
+    return Remark(
+        severity=remark.severity,
+        file=rest if first in inputs and rest else remark.file.removeprefix("./"),
+        line=remark.line,
+        message=remark.message,
+        suggestion=remark.suggestion,
+        confidence=remark.confidence,
+        lens=finding.subtask_id,
+    )
+
+
+def listed(finding: Finding) -> str:
+    """The remarks of a lens, the first ones by rank, for whoever builds on them; empty: none."""
+    found = [each for each in ranked(remarks_of(finding)) if not each.hidden]
+    lines = [f"{each.file}:{each.line} {each.severity}: {each.message}" for each in found[:LISTED]]
+    more = [f"and {len(found) - LISTED} more"] if found[LISTED:] else []
+    return "\n".join([*lines, *more])
+
+
+def remarks_in(data: Mapping[str, JsonValue]) -> tuple[Remark, ...]:
+    """The remarks in the data of a review's answer; what is none is left out."""
+    given = data.get("remarks")
+    items = given if isinstance(given, list) else []
+    return tuple(remark for item in items if (remark := _remark(item)) is not None)
+
+
+def remarks_told(report: Report) -> tuple[Remark, ...] | None:
+    """The remarks of a review's report, by rank; None: it is of no review."""
+    return remarks_in(report.data) if isinstance(report.data.get("remarks"), list) else None
+
+
+def not_parsed(report: Report) -> tuple[str, ...]:
+    """The files of a review that some lens could not parse."""
+    given = report.data.get("not_parsed")
+    return tuple(map(str, given)) if isinstance(given, list) else ()
+
+
+def taken_out(report: Report) -> str:
+    """How many remarks the repository's own settings or a baseline took out of a review, and what
+    did; empty: none.
+    """
+    said = report.data.get("hidden")
+    counts = {
+        str(word): count
+        for word, count in (said.items() if isinstance(said, dict) else ())
+        if isinstance(count, int) and count > 0
+    }
+    listed = ", ".join(f"{word} ({count})" for word, count in counts.items())
+    taken = counted(sum(counts.values()), "remark")
+    said_by = f"{taken} taken out by the repository's settings or a baseline: {listed}"
+    return said_by if counts else ""
+
+
+def not_read(report: Report) -> tuple[int, tuple[tuple[str, int], ...]]:
+    """How many files of a review nobody could read, and why, the most common reason first: of the
+    first of them, where there are very many.
+    """
+    in_all, given = report.data.get("unread_in_all"), report.data.get("unread")
+    known = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+    whys = Counter(str(each.get("why") or "") for each in known)
+    return max(in_all if isinstance(in_all, int) else 0, len(known)), tuple(whys.most_common())
+
+
+def in_a_line(finding: Finding) -> str:
+    """What a lens found, for a table; empty for what is no lens's. A table is drawn at every event:
+    remarks are counted, and none is read.
+    """
+    if nothing := finding.data.get("nothing_to_look_at"):
+        return f"nothing to look at: {nothing}"
+    remarks = finding.data.get("remarks")
+    if finding.status != "complete" or not isinstance(remarks, list):
+        return ""
+    return f"{len(remarks)} remark{'' if len(remarks) == 1 else 's'}"
+
+
+def _remark(item: JsonValue) -> Remark | None:
+    try:
+        return Remark.model_validate(item)
+    except ValidationError:
+        return None
+
+
+def is_credential(remark: Remark) -> bool:
+    """Whether the line of a remark holds, or may hold, a secret."""
+    return _subject(remark) == CREDENTIAL
+
+
+def merged_remarks(remarks: Iterable[Remark]) -> list[Remark]:
+    """Each defect once; the rule is in the module's first lines."""
+    places = sorted(remarks, key=lambda each: (each.file, _subject(each), each.line))
+    groups: list[list[Remark]] = []
+    for remark in places:
+        # All of them: else remarks of two lenses in lines one after another would be a chain.
+        if groups and all(_same(each, remark) for each in groups[-1]):
+            groups[-1].append(remark)
+        else:
+            groups.append([remark])
+    return [_one(group) for group in groups]
+
+
+def _subject(remark: Remark) -> str:
+    if remark.lens == CREDENTIAL_LENS:
+        return CREDENTIAL
+    return SUBJECTS.get(remark.rule) or remark.rule or remark.message.casefold()
+
+
+def _same(one: Remark, other: Remark) -> bool:
+    if one.file != other.file or _subject(one) != _subject(other):
+        return False
+    # Of one rule of one lens, and of credentials, each line is a defect of its own.
+    own_line = (one.lens, one.rule) == (other.lens, other.rule) or _subject(one) == CREDENTIAL
+    near = 0 if own_line else ADJACENT
+    return other.line - one.line <= near
+
+
+def _one(group: Sequence[Remark]) -> Remark:
+    # What is taken out for one lens or rule stays if another saw it, too.
+    seen = [each for each in group if not each.hidden] or group
+    best, *others = ranked(seen)
+    names = (lens_and_rule(each) for each in others)
+    own = lens_and_rule(best)
+    also = tuple(dict.fromkeys(name for name in (*best.also, *names) if name != own))
+    confidence = max(each.confidence for each in seen)
+    return best.model_copy(update={"confidence": confidence, "also": also})
+
+
+def lens_and_rule(remark: Remark) -> str:
+    """`lens:rule`, as far as there is either: an agent has no rules."""
+    return ":".join(part for part in (remark.lens, remark.rule) if part)
+
+
+def stands(remark: Remark) -> bool:
+    """Whether it counts: no model has refuted it."""
+    return remark.verdict != "refuted"
+
+
+def in_the_way(remark: Remark) -> bool:
+    """Whether it may hold up a change: it is listed, of production code, and no model refuted it
+    that was alone to say so. What an analyser found, which has a rule, no model's word takes away:
+    it has read the code under review, where somebody may have told it what to say. A critical
+    credential counts wherever it stands: whoever reads it there has it.
+    """
+    alone = not remark.rule
+    counts = remark.kind == "production" or (
+        remark.severity == "critical" and is_credential(remark)
+    )
+    return (stands(remark) or not alone) and not remark.hidden and counts
+
+
+def told_once(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:
+    """The remarks by what they say, in the order of the first of each: a defect that stands in many
+    places is told once, with its places.
+    """
+    groups: dict[tuple[str, ...], list[Remark]] = {}
+    for each in remarks:
+        said = (each.severity, each.lens, each.rule, each.message, each.verdict, each.why)
+        groups.setdefault(said, []).append(each)
+    return [tuple(group) for group in groups.values()]
+
+
+def verdicts_added(remarks: Iterable[Remark], verified: Iterable[Remark]) -> list[Remark]:
+    """The same remarks, with what was said of those that were verified."""
+    said = {_unsaid(each): each for each in verified}
+    return [said.get(each, each) for each in remarks]
+
+
+def _unsaid(remark: Remark) -> Remark:
+    return remark.model_copy(update={"verdict": "", "why": ""})
+
+
+def ranked(remarks: Iterable[Remark]) -> list[Remark]:
+    """Production code first, then by severity, of equals what analysers found first, then by harm,
+    confidence, weight, file and line; what was refuted comes later, and last what is not listed.
+    """
+    return sorted(remarks, key=rank)
+
+
+def rank(remark: Remark) -> tuple[bool, bool, bool, int, bool, int, int, int, str, int, int, str]:
+    """What remarks are sorted by."""
+    return (
+        bool(remark.hidden), remark.verdict == "refuted", remark.kind != "production",
+        SEVERITIES.index(remark.severity), not remark.rule, -harm(remark), -remark.confidence,
+        -remark.weight, remark.file, remark.line, remark.column, remark.rule,
+    )  # fmt: skip
+
+
+def harm(remark: Remark) -> int:
+    """How much a defect can do if it is one: 2 strangers' code or a credential, 1 another hole."""
+    if is_credential(remark) or RUNS.match(remark.rule):
+        return 2
+    return int(remark.lens in LENSES_OF_HOLES or bool(HOLES.match(remark.rule)))

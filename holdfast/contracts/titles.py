@@ -1,0 +1,36 @@
+"""What a run is about, in a line for people: in its report, in lists and in the Web UI. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from holdfast.contracts import PinnedInput
+
+COMMIT_LETTERS = 10
+
+
+def title_of(goal: str, own: str, pattern: str, inputs: Sequence[PinnedInput]) -> str:
+    """The goal's words. Where they are only the playbook's `own`, its title `pattern`, with the
+    inputs by what they hold.
+    """
+    if not pattern or goal != own:
+        return goal
+    title = pattern
+    for each in inputs:
+        title = title.replace("{" + each.name + "}", held(each))
+    return title
+
+
+def held(pinned: PinnedInput) -> str:
+    """`httpx at 1a2b3c4d5e, with 3 files not committed, against main`; of a file its name."""
+    name = PurePath(pinned.path).name or pinned.name
+    if pinned.kind != "repository":
+        return name
+    commit = pinned.commit[:COMMIT_LETTERS]
+    parts = [f"{name} at {commit}" if commit else f"{name}, nothing committed yet"]
+    if commit and pinned.changed:
+        parts.append(f"with {pinned.changed} file{'s' * (pinned.changed != 1)} not committed")
+    if pinned.base and pinned.base != pinned.commit:
+        parts.append(f"against {pinned.base_name or pinned.base[:COMMIT_LETTERS]}")
+    return ", ".join(parts)

@@ -1,0 +1,1 @@
+"""What a deployment is told: its settings and where they come from."""

@@ -1,0 +1,56 @@
+"""`.env.example`, printed from the settings, so that a new one need be written down once.
+
+python -m holdfast.deployment.example >.env.example
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+
+from holdfast.deployment.settings import Settings, as_text
+
+COLUMN = 100
+HEAD = (
+    "Copy to `.env` beside worker.py; variables of the environment come first. Nothing is required"
+    " to run without a model. Printed by `python -m holdfast.deployment.example`."
+)
+TEMPORAL = (
+    "A server of your own. Temporal's variables say which; they are read from the environment"
+    " alone, never from `.env`."
+)
+SERVER = (
+    "TEMPORAL_ADDRESS=localhost:7233",
+    "TEMPORAL_NAMESPACE=default",
+    "TEMPORAL_API_KEY=",
+    "TEMPORAL_PROFILE=",
+)
+
+
+def example() -> str:
+    """Every setting that an operator may set, as comments: nothing is set by it."""
+    return "\n\n".join(_parts()) + "\n"
+
+
+def _parts() -> Iterator[str]:
+    yield _commented(HEAD)
+    for name, field in Settings.model_fields.items():
+        given = field.examples[0] if field.examples else _default(name)
+        yield _commented(field.description or "", f"{Settings.variable(name)}={given}")
+    yield _commented(TEMPORAL, *SERVER)
+
+
+def _default(name: str) -> str:
+    """As a variable; what follows from the machine is left out."""
+    field = Settings.model_fields[name]
+    return "" if field.default_factory else as_text(field.default)
+
+
+def _commented(text: str, *variables: str) -> str:
+    lines = (*textwrap.wrap(text, COLUMN - 2), *variables)
+    return "\n".join(f"# {line}" for line in lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(example())

@@ -1,0 +1,98 @@
+"""Places of files and services that a deployment names, as its settings are written."""
+
+from __future__ import annotations
+
+import errno
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from holdfast.deployment.address import is_loopback
+
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+UNDERSTOOD = ("schemas", "effort", "counting", "caching")
+"""What an endpoint may understand beyond text, by the names of HOLDFAST_CAPABILITIES."""
+_HEADER = re.compile(r"[!-~]+")
+_PLAIN = re.compile(r"[^\s\x00-\x1f\x7f]+")
+
+
+def sendable(value: SecretStr | None) -> SecretStr | None:
+    """A key as a header of a request can carry it; what is said of it holds nothing of it."""
+    if value is not None and not _HEADER.fullmatch(value.get_secret_value()):
+        raise ValueError("holds a space, a line end or a letter that no key has; copy it once more")
+    return value
+
+
+def model_id(value: str) -> str:
+    """The id of a model: one word."""
+    if not _PLAIN.fullmatch(value):
+        raise ValueError("is no id of a model; give one without spaces")
+    return value
+
+
+def level(value: str) -> str:
+    """The name of a level of logging, in any letters."""
+    if value.upper() not in LEVELS:
+        raise ValueError(f"give one of {', '.join(LEVELS)}")
+    return value
+
+
+def understood(value: str) -> str:
+    """What an endpoint is said to understand: a word, or names separated by commas."""
+    names = {name.strip() for name in value.split(",") if name.strip()}
+    if value not in ("auto", "full", "none") and not names <= {*UNDERSTOOD, "none"}:
+        raise ValueError(f"give auto, full, none, or a list of {', '.join(UNDERSTOOD)}")
+    return value
+
+
+def web_address(url: str) -> str:
+    """The address of a server that is asked by HTTP, or nothing."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        good = False
+    if url and not (good and _PLAIN.fullmatch(url)):
+        raise ValueError("is no address; give one with http:// or https://, as http://HOST:PORT")
+    return url
+
+
+def searched_by(value: SecretStr | None) -> SecretStr | None:
+    """A provider and its key, or the address of one's own; what is said of it holds no key."""
+    if value is None:
+        return None
+    name, _, key = value.get_secret_value().partition(":")
+    if name == "searxng" and not key.startswith(("http://", "https://")):
+        raise ValueError("searxng is given with its address, as searxng:http://127.0.0.1:8888")
+    if name not in ("brave", "tavily", "searxng") or not _HEADER.fullmatch(key.strip()):
+        raise ValueError("give it as brave:KEY, tavily:KEY or searxng:ADDRESS")
+    return SecretStr(f"{name}:{key.strip()}")
+
+
+def safely_reached(url: str) -> str:
+    """The address of a sandbox: code and key go there, so only this machine may do without TLS."""
+    parts = urlsplit(url)
+    schemes = ("https", "http") if is_loopback(url) else ("https",)
+    if not url or (parts.hostname and parts.scheme in schemes and parts.username is None):
+        return url
+    raise ValueError(
+        "give the address of a sandbox with https://, or with http:// on this machine; its key"
+        " stands in a setting of its own"
+    )
+
+
+def findable(path: Path) -> Path:
+    """The path as it was given, where it can lead to a place at all."""
+    why = ""
+    try:
+        path.expanduser().stat()
+    except RuntimeError:
+        why = "there is no such user"
+    except OSError as error:
+        # That nothing is there yet is no mistake.
+        why = "a link on the way leads to itself" * (error.errno == errno.ELOOP)
+    if why:
+        raise ValueError(f"{str(path)!r} leads nowhere: {why}")
+    return path

@@ -1,0 +1,313 @@
+"""This deployment's environment: what an operator may set, by environment variable or in `.env`
+beside worker.py.
+
+Workflows never read it; what varies between deployments enters a run through the Briefing.
+Temporal's own variables (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS…,
+TEMPORAL_PROFILE) are read by Temporal's client library; `uses_own_server` only asks whether any of
+them is set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from decimal import Decimal
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+from platformdirs.unix import Unix
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from holdfast.deployment.address import in_headers, withheld_of
+from holdfast.deployment.places import (  # fmt: skip
+    findable,
+    level,
+    model_id,
+    safely_reached,
+    searched_by,
+    sendable,
+    understood,
+    web_address,
+)
+from holdfast.untrusted.folders import Unreadable, read_named
+
+NAME = "holdfast"
+PACKAGE = Path(__file__).resolve().parents[1]
+HOME = PACKAGE if (PACKAGE / "roles").is_dir() else PACKAGE.parent
+"""The folder of roles, prompts and playbooks, which a wheel carries inside the package: the
+repository in a checkout. Relative paths of settings start here, not where the caller is.
+"""
+FILE_BYTES = 1024 * 1024
+"""The largest file of settings, ours or Temporal's; a thousandth of it is usual."""
+PREFIX = "HOLDFAST_"
+OTHERS = ("HOLDFAST_DEBUG", "HOLDFAST_REPOSITORIES")
+"""No settings, and no mistakes: the starter reads the one, docker-compose.yml the other."""
+_PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy")
+OF_MODELS = "decides which model is asked, for how much, and what its tools reach"
+"""Marks a field: a worker is replaced where such a setting has changed."""
+
+
+class BadSettings(ValueError):
+    """What was set cannot be taken as it stands; the message is the whole line."""
+
+
+class UnknownSetting(BadSettings):
+    """A variable with our prefix that nothing reads: what it was to do is not done."""
+
+
+def _default_state() -> Path:
+    # The same place on macOS, so that what the pages say of it holds there, too.
+    return Unix(NAME).user_state_path
+
+
+def _half_of_the_cores() -> int:
+    # The server computes about as much as the workers do.
+    return min(64, max(1, (os.cpu_count() or 1) // 2))
+
+
+def _split_paths(value: object) -> object:
+    return tuple(value.split(os.pathsep)) if isinstance(value, str) else value
+
+
+def _below_home(path: Path) -> Path:
+    # A worker has another working directory than the starter that hands its settings on.
+    return HOME / findable(path).expanduser()
+
+
+_Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000)]
+_BelowHome = Annotated[Path, AfterValidator(_below_home)]
+
+
+class Settings(BaseSettings):
+    """Each field is one variable: `HOLDFAST_` + its name, or its alias. Its description, and its
+    example or else its default, are printed into `.env.example`.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_file=HOME / ".env",
+        extra="ignore",
+        frozen=True,
+        env_ignore_empty=True,
+    )
+
+    state_dir: Annotated[Path, AfterValidator(findable)] = Field(
+        default_factory=_default_state, description="Everything the embedded server keeps."
+    )
+    store_url: str = Field(
+        "", validation_alias=AliasChoices("STORE_URL", "store_url"),
+        description="Where payloads above 6 KiB live when the server is your own, one for all.",
+        examples=["file:///srv/holdfast/store"],
+    )  # fmt: skip
+    task_queue: str = Field(NAME, description="Task queue on a server of your own.")
+    allowed_roots: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_split_paths)] = Field(
+        (),
+        description="Folders below which a Goal may name files and repositories, separated by ':'.",
+    )
+    anthropic_api_key: Annotated[SecretStr | None, AfterValidator(sendable), OF_MODELS] = Field(
+        None, validation_alias=AliasChoices("ANTHROPIC_API_KEY", "anthropic_api_key"),
+        description="The key of the model endpoint. Without key or address no model is asked.",
+    )  # fmt: skip
+    anthropic_base_url: Annotated[str, AfterValidator(web_address), OF_MODELS] = Field(
+        "", validation_alias=AliasChoices("ANTHROPIC_BASE_URL", "anthropic_base_url"),
+        description="Address of another endpoint with the Messages API, without /v1.",
+        examples=["http://127.0.0.1:8080"],
+    )  # fmt: skip
+    model_haiku: Annotated[str, AfterValidator(model_id), OF_MODELS] = Field(
+        "claude-haiku-5-5", description="Model id of the haiku tier."
+    )
+    model_sonnet: Annotated[str, AfterValidator(model_id), OF_MODELS] = Field(
+        "claude-sonnet-5-5", description="Model id of the sonnet tier."
+    )
+    model_opus: Annotated[str, AfterValidator(model_id), OF_MODELS] = Field(
+        "claude-opus-5-5", description="Model id of the opus tier."
+    )
+    price_file: Annotated[_BelowHome | None, OF_MODELS] = Field(
+        None,
+        description="YAML with prices that override the library's; relative to worker.py.",
+    )
+    capabilities: Annotated[str, AfterValidator(understood), OF_MODELS] = Field(
+        "auto",
+        description="Of the endpoint: auto, full, none, or of schemas,effort,counting,caching.",
+    )
+    web_search: Annotated[SecretStr | None, AfterValidator(searched_by), OF_MODELS] = Field(
+        None, description="What web_search asks: brave:KEY, tavily:KEY or searxng:ADDRESS."
+    )
+    endpoint_web: Annotated[bool, OF_MODELS] = Field(
+        False, examples=["true"],
+        description="Whether web_search and web_fetch are the endpoint's own tools, which it uses"
+        " and bills by itself.",
+    )  # fmt: skip
+    python_sandbox: Annotated[str, AfterValidator(safely_reached), OF_MODELS] = Field(
+        "", examples=["https://sandbox.example/run"],
+        description="Where run_python sends its code; docs/tools.md says how it is asked. Empty:"
+        " it runs in the sandbox of this machine.",
+    )  # fmt: skip
+    python_sandbox_key: Annotated[SecretStr | None, AfterValidator(sendable), OF_MODELS] = Field(
+        None, description="What that sandbox is given as bearer token."
+    )
+    mcp_file: Annotated[_BelowHome, OF_MODELS] = Field(
+        HOME / ".mcp.json",
+        examples=[".mcp.json"],
+        description="The MCP servers whose tools roles may name; relative to worker.py.",
+    )
+    idle_seconds: int = Field(
+        60, ge=1, description="The embedded server stops after this many seconds without use."
+    )
+    keep_megabytes: int = Field(
+        2_000, ge=50,
+        description="How many MB are kept of store, journal, reports, edits and snapshots each.",
+    )  # fmt: skip
+    most_dollars_run: Annotated[_Dollars | None, OF_MODELS] = Field(
+        None, examples=["5"],
+        description="Dollars that no run may go above; every model needs a known price then.",
+    )  # fmt: skip
+    most_dollars_day: Annotated[_Dollars | None, OF_MODELS] = Field(
+        None, examples=["50"],
+        description="Dollars of all calls of a day (UTC) by the workers of one state directory.",
+    )  # fmt: skip
+    workers: int = Field(
+        default_factory=_half_of_the_cores, ge=1, le=64, examples=["1"],
+        description="How many processes a worker is. Default: half as many as there are cores.",
+    )  # fmt: skip
+    metrics_port: int = Field(0, ge=0, le=65_000, description="Port of 127.0.0.1 for Prometheus.")
+    log_level: Annotated[str, AfterValidator(level)] = Field(
+        "INFO", description="Level of the JSON log files."
+    )
+    web_ui: Annotated[str, AfterValidator(web_address)] = Field(
+        "", examples=["http://localhost:8233"],
+        description="Address of Temporal's Web UI when the server is your own, for links.",
+    )  # fmt: skip
+    build_id: str = Field("", description="Build id of the worker; default: the project's version.")
+
+    def __init__(self, **given: Any) -> None:
+        file = given.get("_env_file", self.model_config.get("env_file"))
+        if file is not None:
+            _check_file(Path(file))
+        super().__init__(**given)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - pydantic calls it so
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Those that pydantic reads, once each of their variables is known to have an effect."""
+        for source in (env_settings, dotenv_settings):
+            if isinstance(source, EnvSettingsSource):
+                _refuse_unknown(source.env_vars)
+        return init_settings, env_settings, dotenv_settings, file_secret_settings
+
+    @classmethod
+    def variable(cls, name: str) -> str:
+        """The environment variable that sets a field."""
+        alias = cls.model_fields[name].validation_alias
+        if isinstance(alias, AliasChoices):
+            return str(alias.choices[0])
+        return f"{cls.model_config['env_prefix']}{name.upper()}"
+
+    def key(self, name: str) -> str:
+        """The value of a setting that a tool needs; empty: it is not set."""
+        value = getattr(self, name, None)
+        return value.get_secret_value() if isinstance(value, SecretStr) else str(value or "")
+
+    @classmethod
+    def is_of_models(cls, name: str) -> bool:
+        """Whether a field decides which model is asked, and for how much."""
+        return OF_MODELS in cls.model_fields[name].metadata
+
+    def as_variables(self) -> dict[str, str]:
+        """Every setting as the environment variable that sets it, secrets too; empty: none."""
+        return {
+            self.variable(name): as_text(getattr(self, name)) for name in type(self).model_fields
+        }
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values that no log, screen or history may show: keys, and what addresses carry."""
+        key = self.anthropic_api_key
+        found = [key.get_secret_value()] if key else []
+        if self.web_search:
+            found.append(self.web_search.get_secret_value().partition(":")[2])
+        if self.python_sandbox_key:
+            found.append(self.python_sandbox_key.get_secret_value())
+        found += [os.environ.get("TEMPORAL_API_KEY", ""), *in_headers(os.environ)]
+        addresses = [
+            self.anthropic_base_url,
+            self.python_sandbox,
+            *(os.environ.get(name, "") for name in _PROXIES),
+        ]
+        found += [value for url in addresses for value in withheld_of(url)]
+        return tuple(dict.fromkeys(value for value in found if value))
+
+    @property
+    def uses_own_server(self) -> bool:
+        """Whether Temporal's variables point at a server that is not ours to start."""
+        return any(
+            os.environ.get(name)
+            for name in ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
+        )
+
+    @property
+    def has_endpoint(self) -> bool:
+        """Whether a model can be asked at all."""
+        return self.anthropic_api_key is not None or bool(self.anthropic_base_url)
+
+    @property
+    def capped_by(self) -> str:
+        """The variable that bounds the dollars of this deployment, if one does; else empty."""
+        caps = ("most_dollars_day", "most_dollars_run")
+        held = (name for name in caps if getattr(self, name) is not None)
+        return next(map(self.variable, held), "")
+
+
+def as_text(value: object) -> str:
+    """The value of a setting as its variable has it; empty: none."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, tuple):
+        return os.pathsep.join(map(str, value))
+    # Zero is an amount.
+    return "" if value is None else str(value)
+
+
+def _check_file(path: Path) -> None:
+    """BadSettings for a `.env` that is there and is not text: its library would wait for a FIFO."""
+    if not os.path.lexists(path):
+        return
+    try:
+        text = read_named(path, FILE_BYTES)
+    except Unreadable as error:
+        raise BadSettings(f"settings: {error}; put it right or move it away") from error
+    before, found, _ = text.partition("\0")
+    if found:
+        line = before.count("\n") + 1
+        raise BadSettings(f"settings: {str(path)!r} holds a NUL in line {line}; take it out")
+
+
+def _refuse_unknown(given: Mapping[str, str | None]) -> None:
+    """UnknownSetting for a variable that is set, has our prefix and is read by nobody."""
+    read = [*(Settings.variable(name) for name in Settings.model_fields), *OTHERS]
+    # On Linux and macOS the sources hand names on in small letters, and read them in any.
+    names = [name.upper() for name, value in given.items() if value]
+    unread = sorted(name for name in names if name.startswith(PREFIX) and name not in read)
+    if unread:
+        said = "; ".join(_unread(name, read) for name in unread)
+        raise UnknownSetting(f"settings: {said}; correct the environment or .env")
+
+
+def _unread(name: str, read: list[str]) -> str:
+    bare = name.removeprefix(PREFIX)
+    near = [bare] if bare in read else get_close_matches(name, read, 1)
+    return f"nothing reads {name}" + (f" (the nearest is {near[0]})" if near else "")

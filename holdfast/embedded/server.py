@@ -1,0 +1,184 @@
+"""Temporal's own development server as we run it: flags, ports, and when it is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import random
+import shutil
+import socket
+import sqlite3
+import sys
+import time
+from contextlib import closing, suppress
+from datetime import timedelta
+from pathlib import Path
+
+from google.protobuf.duration_pb2 import Duration
+from temporalio.api.namespace.v1 import NamespaceConfig
+from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, UpdateNamespaceRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from holdfast.contracts.search import SEARCH_ATTRIBUTES
+from holdfast.embedded import processes
+from holdfast.embedded.processes import Record
+from holdfast.embedded.state import Endpoint, StateDir
+from holdfast.embedded.trouble import EmbeddedError
+
+NAMESPACE = "default"
+RETENTION = timedelta(days=30)
+STOP_SECONDS = 10.0
+"""A clean end takes about 1 s."""
+PORT_SECONDS = 1.0
+PORTS = range(17_000, 32_000)
+"""These are below what Linux and macOS hand out to clients: while the server is down, its own
+client could be given the server's port and connect to itself.
+"""
+PRAGMAS = ("journal_mode=wal", "synchronous=normal")
+"""Four to six times the activities per second; synchronous does not persist, so on every start."""
+DYNAMIC = (
+    # Any web page could otherwise start runs through the HTTP API, by a form or a rebound name.
+    'frontend.httpAllowedHosts=["none"]',
+    # One partition: what was queued first starts first, and a changed rate holds for all of it.
+    "matching.numTaskqueueReadPartitions=1",
+    "matching.numTaskqueueWritePartitions=1",
+    # Timers and retries below a second would fire up to a second late.
+    'history.timerProcessorMaxTimeShift="50ms"',
+)
+
+
+def binary() -> Path:
+    """The server's program: the one installed beside this Python, else one on the path."""
+    beside = Path(sys.executable).parent / "temporal"
+    found = beside if beside.exists() else shutil.which("temporal")
+    if not found:
+        raise EmbeddedError(
+            "no embedded Temporal server for this platform",
+            f"{platform.system()} {platform.machine()}",
+            "set TEMPORAL_ADDRESS to a server of your own, or install the temporal CLI",
+        )
+    return Path(found)
+
+
+def command(program: Path, state: StateDir, endpoint: Endpoint) -> list[str]:
+    """The whole command line. It holds no secret."""
+    parts = [
+        str(program), "server", "start-dev",
+        "--ip", "127.0.0.1", "--ui-ip", "127.0.0.1",
+        "--port", str(endpoint.port), "--ui-port", str(endpoint.ui_port),
+        "--http-port", str(endpoint.http_port), "--metrics-port", str(endpoint.metrics_port),
+        "--db-filename", str(state.database),
+        "--ui-disable-news-fetch", "--log-level", "warn", "--log-format", "json",
+    ]  # fmt: skip
+    for name, kind in SEARCH_ATTRIBUTES.items():
+        parts += ["--search-attribute", f"{name}={kind}"]
+    for pragma in PRAGMAS:
+        parts += ["--sqlite-pragma", pragma]
+    for value in DYNAMIC:
+        parts += ["--dynamic-config-value", value]
+    return parts
+
+
+def free_port(wanted: int, taken: set[int]) -> int:
+    """`wanted` if it is free, so that browser tabs and clients go on working; else another."""
+    if wanted and _comes_free(wanted):
+        taken.add(wanted)
+        return wanted
+    for port in random.SystemRandom().sample(PORTS, 200):
+        if port not in taken and _free(port):
+            taken.add(port)
+            return port
+    raise EmbeddedError(
+        "no free port", f"127.0.0.1:{PORTS.start}-{PORTS.stop}", "end what listens there"
+    )
+
+
+def _comes_free(port: int) -> bool:
+    """A killed server's threads can hold its ports for an instant after it counts as dead."""
+    deadline = time.monotonic() + PORT_SECONDS
+    while not _free(port):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def with_free_ports(endpoint: Endpoint, keep: bool) -> Endpoint:
+    """The endpoint on ports that are free; `keep`: on those it had, as far as they are."""
+    taken: set[int] = set()
+    names = ("port", "ui_port", "http_port", "metrics_port")
+    return endpoint.model_copy(
+        update={name: free_port(getattr(endpoint, name) if keep else 0, taken) for name in names}
+    )
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As the server does: connections of a killed server that linger do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def answers(endpoint: Endpoint) -> bool:
+    """Whether the server serves our namespace with its search attributes; also sets the retention.
+
+    Blocking, at most about a second; not for a thread with a running event loop.
+    """
+    return asyncio.run(_answers(endpoint.target.address))
+
+
+async def _answers(address: str) -> bool:
+    try:
+        async with asyncio.timeout(1):
+            client = await Client.connect(address)
+        attributes = await client.operator_service.list_search_attributes(
+            ListSearchAttributesRequest(namespace=NAMESPACE), timeout=timedelta(seconds=1)
+        )
+        if not SEARCH_ATTRIBUTES.keys() <= attributes.custom_attributes.keys():
+            return False
+        found = await client.workflow_service.describe_namespace(
+            DescribeNamespaceRequest(namespace=NAMESPACE), timeout=timedelta(seconds=1)
+        )
+        if found.config.workflow_execution_retention_ttl.ToTimedelta() != RETENTION:
+            await client.workflow_service.update_namespace(
+                UpdateNamespaceRequest(
+                    namespace=NAMESPACE,
+                    config=NamespaceConfig(
+                        workflow_execution_retention_ttl=Duration(
+                            seconds=int(RETENTION.total_seconds())
+                        )
+                    ),
+                ),
+                timeout=timedelta(seconds=1),
+            )
+    except (RuntimeError, RPCError, TimeoutError):
+        return False
+    return True
+
+
+def stop(state: StateDir, serving: Record | None) -> bool:
+    """End the server and fold its write-ahead log into the database, which it does not do itself.
+    False: it was not running. Blocking, about a second; the caller holds the exclusive lock.
+    """
+    if not processes.stop(serving, state.database, STOP_SECONDS):
+        return False
+    # A log that stays is no loss: the next server reads it.
+    with suppress(sqlite3.Error), closing(sqlite3.connect(state.database)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return True
+
+
+def probe_local(address: str = "localhost:7233") -> bool:
+    """Whether something listens where a developer's own Temporal server usually does."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=0.3):
+            return True
+    except OSError:
+        return False

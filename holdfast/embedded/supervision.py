@@ -1,0 +1,256 @@
+"""Starts, replaces and stops server and worker. Only `ensure_up` starts processes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from holdfast.deployment.settings import HOME, PACKAGE, Settings
+from holdfast.deployment.siblings import siblings_of
+from holdfast.embedded import private, processes, server
+from holdfast.embedded.identity import code_version, model_environment, worker_environment
+from holdfast.embedded.starting import first_endpoint, pid_file, record_of, running_pid, with_server
+from holdfast.embedded.state import Endpoint, StateDir, leased
+from holdfast.embedded.trouble import EmbeddedError, StateGone, said
+
+Caller = Literal["starter", "watcher", "worker"]
+WORKER_STOP_SECONDS = 5.0
+FAILED_STARTS = 3
+"""This many workers in a row that never came up are an error, not an accident."""
+
+
+def _worker() -> tuple[str, ...]:
+    """Return the command of a worker: the file of a checkout, the module of an installation."""
+    script = PACKAGE.parent / "worker.py"
+    # -P: a folder in which somebody starts a command brings none of its own modules.
+    module = ("-P", "-m", "holdfast.serving")
+    return (sys.executable, *((str(script),) if HOME != PACKAGE else module))
+
+
+WORKER = _worker()
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What is started: the server's program (None: the installed one) and the worker's command, to
+    which `--embedded STATE_DIR` is added.
+    """
+
+    server: Path | None = None
+    worker: tuple[str, ...] = field(default_factory=lambda: WORKER)
+
+
+@dataclass(frozen=True)
+class Status:
+    """What lives right now. A pid is None when that process is not running."""
+
+    state_dir: Path
+    endpoint: Endpoint | None
+    server_pid: int | None
+    worker_pid: int | None
+    version: str
+    """Of this code; the worker's is `endpoint.worker_version`."""
+    held: bool
+    """Whether `up` holds the processes."""
+    leases: bool
+    """Whether a starter holds a lease."""
+
+    def worker_pids(self) -> tuple[int, ...]:
+        """All processes of the worker, the one on record first. Looks at all of the machine."""
+        if self.worker_pid is None:
+            return ()
+        others = siblings_of(self.state_dir, self.worker_pid)
+        return self.worker_pid, *sorted(each.pid for each in others)
+
+
+def ensure_up(
+    settings: Settings, caller: Caller = "starter", programs: Programs | None = None
+) -> Endpoint:
+    """Start whichever of server and worker is dead; return when the server answers.
+
+    Blocking (some 10 ms when all is well, about a second at a start): from async code use
+    `asyncio.to_thread`. Call it once as "starter", which also replaces a worker of another version
+    or model environment, then every 2 s as "watcher", which only heals. The worker itself heals the
+    server. Raises EmbeddedError, also for a watcher after `down`.
+    """
+    state = StateDir.of(settings)
+    programs = programs or Programs()
+    with said(state.path):
+        if caller == "worker" and state.endpoint() is None:
+            raise StateGone("the state directory is gone", state.path, "nothing is left to serve")
+        state.create()
+        if caller == "starter":
+            state.stopped.unlink(missing_ok=True)
+        current = state.endpoint()
+        if current and _healthy(state, current) and not _stale(current, settings, caller):
+            return current
+        with state.locked() as lock:
+            if caller != "starter" and state.stopped.exists():
+                raise EmbeddedError(
+                    "the embedded server was stopped by `down`",
+                    state.path,
+                    "start it with `starter.py up`; open runs then go on",
+                )
+            endpoint = state.endpoint() or first_endpoint(state)
+            endpoint = with_server(state, endpoint, programs.server, lock)
+            if caller != "worker":
+                endpoint = _with_worker(state, endpoint, settings, caller, programs, lock)
+            return endpoint
+
+
+def up(settings: Settings, programs: Programs | None = None) -> Endpoint:
+    """`ensure_up`, and hold the processes up until `down`, whether anybody uses them or not."""
+    state = StateDir.of(settings)
+    with said(state.path):
+        state.create()
+        private.touch(state.hold)
+    return ensure_up(settings, programs=programs)
+
+
+def down(settings: Settings, tell: Callable[[str], None] = lambda _: None) -> tuple[int, ...]:
+    """Stop server and worker now, cleanly; return the pids that were stopped (empty: none ran).
+    Runs that are open go on at the next `ensure_up`. `tell` hears what is waited for, before it is.
+    """
+    state = StateDir.of(settings)
+    try:
+        endpoint = state.endpoint()
+    except EmbeddedError:
+        # What runs is known by its own records, too.
+        endpoint = None
+    if endpoint is None and not any(record_of(state, each) for each in ("server", "worker")):
+        return ()
+    with said(state.path):
+        state.create()
+        with state.locked():
+            return _down(state, endpoint, tell)
+
+
+def _down(
+    state: StateDir, endpoint: Endpoint | None, tell: Callable[[str], None]
+) -> tuple[int, ...]:
+    state.hold.unlink(missing_ok=True)
+    private.touch(state.stopped)
+    worker = record_of(state, "worker")
+    workers = [*((worker,) if worker else ()), *(endpoint.draining if endpoint else ())]
+    stopped = []
+    for record in dict.fromkeys(workers):
+        if processes.alive(record, state.path):
+            tell(
+                f"Stopping worker {record.pid}: it has {WORKER_STOP_SECONDS:.0f} s to hand over"
+                " what it is doing …"
+            )
+        if processes.stop(record, state.path, WORKER_STOP_SECONDS):
+            stopped.append(record.pid)
+    # Of a worker that had to be killed, now or by somebody else: they had this time as well.
+    for left in siblings_of(state.path):
+        left.kill()
+        processes.let_go(left.pid)
+        stopped.append(left.pid)
+    serving = record_of(state, "server")
+    if serving and processes.alive(serving, state.database):
+        tell(f"Stopping server {serving.pid}: it closes its database …")
+    if serving and server.stop(state, serving):
+        stopped.append(serving.pid)
+    if endpoint:
+        forgotten = {"worker_pid": 0, "failed_starts": 0, "draining": ()}
+        state.write(endpoint.model_copy(update=forgotten))
+    return tuple(stopped)
+
+
+def status(settings: Settings) -> Status:
+    """What lives, without starting or changing anything."""
+    state = StateDir.of(settings)
+    return Status(
+        state_dir=state.path,
+        endpoint=state.endpoint(),
+        server_pid=running_pid(state, "server"),
+        worker_pid=running_pid(state, "worker"),
+        version=code_version(),
+        held=state.hold.exists(),
+        leases=leased(state),
+    )
+
+
+def _healthy(state: StateDir, endpoint: Endpoint) -> bool:
+    """Whether both live, and the server is the one that was seen to answer."""
+    return running_pid(state, "server") == endpoint.server_pid and bool(
+        running_pid(state, "worker")
+    )
+
+
+def _stale(endpoint: Endpoint, settings: Settings, caller: Caller) -> bool:
+    """Whether the worker must be replaced. Only a starter, once, replaces a worker that could serve
+    somebody else: two that watch would otherwise replace each other's forever.
+    """
+    if caller == "worker":
+        return False
+    ours = model_environment(settings, endpoint.salt)
+    if caller == "watcher":
+        return bool(ours) and not endpoint.worker_environment
+    return endpoint.worker_version != code_version() or (
+        bool(ours) and ours != endpoint.worker_environment
+    )
+
+
+def _with_worker(
+    state: StateDir,
+    endpoint: Endpoint,
+    settings: Settings,
+    caller: Caller,
+    programs: Programs,
+    lock: int,
+) -> Endpoint:
+    running = processes.running(pid_file(state, "worker"), state.path)
+    if running and not _stale(endpoint, settings, caller):
+        return endpoint
+    log = state.logs / "worker.log"
+    draining = tuple(each for each in endpoint.draining if processes.alive(each, state.path))
+    failed = 0
+    if running:
+        # It takes no more work and finishes what it has; its successor need not wait.
+        processes.terminate(running, state.path)
+        draining = (*draining, running)
+    else:
+        failed = _failed_starts(state, endpoint, log)
+    process = processes.spawn(
+        [*programs.worker, "--embedded", str(state.path)],
+        pid_file(state, "worker"),
+        log,
+        worker_environment(settings),
+        lock,
+    )
+    started = endpoint.model_copy(
+        update={
+            "worker_pid": process.pid,
+            "worker_version": code_version(),
+            "worker_environment": model_environment(settings, endpoint.salt),
+            "failed_starts": failed,
+            "draining": draining,
+        }
+    )
+    state.write(started)
+    return started
+
+
+def _failed_starts(state: StateDir, endpoint: Endpoint, log: Path) -> int:
+    """How many workers in a row ended before they came up; EmbeddedError when it is one too many,
+    once, so that the next call tries anew.
+    """
+    if not endpoint.worker_pid or _came_up(state) == endpoint.worker_pid:
+        return 0
+    failed = endpoint.failed_starts + 1
+    if failed < FAILED_STARTS:
+        return failed
+    state.write(endpoint.model_copy(update={"failed_starts": 0, "worker_pid": 0}))
+    raise EmbeddedError("the worker ends while it starts", processes.last_line(log), f"see {log}")
+
+
+def _came_up(state: StateDir) -> int:
+    """The pid of the last worker that came up; 0: none."""
+    try:
+        return int(private.read(state.ready, 100))
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,85 @@
+"""What the supervisor made of what came back, by what changed in the state of its run. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.calls.review import Review
+from holdfast.contracts import Try
+from holdfast.state.events import (
+    AgentEnded,
+    Answered,
+    Event,
+    Examined,
+    NotPrepared,
+    Prepared,
+    TeamEnded,
+    Unanswered,
+)
+from holdfast.state.run import State
+from holdfast.text import grouped
+
+ACCEPTED = "accepted"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The verdict on one flight."""
+
+    flight: str
+    verdict: str
+    why: str = ""
+    of_try: bool = False
+    """Whether it is the verdict on a try at a subtask."""
+
+
+def judged(before: State, event: Event, after: State) -> Judged | None:
+    """The verdict on what came back with an event; None: it brought nothing back, or too late."""
+    match event:
+        case Prepared():
+            return Judged("prepare", ACCEPTED)
+        case NotPrepared(why=why, reason=reason):
+            return Judged("prepare", reason, why)
+        case Answered() | Unanswered() | Examined() | TeamEnded() | AgentEnded():
+            if event.move.id not in before.flights:
+                return Judged(event.move.id, "too late", "it had been given up")
+            last = last_try(before, after, event.move.subtask_id)
+            if last is not None:
+                return Judged(event.move.id, last.verdict, last.why, of_try=True)
+            return Judged(event.move.id, *_said(event, after))
+    return None
+
+
+def last_try(before: State, after: State, subtask_id: str) -> Try | None:
+    """The try at a subtask that was decided between two states; None: there was none."""
+    if subtask_id not in after.work:
+        return None
+    tries = after.work[subtask_id].tries
+    had = len(before.work[subtask_id].tries) if subtask_id in before.work else 0
+    return tries[-1] if len(tries) > had else None
+
+
+def _said(
+    event: Answered | Unanswered | Examined | TeamEnded | AgentEnded, after: State
+) -> tuple[str, str]:
+    match event:
+        case Unanswered(trouble=trouble):
+            return trouble.kind, trouble.why
+        case Examined(draft=draft):
+            return ACCEPTED if draft.status == "complete" else draft.status, draft.why
+        case TeamEnded(report=report, why=why):
+            return (report.status, "") if report else ("lost", why)
+        case AgentEnded(report=None, why=why):
+            return "lost", why
+        case AgentEnded(report=report):
+            assert report is not None
+            answered = report.outcome == "answered"
+            return ACCEPTED if answered else report.outcome, report.why
+        case Answered(reply=reply, move=move):
+            if reply.problem is not None:
+                return reply.problem.kind, reply.problem.why
+            if move.call.kind == "plan" and after.plan_errors:
+                return "invalid", grouped(after.plan_errors)
+            if isinstance(reply.value, Review) and not reply.value.passed:
+                return "failed_review", reply.value.why
+            return ACCEPTED, ""

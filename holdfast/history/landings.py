@@ -1,0 +1,87 @@
+"""What came back from a flight, as an event: the one reading of results that the executor and every
+reader of a history share. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from temporalio.exceptions import ActivityError, ChildWorkflowError
+
+from holdfast.calls import KINDS
+from holdfast.calls.turn import AgentReport
+from holdfast.contracts import Briefing, Draft, Reply, Report
+from holdfast.history.troubles import ended_at, report_in, spent_nothing, trouble, unprepared, words
+from holdfast.state.events import (
+    AgentEnded,
+    Answered,
+    Event,
+    Examined,
+    NotPrepared,
+    Prepared,
+    TeamEnded,
+    Unanswered,
+)
+from holdfast.state.moves import Ask, Examine, Prepare, StartAgent, StartTeam
+from holdfast.state.parts import Flight
+
+Result = Briefing | Reply[Any] | Report | AgentReport
+
+
+def result_of(flight: Flight) -> Any:
+    """The type of what a flight comes back with."""
+    match flight.move:
+        case Prepare():
+            return Briefing
+        case Examine():
+            return Reply[Draft]
+        case Ask(call=call):
+            return KINDS[call.kind].reply
+        case StartTeam():
+            return Report
+        case StartAgent():
+            return AgentReport
+
+
+def returned(flight: Flight, result: Result) -> Event:
+    """The event of a flight that came back with its result."""
+    match flight.move:
+        case Prepare():
+            return Prepared(cast(Briefing, result))
+        case Ask() as move:
+            return Answered(move, cast(Reply[Any], result))
+        case Examine() as move:
+            reply = cast(Reply[Draft], result)
+            at = reply.span.ended if reply.span else None
+            return Examined(move, reply.value or Draft(status="failed"), at)
+        case StartTeam() as move:
+            return TeamEnded(move, cast(Report, result))
+        case StartAgent() as move:
+            return AgentEnded(move, cast(AgentReport, result))
+
+
+def failed(flight: Flight, error: ActivityError | ChildWorkflowError) -> Event:
+    """The event of a flight that came back without a result."""
+    if isinstance(error, ChildWorkflowError):
+        if isinstance(flight.move, StartAgent):
+            return AgentEnded(flight.move, None, words(error), spent_nothing(error))
+        assert isinstance(flight.move, StartTeam)
+        report = report_in(error.cause)
+        return TeamEnded(flight.move, report, words(error), spent_nothing(error))
+    assert flight.options is not None
+    if isinstance(flight.move, Ask):
+        told = trouble(error, flight.started, flight.options, flight.cut_at)
+        return Unanswered(flight.move, told)
+    at = ended_at(error, flight.started, flight.options)
+    if isinstance(flight.move, Examine):
+        return Examined(flight.move, Draft(status="failed", why=words(error)), at)
+    return NotPrepared(words(error), unprepared(error), at)
+
+
+def name_taken(flight: Flight, run_id: str) -> Event:
+    """The event of a team that was not started, because another run with its name is open."""
+    why = f"another run named {run_id} is open"
+    if isinstance(flight.move, StartAgent):
+        return AgentEnded(flight.move, None, why, unpaid=True)
+    assert isinstance(flight.move, StartTeam)
+    return TeamEnded(flight.move, None, why, unpaid=True)

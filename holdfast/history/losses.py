@@ -1,0 +1,80 @@
+"""Which attempts were lost with their worker, by what a history says of those that followed. Pure.
+
+A history keeps of each activity its last attempt, and why the one before it ended. Which worker had
+that one stands nowhere: so nobody counts workers by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from temporalio.api.enums.v1 import EventType, TimeoutType
+from temporalio.api.failure.v1 import Failure
+from temporalio.api.history.v1 import HistoryEvent
+
+from holdfast.contracts.errors import WorkerDied
+from holdfast.ledger.ledger import Ledger
+
+Loss = Literal["", "died", "silent"]
+"""`died`: its process did, as another on its machine found out. `silent`: nothing was heard of it
+for so long that the server gave it to another; it may have died, frozen, or ended politely.
+"""
+MOST_NAMES = 8
+_BEGUN = EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED
+
+
+def loss_in(before: Failure) -> Loss:
+    """Return how the attempt before was lost, by its failure; empty: it was not, or was none."""
+    if before.application_failure_info.type == WorkerDied.__name__:
+        return "died"
+    late = before.timeout_failure_info.timeout_type
+    return "silent" if late == TimeoutType.TIMEOUT_TYPE_HEARTBEAT else ""
+
+
+@dataclass
+class Losses:
+    """The losses in one history, as far as it was taken in."""
+
+    by_event: dict[int, Loss] = field(default_factory=dict)
+    """By the event that scheduled what was lost."""
+
+    def take(self, event: HistoryEvent) -> None:
+        """Take in the next event."""
+        if event.event_type == _BEGUN:
+            begun = event.activity_task_started_event_attributes
+            if loss := loss_in(begun.last_failure):
+                self.by_event[begun.scheduled_event_id] = loss
+
+
+def told(lost: Iterable[tuple[str, Loss]], ledger: Ledger) -> str:
+    """Return what a report says of losses, each with the name of what was lost; empty: of none.
+
+    That nothing was paid again holds where each call has a price and none is assumed: one that had
+    left when its worker died, and whose answer nobody has, counts at its worst case.
+    """
+    found = [*lost]
+    died = [*dict.fromkeys(name for name, loss in found if loss == "died")]
+    silent = [*dict.fromkeys(name for name, loss in found if loss == "silent")]
+    said = []
+    if died:
+        said.append(
+            "A worker died while this run worked, and another took up what it had in hand"
+            f" ({_names(died)})."
+        )
+    if silent:
+        said.append(
+            "Of what a worker had in hand nothing was heard for too long, and it was begun anew"
+            f" ({_names(silent)})."
+        )
+    if said and ledger.all_assumed:
+        said.append("What may have been paid again is in the price, as assumed.")
+    elif said and ledger.paid.calls and ledger.all_priced:
+        said.append("Nothing was paid again.")
+    return " ".join(said)
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,41 @@
+"""What others tell a run by Temporal's Signals, and how it is understood. Pure.
+
+Anybody can send one: what is not understood is ignored, as are amounts that no call can have, and a
+moment that is still to come.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import ValidationError
+
+from holdfast.contracts import Standstill, Undone
+from holdfast.state.events import LONGEST_NAME, TeamWaits, WasReset
+
+RESET = "reset"
+"""Tells a run what its reset undid. It is sent to the execution that is about to be left: Temporal
+hands it to the one that goes on, before anything else happens there.
+"""
+STANDSTILL = "standstill"
+"""Tells the run above that a team of it waits, or that it goes on."""
+SIGNALS = (RESET, STANDSTILL)
+HOLD = "hold"
+"""Tells an agent that the run above is paused. A worker hands it over behind all results of its
+workflow task, as it does with Updates, whatever place the SDK gives it among them.
+"""
+
+
+def heard(name: str, told: object, at: datetime) -> WasReset | TeamWaits | None:
+    """What a Signal of this name says, taken in at this moment, which is recorded."""
+    try:
+        if name == RESET:
+            undone = Undone.model_validate(told)
+            by = " ".join(undone.by.split())[:LONGEST_NAME]
+            return WasReset(undone.model_copy(update={"at": min(undone.at, at), "by": by}))
+        if name == STANDSTILL:
+            word = Standstill.model_validate(told)
+            return TeamWaits(word.model_copy(update={"at": min(word.at, at)}))
+    except ValidationError:
+        pass
+    return None

@@ -1,0 +1,138 @@
+"""What an activity that failed means for the supervisor: one pure reading of Temporal's errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    CancelledError,
+    ChildWorkflowError,
+    TerminatedError,
+    TimeoutError,
+    TimeoutType,
+)
+
+from holdfast.contracts import Bill, Contract, Report, Span, Unreached
+from holdfast.contracts.errors import TookTooLong, trouble_of
+from holdfast.contracts.policies import Options
+from holdfast.state.events import Trouble
+from holdfast.state.moves import StopReason
+
+Detail = TypeVar("Detail", bound=Contract)
+FIXED: dict[type[BaseException], str] = {CancelledError: "cancelled", TerminatedError: "terminated"}
+"""What the SDK words in its own way where a history has no words at all."""
+LATE = "it took longer than it may, and was given up"
+REFUSALS: dict[str, StopReason] = {"BadGoal": "refused", "CapTooSmall": "small cap"}
+
+
+def trouble(
+    error: ActivityError, started: datetime, options: Options, cut_at: datetime | None = None
+) -> Trouble:
+    """What is known of a model call without a result, scheduled at `started` with these options."""
+    cause, at = error.cause, ended_at(error, started, options)
+    if isinstance(cause, CancelledError):
+        if never_sent(error) or error.started_event_id or _is_young(started, options, cut_at):
+            # Had the request left, the seam would have said PossiblyBilled.
+            return Trouble("cancelled", "cut before it was sent", at=at)
+        return Trouble("cancelled", "cut while no attempt at it ran", Bill(calls=1), at)
+    if isinstance(cause, TimeoutError) and _never_left(error, cause):
+        return Trouble("not_billed", f"nobody took it: {words(error)}", at=at)
+    if not isinstance(cause, ApplicationError):
+        # A timeout: nobody knows how far the call came.
+        late = isinstance(cause, TimeoutError) and cause.type == TimeoutType.START_TO_CLOSE
+        return Trouble("possibly_billed", words(error), Bill(calls=1), at, too_long=late)
+    bill = detail(cause.details, Bill) or Bill()
+    unreached, late = detail(cause.details, Unreached), cause.type == TookTooLong.__name__
+    return Trouble(trouble_of(cause.type), words(error), bill, at, unreached, too_long=late)
+
+
+def never_sent(error: ActivityError) -> bool:
+    """True if the activity was cut in the workflow task that asked for it: no event schedules it,
+    and no worker was ever given it.
+    """
+    return isinstance(error.cause, CancelledError) and not error.scheduled_event_id
+
+
+def _is_young(started: datetime, options: Options, cut_at: datetime | None) -> bool:
+    """Whether no attempt can have been lost before the cut: a loss shows by missed heartbeats. The
+    server ends what waits for its next attempt by itself, and tells nothing of those before.
+    """
+    return cut_at is not None and cut_at - started < options["heartbeat_timeout"]
+
+
+def _never_left(error: ActivityError, cause: TimeoutError) -> bool:
+    """Whether a call ended in its queue: no attempt at it runs, and none that ran was paid."""
+    if error.started_event_id > 0:
+        return False
+    last = cause.__cause__
+    return last is None or (isinstance(last, ApplicationError) and last.type == "NotBilled")
+
+
+def ended_at(error: ActivityError, started: datetime, options: Options) -> datetime | None:
+    """When an activity ended without a result: as it said itself, or as its timeouts tell."""
+    cause = error.cause
+    if isinstance(cause, ApplicationError):
+        span = detail(cause.details, Span)
+        return span.ended if span else None
+    if not isinstance(cause, TimeoutError):
+        return None
+    limit = {
+        TimeoutType.HEARTBEAT: options["heartbeat_timeout"],
+        TimeoutType.START_TO_CLOSE: options["start_to_close_timeout"],
+    }.get(cause.type or TimeoutType.SCHEDULE_TO_CLOSE, options["schedule_to_close_timeout"])
+    return started + limit if limit else None
+
+
+def detail(details: Sequence[Any], kind: type[Detail]) -> Detail | None:
+    """The detail of this shape; None if there is none. Details arrive as plain JSON; an old one may
+    lack fields, and no two shapes share one.
+    """
+    for each in details:
+        if isinstance(each, dict) and not set(each).isdisjoint(kind.model_fields):
+            try:
+                return kind.model_validate(each)
+            except ValidationError:
+                continue
+    return None
+
+
+def words(error: ActivityError | ChildWorkflowError) -> str:
+    """The innermost reason, as one line."""
+    cause = _innermost(error)
+    for kind, said in FIXED.items():
+        if isinstance(cause, kind):
+            return said
+    if isinstance(cause, TimeoutError) and cause.type == TimeoutType.START_TO_CLOSE:
+        return LATE
+    text = cause.message if isinstance(cause, ApplicationError) else str(cause)
+    return " ".join(text.split())[:500] or type(cause).__name__
+
+
+def unprepared(error: ActivityError) -> StopReason:
+    """Whether `prepare` refused the goal, and for its cap, or could not do its work."""
+    cause = _innermost(error)
+    kind = cause.type if isinstance(cause, ApplicationError) else ""
+    return REFUSALS.get(kind or "", "unprepared")
+
+
+def report_in(cause: BaseException | None) -> Report | None:
+    """The Report of a run that failed, from the error that closed its workflow."""
+    return detail(cause.details, Report) if isinstance(cause, ApplicationError) else None
+
+
+def spent_nothing(error: ChildWorkflowError) -> bool:
+    """Whether a team ended before it could ask anything: an activity's error closes a run only when
+    `prepare` failed, and as cancelled it closes only when that came before its first step.
+    """
+    return isinstance(error.cause, ActivityError | CancelledError)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error

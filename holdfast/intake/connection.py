@@ -1,0 +1,111 @@
+"""A client of a deployment's server, and who works there: what starting a run needs."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Protocol
+
+from temporalio.client import Client, WorkflowHandle
+from temporalio.service import RPCError
+
+from holdfast.contracts import Report
+from holdfast.deployment.settings import Settings
+from holdfast.intake.refusal import Refused
+from holdfast.storage import DirectoryStore, store_at
+from holdfast.temporal.connection import Target
+from holdfast.workers.pollers import pollers
+from holdfast.workers.served import unserved
+
+DESCRIBED = timedelta(seconds=3)
+WORKER_SECONDS = 10.0
+"""How long a start waits for somebody to poll the task queue of a server of one's own."""
+
+
+@dataclass
+class Connection:
+    """A connected client, and what it is connected to."""
+
+    settings: Settings
+    target: Target
+    client: Client
+    trouble: str = field(default="", init=False)
+    """Why the server cannot be kept up just now, said by whoever keeps it up; empty when it can."""
+    new_worker: str = field(default="", init=False)
+    """That a worker was replaced for this command, and why; empty: none was, or the new one has
+    been seen at work.
+    """
+
+    @property
+    def store(self) -> DirectoryStore:
+        """Where blobs of this deployment live."""
+        return store_at(self.target.store_url)
+
+    def handle(self, run_id: str) -> WorkflowHandle[Any, Report]:
+        """The run of this id. Ask for it again after a wait: whoever keeps the server up may have
+        changed the client.
+        """
+        return self.client.get_workflow_handle(run_id, result_type=Report)
+
+    def link(self, run_id: str) -> str:
+        """Where the Web UI shows this run; empty when the Web UI's address is not known."""
+        if not self.target.ui_url:
+            return ""
+        base = self.target.ui_url.rstrip("/")
+        return f"{base}/namespaces/{self.target.namespace}/workflows/{run_id}"
+
+    async def board(self, run_id: str) -> str:
+        """Where the Web UI shows this run's board as it is now; the run's own page where the server
+        does not say which execution it is.
+        """
+        link = self.link(run_id)
+        if not link:
+            return ""
+        try:
+            found = await self.handle(run_id).describe(rpc_timeout=DESCRIBED)
+        except RPCError:
+            return link
+        return f"{link}/{found.run_id}/user-metadata"
+
+
+class Tell(Protocol):
+    """Says a line to whoever waits for the run to start."""
+
+    def __call__(self, line: str, *, warning: bool = False) -> None:
+        """A `warning` is of something to repair; any other line says what is waited for."""
+        ...
+
+
+async def require_worker(
+    connection: Connection, tell: Tell, *, models: bool, wait: float = WORKER_SECONDS
+) -> None:
+    """Return once a living worker polls the queue; Refused after `wait` seconds without. Tells that
+    nobody asks `models` if the run does. The embedded server has its own worker.
+    """
+    target = connection.target
+    if target.embedded:
+        return
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait
+    told = False
+    while not await _polled(connection.client, target.task_queue):
+        if loop.time() >= until:
+            raise Refused(
+                f"no worker polls task queue {target.task_queue!r} at {target.address};"
+                " nothing was started",
+                "no worker",
+            )
+        if not told:
+            told = True
+            tell(f"Waiting for a worker on task queue {target.task_queue!r} …")
+        await asyncio.sleep(0.5)
+    if models:
+        for line in await unserved(
+            connection.client, target.task_queue, embedded=False, models=True
+        ):
+            tell(f"{line[0].upper()}{line[1:]}. The run starts, and its calls wait.", warning=True)
+
+
+async def _polled(client: Client, queue: str) -> bool:
+    return any(each.alive for each in (await pollers(client, [queue]))[queue])

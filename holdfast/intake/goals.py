@@ -1,0 +1,249 @@
+"""From what was asked to a Goal, or to every mistake in it: nothing starts before all is checked.
+
+A mistake is named by the option of the command line that gives the same, whatever way it came.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.catalogue.files import PlaybookFile
+from holdfast.activities.catalogue.tools import CatalogueError
+from holdfast.activities.prompts.files import system_prompts
+from holdfast.contracts import HARD_SUBTASK_LIMIT, Approval, Goal, GoalInput, Limits, Plan
+from holdfast.deployment.settings import Settings
+from holdfast.intake import plans
+from holdfast.intake.answers import WantedForm, form_of
+from holdfast.intake.inputs import check_documents, check_inputs, check_size, input_of, unread_of
+from holdfast.intake.refusal import Refused
+from holdfast.intake.repositories import check_repositories
+from holdfast.plans import validity
+from holdfast.text import says_something
+from holdfast.text.mistakes import as_rest, nearly
+
+AUTO = Approval()
+ANY_FORM = WantedForm()
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What somebody wants, as it was given: nothing of it is checked."""
+
+    text: str = ""
+    playbook: str = ""
+    inputs: tuple[str, ...] = ()
+    plan: Path | None = None
+    limits: tuple[str, ...] = ()
+    models: bool = False
+    unpriced: bool = False
+    approval: Approval = AUTO
+    ask_people: bool = False
+    wait_for_raise: bool = False
+    form: WantedForm = ANY_FORM
+
+
+async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embedded: bool) -> Goal:
+    """The Goal that was asked for. Refused names what is wrong, with which thing, and what to do.
+
+    `embedded` says that the worker will have these settings and files too, so a missing endpoint is
+    final, and so is a prompt that cannot be used.
+    """
+    playbook = _playbook(wish.playbook, catalogue)
+    given = plans.read(wish.plan) if wish.plan else None
+    text = _text_of(wish, given, playbook)
+    limits = limits_of(wish.limits)
+    inputs = tuple(input_of(each, playbook) for each in wish.inputs)
+    check_inputs(inputs, playbook)
+    plan = _checked(given, wish, catalogue, inputs, limits) if given else None
+    declared = playbook.inputs if playbook else {}
+    await check_repositories(inputs, declared, settings, embedded=embedded)
+    ready = plan or (playbook.plan if playbook else None)
+    unread = {name: reader for name, reader in map(unread_of, inputs) if reader is not None}
+    problem = validity.unread_problem(ready, catalogue.roles_for(wish.playbook), unread)
+    if problem:
+        raise Refused(problem)
+    await check_documents(inputs)
+    without = _works_without_models(ready, catalogue)
+    use_models = wish.models or not without
+    form = form_of(wish.form, playbook, use_models=use_models)
+    if use_models and embedded:
+        _check_endpoint(settings, wish.playbook if without else "")
+    return Goal(
+        text=text,
+        inputs=inputs,
+        playbook=wish.playbook,
+        plan=plan,
+        limits=limits,
+        use_models=use_models,
+        unpriced=wish.unpriced,
+        approval=wish.approval,
+        ask_people=wish.ask_people,
+        wait_for_raise=wish.wait_for_raise,
+        form=form,
+    )
+
+
+def _checked(
+    plan: Plan,
+    wish: Wish,
+    catalogue: Catalogue,
+    inputs: tuple[GoalInput, ...],
+    limits: Limits,
+) -> Plan:
+    # The default bounds what a planner may plan; a plan written by hand is as large as it says.
+    most = limits.subtasks if "subtasks" in limits.model_fields_set else HARD_SUBTASK_LIMIT
+    names = [each.name for each in inputs]
+    unusable = catalogue.unusable_for(wish.playbook)
+    wrong = validity.problems(
+        plan, catalogue.roles_for(wish.playbook), names, most, unusable=unusable,
+        longest=limits.subtask_timeout_seconds,
+    )  # fmt: skip
+    if wrong:
+        raise plans.invalid(f"--plan {wish.plan}", wrong)
+    return plan
+
+
+def _playbook(name: str, catalogue: Catalogue) -> PlaybookFile | None:
+    if not name:
+        return None
+    why = catalogue.unusable_playbook(name)
+    if why:
+        raise Refused(f"playbook {name!r} cannot be used: {why}")
+    if name not in catalogue.playbooks:
+        known = sorted(catalogue.playbooks)
+        raise Refused(f"unknown playbook {name!r}{nearly(name, known)}; known: {', '.join(known)}")
+    playbook = catalogue.playbooks[name]
+    unusable = catalogue.unusable_for(name)
+    for subtask in playbook.plan.subtasks if playbook.plan else ():
+        if subtask.role in unusable:
+            needs = f"playbook {name!r}: {subtask.id} needs role {subtask.role!r}"
+            raise Refused(f"{needs}, which cannot be used: {unusable[subtask.role]}")
+    return playbook
+
+
+def _text_of(wish: Wish, plan: Plan | None, playbook: PlaybookFile | None) -> str:
+    """The goal in words; Refused where nobody said any, or too many."""
+    typed = wish.text.strip() if says_something(wish.text) else ""
+    text = typed or _words_of(plan, playbook)
+    if not text:
+        raise Refused(
+            'the goal is empty; say what you want: run "a goal", --playbook NAME, or --plan FILE'
+        )
+    return check_size("the goal", text)
+
+
+def _words_of(plan: Plan | None, playbook: PlaybookFile | None) -> str:
+    """The goal where none was typed: the given plan's, else the playbook's."""
+    if plan is not None and says_something(plan.goal):
+        return plan.goal.strip()
+    if playbook is None:
+        return ""
+    return playbook.words
+
+
+def _works_without_models(plan: Plan | None, catalogue: Catalogue) -> bool:
+    """Whether a ready plan has work for tools alone; a model's part of it is then left out."""
+    tools = [name for name, role in catalogue.roles.items() if role.card.tier == "none"]
+    return plan is not None and any(subtask.role in tools for subtask in plan.subtasks)
+
+
+def _check_endpoint(settings: Settings, playbook: str) -> None:
+    """Return if a model can be asked from here; else Refused."""
+    if not settings.has_endpoint:
+        raise _no_endpoint(playbook)
+    try:
+        system_prompts()
+    except CatalogueError as error:
+        raise Refused(str(error)) from error
+    _check_prices(settings)
+
+
+def _check_prices(settings: Settings) -> None:
+    """A price file that no worker could start with is refused here."""
+    if settings.price_file is None:
+        return
+    # The library of prices takes a while to load, and few have a file of their own.
+    from holdfast.activities.asking.prices import PriceFileError, read_price_file
+
+    try:
+        read_price_file(settings.price_file)
+    except PriceFileError as error:
+        raise Refused(f"HOLDFAST_PRICE_FILE: {error}") from error
+
+
+def _no_endpoint(playbook: str) -> Refused:
+    """The refusal, in three lines, of a goal that needs a model where none can be asked.
+    `playbook`: the one that was named, if it can do without.
+    """
+    free = (
+        f"Without a model: --playbook {playbook} alone, if you leave out --models."
+        if playbook
+        else "Without a model: make demo, or run --playbook code-review --input repo=PATH."
+    )
+    return Refused(
+        "This goal needs a language model, and no endpoint is configured.\n"
+        "Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for another server with the Messages API.\n"
+        + free
+    )
+
+
+# ---------------------------------------------------------------- limits and approval
+
+
+def approval_of(text: str, otherwise: Approval) -> Approval:
+    """When the plan must be approved, from `auto`, `always` or an amount of dollars; `otherwise`
+    when nothing was said.
+    """
+    match text:
+        case "":
+            return otherwise
+        case "auto":
+            return Approval(when="auto")
+        case "always":
+            return Approval(when="always")
+    why = f"--approval {text!r}: say auto, always, or the dollars above which you are asked"
+    try:
+        approval = Approval(when="above", dollars=Decimal(text.removeprefix("$")))
+    except (InvalidOperation, ValidationError) as error:
+        raise Refused(why) from error
+    if approval.dollars < 0:
+        raise Refused(f"{why}, 0 or more")
+    return approval
+
+
+SEVERAL = re.compile(r",(?=[a-z_]+=)")
+"""Between two limits in one option."""
+
+
+def limits_of(pairs: tuple[str, ...]) -> Limits:
+    """Limits from `name=value` pairs; Refused lists every unknown name and absurd value at once."""
+    given: dict[str, str] = {}
+    wrong: list[str] = []
+    # Several in one, as `a=1,b=2`, are as good as several options.
+    for pair in (each for given_once in pairs for each in SEVERAL.split(given_once)):
+        name, found, value = pair.partition("=")
+        if not found:
+            wrong.append(f"{pair!r} is not name=value")
+        elif name not in Limits.model_fields:
+            known = [*Limits.model_fields]
+            wrong.append(f"unknown limit {name!r}{nearly(name, known)}; known: {', '.join(known)}")
+        elif name in given:
+            wrong.append(f"{name} is given twice")
+        else:
+            given[name] = value
+    try:
+        limits = Limits.model_validate(given)
+    except ValidationError as error:
+        wrong += [
+            f"{mistake['loc'][0]}={given[str(mistake['loc'][0])]}: {as_rest(mistake['msg'])}"
+            for mistake in error.errors()
+        ]
+    if wrong:
+        raise Refused(f"--limits: {'; '.join(wrong)}")
+    return limits

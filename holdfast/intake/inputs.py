@@ -1,0 +1,148 @@
+"""The inputs of a Goal, each from `name=PATH` or `name=text:...`: checked before all else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from holdfast.activities.catalogue.files import PlaybookFile
+from holdfast.activities.preparation import INPUT_BYTES
+from holdfast.activities.repositories.documents import (
+    DOCUMENT_BYTES,
+    NotReadable,
+    is_blank,
+    reader_of,
+)
+from holdfast.contracts import GoalInput, InputKind
+from holdfast.intake.refusal import Refused
+from holdfast.text import one_line, says_something
+from holdfast.text.mistakes import none_of
+from holdfast.untrusted.folders import read_regular, resolved
+
+LITERAL = "text:"
+MOST_LITERAL_BYTES = 200 * 1024
+"""Literal text travels inside the Goal, which must stay readable in the Web UI."""
+_KINDS: dict[InputKind, str] = {
+    "text": "text",
+    "file": "file",
+    "repository": "repository",
+    "folder": "folder",
+}
+
+
+def input_of(pair: str, playbook: PlaybookFile | None) -> GoalInput:
+    """The input that a pair gives; Refused if it gives none, or none of the playbook's."""
+    name, found, value = pair.partition("=")
+    if not found or not name or not value:
+        raise Refused(f"--input {pair!r}: write name=PATH, or name={LITERAL}... for literal text")
+    declared = playbook.inputs.get(name) if playbook else None
+    if playbook and declared is None:
+        known = ", ".join(sorted(playbook.inputs)) or "none"
+        wrong = f"playbook {playbook.name!r} has no such input"
+        raise Refused(f"--input {name}: {wrong}; it has: {known}")
+    if declared and declared.kind == "text":
+        text = value.removeprefix(LITERAL)
+        if wrong := none_of(declared.one_of, text):
+            raise Refused(f"--input {name}: {wrong}")
+        return GoalInput(name=name, kind="text", value=check_size(f"--input {name}", text))
+    if value.startswith(LITERAL) and declared is None:
+        text = value.removeprefix(LITERAL)
+        if not says_something(text):
+            raise Refused(f"--input {name}: the text after {LITERAL!r} is empty; write some")
+        return GoalInput(name=name, kind="text", value=check_size(f"--input {name}", text))
+    if declared and not says_something(value.removeprefix(LITERAL)):
+        what = f"the text after {LITERAL!r} is empty, and a {_KINDS[declared.kind]} is needed"
+        raise Refused(f"--input {name}: {what}; give {name}=PATH")
+    return _path_input(name, value, declared.kind if declared else None)
+
+
+def _path_input(name: str, value: str, kind: InputKind | None) -> GoalInput:
+    try:
+        path = resolved(Path(value).expanduser())
+    except (OSError, ValueError, RuntimeError) as error:
+        # ValueError: a NUL in it; RuntimeError: a user there is not.
+        hint = "" if kind else f"; for literal text write {name}={LITERAL}..."
+        raise Refused(f"--input {name}: there is no file or folder {value!r}{hint}") from error
+    found = _kind_of(path, kind)
+    if kind and kind != found:
+        raise Refused(f"--input {name}: {value!r} is a {_KINDS[found]}, a {_KINDS[kind]} is needed")
+    if found == "file" and not path.is_file():
+        raise Refused(f"--input {name}: {value!r} is no regular file; give one")
+    if not os.access(path, os.R_OK):
+        raise Refused(f"--input {name}: {value!r} is not readable; change its permissions")
+    if found == "file":
+        # What `prepare` would refuse later is refused now.
+        _check_file(name, path)
+    return GoalInput(name=name, kind=found, value=str(path))
+
+
+def _kind_of(path: Path, wanted: InputKind | None) -> InputKind:
+    """A folder is a repository where git's own is in it, or where a repository is wanted: then what
+    is wrong with it is said of it.
+    """
+    if not path.is_dir():
+        return "file"
+    if wanted in ("repository", "folder"):
+        return wanted
+    return "repository" if os.path.lexists(path / ".git") else "folder"
+
+
+def _check_file(name: str, path: Path) -> None:
+    """Return if it is text that fits into prompts, or a document that a tool reads."""
+    what = f"--input {name}: {str(path)!r}"
+    try:
+        content = read_regular(path, DOCUMENT_BYTES)
+        reader = reader_of(content)
+    except NotReadable as error:
+        raise Refused(f"{what}: {error}") from error
+    except OSError as error:
+        raise Refused(f"{what}: {error.strerror}; give a smaller or another file") from error
+    if is_blank(content):
+        raise Refused(f"{what}: there is nothing in it; give a file that says something")
+    if len(content) > INPUT_BYTES and not reader:
+        raise Refused(f"{what}: larger than {INPUT_BYTES >> 20} MiB; give a smaller one")
+
+
+async def check_documents(inputs: tuple[GoalInput, ...]) -> None:
+    """Return if each document opens and has a word in it, or is not soon read; else Refused."""
+    for each in inputs:
+        _, reader = unread_of(each)
+        if reader == "read_document":
+            # Only here, because what reads documents takes a moment to load.
+            from holdfast.activities.tools.read_document import unreadable
+
+            content = await asyncio.to_thread(read_regular, Path(each.value), DOCUMENT_BYTES)
+            if why := await unreadable(content):
+                raise Refused(f"--input {each.name}: {each.value!r} {one_line(why)}")
+
+
+def check_size(what: str, text: str) -> str:
+    """The same text; Refused, naming `what`, if it is too long to travel inside the Goal."""
+    if len(text.encode("utf-8", "surrogateescape")) > MOST_LITERAL_BYTES:
+        limit = MOST_LITERAL_BYTES // 1024
+        remedy = "put it into a file: --input name=FILE"
+        raise Refused(f"{what}: more than {limit} KiB of text; {remedy}")
+    return text
+
+
+def check_inputs(inputs: tuple[GoalInput, ...], playbook: PlaybookFile | None) -> None:
+    """Return if each input is given once, and all that the playbook needs are; else Refused."""
+    names = [each.name for each in inputs]
+    for name in names:
+        if names.count(name) > 1:
+            raise Refused(f"--input {name}: given twice; give each input once")
+    for name, declared in playbook.inputs.items() if playbook else ():
+        if declared.required and name not in names:
+            sample = "PATH" if declared.kind != "text" else "TEXT"
+            about = f" ({declared.description})" if declared.description else ""
+            raise Refused(f"input {name!r} is missing{about}: give --input {name}={sample}")
+
+
+def unread_of(given: GoalInput) -> tuple[str, str | None]:
+    """The name of an input, and the tool that reads it: empty for a folder, None for text."""
+    if given.kind in ("repository", "folder"):
+        return given.name, ""
+    if given.kind == "text":
+        return given.name, None
+    return given.name, reader_of(read_regular(Path(given.value), DOCUMENT_BYTES)) or None

@@ -1,0 +1,218 @@
+"""Starting a run exactly once: its id, its words for the Web UI, and what a used id means."""
+
+from __future__ import annotations
+
+import getpass
+import secrets
+import string
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+from temporalio.client import Client
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError
+
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.contracts import Approval, Goal
+from holdfast.contracts.search import SEARCH_ATTRIBUTES
+from holdfast.contracts.titles import title_of
+from holdfast.embedded import register_root
+from holdfast.intake.connection import Connection, Tell, require_worker
+from holdfast.intake.refusal import Refused
+from holdfast.intake.repositories import about, roots_of
+from holdfast.rendering.amounts import money, seconds
+from holdfast.text import PLAIN_ID, code_span, for_markdown, inline
+from holdfast.tracing.context import MEMO_CONTEXT
+from holdfast.untrusted.roots import Roots
+
+WORKFLOW = "SupervisorWorkflow"
+RUNS = f"WorkflowType = '{WORKFLOW}'"
+"""Every run, as a query of the server."""
+PROBE = "holdfast: worker and starter share this store, {}"
+MEMO_TITLE = "title"
+MEMO_DRY = "dry_run"
+"""Whether the run was only to show its plan."""
+_MEMO_CHARACTERS = 160
+_SUMMARY_CHARACTERS = 100
+_SUMMARY_BYTES = 400
+_RANDOM = string.ascii_lowercase + string.digits
+
+
+def check_id(run_id: str) -> str:
+    """The caller's own id; Refused if it cannot name a run and its files."""
+    if run_id and (not PLAIN_ID.fullmatch(run_id) or len(run_id) > 100):
+        raise Refused(
+            f"--id {run_id!r}: use up to 100 letters, digits, '.', '_' and '-', the first a letter"
+            " or digit"
+        )
+    return run_id
+
+
+def new_id(goal: Goal) -> str:
+    """`PLAYBOOK-MMDD-xxxxx`: says what and when, and nothing of the goal's words."""
+    suffix = "".join(secrets.choice(_RANDOM) for _ in range(5))
+    return f"{goal.playbook or 'goal'}-{datetime.now(UTC):%m%d}-{suffix}"
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A run that was started, or one of the same id and goal that there was before."""
+
+    run_id: str
+    attached: bool = False
+
+
+async def launch(
+    connection: Connection,
+    goal: Goal,
+    run_id: str,
+    tell: Tell,
+    *,
+    dry: bool = False,
+    traceparent: str = "",
+) -> Launched:
+    """Start the run, or attach to the one of this id and goal. An empty id: a new random one.
+    `dry`: it is to show its plan alone. `traceparent`: the span that the run's hang under. Refused
+    if the id belongs to another goal, or nobody would work on it.
+    """
+    _allow(goal, connection)
+    await require_worker(connection, tell, models=goal.use_models)
+    goal = await _completed(goal, connection)
+    chosen = run_id or new_id(goal)
+    title = await title_before(goal, _roots(goal, connection))
+    try:
+        await connection.client.start_workflow(
+            WORKFLOW,
+            goal,
+            id=chosen,
+            task_queue=connection.target.task_queue,
+            # Closed runs count too: the same id and goal again gets that run's report.
+            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+            id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+            memo=_memo(title, dry, traceparent),
+            static_summary=summary(title),
+            static_details=details(goal),
+        )
+    except WorkflowAlreadyStartedError as error:
+        if not _same(await goal_of_run(connection, chosen), goal):
+            raise Refused(
+                f"--id {chosen!r} is in use by a run with another goal; choose another id",
+                "taken",
+                chosen,
+            ) from error
+        return Launched(chosen, attached=True)
+    return Launched(chosen)
+
+
+def _roots(goal: Goal, connection: Connection) -> Roots:
+    return roots_of(goal.inputs, connection.settings, embedded=connection.target.embedded)
+
+
+def _memo(title: str, dry: bool, traceparent: str) -> dict[str, object]:
+    context = {MEMO_CONTEXT: traceparent} if traceparent else {}
+    return {MEMO_TITLE: title[:_MEMO_CHARACTERS], MEMO_DRY: dry, **context}
+
+
+def _allow(goal: Goal, connection: Connection) -> None:
+    """Let an embedded worker read what the goal names, and what the settings allow here: it may be
+    older than this shell's.
+    """
+    settings = connection.settings
+    if not connection.target.embedded:
+        return
+    named = [Path(each.value) for each in goal.inputs if each.kind != "text"]
+    for path in (*named, *settings.allowed_roots):
+        register_root(settings, path)
+
+
+async def _completed(goal: Goal, connection: Connection) -> Goal:
+    """The goal with what nobody asks for: a probe of the store, and who asks."""
+    namespace = connection.target.namespace
+    return goal.model_copy(
+        update={
+            # Random: a worker finds it in no other store, whatever was written there before.
+            "probe": await connection.store.put(PROBE.format(uuid.uuid4()).encode()),
+            "search_attributes": await search_attributes_of(connection.client, namespace),
+            "requester": goal.requester or login(),
+        }
+    )
+
+
+def login() -> str:
+    """The user's login name, for the record; empty where the system knows none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
+async def title_before(goal: Goal, roots: Roots) -> str:
+    """What a run is going to be about, on one line; its report says it by what it really read."""
+    playbook = Catalogue.load().playbooks.get(goal.playbook)
+    title = goal.text
+    if playbook is not None:
+        inputs = await about(goal.inputs, playbook.inputs, roots)
+        title = title_of(goal.text, playbook.words, playbook.title, inputs)
+    return " ".join(title.split())
+
+
+def summary(title: str) -> str:
+    """One line for the Web UI's lists, as Markdown: what the run is about."""
+    shown = for_markdown(title[:_SUMMARY_CHARACTERS])
+    # The server refuses more than 400 bytes, and an escaped sign has several.
+    return shown if len(shown.encode()) <= _SUMMARY_BYTES else for_markdown(title[:40])
+
+
+def details(goal: Goal) -> str:
+    """What the run was asked, as Markdown for the Web UI; literal inputs by size alone."""
+    lines = [f"**Goal.** {inline(goal.text)}", ""]
+    for each in goal.inputs:
+        shown = f"{len(each.value)} characters" if each.kind == "text" else code_span(each.value)
+        lines.append(f"- input **{inline(each.name)}** ({each.kind}): {shown}")
+    if goal.form.is_data:
+        columns = ", ".join(map(inline, goal.form.columns))
+        lines.append(f"- the answer as **{goal.form.kind}**{': ' * bool(columns)}{columns}")
+    limits = goal.limits
+    lines.append(
+        f"- at most {for_markdown(money(limits.dollars))}, {limits.model_calls} model calls,"
+        f" {limits.subtasks} subtasks, {seconds(limits.deadline_seconds)}"
+        if goal.use_models
+        else "- no model is asked"
+    )
+    return "\n".join(lines)
+
+
+async def search_attributes_of(client: Client, namespace: str) -> tuple[str, ...]:
+    """The project's search attributes that the namespace has; none where it will not say."""
+    request = ListSearchAttributesRequest(namespace=namespace)
+    try:
+        answer = await client.operator_service.list_search_attributes(request)
+    except RPCError:
+        return ()
+    return tuple(name for name in SEARCH_ATTRIBUTES if name in answer.custom_attributes)
+
+
+async def goal_of_run(connection: Connection, run_id: str) -> Goal | None:
+    """The Goal in a run's first event; None if the run was not started with one."""
+    async for event in connection.handle(run_id).fetch_history_events(page_size=1):
+        payloads = event.workflow_execution_started_event_attributes.input.payloads
+        try:
+            (goal,) = await connection.client.data_converter.decode(payloads, [Goal])
+        except (ValueError, RuntimeError):
+            return None
+        return goal if isinstance(goal, Goal) else None
+    return None
+
+
+def _same(one: Goal | None, other: Goal) -> bool:
+    """Whether two Goals ask for the same. What the starter adds by itself does not count, nor who
+    asks, nor whether a terminal was there to approve at.
+    """
+    own: dict[str, object] = {
+        "probe": "", "search_attributes": (), "requester": "", "approval": Approval(),
+    }  # fmt: skip
+    return one is not None and one.model_copy(update=own) == other.model_copy(update=own)

@@ -1,0 +1,91 @@
+"""Plans that a person wrote or changed: read from a file, checked as a whole, and written out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from holdfast.contracts import HARD_SUBTASK_LIMIT, Plan
+from holdfast.intake.files import read_text
+from holdfast.intake.refusal import Refused
+from holdfast.text.mistakes import as_rest
+from holdfast.untrusted.reading import NotPlain, from_json, from_yaml
+from holdfast.untrusted.unread import unread
+
+MOST_SHOWN = 100
+"""Mistakes of a plan that are listed: more than anybody corrects at a time."""
+YAML = (".yaml", ".yml")
+PLAN_BYTES = 2 * 1024 * 1024
+"""The largest plan, of texts as long as a model reads; reading one in YAML takes seconds."""
+
+
+def read(path: Path, option: str = "--plan") -> Plan:
+    """The plan in a file: YAML if its name says so, else JSON. Refused with all its mistakes."""
+    text = read_text(path, option, PLAN_BYTES)
+    return parse(text, f"{option} {path}", as_yaml=path.suffix.lower() in YAML)
+
+
+def parse(text: str, where: str, *, as_yaml: bool) -> Plan:
+    """The plan in a text; Refused, naming `where`, lists every mistake of its shape."""
+    try:
+        given = from_yaml(text) if as_yaml else from_json(text)
+        _check_count(given, where)
+        plan = Plan.model_validate(given)
+    except NotPlain as error:
+        raise Refused(f"{where}: {error}") from error
+    except ValidationError as error:
+        mistakes = [_mistake(each["loc"], each["msg"]) for each in error.errors()]
+        raise invalid(where, mistakes) from error
+    idle = unread(Plan, given)
+    if idle:
+        raise invalid(where, [f"{place}: there is no such field; remove it" for place in idle])
+    return plan
+
+
+def _check_count(given: object, where: str) -> None:
+    """Refused for more subtasks than any run can have, before each of them is looked at."""
+    subtasks = given.get("subtasks") if isinstance(given, Mapping) else None
+    if isinstance(subtasks, list) and len(subtasks) > HARD_SUBTASK_LIMIT:
+        count = f"{len(subtasks)} are planned, the limit is {HARD_SUBTASK_LIMIT}"
+        raise invalid(where, [f"subtasks: {count}"])
+
+
+def invalid(where: str, mistakes: Sequence[str]) -> Refused:
+    """The refusal of a plan: as many mistakes as one corrects at a time, and their number."""
+    if len(mistakes) == 1:
+        return Refused(f"{where}: {mistakes[0]}")
+    lines = [f"{where}: {len(mistakes)} mistakes", *(f"  {each}" for each in mistakes[:MOST_SHOWN])]
+    if len(mistakes) > MOST_SHOWN:
+        lines.append(f"  … and {len(mistakes) - MOST_SHOWN} more")
+    return Refused("\n".join(lines))
+
+
+def as_yaml(plan: Plan) -> str:
+    """The plan as a person edits it: every field, long texts as blocks."""
+    return yaml.dump(
+        plan.model_dump(mode="json"), Dumper=_Readable, sort_keys=False, allow_unicode=True,
+        width=96,
+    )  # fmt: skip
+
+
+class _Readable(yaml.SafeDumper):
+    """Writes texts of several lines as blocks instead of one line with escapes."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    node: Any = dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    assert isinstance(node, yaml.ScalarNode)
+    return node
+
+
+_Readable.add_representer(str, _text)
+
+
+def _mistake(place: tuple[int | str, ...], message: str) -> str:
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+    return f"{path.lstrip('.') or 'the plan'}: {as_rest(message)}"

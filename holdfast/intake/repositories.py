@@ -1,0 +1,88 @@
+"""Repositories and revisions of a Goal, checked before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from pathlib import Path
+
+from holdfast.activities.repositories import git, main_line
+from holdfast.activities.repositories.git import GitFailed
+from holdfast.activities.repositories.main_line import Start, shown
+from holdfast.activities.repositories.wanted import Wanted
+from holdfast.contracts import GoalInput, PinnedInput
+from holdfast.contracts.errors import BadGoal
+from holdfast.deployment.settings import Settings
+from holdfast.embedded import registered
+from holdfast.intake.refusal import Refused
+from holdfast.rules.leaving import BASE
+from holdfast.untrusted.redact import redact
+from holdfast.untrusted.roots import Roots, roots_at
+
+
+async def about(
+    inputs: tuple[GoalInput, ...], declared: Container[str], roots: Roots
+) -> tuple[PinnedInput, ...]:
+    """The files and repositories of a Goal as far as their names and commits go, for its title."""
+    found = []
+    wanted = Wanted.of(inputs, declared)
+    for each in inputs:
+        if each.kind == "text":
+            continue
+        commit, start = "", Start()
+        if each.kind == "repository":
+            commit, start = await _compared(Path(each.value), roots, wanted)
+        found.append(
+            PinnedInput(
+                name=each.name, kind=each.kind, size=0, path=redact(each.value), commit=commit,
+                base=start.commit, base_name=shown(start.name),
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+async def _compared(path: Path, roots: Roots, wanted: Wanted) -> tuple[str, Start]:
+    """What is checked out there, and what it is compared with, as far as that can be told without a
+    look at the working tree.
+    """
+    try:
+        async with git.opened(path, roots) as repository:
+            head = await repository.head()
+            return head, await main_line.start(repository, wanted, head, None)
+    except (BadGoal, GitFailed, OSError):
+        return "", Start()
+
+
+async def check_repositories(
+    inputs: tuple[GoalInput, ...],
+    declared: Container[str],
+    settings: Settings,
+    *,
+    embedded: bool,
+) -> None:
+    """Return if every repository is one, has the revision asked for, and leads to nothing that its
+    worker may not read; else Refused.
+    """
+    try:
+        Wanted.of(inputs, declared)
+    except BadGoal as error:
+        raise Refused(f"--input: {error.message}") from error
+    roots = roots_of(inputs, settings, embedded=embedded)
+    revisions = [each for each in inputs if each.name == BASE and each.kind == "text"]
+    for each in inputs:
+        if each.kind != "repository":
+            continue
+        try:
+            async with git.opened(Path(each.value), roots) as repository:
+                for revision in revisions:
+                    await repository.commit(revision.value)
+        except BadGoal as error:
+            raise Refused(f"--input {each.name}: {error.message}") from error
+
+
+def roots_of(inputs: tuple[GoalInput, ...], settings: Settings, *, embedded: bool) -> Roots:
+    """What the run's worker will allow, as far as that is known here: for a server of one's own
+    only the repositories themselves.
+    """
+    given = [Path(each.value) for each in inputs if each.kind != "text"]
+    named, _ = roots_at([*given, *settings.allowed_roots])
+    return (*named, *(registered(settings) if embedded else ()))

@@ -1,0 +1,56 @@
+"""What calls cost: pure arithmetic over model cards, for workflows and activities alike.
+
+Amounts are dollars; None means that the model has no known price, never that it is free.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from holdfast.contracts import ModelCard, PriceStep, Usage, dollars
+from holdfast.contracts.policies import WEB_RESULT_TOKENS
+
+
+def price(card: ModelCard, usage: Usage) -> Decimal | None:
+    """What a call cost. The size of the whole prompt, cached parts included, chooses the step, and
+    the step holds for all of its tokens, output too.
+    """
+    prompt = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    step = _step(card, prompt)
+    if step is None:
+        return None
+    if usage.searches and card.search is None:
+        return None
+    return dollars(
+        (card.search or 0) * usage.searches
+        + step.input * usage.input_tokens
+        + step.output * usage.output_tokens
+        + step.cache_read * usage.cache_read_tokens
+        + step.cache_write * usage.cache_write_tokens
+    )
+
+
+def worst(card: ModelCard, input_tokens: int, max_output: int, searches: int = 0) -> Decimal | None:
+    """What a call can cost at most: all of its input at the dearest rate of the prompt's step
+    (usually the cache write), all of the output that it may produce, and its searches.
+    """
+    step = _step(card, input_tokens)
+    if step is None or (searches and card.search is None):
+        return None
+    dearest = max(step.input, step.cache_write, step.cache_read)
+    fee = (card.search or 0) * searches
+    return dollars(dearest * input_tokens + step.output * max_output + fee)
+
+
+def read_again(prompt_tokens: int, rounds: int) -> int:
+    """The input tokens of a prompt that an endpoint reads once more after each result of a tool of
+    its own, all results so far included. No rounds: those of the prompt.
+    """
+    return (rounds + 1) * (prompt_tokens + rounds * WEB_RESULT_TOKENS) if rounds else prompt_tokens
+
+
+def _step(card: ModelCard, prompt_tokens: int) -> PriceStep | None:
+    """The step with the highest `above` that the prompt exceeds; the lowest holds for any."""
+    steps = sorted(card.prices, key=lambda step: step.above)
+    exceeded = [step for step in steps if prompt_tokens > step.above]
+    return exceeded[-1] if exceeded else (steps[0] if steps else None)

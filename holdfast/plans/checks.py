@@ -1,0 +1,177 @@
+"""Criteria that code can decide about an answer. They run at the end of the activity that produced
+it.
+
+Patterns come from a model or a plan file: they are RE2 (linear time), at most 200 characters.
+"""
+
+from __future__ import annotations
+
+import json
+import re as linear
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import re2
+
+from holdfast.contracts import Check, CheckKind, Draft, Plan
+
+PATTERN_LENGTH = 200
+WORDS_LENGTH = 6
+"""Digits of a number of words: no answer is longer."""
+NUMBER = linear.compile(r"-?\d[\d,]*(?:\.\d+)?")
+
+
+def verdicts(checks: tuple[Check, ...], draft: Draft) -> tuple[str, ...]:
+    """One sentence for each check that the draft fails; empty: it passes all."""
+    return tuple(
+        why for check in checks if (why := _CHECKS[check.kind].verdict(check.argument, draft))
+    )
+
+
+def plan_problems(plan: Plan) -> tuple[str, ...]:
+    """Every check of a plan that cannot be carried out, with its place."""
+    return tuple(
+        f"subtasks[{place}] {subtask.id!r}: checks: {why}"
+        for place, subtask in enumerate(plan.subtasks)
+        for why in problems(subtask.checks)
+    )
+
+
+def problems(wanted: Sequence[Check]) -> tuple[str, ...]:
+    """A sentence for every check that cannot be carried out."""
+    return tuple(why for check in wanted if (why := _problem(check)))
+
+
+def _problem(check: Check) -> str:
+    argument = check.argument
+    if check.kind == "regex":
+        if len(argument) > PATTERN_LENGTH:
+            return f"regex: longer than {PATTERN_LENGTH} characters"
+        try:
+            re2.compile(argument, _quiet())
+        except re2.error as error:
+            # RE2 gives its reason as bytes.
+            said = error.args[0] if error.args else b"it is no pattern"
+            return f"regex {argument!r}: {said.decode('utf-8', 'replace')}"
+    if check.kind in ("min_words", "max_words") and not _is_count(argument.strip()):
+        return f"{check.kind}: needs a number of words, not {argument!r}"
+    if check.kind == "number_between" and _bounds(argument) is None:
+        return f"number_between: needs two numbers as 'low,high', not {argument!r}"
+    named = argument.replace(",", " ") if check.kind == "keys" else argument
+    if check.kind in ("valid_json", "cites_sources") and argument.strip():
+        return f"{check.kind}: takes no argument; {argument!r} has no effect"
+    if check.kind in ("keys", "contains") and not named.strip():
+        return f"{check.kind}: needs an argument"
+    return ""
+
+
+def _quiet() -> re2.Options:
+    """Without what RE2 writes to the error stream of its own accord."""
+    options = re2.Options()
+    options.log_errors = False
+    return options
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= WORDS_LENGTH
+
+
+def _parsed(content: str) -> Any:
+    """The JSON value of an answer. ValueError, also when it is nested too deeply to be read."""
+    try:
+        return json.loads(content, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _valid_json(_argument: str, draft: Draft) -> str:
+    try:
+        _parsed(draft.content)
+    except ValueError as error:
+        return f"the result is not valid JSON: {error}"
+    return ""
+
+
+def _keys(argument: str, draft: Draft) -> str:
+    try:
+        value = _parsed(draft.content)
+    except ValueError:
+        return "the result is not valid JSON, so it has no keys"
+    rows = value if isinstance(value, list) else [value]
+    wanted = [key.strip() for key in argument.split(",") if key.strip()]
+    missing = [
+        key for key in wanted if any(not isinstance(row, dict) or key not in row for row in rows)
+    ]
+    if not rows:
+        return "the list is empty, so it has no keys"
+    return f"keys are missing: {', '.join(missing)}" if missing else ""
+
+
+def _regex(argument: str, draft: Draft) -> str:
+    found = re2.search(argument, draft.content, _quiet())
+    return "" if found else f"nothing matches the pattern {argument!r}"
+
+
+def _contains(argument: str, draft: Draft) -> str:
+    found = argument.casefold() in draft.content.casefold()
+    return "" if found else f"the text {argument!r} is missing"
+
+
+def _min_words(argument: str, draft: Draft) -> str:
+    words = len(draft.content.split())
+    return "" if words >= int(argument) else f"{words} words, at least {argument} are wanted"
+
+
+def _max_words(argument: str, draft: Draft) -> str:
+    words = len(draft.content.split())
+    return "" if words <= int(argument) else f"{words} words, at most {argument} are wanted"
+
+
+def _cites_sources(_argument: str, draft: Draft) -> str:
+    return "" if draft.sources else "no source is cited"
+
+
+def _bounds(argument: str) -> tuple[float, float] | None:
+    parts = argument.split(",")
+    try:
+        low, high = (float(part) for part in parts)
+    except ValueError:
+        return None
+    return (low, high) if low <= high else None
+
+
+def _number_between(argument: str, draft: Draft) -> str:
+    bounds = _bounds(argument)
+    numbers = [float(text.replace(",", "")) for text in NUMBER.findall(draft.content)]
+    if bounds and any(bounds[0] <= number <= bounds[1] for number in numbers):
+        return ""
+    return f"no number between {argument.replace(',', ' and ')} is in the result"
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of check: what is wrong with a draft, and what whoever asks for it is told."""
+
+    verdict: Callable[[str, Draft], str]
+    """Of an argument and a draft: what is missing; empty: the draft passes."""
+    argument: str
+    """What the argument is, in words."""
+
+
+_CHECKS: Mapping[CheckKind, _Kind] = {
+    "valid_json": _Kind(_valid_json, "no argument"),
+    "keys": _Kind(_keys, "comma-separated"),
+    "regex": _Kind(_regex, f"RE2, at most {PATTERN_LENGTH} characters"),
+    "contains": _Kind(_contains, "text"),
+    "min_words": _Kind(_min_words, "a number"),
+    "max_words": _Kind(_max_words, "a number"),
+    "cites_sources": _Kind(_cites_sources, "no argument"),
+    "number_between": _Kind(_number_between, "low,high"),
+}
+KINDS = ", ".join(f"{name} ({kind.argument})" for name, kind in _CHECKS.items())
+"""What a plan may ask for, as planners are told: `{checks}` in a system prompt."""

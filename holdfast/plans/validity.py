@@ -1,0 +1,200 @@
+"""Whether a plan is valid: one function, for plans of models, of files and of people alike. Pure.
+
+Nothing that replays may ask: what one version of RE2 takes for a pattern another may refuse, and so
+may another version of these rules. A plan is judged where its judgement is recorded, in an
+activity, or where it is not replayed, in the starter and when an Update arrives.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeVar
+
+from holdfast.calls.work import WORK
+from holdfast.contracts import LONGEST_CALL_SECONDS, PinnedInput, Plan, RoleCard, Subtask, policies
+from holdfast.plans import checks, composing
+from holdfast.state import graph
+from holdfast.text.mistakes import nearly
+
+Named = TypeVar("Named")
+ID_LENGTH = 32
+ID_CHARACTERS = frozenset(string.ascii_lowercase + string.digits + "-_")
+FEWEST_INSTRUCTION_WORDS = 5
+"""Below this an instruction cannot be self-contained; "analyse the data" is the classic defect."""
+
+ABOVE = "repeats a subtask of a run above: same role, same instruction"
+
+
+def problems(
+    plan: Plan,
+    roles: Sequence[RoleCard],
+    inputs: Collection[str],
+    subtask_limit: int,
+    asked: Collection[str] = (),
+    unusable: Mapping[str, str] = MappingProxyType({}),
+    unread: Mapping[str, str] = MappingProxyType({}),
+    longest: int = LONGEST_CALL_SECONDS,
+    untrusted: Sequence[PinnedInput] = (),
+) -> tuple[str, ...]:
+    """Everything that is wrong with a plan, all at once, each with its place; empty: the plan is
+    valid. `asked`: fingerprints of what the runs above have planned. `unusable` says of roles that
+    exist why they cannot be used. `unread`: the inputs that only tools read, and by which.
+    `longest`: the seconds that the run allows one call of a subtask. `untrusted`: what the planner
+    has read, where a model planned.
+    """
+    found = [*composing.problems(plan, roles, untrusted), *_of_size(plan, subtask_limit)]
+    roles = composing.with_composed(plan, roles)
+    known = {role.name: role for role in roles}
+    ids = _first_places([subtask.id for subtask in plan.subtasks])
+    signatures = _first_places([graph.signature(subtask) for subtask in plan.subtasks])
+    for place, subtask in enumerate(plan.subtasks):
+        where = f"subtasks[{place}] {subtask.id!r}"
+        if ids[subtask.id] != place:
+            found.append(f"{where}: this id is used twice")
+        wrong = (*_who_problems(subtask, known, unusable), *_problems_of(subtask, inputs, ids))
+        wrong = (*wrong, *_out_of_range(subtask, longest))
+        found += [f"{where}: {problem}" for problem in wrong]
+        # To select the best of several attempts, the same instruction may stand more than once.
+        if plan.strategy != "select" and signatures[graph.signature(subtask)] < place:
+            found.append(f"{where}: repeats an earlier subtask: same role, same instruction")
+        if graph.fingerprint(subtask) in asked:
+            found.append(f"{where}: {ABOVE}")
+    cycle = graph.find_cycle(plan.subtasks)
+    if cycle:
+        found.append(f"depends_on: there is a cycle: {' -> '.join(cycle)}")
+    unreadable = unread_problem(plan, roles, unread)
+    return (*found, *([unreadable] if unreadable else []), *checks.plan_problems(plan))
+
+
+def _of_size(plan: Plan, limit: int) -> Iterator[str]:
+    if not plan.subtasks:
+        yield "subtasks: the plan is empty; plan at least one subtask"
+    if len(plan.subtasks) > limit:
+        yield f"subtasks: {len(plan.subtasks)} are planned, the limit is {limit}"
+
+
+def _first_places(values: Sequence[Named]) -> dict[Named, int]:
+    """Each value with the first place at which it stands."""
+    return {value: place for place, value in reversed([*enumerate(values)])}
+
+
+def only_by_tools(inputs: Iterable[PinnedInput]) -> dict[str, str]:
+    """Of the inputs, those that stand in no prompt, each with the tool that reads it; of a folder
+    many do, and none is named.
+    """
+    return {each.name: each.reader for each in inputs if not each.enclosed}
+
+
+def unread_problem(plan: Plan | None, roles: Sequence[RoleCard], unread: Mapping[str, str]) -> str:
+    """Why a run cannot have these inputs, which only tools read. Empty: it can."""
+    known = {role.name: role for role in roles}
+    if plan is None:
+        # A planner is told which of its roles reads what.
+        agents = [role for role in roles if role.tier != "none"]
+        for name, reader in unread.items():
+            if not any(_reads(role, reader) for role in agents):
+                tools = reader or "list_files and read_file"
+                return f"input {name!r} is {_what(reader)}, and no role reads one; give one {tools}"
+        return ""
+    for subtask in plan.subtasks:
+        for role in filter(None, map(known.get, (subtask.role, subtask.secondary))):
+            for name in subtask.inputs:
+                if name in unread and not _reads(role, unread[name]):
+                    return _cannot_read(subtask, role, name, unread[name])
+    return ""
+
+
+def _cannot_read(subtask: Subtask, role: RoleCard, name: str, reader: str) -> str:
+    tool = reader or "list_files and read_file"
+    return (
+        f"{subtask.id}: input {name!r} is {_what(reader)}, and role {role.name!r} has no tool that"
+        f" reads it; give it to one that has {tool}"
+    )
+
+
+def _reads(role: RoleCard, reader: str) -> bool:
+    """Whether a role can look into what this tool reads; without a name: into a folder, as a lens
+    does by itself. Of a team an agent of its own does.
+    """
+    if role.team:
+        return True
+    if reader:
+        return reader in role.tools
+    return bool(role.tools) or role.tier == "none"
+
+
+def _what(reader: str) -> str:
+    return "a document" if reader else "a folder"
+
+
+def _out_of_range(subtask: Subtask, longest: int) -> Iterator[str]:
+    """What a subtask sets for itself beyond what the run or any answer may have."""
+    seconds, room = subtask.timeout_seconds, subtask.max_output
+    least, most = policies.LEAST_OUTPUT, WORK.policy.max_output
+    if seconds and not 1 <= seconds <= longest:
+        allows = "the run's subtask_timeout_seconds allows"
+        yield f"timeout_seconds: {seconds}: must be 1 to {longest}, which {allows}; 0 means that"
+    if room and not least <= room <= most:
+        yield f"max_output: {room}: must be {least} to {most} tokens; 0 means as many as usual"
+
+
+def _role_problems(
+    subtask: Subtask, roles: Mapping[str, RoleCard], unusable: Mapping[str, str]
+) -> list[str]:
+    """What the subtask's role cannot be, or cannot do."""
+    role = roles.get(subtask.role)
+    if role is None and subtask.role in unusable:
+        return [f"role {subtask.role!r} cannot be used: {unusable[subtask.role]}"]
+    if role is None:
+        meant = nearly(subtask.role, roles)
+        return [f"unknown role {subtask.role!r}{meant}; known: {', '.join(sorted(roles))}"]
+    kind, idle = "", ["tier", "checks"]
+    if role.tier == "none":
+        kind, idle = "has no model", [*idle, "acceptance_criteria", "max_output"]
+    elif role.team:
+        kind, idle = "is a team", [*idle, "timeout_seconds", "max_output"]
+    elif role.fixed_tier and subtask.tier != role.tier:
+        kind, idle = f"is always of the tier {role.tier}", ["tier"]
+    named = ", ".join(name for name in idle if getattr(subtask, name))
+    return [f"{named}: no effect, because role {role.name!r} {kind}"] if kind and named else []
+
+
+def _who_problems(
+    subtask: Subtask, roles: Mapping[str, RoleCard], unusable: Mapping[str, str]
+) -> list[str]:
+    """What is wrong with its role, and with the one that stands in and does the same work."""
+    wrong = _role_problems(subtask, roles, unusable)
+    return wrong + (_second_problems(subtask, roles, unusable) if subtask.secondary else [])
+
+
+def _second_problems(
+    subtask: Subtask, roles: Mapping[str, RoleCard], unusable: Mapping[str, str]
+) -> list[str]:
+    name = subtask.secondary
+    first, card = roles.get(subtask.role), roles.get(name)
+    if name == subtask.role:
+        return [f"secondary: {name!r} is its role already; name another one, or none"]
+    if first is not None and first.tier == "none":
+        return [f"secondary: no effect, because role {subtask.role!r} has no model"]
+    if card is not None and card.tier == "none":
+        return [f"secondary: role {name!r} has no model, and cannot stand in for one that has"]
+    instead = subtask.model_copy(update={"role": name, "tier": None})
+    return [f"secondary: {wrong}" for wrong in _role_problems(instead, roles, unusable)]
+
+
+def _problems_of(subtask: Subtask, inputs: Collection[str], ids: Collection[str]) -> list[str]:
+    found: list[str] = []
+    if not 0 < len(subtask.id) <= ID_LENGTH or not set(subtask.id) <= ID_CHARACTERS:
+        found.append(f"an id is 1 to {ID_LENGTH} of a-z, 0-9, '-' and '_'")
+    if len(subtask.instruction.split()) < FEWEST_INSTRUCTION_WORDS:
+        found.append("instruction: not concrete; say what to do, on what, and what to return")
+    for name in subtask.inputs:
+        if name not in inputs:
+            named = ", ".join(sorted(inputs)) or "none"
+            found.append(
+                f"unknown input {name!r}{nearly(name, inputs)}; the goal's inputs: {named}"
+            )
+    unknown = [edge for edge in subtask.depends_on if edge not in ids]
+    return found + [f"depends_on: unknown subtask {edge!r}" for edge in unknown]

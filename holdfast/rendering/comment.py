@@ -1,0 +1,140 @@
+"""A review as a comment on a change: short, the details folded, each place a link where the reader
+knows what to link to. Pure, and everything that the repository may have written is escaped.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from holdfast.contracts import Remark, Report
+from holdfast.contracts.remarks import (
+    SEVERITIES,
+    in_the_way,
+    not_parsed,
+    not_read,
+    remarks_told,
+    stands,
+    taken_out,
+    told_once,
+)
+from holdfast.rendering import remarks as shown
+from holdfast.rendering.sarif import encoded
+from holdfast.text import code_span, counted, for_markdown, inline, sentence, visible
+
+MOST_LETTERS = 65_536
+"""Of a comment, as GitHub takes it."""
+MARGIN = 500
+"""Letters kept for what is said of the rest."""
+MARK = "<!-- holdfast review -->"
+"""By which a program finds the comment again, to renew it."""
+SUMMARY_LETTERS = 300
+MOST_LANGUAGES = 12
+MOST_FILES = 8
+"""Files named that could not be parsed."""
+_CALL = re.compile(r"(?<!&)[@#](?=\w)")
+"""Of an escaped text, in which `&#` begins a letter's number and nothing else."""
+MARKS = {"critical": "🔴", "warning": "🟠", "info": "🔵"}
+
+
+def as_comment(report: Report, links: str = "") -> str:
+    """The comment. `links` is the address of the files at the reviewed commit, without a slash at
+    its end; without one, places are told and link nowhere.
+    """
+    standing = [each for each in remarks_told(report) or () if in_the_way(each)]
+    groups = told_once(standing)
+    lost = not_parsed(report)
+    head = "\n\n".join([MARK, _headline(standing, bool(lost)), *_warnings(report, lost)])
+    tail = _tail(report)
+    room = MOST_LETTERS - MARGIN - len(head) - len(tail)
+    told: list[str] = []
+    for group in groups:
+        block = _folded(group, links)
+        room -= len(block) + 2
+        if room < 0:
+            break
+        told.append(block)
+    left = sum(map(len, groups[len(told) :]))
+    more = [f"And {counted(left, 'more remark')}, in the report."] if left else []
+    return "\n\n".join([head, *told, *more, tail]) + "\n"
+
+
+def _headline(standing: Sequence[Remark], lost: bool) -> str:
+    if not standing:
+        return "**No remarks, but not everything could be parsed.**" if lost else "**No remarks.**"
+    counts = Counter(each.severity for each in standing)
+    listed = ", ".join(
+        f"{MARKS[severity]} {shown.of_severity(severity, counts[severity])}"
+        for severity in SEVERITIES
+        if counts[severity]
+    )
+    return f"**{counted(len(standing), 'remark')}**{shown.refuted_of(standing)}: {listed}"
+
+
+def _warnings(report: Report, lost: Sequence[str]) -> Iterator[str]:
+    """What somebody must know who reads that there is nothing, or little."""
+    if report.status != "complete":
+        yield f"⚠️ The review is not whole: {for_markdown(report.status.replace('_', ' '))}."
+    unread = report.data.get("unread_languages")
+    if isinstance(unread, list) and unread:
+        named = ", ".join(inline(str(each)) for each in unread[:MOST_LANGUAGES])
+        yield f"Nobody looked for defects in {named}{', …' * (len(unread) > MOST_LANGUAGES)}."
+    if lost:
+        named = ", ".join(code_span(each) for each in lost[:MOST_FILES])
+        count = counted(len(lost), "file")
+        yield f"⚠️ {count} could not be parsed: {named}{', …' * (len(lost) > MOST_FILES)}."
+    if hidden := taken_out(report):
+        yield f"⚠️ {for_markdown(hidden)}."
+    unread_files, whys = not_read(report)
+    if unread_files:
+        listed = ", ".join(f"{inline(why)} ({n})" for why, n in whys)
+        yield f"{counted(unread_files, 'file')} not read{f': {listed}' * bool(listed)}."
+
+
+def _folded(group: Sequence[Remark], links: str) -> str:
+    first = group[0]
+    places = len(group) - 1
+    also = f" and {counted(places, 'more place')}" if places else ""
+    place = f"<code>{_html(shown.place_of(first))}</code>{also}"
+    refuted = "" if stands(first) else "refuted by a model: "
+    summary = f"{MARKS[first.severity]} {place}: {refuted}{_calm(_html(first.message))}"
+    body = [f"{_linked(first, links)} · {code_span(first.rule or first.lens)}"]
+    body += [code] if (code := shown.code_of(first)) else []
+    said = (first.matters, first.suggestion)
+    body += [_calm(sentence(shown.prose(each))) for each in said if each.strip()]
+    if refuted:
+        why = _calm(sentence(shown.prose(first.why)))
+        body.append(f"Refuted by a model: {why} It counts all the same, as an analyser found it.")
+    if places:
+        named = ", ".join(_linked(each, links) for each in group[1 : 1 + shown.MOST_PLACES])
+        body.append(f"The same at {named}{' …' * (places > shown.MOST_PLACES)}")
+    inside = "\n\n".join(body)
+    return f"<details><summary>{summary}</summary>\n\n{inside}\n\n</details>"
+
+
+def _linked(remark: Remark, links: str) -> str:
+    place = shown.place(remark)
+    if not links or not remark.file:
+        return place
+    line = f"#L{remark.line}" if remark.line else ""
+    return f"[{place}]({links}/{encoded(remark.file)}{line})"
+
+
+def _html(text: str) -> str:
+    """The text within a tag, where Markdown means nothing."""
+    return html.escape(visible(" ".join(text.split()))[:SUMMARY_LETTERS])
+
+
+def _calm(text: str) -> str:
+    """The text without calling anybody or any issue: a character that is not seen stands between
+    the sign and the name.
+    """
+    return _CALL.sub(lambda found: f"{found[0]}\u2060", text)
+
+
+def _tail(report: Report) -> str:
+    base = report.data.get("base")
+    against = f" against {code_span(str(base)[:12])}" if base else ""
+    return f"<sub>holdfast{against}, run {code_span(report.run_id)}</sub>"

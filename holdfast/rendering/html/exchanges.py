@@ -1,0 +1,162 @@
+"""What each agent was told, what it answered, and why that was not accepted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from htpy import Element, Node, code, details, div, h4, p, pre, summary
+from pydantic import BaseModel
+
+from holdfast.calls import KINDS
+from holdfast.calls.envelopes import mend
+from holdfast.calls.kind import AnyKind, ModelKind
+from holdfast.calls.verify import VerifyMaterial, unseen
+from holdfast.calls.work import WorkMaterial, work_prompt
+from holdfast.contracts import Contract, Draft, PinnedInput, Plan, Report, Synthesis
+from holdfast.history.steps import Step
+from holdfast.rendering.amounts import at_most, hands, seconds
+from holdfast.rendering.html import money
+from holdfast.rendering.html.pictured import Pictured, command, cut
+from holdfast.rendering.html.prose import prose
+from holdfast.rendering.html.refusals import why_not
+from holdfast.rendering.html.turns import turns
+from holdfast.state.events import AgentEnded, Answered, Examined, TeamEnded
+from holdfast.state.moves import Ask, Examine, StartAgent, StartTeam
+
+Anchors = Mapping[str, str]
+ONE = {
+    "work": "Work of an agent", "agent": "Agent with tools", "team": "Team",
+    "review": "Review of a draft", "refine": "Refinement of a draft", "examine": "Lens",
+    "digest": "Digest",
+}  # fmt: skip
+"""A kind of step, where one of them is meant."""
+
+
+def exchange(step: Step, run: Pictured, title: Element = h4) -> Element:
+    """One step: a line of facts, what it was told, what it did with tools, what it said."""
+    wrong = why_not(step)
+    return div(class_="try refused" if wrong else "try")[
+        title[_name(step)],
+        p(".soft.small")[" · ".join(filter(None, _facts(step)))],
+        p(".why")["Not accepted: ", wrong] if wrong else None,
+        _unfold("What it was told", _told(step)),
+        turns(run, step.move.run_of(run.report.run_id))
+        if isinstance(step.move, StartAgent)
+        else None,
+        command("Its own run has a page of its own:", run.to_type("report", _team(step, run)))
+        if isinstance(step.move, StartTeam)
+        else None,
+        _unfold("What it answered", _said(step, run.anchors)),
+    ]
+
+
+def _team(step: Step, run: Pictured) -> str:
+    """The id of a team's run."""
+    assert isinstance(step.move, StartTeam)
+    return step.move.run_of(run.report.run_id)
+
+
+def _name(step: Step) -> Node:
+    return [ONE.get(step.kind) or money.KINDS.get(step.kind, step.kind), " ", code[step.id]]
+
+
+def _facts(step: Step) -> tuple[str, ...]:
+    begun, ended = step.worked
+    took = seconds((ended - begun).total_seconds()) if ended else "under way"
+    model = _model(step)
+    paid = at_most(step.spent, step.assumed) if step.calls or step.assumed else ""
+    used = ""
+    if isinstance(step.landing, AgentEnded) and step.landing.report:
+        resume = step.landing.report.resume
+        used = hands(resume.turns, resume.tool_calls, resume.failed_calls)
+    return (step.tier, model, took, f"{step.tokens:,} tokens" if step.tokens else "", paid, used)
+
+
+def _model(step: Step) -> str:
+    match step.landing:
+        case Answered(reply=reply):
+            return reply.bill.model
+        case AgentEnded(report=report) if report:
+            return report.bill.model
+    return ""
+
+
+# ---------------------------------------------------------------- what it was told
+
+
+def _told(step: Step) -> Node:
+    match step.move:
+        case Ask(call=call, material=material):
+            text = _turn(KINDS[call.kind], material)
+            inputs = material.inputs if isinstance(material, WorkMaterial) else ()
+            return _words(text, inputs)
+        case Examine(material=material):
+            return _words(f"Lens: {material.lens}\n\n{work_prompt(material, {})}", material.inputs)
+        case StartAgent(goal=goal):
+            return _words(work_prompt(goal.work, {}), goal.work.inputs)
+        case StartTeam(goal=goal):
+            return _words(goal.text, ())
+    return None
+
+
+def _words(text: str, inputs: tuple[PinnedInput, ...]) -> Node:
+    enclosed = ", ".join(f"{each.name} ({each.size:,} bytes)" for each in inputs if each.enclosed)
+    with_it = p(".soft.small")["With it went the inputs ", enclosed, "."] if enclosed else None
+    return [pre[cut(text)], with_it]
+
+
+def _turn(kind: Any, material: Contract) -> str:
+    """The user turn. What a worker adds to it from files stands in no history, and not here."""
+    if not isinstance(kind, ModelKind):
+        return ""
+    asked: AnyKind = kind
+    added: tuple[Any, ...] = ({},) if asked.name == "work" else ()
+    if isinstance(material, VerifyMaterial):
+        added = (unseen(material),)
+    prompt = asked.turn(material, *added)
+    return mend(prompt, getattr(material, "broken", None))
+
+
+# ---------------------------------------------------------------- what it answered
+
+
+def _said(step: Step, anchors: Anchors) -> Node:
+    match step.landing:
+        case Answered(reply=reply):
+            if reply.problem and not reply.value:
+                return pre[cut(reply.problem.answer)] if reply.problem.answer else None
+            return _value(reply.value, anchors)
+        case Examined(draft=draft):
+            return _value(draft, anchors)
+        case AgentEnded(report=report) if report:
+            last = pre[cut(report.resume.text)] if report.resume.text else None
+            return _value(report.draft, anchors) if report.draft else last
+        case TeamEnded(report=report) if report:
+            return _value(report, anchors)
+    return None
+
+
+def _value(value: object, anchors: Anchors) -> Node:
+    match value:
+        case Draft():
+            partial = value.escalation.partial if value.escalation else ""
+            text = value.content or partial
+            sure = "" if value.confidence is None else f", confidence {value.confidence} of 100"
+            return [
+                p(".soft.small")[f"{value.status}{sure}"],
+                div(".said")[prose(cut(text), anchors)] if text else None,
+            ]
+        case Synthesis() | Report():
+            return div(".said")[prose(cut(value.answer), anchors)]
+        case Plan():
+            lines = [f"{each.id} {each.title} ({each.role})" for each in value.subtasks]
+            return pre[cut("\n".join(lines))]
+        case BaseModel():
+            return pre[cut(json.dumps(value.model_dump(mode="json"), indent=1, ensure_ascii=False))]
+    return None
+
+
+def _unfold(title: str, content: Node) -> Node:
+    return details[summary[title], content] if content else None

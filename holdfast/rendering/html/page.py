@@ -1,0 +1,241 @@
+"""The page as a whole: the answer first, then what is missing, then how it came about."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+
+from htpy import (
+    Element,
+    Node,
+    a,
+    body,
+    dd,
+    details,
+    div,
+    dl,
+    dt,
+    footer,
+    h1,
+    head,
+    header,
+    html,
+    li,
+    main,
+    meta,
+    nav,
+    p,
+    small,
+    span,
+    style,
+    summary,
+    ul,
+)
+from htpy import title as heading
+from markupsafe import Markup
+
+from holdfast.rendering import files, orders
+from holdfast.rendering.amounts import at_most, calls, seconds
+from holdfast.rendering.board import PHASES
+from holdfast.rendering.html.agents import agents, supervisor
+from holdfast.rendering.html.missing import look_first, missing, notes
+from holdfast.rendering.html.money import prices
+from holdfast.rendering.html.pictured import MARKS, MOST_TITLE, Pictured, clock, cut, section, short
+from holdfast.rendering.html.plan import plan
+from holdfast.rendering.html.prose import prose, prose_line
+from holdfast.rendering.html.review import is_review, review
+from holdfast.rendering.html.sources import sources
+from holdfast.rendering.html.steering import Live, lost, scripted, steering
+from holdfast.rendering.html.style import STYLE
+from holdfast.rendering.html.times import times
+from holdfast.rendering.page import NOTHING_FINISHED, ORDER, STATUS, inputs
+from holdfast.rendering.sources import TITLE
+from holdfast.text import visible
+from holdfast.text.marks import marked, unsupported
+
+_UNSEEN = re.compile(r"[^ -~\n\t]")
+MARKED = {
+    "complete": "complete", "complete_with_gaps": "escalated", "budget_stopped": "escalated",
+    "deadline_partial": "escalated", "declined": "cancelled", "cancelled": "cancelled",
+    "failed": "failed",
+}  # fmt: skip
+"""As which status of a subtask that of a run looks."""
+ASKS = {
+    "plan": "approval of the plan", "call": "approval of a call of a tool", "subtask": "an answer",
+    "budget": "more money", "paused": "it is paused",
+}  # fmt: skip
+"""What a person is asked for, by the kind of the question."""
+CHAPTERS = {
+    "steering": "Steering", "answer": "Answer", "files": "Files", "missing": "What is missing",
+    "notes": "Notes", "plan": "Plan", "times": "Time", "money": "Money", "orders": "Orders",
+    "inputs": "Inputs", "sources": TITLE, "findings": "Findings", "supervisor": "Supervisor",
+}  # fmt: skip
+
+
+def as_html(run: Pictured, live: Live | None = None) -> str:
+    """The page of a run. Whatever others wrote stands in it as text: every character that is not
+    seen as its escape, and no markup but that of Markdown.
+    """
+    own = {"steering": steering(run, live)} if live else {}
+    chapters = {name: each for name, each in (*own.items(), *_chapters(run)) if each is not None}
+    content = [_top(run, live), _jump(chapters), main[chapters.values()], _foot(run)]
+    title = f"{_title(run)} · {run.report.run_id}"
+    over = run.over and not (live and live.away)
+    return _whole(_head(title, live), content, live, over=over)
+
+
+def as_notice(run_id: str, said: str, live: Live, *, over: bool) -> str:
+    """The page of a run of which there is nothing else to show: why, in words."""
+    content = [
+        header[
+            p(".eyebrow")["holdfast · run ", span(".mono")[short(run_id, 200)]],
+            h1["There is nothing to show"],
+        ],
+        nav(".jump", aria_label="Chapters"),
+        main[section("answer", "Why", p(role="status")[cut(said, 2_000)])],
+    ]
+    return _whole(_head(run_id, live), content, live, over=over)
+
+
+def _whole(top: Element, content: Node, live: Live | None, *, over: bool) -> str:
+    away = live is not None and bool(live.away)
+    told = {"data_over": over and "yes", "data_away": away and "yes"}
+    first, last = (lost(live), scripted(live)) if live else (None, None)
+    page = html(lang="en")[top, body(**told)[first, content, last]]
+    return _UNSEEN.sub(lambda found: visible(found[0]), f"{page}\n")
+
+
+def policy(scripts: str = "") -> str:
+    """What the browser may do with the page: show it, in our style. It loads and sends nothing."""
+    digest = b64encode(sha256(STYLE.encode()).digest()).decode()
+    rules = ("default-src 'none'", f"style-src 'sha256-{digest}'", "base-uri 'none'")
+    return "; ".join((*rules, scripts or "form-action 'none'"))
+
+
+def _head(title: str, live: Live | None) -> Element:
+    return head[
+        meta(charset="utf-8"),
+        # Of a page that is served its server says so, with more than can be said here.
+        None if live else meta(http_equiv="Content-Security-Policy", content=policy()),
+        meta(name="viewport", content="width=device-width, initial-scale=1"),
+        meta(name="color-scheme", content="light dark"),
+        None if live else meta(name="referrer", content="no-referrer"),
+        heading[short(title, MOST_TITLE)],
+        style[Markup(STYLE)],
+    ]
+
+
+def _title(run: Pictured) -> str:
+    return short(run.report.title or run.report.goal or run.report.run_id, MOST_TITLE)
+
+
+def _top(run: Pictured, live: Live | None) -> Element:
+    report, title = run.report, _title(run)
+    goal = report.goal.strip()
+    more = goal and short(goal, MOST_TITLE) != goal
+    return header[
+        p(".eyebrow")["holdfast · run ", span(".mono")[short(report.run_id, 200)]],
+        h1[title],
+        p[_verdict(run, away=live is not None and bool(live.away))],
+        details[summary["The whole goal"], p[cut(goal)]] if more or goal != title else None,
+        dl(".facts")[(_fact(*each) for each in _facts(run))],
+    ]
+
+
+def _verdict(run: Pictured, *, away: bool) -> Element:
+    report = run.report
+    if not run.over:
+        said = PHASES[run.view.phase] if run.view else ""
+        if away:
+            return span(".chip.s-cancelled.verdict")[f"⊘ cannot be seen; it was {said}"]
+        if run.view and run.view.waiting:
+            asks = ", ".join(dict.fromkeys(ASKS[each.kind] for each in run.view.waiting))
+            return span(".chip.s-escalated.verdict")[f"? waits for a person: {asks}"]
+        return span(".chip.s-running.verdict")[f"▸ under way: {said}"]
+    complete = any(each.status == "complete" for each in report.findings)
+    nothing = report.status == "budget_stopped" and not complete
+    said = NOTHING_FINISHED if nothing else STATUS[report.status]
+    status = MARKED[report.status]
+    if report.flags:
+        # Green would say that there is nothing to look at.
+        said = f"{said}; {unsupported(report.flags)}"
+        status = "escalated" if status == "complete" else status
+    return span(class_=f"chip s-{status} verdict")[MARKS[status], " ", said]
+
+
+def _fact(name: str, value: str, more: str = "") -> Element:
+    return div[dt[name], dd[value, small[more] if more else None]]
+
+
+def _facts(run: Pictured) -> Iterator[tuple[str, str, str]]:
+    report = run.report
+    if report.confidence is not None:
+        yield "Confidence", f"{report.confidence}", "of 100"
+    if run.anchors:
+        done = sum(each.status == "complete" for each in report.findings)
+        yield "Subtasks complete", f"{done} of {len(run.anchors)}", ""
+    asked = calls(report.model_calls) if report.model_calls else "no model was asked"
+    yield "Price", at_most(report.dollars, report.assumed), asked
+    waiting = f"{seconds(run.waited)} waiting" if run.waited else ""
+    so_far = "" if run.over else "so far"
+    yield "Time", seconds(run.took), ", ".join(filter(None, (so_far, waiting)))
+    if report.started:
+        yield "Began", f"{report.started:%Y-%m-%d}", f"{report.started:%H:%M} UTC"
+
+
+def _jump(chapters: Iterable[str]) -> Element:
+    links = [li[a(href=f"#{each}")[CHAPTERS[each]]] for each in chapters]
+    return nav(".jump", aria_label="Chapters")[ul[links]]
+
+
+def _chapters(run: Pictured) -> Iterator[tuple[str, Node]]:
+    """Each by its anchor; None where it has nothing to say."""
+    made = [li[each] for each in files.items(run.report, run.where)]
+    chapters = {
+        "answer": review(run) if is_review(run) else _answer(run),
+        "files": section("files", "Files", ul(".small")[made]) if made else None,
+        "missing": missing(run),
+        "notes": notes(run),
+        "plan": plan(run),
+        "times": times(run),
+        "money": prices(run),
+        "orders": _items("orders", "Orders of people", orders.lines(run.report.orders)),
+        "inputs": _items("inputs", "Inputs", inputs(run.report)),
+        "sources": sources(run),
+        "findings": agents(run),
+        "supervisor": supervisor(run),
+    }
+    # Of a run that goes on one wants to see first how far it is.
+    late = () if run.over else ("files", "missing", "notes")
+    order = [each for each in ORDER if each not in late]
+    behind = order.index("money") + 1
+    for name in (*order[:behind], *late, *order[behind:]):
+        yield name, chapters[name]
+
+
+def _items(anchor: str, title: str, lines: Iterable[str]) -> Node:
+    items = [li[prose_line(cut(each))] for each in lines]
+    return section(anchor, title, ul[items]) if items else None
+
+
+def _answer(run: Pictured) -> Element | None:
+    """Return the chapter; nothing of a run that has not come so far."""
+    text = marked(run.report.answer, run.report.doubtful).strip()
+    if text:
+        said = div(".said")[prose(text, run.cited_at)]
+        return section("answer", "Answer", look_first(run), said)
+    return section("answer", "Answer", p(".soft")["There is no answer."]) if run.over else None
+
+
+def _foot(run: Pictured) -> Element:
+    report = run.report
+    ends = (("began", report.started), ("ended", report.finished))
+    moments = [f"{word} {clock(at)}" for word, at in ends if at]
+    own = f"version {report.version}" if report.version else ""
+    return footer[
+        p[" · ".join(filter(None, (f"Run {report.run_id}", *moments, own)))],
+        p["Made from the run's recorded history alone. One finding with all it says: ",
+          span(".mono")[f"{run.to_type('show', report.run_id)} SUBTASK"]],
+    ]  # fmt: skip

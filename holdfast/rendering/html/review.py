@@ -1,0 +1,170 @@
+"""A code review as one reads it: its remarks by file, each with the lines that it is about. What is
+not wanted is taken away by boxes that need no script.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from htpy import (
+    Element,
+    Node,
+    br,
+    code,
+    details,
+    div,
+    h3,
+    label,
+    li,
+    p,
+    pre,
+    span,
+    strong,
+    summary,
+    ul,
+)
+from htpy import input as box
+
+from holdfast.contracts import Remark, Severity
+from holdfast.contracts.remarks import SEVERITIES, in_the_way, remarks_in, stands
+from holdfast.rendering.html.pictured import MARKS, Pictured, cut, section, short
+from holdfast.rendering.html.prose import prose, prose_line
+from holdfast.rendering.html.style import LENSES
+from holdfast.rendering.page import answer_of
+from holdfast.rendering.remarks import CODE, of_severity, one_thing, place_of, refuted_of
+from holdfast.text import counted
+
+SIGNS: dict[Severity, str] = {"critical": "✕", "warning": "!", "info": "i"}
+NAME_LETTERS = 300
+
+
+def is_review(run: Pictured) -> bool:
+    """Whether the answer is a list of remarks."""
+    data = run.report.data
+    return "by_severity" in data and isinstance(data.get("remarks"), list)
+
+
+def review(run: Pictured) -> Element:
+    """The chapter of the answer."""
+    remarks = remarks_in(run.report.data)
+    lenses = list(dict.fromkeys(each.lens for each in remarks if each.lens))[:LENSES]
+    files: dict[str, list[Remark]] = {}
+    for each in remarks:
+        files.setdefault(each.file, []).append(each)
+    return section(
+        "answer",
+        "Review",
+        _headline(remarks),
+        *_first(run, remarks),
+        div(".review")[
+            _boxes(remarks, lenses) if remarks else None,
+            div(".files")[(_file(name, found, lenses, run) for name, found in files.items())],
+        ],
+        details[
+            summary["The same as text, with what was looked at and what was not"],
+            div(".said")[prose(answer_of(run.report, run.to_type), run.anchors)],
+        ],
+    )
+
+
+def _headline(remarks: Sequence[Remark]) -> Element:
+    """The same remarks as the answer and the gate count."""
+    told = [each for each in remarks if in_the_way(each)]
+    others = sum(stands(each) and each.kind != "production" for each in remarks)
+    beside = f" {counted(others, 'remark')} outside production code." if others else None
+    if not told:
+        return p[strong["No remarks that stand."], beside]
+    counts, files = Counter(each.severity for each in told), {each.file for each in told}
+    chips = [
+        [" ", span(class_=f"chip s-{kind}")[f"{SIGNS[kind]} {of_severity(kind, counts[kind])}"]]
+        for kind in SEVERITIES
+        if counts[kind]
+    ]
+    count = f"{counted(len(told), 'remark')} in {counted(len(files), 'file')}"
+    return p[strong[count], refuted_of(told), chips, beside]
+
+
+def _first(run: Pictured, remarks: Iterable[Remark]) -> list[Node]:
+    """What was reviewed, and what to look at first."""
+    scope = run.report.data.get("scope")
+    standing = [each for each in remarks if in_the_way(each) and stands(each)]
+    return [
+        p["Reviewed: ", cut(scope, 4_000), "."] if isinstance(scope, str) and scope else None,
+        p[prose_line(said)] if (said := one_thing(standing)) else None,
+    ]
+
+
+def _inline(text: str) -> list[Node]:
+    """What others wrote as text, and what they put in backticks as code."""
+    parts = enumerate(CODE.split(cut(text, 4_000)))
+    return [code[part] if odd % 2 else part for odd, part in parts]
+
+
+def _boxes(remarks: Sequence[Remark], lenses: Sequence[str]) -> list[Node]:
+    """What is shown: before all that it filters, on the same level, as the style needs it."""
+    severities = Counter(each.severity for each in remarks)
+    found: list[Node] = [span(".choice")["Severity"]]
+    for kind in SEVERITIES:
+        found += _box(f"k-{kind}", f"{kind} ({severities[kind]})")
+    by_lens = Counter(each.lens for each in remarks)
+    if len(lenses) > 1:
+        found += [br, span(".choice")["Lens"]]
+        for number, lens in enumerate(lenses):
+            found += _box(f"l-{number}", f"{short(lens, 40)} ({by_lens[lens]})")
+    return found
+
+
+def _box(id: str, said: str) -> list[Node]:
+    return [box(".filter", type="checkbox", id=id, checked=True), label(for_=id)[said]]
+
+
+def _file(name: str, remarks: Iterable[Remark], lenses: Sequence[str], run: Pictured) -> Element:
+    listed = list(remarks)
+    kinds = {each.severity for each in listed}
+    bits = sum(1 << place for place, kind in enumerate(SEVERITIES) if kind in kinds)
+    return div(class_=f"file only-{bits}")[
+        h3[short(name, NAME_LETTERS) or "The repository"],
+        ul[(_remark(each, lenses, run) for each in listed)],
+    ]
+
+
+def _remark(remark: Remark, lenses: Sequence[str], run: Pictured) -> Element:
+    place = f"l-{lenses.index(remark.lens)}" if remark.lens in lenses else ""
+    refuted = " refuted" if remark.verdict == "refuted" else ""
+    return li(class_=f"remark {remark.severity} {place}{refuted}".strip())[
+        span(class_=f"chip s-{remark.severity}")[f"{SIGNS[remark.severity]} {remark.severity}"],
+        " ",
+        code(".place")[short(place_of(remark), NAME_LETTERS)] if remark.file else None,
+        p[_inline(remark.message)],
+        _lines(remark),
+        p[_inline(remark.matters)] if remark.matters else None,
+        p[strong["Suggestion: "], _inline(remark.suggestion)] if remark.suggestion else None,
+        p[strong[f"{MARKS['complete'] if not refuted else MARKS['failed']} {remark.verdict}: "],
+          _inline(remark.why)] if remark.verdict else None,
+        p(".soft.small")[_rule(remark, run)],
+    ]  # fmt: skip
+
+
+def _rule(remark: Remark, run: Pictured) -> Node:
+    parts: list[Node] = [code[remark.rule or remark.lens], f" · {remark.confidence} % sure"]
+    if remark.lens:
+        parts += [" · lens ", run.link(remark.lens)]
+    if remark.also:
+        parts.append(f" · also {', '.join(remark.also)}")
+    return parts
+
+
+def _lines(remark: Remark) -> Node:
+    """The code around it, where the remark brought it along; its own line is marked."""
+    if remark.excerpt is None:
+        return None
+    lines = enumerate(remark.excerpt.lines, remark.excerpt.first)
+    return pre(".lines")[
+        (
+            span(class_="here" if number == remark.line else None)[
+                f"{'▸' if number == remark.line else ' '}{number:>5}  {cut(line, 400)}"
+            ]
+            for number, line in lines
+        )
+    ]

@@ -1,0 +1,261 @@
+"""What the live page has besides: what the run waits for, forms for what a person may tell it, and
+the small script that brings it up to date.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from htpy import (
+    Element,
+    Node,
+    a,
+    button,
+    code,
+    details,
+    div,
+    form,
+    h3,
+    label,
+    option,
+    p,
+    pre,
+    script,
+    select,
+    span,
+    strong,
+    summary,
+    textarea,
+)
+from htpy import input as box
+from htpy import section as chapter
+from markupsafe import Markup
+
+from holdfast.contracts.view import Question
+from holdfast.rendering.amounts import money
+from holdfast.rendering.html.pictured import Pictured, cut, section, short
+from holdfast.rendering.preview import totals
+
+SETTLED = ("complete", "failed", "escalated", "skipped", "cancelled")
+AGAIN = ("failed", "escalated", "skipped", "cancelled")
+SCRIPT = """
+const typing = () => { const at = document.activeElement;
+  return at && at.matches('form input, textarea') && at.value !== at.defaultValue };
+const given = () =>
+  [...document.querySelectorAll('form input[id], form select[id], form textarea[id]')];
+const place = each => { const home = each.closest('[id]');
+  return home.id + ' ' + [...home.querySelectorAll('details')].indexOf(each) };
+const lost = is => { document.getElementById('lost').hidden = !is;
+  for (const each of document.querySelectorAll('form button')) each.disabled = is };
+let seen = '';
+const update = async () => {
+  try {
+    const answer = await fetch(location.pathname, {cache: 'no-store'});
+    const text = await answer.text();
+    const page = new DOMParser().parseFromString(text, 'text/html');
+    const whole = page.body.innerHTML.replace(/nonce="[^"]*"/g, '');
+    const told = page.querySelector('main');
+    const stale = page.body.dataset.away || document.body.dataset.away;
+    if (told && whole !== seen && (stale || !typing())) {
+      const opened = new Set([...document.querySelectorAll('details[open]')].map(place));
+      const focused = document.activeElement && document.activeElement.id;
+      const before = new Map(given().map(each => [each.id, each.value]));
+      for (const part of ['header', 'nav.jump', 'main'])
+        document.querySelector(part).replaceWith(page.querySelector(part));
+      for (const each of document.querySelectorAll('details'))
+        if (opened.has(place(each))) each.open = true;
+      for (const each of given()) {
+        const value = before.get(each.id);
+        if (value && (!each.options || [...each.options].some(one => one.value === value)))
+          each.value = value;
+      }
+      if (focused) document.getElementById(focused)?.focus();
+      document.body.dataset.away = page.body.dataset.away || '';
+      document.title = page.title;
+      seen = whole;
+    }
+    lost(!told);
+    if (told && page.body.dataset.over) return;
+  } catch { lost(true) }
+  setTimeout(update, 1000);
+};
+setTimeout(update, 1000);
+"""
+
+
+@dataclass(frozen=True)
+class Live:
+    """What only a page that is served has."""
+
+    token: str
+    nonce: str
+    said: str = ""
+    """What came of the last order."""
+    refused: bool = False
+    """Whether it was not carried out, or nobody knows."""
+    notes: tuple[str, ...] = ()
+    """Why the run does not go on as fast as it could."""
+    away: str = ""
+    """Why what is shown is not how the run stands now; empty: it is."""
+    again: str = ""
+    """What is typed to serve the page once more."""
+    plan: str = ""
+    """The plan that waits for approval, as a person edits it; empty: not on this page."""
+    edits: str = ""
+    """What is typed to edit it elsewhere."""
+
+
+def steering(run: Pictured, live: Live) -> Node:
+    """Return the chapter: what the run asks, and behind one fold whatever else it can be told. Of a
+    run that is over only what came of the last order.
+    """
+    said = _came(live) if live.said else None
+    if live.away:
+        return section("steering", "Not up to date", p(".why")[cut(live.away, 1_000)], said)
+    if run.over or run.view is None:
+        return section("steering", "Steering", said) if said else None
+    first = [
+        said,
+        [p(".why")[cut(each, 1_000)] for each in live.notes],
+        [_question(each, run, live) for each in run.view.waiting],
+    ]
+    if any(first):
+        return section("steering", "Steering", first, _always(run, live))
+    return chapter(".quiet", id="steering", aria_label="Steering")[_always(run, live)]
+
+
+def _came(live: Live) -> Element:
+    """What came of the last order; a refusal says that it is one, not by its colour alone."""
+    if live.refused:
+        return p(".not-done", role="alert")[strong["Not done: "], cut(live.said, 1_000)]
+    return p(".do", role="status")[cut(live.said, 1_000)]
+
+
+def lost(live: Live) -> Element:
+    """What is said when nobody serves the page any more: on top, wherever a reader has scrolled."""
+    return p("#lost", role="alert", hidden=True)[
+        "This page is not brought up to date any more, and takes no orders: it shows what it showed"
+        " last. If whoever served it has ended, type: ",
+        code(".typed")[live.again],
+    ]
+
+
+def scripted(live: Live) -> Element:
+    """The script."""
+    return script(nonce=live.nonce)[Markup(SCRIPT)]
+
+
+def _question(question: Question, run: Pictured, live: Live) -> Node:
+    about = f"{question.subtask_id}: " if question.subtask_id else ""
+    said: Node = p[f"{about}{cut(question.text, 4_000)}"] if question.text else None
+    match question.kind:
+        case "plan":
+            title, forms = "The plan waits for your approval", [
+                _form(live, "approve", "Approve", hint="Carry it out as it is planned."),
+                _form(live, "reject", "Reject", "Why"),
+                _edit(live),
+            ]  # fmt: skip
+            said = [said, _price(run)]
+        case "call":
+            title = f"Call {question.call} of a tool waits for your approval"
+            number = ("call", str(question.call))
+            said = pre[f"{about}{question.text}"]
+            forms = [
+                _form(live, "approve", "Approve", of=number, hint="Make this very call, once."),
+                _form(live, "decline", "Decline", "Why", of=number),
+            ]
+        case "subtask":
+            title = "A subtask asks you"
+            own = ("subtask", question.subtask_id)
+            forms = [_form(live, "answer", "Answer", "Your answer", of=own)]
+        case "budget":
+            title, forms = "The run waits for more money", []
+        case "paused":
+            title = "The run is paused"
+            forms = [_form(live, "resume", "Resume", hint="Go on where it stands.")]
+    return div(".ask")[h3[title], said, forms]
+
+
+def _price(run: Pictured) -> Node:
+    """Return what a plan that waits would cost, in the words of its preview."""
+    assert run.view is not None
+    if run.view.preview is None:
+        return None
+    first = totals(run.view.preview, run.view.dollars_cap)[0]
+    return p[f"{first}. What it does and what each part costs: ", a(href="#plan")["the plan"], "."]
+
+
+def _always(run: Pictured, live: Live) -> Element:
+    """Return the fold of what can be told to a run at any time."""
+    assert run.view is not None
+    open_ones = [row.id for row in run.view.rows if row.status not in SETTLED]
+    lost = [row.id for row in run.view.rows if row.status in AGAIN]
+    forms: list[tuple[str, Element]] = []
+    if not any(each.kind == "paused" for each in run.view.waiting):
+        hint = "What is under way ends, and nothing new begins."
+        forms.append(("pause", _form(live, "pause", "Pause", hint=hint)))
+    if lost:
+        retry = _form(live, "retry", "Retry", "In other words", choices=lost)
+        forms.append(("try a subtask again", retry))
+    if open_ones:
+        forms.append(("skip a subtask", _form(live, "skip", "Skip", "Why", choices=open_ones)))
+    now = f"New cap in dollars (now {money(run.view.dollars_cap)})"
+    forms.append(("raise the cap", _form(live, "raise_cap", "Raise the cap", now)))
+    names = ", ".join(name for name, _ in forms)
+    return details(".tell")[summary[f"Tell the run: {names}"], [each for _, each in forms]]
+
+
+def _edit(live: Live) -> Element:
+    """Return the fold in which the plan is edited, or how to where it is too long for a form."""
+    elsewhere = p(".soft.small")["In a terminal, with your editor: ", code(".typed")[live.edits]]
+    if not live.plan:
+        return elsewhere
+    return details(".tell", open=live.refused)[
+        summary["Edit the plan"],
+        form(".edit", method="post", action="order", enctype="multipart/form-data")[
+            box(type="hidden", name="token", value=live.token),
+            label(".field", for_="in-edit")["The plan, as YAML or JSON"],
+            textarea(id="in-edit", name="plan", rows="18", spellcheck="false")["\n", live.plan],
+            div(".fields")[
+                button(type="submit", name="command", value="price")["Check it, and its price"],
+                button(type="submit", name="command", value="edit")["Run it so"],
+            ],
+        ],
+        elsewhere,
+    ]
+
+
+FIRST = ("approve", "answer", "resume")
+"""What a question is waiting for."""
+
+
+def _form(
+    live: Live,
+    command: str,
+    said: str,
+    text: str = "",
+    *,
+    of: tuple[str, str] | None = None,
+    choices: list[str] | None = None,
+    hint: str = "",
+) -> Element:
+    """One order: a button, with what is to be chosen and typed. `of`: what it is about."""
+    given = {"token": live.token, "command": command, **dict([of] if of else [])}
+    own = f"{command}-{of[1]}" if of else command
+    name = "dollars" if command == "raise_cap" else "text"
+    chosen = label(".field.few")[
+        "Subtask",
+        select(name="subtask", id=f"of-{own}")[
+            (option(value=each)[short(each, 60)] for each in choices or ())
+        ],
+    ]
+    typed = label(".field")[text, box(id=f"in-{own}", name=name, type="text", autocomplete="off")]
+    return form(".order", method="post", action="order")[
+        (box(type="hidden", name=key, value=value) for key, value in given.items()),
+        div(".fields")[
+            span(".soft.small")[hint] if hint else None,
+            chosen if choices else None,
+            typed if text else None,
+        ],
+        button(type="submit", class_="first" if command in FIRST else None)[said],
+    ]

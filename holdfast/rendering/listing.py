@@ -1,0 +1,93 @@
+"""How a run stands in lists, which read no history: its search attributes and its memo. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from temporalio.common import SearchAttributeUpdate
+
+from holdfast.contracts import Severity
+from holdfast.contracts.search import (
+    DOLLARS,
+    MEMO_ASSUMED,
+    MEMO_DOLLARS,
+    MEMO_REMARKS,
+    MEMO_STATUS,
+    MEMO_WHY,
+    PLAYBOOK,
+    REQUESTER,
+    STATUS,
+    UNPRICED,
+    WAITING,
+)
+from holdfast.rendering.remarks import by_severity
+from holdfast.rendering.running import waits
+from holdfast.rules.reporting import status_of
+from holdfast.state.moves import StopReason
+from holdfast.state.run import State
+
+LISTED: tuple[Severity, ...] = ("critical", "warning")
+_WORDS: Mapping[StopReason, str] = {
+    "budget": "cap",
+    "deadline": "deadline",
+    "endpoint": "endpoint",
+    "no json": "no JSON",
+    "refused": "goal refused",
+    "small cap": "cap too small",
+    "unprepared": "not prepared",
+}
+"""What stopped a run that failed, as a list has room for it."""
+
+
+def search_attributes(state: State) -> list[SearchAttributeUpdate[Any]]:
+    """By what a run can be found at the server: where it is, what it cost, whom it waits for."""
+    values: list[SearchAttributeUpdate[Any]] = [
+        STATUS.value_set(status_of(state) if state.phase == "closed" else state.phase),
+        WAITING.value_set(waits(state)),
+    ]
+    if state.goal.playbook:
+        values.append(PLAYBOOK.value_set(state.goal.playbook))
+    if state.goal.requester:
+        values.append(REQUESTER.value_set(state.goal.requester))
+    if state.phase == "closed" and state.ledger.all_priced:
+        values.append(DOLLARS.value_set(float(state.ledger.paid.dollars)))
+    return values
+
+
+def memo(state: State) -> dict[str, str]:
+    """How a run went, for lists, which read no history. Dollars as decimal numbers; `dollars` is
+    empty for a run that asked no model, and "unpriced" where no price is known; `why` says in a
+    word or two what stopped a run that failed; `remarks` counts those of a review that are worse
+    than a hint, in production code.
+    """
+    ledger = state.ledger
+    asked = ledger.paid.calls + ledger.held.calls > 0
+    dollars = str(ledger.paid.dollars + ledger.held.dollars) if ledger.all_priced else UNPRICED
+    return {
+        MEMO_STATUS: status_of(state),
+        MEMO_DOLLARS: dollars if asked else "",
+        MEMO_ASSUMED: str(ledger.all_assumed + ledger.held.dollars),
+        MEMO_WHY: _in_a_word(state),
+        MEMO_REMARKS: _remarks(state),
+    }
+
+
+def _remarks(state: State) -> str:
+    """`6 critical, 1 warning`, or that there are none; empty for what is no review."""
+    synthesis = state.finishing.synthesis
+    counts = synthesis.data.get("by_severity") if synthesis else None
+    if not isinstance(counts, dict):
+        return ""
+    known = Counter({kind: n for kind in LISTED if isinstance(n := counts.get(kind), int)})
+    return by_severity(known) or "nothing urgent"
+
+
+def _in_a_word(state: State) -> str:
+    """What stopped a run that failed; empty: it did not fail, or nothing stopped it."""
+    if state.stop is None or status_of(state) != "failed":
+        return ""
+    if state.stopped_by("budget") and not state.ledger.paid.calls:
+        return "cap too small"
+    return _WORDS.get(state.stop.reason, "")

@@ -1,0 +1,181 @@
+"""A remark of a review for a person: its place, the code there with the place marked, why it
+matters and what to do. Pure, and everything that the repository may have written is escaped.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from holdfast.contracts import Remark, Severity
+from holdfast.contracts.remarks import SEVERITIES, harm, stands, told_once
+from holdfast.text import code_span, counted, for_markdown, sentence, visible
+
+MOST_PLACES, MOST_CRITICAL_PLACES = 8, 100
+"""Places of a defect that stands in many that are named."""
+TAB = 4
+CODE = re.compile(r"(?<!`)`([^`\n]{1,200})`(?!`)")
+
+
+def of_severity(severity: Severity, count: int) -> str:
+    """`1 warning`, `5 warnings`, `3 critical`."""
+    return counted(count, severity) if severity == "warning" else f"{count:,} {severity}"
+
+
+def by_severity(counts: Counter[Severity] | Counter[str]) -> str:
+    """`3 critical, 5 warnings`; what there is none of is not named."""
+    listed = ((each, counts[each]) for each in SEVERITIES)
+    return ", ".join(of_severity(severity, count) for severity, count in listed if count)
+
+
+def refuted_of(remarks: Iterable[Remark]) -> str:
+    """How many of the remarks that count a model refuted, to stand behind their number."""
+    count = sum(not stands(each) for each in remarks)
+    return f", {count:,} of them refuted by a model" if count else ""
+
+
+def place_of(remark: Remark) -> str:
+    """`path:line:column`, which terminals and editors open; as far as it is known."""
+    where = (remark.line, remark.column) if remark.line else ()
+    return ":".join([remark.file, *(str(each) for each in where if each)])
+
+
+def place(remark: Remark) -> str:
+    """The same as Markdown; a remark without a file is about the repository."""
+    return code_span(place_of(remark)) if remark.file else "the repository"
+
+
+def block(group: Sequence[Remark]) -> str:
+    """A defect with its places: heading, what it is, the code, why it matters, what to do."""
+    first = group[0]
+    parts = [f"### {first.severity} · {place(first)}", f"{said(first)} {_rules(first)}"]
+    code = code_of(first)
+    return "\n\n".join([*parts, *([code] if code else []), *_listed(group)])
+
+
+def said(remark: Remark) -> str:
+    """The message as a sentence, whatever it ends with."""
+    return sentence(prose(remark.message))
+
+
+def prose(text: str) -> str:
+    """What others wrote as Markdown on one line, with what they put in backticks as code."""
+    parts = CODE.split(" ".join(text.split()))
+    escaped = (code_span(part) if odd % 2 else for_markdown(part) for odd, part in enumerate(parts))
+    return "".join(escaped)
+
+
+def _rules(remark: Remark) -> str:
+    names = (remark.rule or remark.lens, *remark.also)
+    listed = ", ".join(code_span(name) for name in names if name)
+    return f"({listed}, {remark.confidence} %)" if listed else f"({remark.confidence} %)"
+
+
+def _listed(group: Sequence[Remark]) -> Iterator[str]:
+    first = group[0]
+    lines = []
+    if first.matters:
+        lines.append(f"Why it matters: {sentence(prose(first.matters))}")
+    if first.suggestion.strip():
+        lines.append(f"What to do: {sentence(prose(first.suggestion))}")
+    if first.verdict:
+        why = sentence(prose(first.why))
+        lines.append(f"{first.verdict.capitalize()} by a model: {why}")
+    if len(group) > 1:
+        lines.append(f"The same at {places(group[1:])}.")
+    if lines:
+        yield "\n".join(f"- {line}" for line in lines)
+
+
+def places(group: Sequence[Remark]) -> str:
+    """The first places of a defect, and how many more there are."""
+    most = MOST_CRITICAL_PLACES if group[0].severity == "critical" else MOST_PLACES
+    named = ", ".join(place(each) for each in group[:most])
+    more = len(group) - most
+    return f"{named} and {counted(more, 'more place')}" if more > 0 else named
+
+
+def one_thing(standing: Sequence[Remark]) -> str:
+    """The remark to act on first, and why it is that one; nothing where one is all there is, or
+    none is urgent.
+    """
+    groups = told_once(standing)
+    if len(groups) < 2 or groups[0][0].severity == "info":
+        return ""
+    first, *others = groups[0]
+    which = _among(groups[0], [each for each in standing if each.severity == first.severity])
+    parts = [f"**If you do one thing**, look at {place(first)} ({which}): {said(first)}"]
+    if first.matters:
+        parts.append(sentence(prose(first.matters)))
+    if others:
+        parts.append(f"It stands in {counted(len(others), 'more place')}.")
+    return " ".join(parts)
+
+
+def _among(group: Sequence[Remark], alike: Sequence[Remark]) -> str:
+    """Why a defect comes first of those that are as severe; only what is so is said of it."""
+    first = group[0]
+    others = [each for each in alike if each not in group]
+    if not others:
+        return first.severity
+    of_all = f"{len(alike):,} that are {first.severity}"
+    bad, sure = harm(first), first.confidence
+    if all(harm(each) < bad for each in others):
+        return f"the most harmful of {of_all}"
+    if all(each.confidence < sure for each in others):
+        return f"the surest of {of_all}"
+    equal = [each for each in alike if (harm(each), each.confidence) == (bad, sure)]
+    if len(equal) > len(group):
+        return f"one of {len(equal):,} equally harmful and sure, of {of_all}"
+    # An agent may say that it is surer; analysers come first.
+    return f"the first of {of_all}"
+
+
+# ---------------------------------------------------------------- the code
+
+
+def code_of(remark: Remark) -> str:
+    """The lines at a remark's place as a block of Markdown, with that place marked; nothing where
+    none of them may be shown.
+    """
+    excerpt = remark.excerpt
+    if excerpt is None or not 0 <= remark.line - excerpt.first < len(excerpt.lines):
+        return ""
+    wide = [_wide(line) for line in excerpt.lines]
+    indent = min((len(line) - len(line.lstrip()) for line in wide if line.strip()), default=0)
+    digits = len(str(excerpt.first + len(wide) - 1))
+    rows = []
+    for number, line in enumerate(excerpt.lines, excerpt.first):
+        marked = number == remark.line
+        text, letter = _placed(line, excerpt.letter if marked else 0, indent)
+        rows.append(f"{'>' if marked else ' '} {number:>{digits}} | {text}".rstrip())
+        if letter:
+            rows.append(f"  {' ' * digits} | {_blank(text[: letter - 1])}^")
+    runs = re.findall("`+", "".join(rows))
+    fence = "`" * max(3, *(len(run) + 1 for run in runs), 3)
+    return "\n".join([fence, *rows, fence])
+
+
+def _wide(line: str) -> str:
+    """A line as it is shown, with spaces for its tabs."""
+    return visible(line.expandtabs(TAB))
+
+
+def _placed(line: str, letter: int, indent: int) -> tuple[str, int]:
+    """The line without the indentation that all share, and where a letter of it is now."""
+    text = _wide(line)[indent:]
+    at = len(_wide(line[: letter - 1])) - indent + 1 if letter else 0
+    return text, at if 0 < at <= len(text) else 0
+
+
+def _blank(text: str) -> str:
+    """As much room as the text takes."""
+    return "".join(" " * _cells(letter) for letter in text)
+
+
+def _cells(letter: str) -> int:
+    if unicodedata.category(letter) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

@@ -1,0 +1,145 @@
+"""The RunView of a state: what its readers are shown while it runs, and when it is over. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.calling import outages
+from holdfast.contracts import RoleTier, policies
+from holdfast.contracts.remarks import in_a_line
+from holdfast.contracts.view import Question, Row, RunView
+from holdfast.rules import agents, approvals
+from holdfast.rules.reporting import notes, status_of, title
+from holdfast.state.moves import Ask, Prepare
+from holdfast.state.parts import Progress
+from holdfast.state.run import State
+
+
+def run_view(state: State) -> RunView:
+    """The state of a run, for the board, the terminal and the report page."""
+    ledger = state.ledger
+    closed = state.phase == "closed"
+    written = state.finishing.synthesis if closed else None
+    return RunView(
+        run_id=state.run_id,
+        goal=state.goal.text,
+        title=title(state),
+        phase=state.phase,
+        status=status_of(state) if closed else None,
+        rows=tuple(_row(progress, state) for progress in state.work.values()),
+        dollars_spent=ledger.paid.dollars if ledger.all_priced else None,
+        assumed=ledger.all_assumed,
+        dollars_reserved=ledger.held.dollars,
+        dollars_cap=ledger.cap.dollars,
+        use_models=state.goal.use_models,
+        model_calls=ledger.paid.calls,
+        model_calls_cap=ledger.cap.calls,
+        tokens_cap=ledger.cap.tokens,
+        started=state.started,
+        now=state.finished or state.now,
+        waiting_since=None if closed else state.waiting_since,
+        tiers=tiers_in_flight(state),
+        waiting=waiting(state),
+        preview=state.estimate,
+        notes=(*_standstill(state), *notes(state)),
+        answer=written.answer if written else "",
+        flags=written.flags if written else (),
+        doubtful=written.doubtful if written else (),
+    )
+
+
+def _standstill(state: State) -> Iterator[str]:
+    """That the run, or a team of it, waits for something that is no person's order to it."""
+    if state.outage is not None and state.out_of_reach:
+        tried = outages.tried_next(state)
+        yield f"waiting: {outages.said(state.outage)}; {tried}; the run goes on when it answers"
+    for key, word in state.waiting_teams.items():
+        yield f"waiting: the team of {state.flights[key].move.subtask_id}: {word.why}"
+
+
+def tiers_in_flight(state: State) -> tuple[str, ...]:
+    """The tiers that what is in flight is asked of, each once."""
+    moves = [flight.move for flight in state.flights.values()]
+    asks = [move.call.tier for move in moves if isinstance(move, Ask) and move.call.model]
+    prepared = state.goal.use_models and any(isinstance(move, Prepare) for move in moves)
+    return tuple(dict.fromkeys([*asks, *([policies.PREPARE_TIER] if prepared else [])]))
+
+
+def waits(state: State) -> bool:
+    """Whether a person is asked anything."""
+    return bool(state.work.asking or state.phase == "approval" or state.short or state.paused)
+
+
+def waiting(state: State) -> tuple[Question, ...]:
+    """What a person is asked."""
+    asked = [
+        Question(kind="subtask", subtask_id=key, text=state.work[key].why)
+        for key in state.work.asking
+        if state.work[key].stage == "person"
+    ]
+    asked += [
+        Question(
+            kind="call", subtask_id=progress.subtask.id, text=call.said.strip(), call=call.number
+        )
+        for progress, call in approvals.waiting(state)
+    ]
+    if state.phase == "approval":
+        asked.append(Question(kind="plan"))
+    if state.short:
+        asked.append(Question(kind="budget", text=state.short))
+    if state.paused:
+        asked.append(Question(kind="paused"))
+    return tuple(asked)
+
+
+def _row(progress: Progress, state: State) -> Row:
+    subtask, finding = progress.subtask, progress.finding
+    tried = len(progress.tries) + (1 if progress.flight else 0)
+    seconds = finding.seconds if finding else 0.0
+    if progress.started and finding is None:
+        waited = state.waited_until(state.now) - progress.waited_at_start
+        seconds = (state.now - progress.started).total_seconds() - waited
+    return Row(
+        id=subtask.id,
+        title=subtask.title,
+        role=subtask.role,
+        tier=_asked_tier(progress),
+        status=finding.status if finding else "running" if progress.flight else "waiting",
+        try_number=tried,
+        seconds=round(seconds, 1),
+        dollars=progress.paid.dollars,
+        assumed=progress.paid.assumed,
+        depends_on=subtask.depends_on,
+        note=_note(progress),
+        turns=progress.turns,
+        tool_calls=progress.tool_calls,
+        failed_calls=progress.failed_calls,
+        doing=_stands(progress, state),
+        why=subtask.why,
+        planned_role=progress.former[0] if progress.former else "",
+    )
+
+
+def _stands(progress: Progress, state: State) -> str:
+    """At which of its turns an agent waits: for a person, for money, or for the end of a pause."""
+    resume = progress.resume
+    if progress.flight or progress.finding or not resume.turns:
+        return ""
+    turn = resume.turns if resume.pending else resume.turns + 1
+    return f"stands at turn {turn} of {agents.most_turns(state, progress)}"
+
+
+def _asked_tier(progress: Progress) -> RoleTier:
+    """The tier that does or did the work, a cheaper one than planned where the cap left no more; of
+    what waits, the one that is due.
+    """
+    begun = progress.flight or progress.finding
+    return progress.called if begun and progress.called != "none" else progress.tier
+
+
+def _note(progress: Progress) -> str:
+    finding = progress.finding
+    if finding is None:
+        return progress.why
+    unread = f"opened nothing of {', '.join(finding.unread)}" if finding.unread else ""
+    return in_a_line(finding) or finding.why or unread

@@ -1,0 +1,229 @@
+"""A review as SARIF 2.1.0, as code scanning services take it in: results by rank, within their
+limits, each with the rule, the place and a fingerprint that survives moved lines. Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from holdfast.contracts import Remark, Report
+from holdfast.contracts.remarks import (
+    in_the_way,
+    not_parsed,
+    not_read,
+    remarks_told,
+    stands,
+    taken_out,
+)
+from holdfast.text import counted, sentence, visible
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+ROOT = "%SRCROOT%"
+"""What paths are relative to: the top folder of the repository, by the name that readers know."""
+MOST_RESULTS, MOST_BYTES = 25_000, 10_000_000
+"""Of one run, as GitHub takes it: what is ranked behind that is left out, and said."""
+MOST_FILES = 1_000
+"""Files that could not be parsed, each with a notification of its own."""
+TEXT_LETTERS = 1_000
+LEVELS = {"critical": "error", "warning": "warning", "info": "note"}
+SCORES = {"critical": "9.0", "warning": "6.0", "info": "3.0"}
+"""How severe a hole is, by the scale that security tools share."""
+SECURITY = ("security", "secrets")
+TITLE_LETTERS = 100
+_END = re.compile(r"[.!?;](?:\s|$)")
+"""Of a message's first short sentence."""
+_QUOTED = re.compile(r"""`[^`]*`|"[^"]*"|(?<!\w)'[^']*'(?!\w)""")
+_ASIDE = re.compile(r"\s\([^()]+\)")
+"""As the mark of a value, which no two workers write alike."""
+_KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
+Json = dict[str, Any]
+
+
+def as_sarif(report: Report) -> str:
+    """The document; only what stands is in it. A report that is of no review has no results."""
+    standing = [each for each in remarks_told(report) or () if in_the_way(each) and each.file]
+    rules = _rules(standing)
+    places = {rule["id"]: place for place, rule in enumerate(rules)}
+    results = [*_fitting(_results(standing, places))]
+    left = len(standing) - len(results)
+    run: Json = {
+        "tool": {
+            "driver": {
+                "name": "holdfast",
+                **({"version": report.version} if report.version else {}),
+                "rules": rules,
+            }
+        },
+        "originalUriBaseIds": {
+            ROOT: {"description": {"text": "The top folder of the repository."}}
+        },
+        "columnKind": "unicodeCodePoints",
+        "invocations": [_invocation(report, left)],
+        "automationDetails": {"id": "holdfast/"},
+        "results": results,
+        **_revision(report),
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _revision(report: Report) -> Json:
+    """What was reviewed, as properties of ours: the standard's `versionControlProvenance` wants the
+    repository's address, and what is known of it is a path on this machine.
+    """
+    pinned = next((each for each in report.inputs if each.kind == "repository"), None)
+    if pinned is None or not pinned.commit:
+        return {}
+    changed = {} if pinned.changed is None else {"filesNotCommitted": pinned.changed}
+    return {"properties": {"revisionId": pinned.commit, **changed}}
+
+
+def _invocation(report: Report, left: int) -> Json:
+    """How far the review went: what is missing is told as a notification."""
+    missing = [f"{gap.title}: {gap.why}" for gap in report.gaps]
+    missing += [f"{left} remarks beyond what one file may hold"] if left else []
+    count, whys = not_read(report)
+    listed = ", ".join(f"{why} ({n})" for why, n in whys)
+    missing += [f"{counted(count, 'file')} not read: {listed}".rstrip(": ")] if count else []
+    missing += [hidden] if (hidden := taken_out(report)) else []
+    told = [_notified(each) for each in missing]
+    lost = not_parsed(report)
+    told += [_notified("Some lens could not parse this file", each) for each in lost[:MOST_FILES]]
+    if len(lost) > MOST_FILES:
+        told.append(_notified(f"{len(lost) - MOST_FILES} more files could not be parsed"))
+    complete = report.status == "complete"
+    return {
+        "executionSuccessful": complete,
+        **({"toolExecutionNotifications": told} if told else {}),
+    }
+
+
+def _notified(text: str, file: str = "") -> Json:
+    place: Json = {"artifactLocation": {"uri": encoded(file), "uriBaseId": ROOT}}
+    where = {"locations": [{"physicalLocation": place}]} if file else {}
+    return {"level": "warning", "message": {"text": _text(text)}, **where}
+
+
+def _rules(remarks: Iterable[Remark]) -> list[Json]:
+    first: dict[str, Remark] = {}
+    for remark in remarks:
+        first.setdefault(_rule_id(remark), remark)
+    return [_rule(name, remark) for name, remark in first.items()]
+
+
+def _rule(name: str, remark: Remark) -> Json:
+    parts = [sentence(each) for each in (remark.matters, remark.suggestion) if each.strip()]
+    title = _text(_title(remark))
+    said = " ".join(parts) or sentence(f"Seen by the lens {remark.lens or 'of the review'}")
+    secure = remark.lens in SECURITY
+    return {
+        "id": name,
+        "name": name,
+        "shortDescription": {"text": title},
+        "fullDescription": {"text": _text(said)},
+        "help": {"text": _text(said)},
+        "defaultConfiguration": {"level": LEVELS[remark.severity]},
+        "properties": {
+            "precision": _precision(remark),
+            # No tag may stand twice.
+            "tags": [*dict.fromkeys((*["security"] * secure, remark.lens or "review"))],
+            **({"security-severity": SCORES[remark.severity]} if secure else {}),
+        },
+    }
+
+
+def _title(remark: Remark) -> str:
+    """The name of the defect: a rule's that is called by words, else what the first remark begins
+    with, without what is of its place alone.
+    """
+    if " " in remark.rule:
+        return remark.rule
+    message = _ASIDE.sub("", " ".join(remark.message.split()))
+    first = _END.split(_QUOTED.sub("…", message), maxsplit=1)[0]
+    words = first.strip().rstrip(".:;,")
+    if len(words) > TITLE_LETTERS:
+        words = words[:TITLE_LETTERS].rpartition(" ")[0] + "…"
+    return words if words.strip("… ") else remark.rule or remark.lens or "remark"
+
+
+def _precision(remark: Remark) -> str:
+    named = ((95, "very-high"), (85, "high"), (70, "medium"))
+    return next((name for least, name in named if remark.confidence >= least), "low")
+
+
+def _rule_id(remark: Remark) -> str:
+    return _text("/".join(part for part in (remark.lens, remark.rule) if part) or "remark")
+
+
+def _results(remarks: Iterable[Remark], rules: dict[str, int]) -> Iterator[Json]:
+    seen: dict[str, int] = {}
+    for remark in remarks:
+        name = _rule_id(remark)
+        print_of = fingerprint(remark)
+        # Of equal lines in one file each is a result of its own.
+        seen[print_of] = seen.get(print_of, 0) + 1
+        said = [remark.message, remark.suggestion]
+        said += [] if stands(remark) else [f"Refuted by a model: {remark.why}"]
+        message = " ".join(sentence(_text(each)) for each in said if each.strip())
+        yield {
+            "ruleId": name,
+            "ruleIndex": rules[name],
+            "level": LEVELS[remark.severity],
+            "rank": float(remark.confidence),
+            "message": {"text": message or name},
+            "locations": [{"physicalLocation": _location(remark)}],
+            "partialFingerprints": {"holdfast/v1": f"{print_of}:{seen[print_of]}"},
+            **_verdict(remark),
+        }
+
+
+def _verdict(remark: Remark) -> Json:
+    """What a model said of it. No suppression, which would take it out: what is refuted counts."""
+    if not remark.verdict:
+        return {}
+    return {"properties": {"verdict": remark.verdict, "verdictReason": _text(remark.why)}}
+
+
+def _location(remark: Remark) -> Json:
+    region: Json = {"startLine": max(remark.line, 1)}
+    if remark.line and remark.column:
+        region["startColumn"] = remark.column
+    return {
+        "artifactLocation": {"uri": encoded(remark.file), "uriBaseId": ROOT},
+        "region": region,
+    }
+
+
+def fingerprint(remark: Remark) -> str:
+    """Of what is wrong, and of the line of code; not of its number, which moves."""
+    if remark.fingerprint:
+        return remark.fingerprint
+    code = ""
+    if excerpt := remark.excerpt:
+        code = " ".join(excerpt.lines[remark.line - excerpt.first].split())
+    said = (remark.file, remark.lens, remark.rule, code or remark.message)
+    written = json.dumps(said).encode()
+    return hashlib.sha256(written).hexdigest()[:32]
+
+
+def encoded(path: str) -> str:
+    """A relative path as a URI: each byte that may mean something there as its number."""
+    raw = path.encode("utf-8", "backslashreplace")
+    return "".join(chr(byte) if byte in _KEPT else f"%{byte:02X}" for byte in raw)
+
+
+def _text(text: str) -> str:
+    return visible(" ".join(text.split()))[:TEXT_LETTERS]
+
+
+def _fitting(results: Iterable[Json]) -> Iterator[Json]:
+    """The first results that fit the limits; half of the room is for indentation and rules."""
+    room = MOST_BYTES // 2
+    for number, result in enumerate(results):
+        room -= len(json.dumps(result))
+        if number >= MOST_RESULTS or room < 0:
+            return
+        yield result

@@ -1,0 +1,114 @@
+"""What keeps a run from going on: read from its history.
+
+A history is poisoned when today's code does not repeat what it has recorded: no worker can take the
+run over any more. And a result whose payload is lost can be read by no worker either. A reset goes
+back to the last workflow task before that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import WorkflowHistory
+
+from holdfast.contracts.errors import BlobLost
+from holdfast.history.history import RESET_CAUSE
+from holdfast.replaying.replay import Workflows, unfollowed
+from holdfast.storage import DirectoryStore
+from holdfast.storage.payloads import stored
+
+SCHEDULED = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
+INITIATED = EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED
+TASK_COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+TASK_FAILED = EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
+UNREAD = (SCHEDULED, INITIATED)
+"""Their payloads are read by whoever carries them out: a lost one stops no run."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why no worker can go on with a run."""
+
+    point: int
+    """The WorkflowTaskCompleted event to go back to; 0: there is none before it."""
+    why: str
+
+
+def points(events: Iterable[HistoryEvent]) -> list[int]:
+    """The events that a run can be reset to: its completed workflow tasks."""
+    return [each.event_id for each in events if each.event_type == TASK_COMPLETED]
+
+
+def last_failure(events: Sequence[HistoryEvent]) -> str:
+    """Why the last workflow task failed, on one line; empty if one was completed after it."""
+    for event in reversed(events):
+        attributes = event.workflow_task_failed_event_attributes
+        if event.event_type == TASK_COMPLETED:
+            break
+        if event.event_type == TASK_FAILED and attributes.cause != RESET_CAUSE:
+            return " ".join(attributes.failure.message.split())[:500]
+    return ""
+
+
+async def fault_of(
+    history: WorkflowHistory, workflows: Workflows, store: DirectoryStore
+) -> Fault | None:
+    """The first thing in a history that no worker gets past; None if today's code follows it."""
+    events = list(history.events)
+    lost = await _first_lost(events, store)
+    readable = events if lost is None else events[: lost[0]]
+    poisoned = await _poisoned(WorkflowHistory(history.workflow_id, readable), workflows, store)
+    if poisoned is not None or lost is None:
+        return poisoned
+    event, why = events[lost[0]].event_id, lost[1]
+    before = [each for each in points(readable) if each < event]
+    return Fault(before[-1] if before else 0, f"what event {event} brought cannot be read: {why}")
+
+
+async def _first_lost(
+    events: Sequence[HistoryEvent], store: DirectoryStore
+) -> tuple[int, str] | None:
+    """Where the first payload stands that a workflow needs and the store does not have."""
+    for place, event in enumerate(events):
+        for digest in stored([event]) if event.event_type not in UNREAD else ():
+            try:
+                await store.get(digest)
+            except BlobLost as lost:
+                return place, lost.message
+    return None
+
+
+async def _poisoned(
+    history: WorkflowHistory, workflows: Workflows, store: DirectoryStore
+) -> Fault | None:
+    """The first workflow task whose commands today's code does not repeat. What fails once fails
+    with all that follows, so that half of what is left is looked at each time.
+    """
+    tasks = points(history.events)
+    low, high, why = 0, len(tasks), ""
+    while low < high:
+        middle = (low + high) // 2
+        failure = await unfollowed(_until(history, tasks, middle), workflows, store)
+        if failure:
+            high, why = middle, failure
+        else:
+            low = middle + 1
+    return None if low == len(tasks) else Fault(tasks[low], _short(why, tasks[low]))
+
+
+def _until(history: WorkflowHistory, tasks: Sequence[int], number: int) -> WorkflowHistory:
+    """The history up to what follows from a workflow task: to the completion of the next one."""
+    end = tasks[number + 1] if number + 1 < len(tasks) else None
+    events = [each for each in history.events if end is None or each.event_id < end]
+    return WorkflowHistory(history.workflow_id, events)
+
+
+def _short(why: str, event: int) -> str:
+    # Temporal's core hands its own message over inside of a printed structure.
+    message = re.search(r"\[TMPRL\d+\] ([^\"]*)", why)
+    said = message.group(0) if message else why[:400]
+    return f"today's code does not take the decisions of event {event}: {said}"

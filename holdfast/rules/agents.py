@@ -1,0 +1,260 @@
+"""An agent with tools: its subtask is a workflow of its own, which gets its money in small slices.
+Pure.
+
+A segment that needs more hands back where its conversation stands and what the next turn costs. The
+next segment goes on there: nothing is asked or run twice, and little of the cap is ever held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from holdfast.agent.money import worst_turn
+from holdfast.calling import gathering, outages
+from holdfast.calling.reserving import tiers
+from holdfast.calls.turn import AgentGoal, AgentReport, Resume, Slice, ToolUse
+from holdfast.contracts import Bill, FindingStatus, Tier, policies
+from holdfast.contracts.replacing import replace
+from holdfast.ledger.ledger import Amount
+from holdfast.rules import approvals, repair, speechless
+from holdfast.state import noted
+from holdfast.state.edits import add_bill, update, without, wrote
+from holdfast.state.events import AgentEnded
+from holdfast.state.moves import StartAgent, Stop
+from holdfast.state.parts import Progress
+from holdfast.state.run import State
+from holdfast.state.settling import ended_by_person, settle
+
+SLICE_TURNS = 3
+"""Turns at worst that a slice pays for: usually it is enough for ten, as answers are short."""
+
+
+def uses_tools(state: State, progress: Progress) -> bool:
+    """Whether a subtask is a conversation with tools, and not one call."""
+    role, named = state.brief.role(progress.subtask.role), progress.subtask.inputs
+    if not role.tools or role.team or progress.tier == "none":
+        return False
+    unread = any(each.name in named and not each.enclosed for each in state.brief.inputs)
+    return unread or not role.tools_only_for_inputs
+
+
+def start(state: State, progress: Progress) -> StartAgent | None:
+    """The next segment of an agent, with a slice for a few turns, or fewer where money is short;
+    None: not even one turn can be paid now, by any tier that the role allows.
+    """
+    goal, turns = payable(state, progress)
+    kept = progress.resume.transcript != ""
+    if goal.model.tier != progress.tier and not kept and state.ledger.reserved:
+        # What is in flight may give back enough for what is due.
+        return None
+    if not turns:
+        return None
+    one = worst_turn(goal, progress.resume)
+    amount = Amount(one.dollars * turns, turns, one.tokens * turns)
+    part = Slice(dollars=amount.dollars, calls=turns, tokens=amount.tokens)
+    number = state.next_number(f"agent-{progress.subtask.id}")
+    goal = goal.model_copy(update={"slice": part})
+    return StartAgent(progress.subtask.id, number, goal, amount)
+
+
+def payable(state: State, progress: Progress) -> tuple[AgentGoal, int]:
+    """What the next segment is told, by the dearest tier of which a turn can be paid now, and how
+    many turns can be; 0, with the cheapest tier, where none can.
+    """
+    assert progress.tier != "none", "work without a model is a lens's"
+    role = state.brief.role(progress.subtask.role)
+    # A conversation cannot go on with another model: its thoughts are bound to it.
+    kept = progress.resume.transcript != ""
+    offered = [progress.called] if kept else [*tiers(state.brief, progress.tier)]
+    goals = (
+        goal_of(state, progress, tier)
+        for tier in (offered[:1] if role.fixed_tier else offered)
+        if tier != "none"
+    )
+    for goal in goals:
+        left = max(goal.turns - progress.resume.turns, 1)
+        one = worst_turn(goal, progress.resume)
+        for turns in range(min(SLICE_TURNS, left), 0, -1):
+            if state.ledger.fits(Amount(one.dollars * turns, turns, one.tokens * turns)):
+                return goal, turns
+    return goal, 0
+
+
+def one_turn(state: State, progress: Progress) -> Amount:
+    """The worst case of its next turn, by the model that is due."""
+    tier = progress.called if progress.resume.transcript else progress.tier
+    assert tier != "none", "work without a model is a lens's"
+    return worst_turn(goal_of(state, progress, tier), progress.resume)
+
+
+def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
+    """What its next segment is told, but for its slice."""
+    role = state.brief.role(progress.subtask.role)
+    return AgentGoal(
+        work=gathering.for_work(state, progress),
+        role=role,
+        model=state.brief.model(tier),
+        slice=Slice(dollars=state.ledger.cap.dollars, calls=0, tokens=0),
+        resume=progress.resume,
+        turns=most_turns(state, progress),
+        capabilities=state.brief.capabilities,
+        first_run=state.first_run_id,
+        ask_people=state.goal.ask_people,
+        decisions=tuple(each.decision for each in progress.calls if each.decision),
+        no_json=speechless.left(state),
+    )
+
+
+def most_turns(state: State, progress: Progress) -> int:
+    """The most that the agent of a subtask may take."""
+    role, most = state.brief.role(progress.subtask.role), state.goal.limits.turns_per_agent
+    return min(role.turns or most, most)
+
+
+def ended(state: State, event: AgentEnded, now: datetime) -> State:
+    """Settle the slice by the segment's report, and go on, judge what it brought, or give it up."""
+    move, report = event.move, event.report
+    if report is None:
+        return _lost(state, event, now)
+    state = _paid(state, move, report)
+    ending = state.work[move.subtask_id].ending
+    if not ending or report.outcome == "answered":
+        state = _judged(state, move, report, now)
+    # What a person ended meanwhile is cancelled only if this has not completed it.
+    return ended_by_person(state, move.subtask_id, now)
+
+
+def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
+    resumed, bill = report.resume, report.bill
+    state = replace(
+        state,
+        ledger=state.ledger.settle(move.id, bill, report.tokens),
+        unpaid_calls=state.unpaid_calls + report.unpaid_calls,
+        transport=without(state.transport, move.purpose),
+        notes=(*state.notes, *_told(move, report)),
+    )
+    if resumed.turns > move.goal.resume.turns:
+        state = replace(state, heard=True)
+        state = state if report.unreached else outages.answered(state)
+    if resumed.tool_calls > move.goal.resume.tool_calls:
+        state = replace(state, heard_json=True)
+    state = noted.with_bill(state, move.id, move.goal.model, bill, move.amount)
+
+    draft = report.draft is not None
+    # What stands in its prompt it has read; of the rest its tools tell.
+    given = (each.name for each in move.goal.work.inputs if not each.enclosed)
+    unread = tuple(name for name in given if name not in resumed.opened)
+    state = update(
+        state,
+        move.subtask_id,
+        lambda each: replace(_went_on(add_bill(each, bill), report), unread=unread),
+    )
+    return update(state, move.subtask_id, lambda each: wrote(each, bill.model, draft=draft))
+
+
+def _told(move: StartAgent, report: AgentReport) -> Iterator[str]:
+    """What people must know of calls of tools. Lines that are alike the report counts."""
+    yield from (_unsure(move, use) for use in report.may_have_run)
+    for name in report.unasked:
+        yield (
+            f"{move.subtask_id}: a call of {name} was not made: a person must approve each, and"
+            " this run asks nobody (--ask)."
+        )
+
+
+def _unsure(move: StartAgent, use: ToolUse) -> str:
+    """What people must know who find, or miss, what a call was to do."""
+    call = f"{move.subtask_id}: {use.name} {use.says}".strip()
+    return f"{call}: it may have run, nobody knows, and it was not run again."
+
+
+def _went_on(progress: Progress, report: AgentReport) -> Progress:
+    """The subtask with where its agent stands now, and how often it spoke and used tools. What was
+    decided on calls is carried out; what was not begun stays decided.
+    """
+    resume = report.resume
+    before = progress.resume
+    return replace(
+        progress,
+        resume=resume,
+        unanswered=(*progress.unanswered, *report.unanswered),
+        calls=progress.calls if resume.pending else (),
+        files=resume.files,
+        turns=progress.turns + resume.turns - before.turns,
+        tool_calls=progress.tool_calls + resume.tool_calls - before.tool_calls,
+        failed_calls=progress.failed_calls + resume.failed_calls - before.failed_calls,
+    )
+
+
+def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) -> State:
+    subtask_id = move.subtask_id
+    match report.outcome:
+        case "more":
+            return state
+        case "asks":
+            return approvals.ask(state, subtask_id, now)
+        case "unreachable":
+            assert report.unreached is not None
+            waiting = outages.begun(state, report.unreached, move.goal.model.tier, move.purpose)
+            if waiting is None and report.unreached.lost:
+                return state
+            return waiting or _given_up(state, subtask_id, report, now)
+        case "answered":
+            state = update(state, subtask_id, lambda each: replace(each, resume=Resume()))
+            state = speechless.judged(state, report.problem, report.resume.no_json)
+            return repair.judge_work(state, subtask_id, report.draft, report.problem, now)
+        case _:
+            if report.unreached is not None:
+                tier = move.goal.model.tier
+                state = outages.begun(state, report.unreached, tier, move.purpose) or state
+            if report.stopping:
+                state = replace(state, stop=state.stop or Stop(report.stopping, report.why))
+            return _given_up(state, subtask_id, report, now)
+
+
+def _given_up(state: State, subtask_id: str, report: AgentReport, now: datetime) -> State:
+    """What it has so far is handed up with why it has no more: of one that was cut, this run knows
+    that, and not the agent.
+    """
+    if report.outcome == "cut" and state.stop:
+        return _cut_short(state, subtask_id, state.stop, now)
+    if report.outcome == "stopped" and not state.stop:
+        return repair.out_of_turns(state, subtask_id, report.why, now, report.resume.text)
+    if report.too_long and not state.stop:
+        return repair.too_long(state, subtask_id, report.why, now, report.resume.text)
+    return settle(state, subtask_id, "failed", report.why, now)
+
+
+def _cut_short(
+    state: State, subtask_id: str, stop: Stop, now: datetime, more: tuple[str, ...] = ()
+) -> State:
+    """What a stop of the run has cut keeps what it said so far."""
+    status: FindingStatus = "cancelled" if stop.reason == "cancelled" else "failed"
+    return settle(state, subtask_id, status, "; ".join((f"not finished: {stop.why}", *more)), now)
+
+
+def _lost(state: State, event: AgentEnded, now: datetime) -> State:
+    """Unless it ended before it began, nobody knows what the segment spent: its slice counts. What
+    was said before it stands, so the next one goes on from there.
+    """
+    move = event.move
+    if event.unpaid:
+        ledger = state.ledger.release(move.id)
+    else:
+        price = move.amount.dollars if move.goal.model.prices else None
+        whole = Bill(calls=move.amount.calls, dollars=price, assumed=move.amount.dollars)
+        ledger = state.ledger.settle_unknown(move.id, whole)
+        state = update(state, move.subtask_id, lambda each: add_bill(each, whole))
+        state = approvals.may_have_run(state, move.subtask_id)
+    purpose = move.purpose
+    failures = state.transport.get(purpose, 0) + 1
+    transport = {**state.transport, purpose: failures}
+    state = replace(state, ledger=ledger, transport=transport)
+    if state.work[move.subtask_id].ending:
+        return ended_by_person(state, move.subtask_id, now)
+    if state.stop:
+        return _cut_short(state, move.subtask_id, state.stop, now, (event.why,))
+    if failures >= policies.TRANSPORT_TRIES:
+        return settle(state, move.subtask_id, "failed", event.why, now)
+    return state

@@ -1,0 +1,151 @@
+"""Calls of tools that a person must approve, as a run asks about them. Pure.
+
+An agent whose message holds such calls ends its segment: it waits as a subtask that holds no money
+and no place. Once each of its calls is decided on, its next segment makes those that were approved
+and tells the model of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Literal
+
+from holdfast.calls.turn import Decision
+from holdfast.contracts import Order, policies
+from holdfast.contracts.replacing import replace
+from holdfast.state.edits import update
+from holdfast.state.parts import CallAsked, Progress
+from holdfast.state.run import State
+
+WHY_LETTERS = 2_000
+"""Of a person's reason, that the model is told."""
+NOBODY_CAME = "nobody decided on it in time"
+
+
+def ask(state: State, subtask_id: str, now: datetime) -> State:
+    """A subtask whose agent waits until a person has decided on each of its pending calls."""
+    resume = state.work[subtask_id].resume
+    back = [each.use_id for each in resume.results]
+    uses = [use for use in resume.pending if use.id not in back]
+    calls = tuple(
+        CallAsked(number, use) for number, use in enumerate(uses, start=state.calls_asked + 1)
+    )
+    state = replace(state, calls_asked=state.calls_asked + len(calls))
+    return update(
+        state,
+        subtask_id,
+        lambda each: replace(each, stage="approval", calls=calls, calls_since=now),
+    )
+
+
+def waiting(state: State) -> tuple[tuple[Progress, CallAsked], ...]:
+    """The calls that a person is asked about now, each with its subtask."""
+    return tuple(
+        (progress, call)
+        for progress in (state.work[key] for key in state.work.asking)
+        if progress.stage == "approval"
+        for call in progress.calls
+        if call.decision is None
+    )
+
+
+def refusal(state: State, order: Order) -> str:
+    """Why there is nothing to decide on; empty: there is."""
+    if _asked(state, order) is not None:
+        return ""
+    return f"no call {order.call or ''}".strip() + f" waits for approval{hint(state)}"
+
+
+def hint(state: State) -> str:
+    """Which calls wait, behind a refusal; empty: none does."""
+    numbers = [str(call.number) for _, call in waiting(state)]
+    many = len(numbers) != 1
+    return f"; what waits: call{'s' * many} {', '.join(numbers)}" if numbers else ""
+
+
+def about(state: State, order: Order) -> str:
+    """Whose call an order is about, and the call; empty: it is about none that waits."""
+    found = _asked(state, order) if order.call else None
+    return f"{found[0].subtask.id}: {found[1].said}" if found else ""
+
+
+def _asked(state: State, order: Order) -> tuple[Progress, CallAsked] | None:
+    return next((each for each in waiting(state) if each[1].number == order.call), None)
+
+
+def approve(state: State, order: Order, _now: datetime) -> State:
+    """The call is made as soon as each other one of its message is decided on."""
+    return _said(state, order, "approved")
+
+
+def decline(state: State, order: Order, _now: datetime) -> State:
+    """The call is not made, and the model is told why."""
+    return _said(state, order, "declined")
+
+
+def _said(state: State, order: Order, verdict: Literal["approved", "declined"]) -> State:
+    found = _asked(state, order)
+    assert found is not None, "refused when nothing waits"
+    progress, asked = found
+    why = order.text.strip()[:WHY_LETTERS]
+    decision = Decision(use_id=asked.use.id, verdict=verdict, why=why, by=order.by)
+    return _decide(
+        state, progress.subtask.id, lambda call: decision if call.number == asked.number else None
+    )
+
+
+def undecided(state: State, subtask_id: str) -> State:
+    """Nobody came in time: what was not decided on is not made, and the report says so."""
+    left = [call for _, call in waiting(state) if call in state.work[subtask_id].calls]
+    hours = policies.PERSON_PATIENCE.total_seconds() / 3_600
+    notes = tuple(
+        f"Nobody decided on call {call.number} of {subtask_id} ({call.use.name}) within {hours:.0f}"
+        " hours: it was not made."
+        for call in left
+    )
+    state = replace(state, notes=(*state.notes, *notes))
+    return _decide(
+        state,
+        subtask_id,
+        lambda call: Decision(use_id=call.use.id, verdict="declined", why=NOBODY_CAME),
+    )
+
+
+def may_have_run(state: State, subtask_id: str) -> State:
+    """A segment was lost that may have made what was approved: it is not made again."""
+
+    def lost(call: CallAsked) -> CallAsked:
+        if call.decision is None or call.decision.verdict != "approved":
+            return call
+        return replace(call, decision=call.decision.model_copy(update={"verdict": "unknown"}))
+
+    return update(state, subtask_id, lambda each: replace(each, calls=tuple(map(lost, each.calls))))
+
+
+def _decide(
+    state: State, subtask_id: str, decision: Callable[[CallAsked], Decision | None]
+) -> State:
+    """Decide on calls; with the last one the agent goes on."""
+
+    def each(progress: Progress) -> Progress:
+        calls = tuple(
+            replace(call, decision=call.decision or decision(call)) for call in progress.calls
+        )
+        left = any(call.decision is None for call in calls)
+        return replace(progress, calls=calls, stage="approval" if left else "work")
+
+    return update(state, subtask_id, each)
+
+
+def unasked(state: State) -> tuple[str, ...]:
+    """What a run goes without because it asks nobody: the calls of these tools by these roles."""
+    if state.goal.ask_people:
+        return ()
+    roles = {progress.subtask.role: None for progress in state.work.values()}
+    return tuple(
+        f"calls of {', '.join(card.approval)} by {card.name}: a person must approve each, and this"
+        " run asks nobody (--ask)"
+        for card in state.brief.roles
+        if card.name in roles and card.approval
+    )

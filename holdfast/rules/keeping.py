@@ -1,0 +1,308 @@
+"""What of a cap is kept for the synthesis, and the least cap that a run can do with. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import ROUND_DOWN, ROUND_UP, Decimal
+
+from holdfast.agent.money import worst_turn
+from holdfast.calling import gathering, verifying
+from holdfast.calling.reserving import input_tokens, paid_call, reservation, rooms, tiers
+from holdfast.calls import KINDS
+from holdfast.calls.plan import PLAN
+from holdfast.calls.synthesize import SYNTHESIZE
+from holdfast.calls.turn import Resume
+from holdfast.calls.work import WORK, most_written
+from holdfast.contracts import Briefing, Goal, Limits, Subtask, Tier, policies
+from holdfast.contracts.replacing import replace
+from holdfast.ledger.ledger import Amount, Ledger
+from holdfast.plans import composing
+from holdfast.rules import agents
+from holdfast.state.moves import Ask
+from holdfast.state.parts import Progress
+from holdfast.state.run import State, first_state
+from holdfast.state.work import Work
+
+USUAL_SHARE = Decimal("0.15")
+"""What a call usually takes of its worst case, and an answer of its room."""
+WORDS = {"id", "title", "instruction", "depends_on", "acceptance_criteria", "why"}
+"""Of subtasks that differ in nothing else, the one with the most words is the dearest."""
+FEWEST_TEAM_CALLS = 4
+"""A plan, a subtask, a synthesis and a critique: with less a team cannot answer."""
+
+
+def kept(limits: Limits, brief: Briefing) -> Amount:
+    """What only the synthesis may use: the worst case of the largest one that takes no more than a
+    share of the cap; the smallest where none does. When its time comes, the synthesis takes all
+    that is left, and so is usually larger.
+    """
+    most = Amount(
+        limits.dollars * policies.KEPT_SHARE,
+        limits.model_calls,
+        int(limits.tokens * policies.KEPT_SHARE),
+    )
+    offered = [*_syntheses(limits, brief)]
+    return next((each for each in offered if each <= most), offered[-1])
+
+
+def _syntheses(limits: Limits, brief: Briefing) -> Iterator[Amount]:
+    """A full context read, with less and less room to answer, then by a cheaper model."""
+    policy = SYNTHESIZE.policy
+    tokens = limits.supervisor_context_tokens + policies.PROMPT_OVERHEAD_TOKENS
+    for tier in tiers(brief, policy.tier):
+        for room in rooms(policy.max_output):
+            yield reservation(brief.model(tier), tokens, room)
+
+
+def grown(ledger: Ledger, limits: Limits, brief: Briefing) -> Ledger:
+    """Under a higher cap more is kept, if what was spent meanwhile leaves room for it."""
+    more = replace(ledger, kept=kept(limits, brief))
+    return more if more.fits(Amount()) else ledger
+
+
+def too_small(ledger: Ledger, needed: Amount) -> tuple[str, ...]:
+    """Return the limits whose rest, without what is kept, does not cover what would be asked next;
+    dollars where each alone would, as when a part of it is all that is given away.
+    """
+    free = ledger.cap - ledger.paid - ledger.held - ledger.kept
+    pairs = {
+        "dollars": needed.dollars > free.dollars,
+        "model_calls": needed.calls > free.calls,
+        "tokens": needed.tokens > free.tokens,
+    }
+    return tuple(name for name, short in pairs.items() if short) or ("dollars",)
+
+
+def rest(ledger: Ledger, what: str, short_of: tuple[str, ...]) -> str:
+    """Return what no longer covers something: the budget, or the limit of calls or tokens that ends
+    before the money does.
+    """
+    if "dollars" in short_of:
+        return f"the rest of the budget does not cover {what}"
+    limits = {
+        "model_calls": f"{ledger.cap.calls:,} model calls",
+        "tokens": f"{ledger.cap.tokens:,} tokens",
+    }
+    named = " and ".join(limits[name] for name in short_of)
+    left = ledger.cap.dollars - ledger.paid.dollars - ledger.held.dollars
+    rounded = left.quantize(Decimal("0.01"), rounding=ROUND_DOWN)
+    money = f", though ${rounded:,} is left" if ledger.all_priced else ""
+    return f"the limit of {named} does not cover {what}{money}"
+
+
+def say_cheaper(state: State, ask: Ask) -> State:
+    """That the cap left a cheaper model for a subtask, the plan or the answer than was due."""
+    if ask.call.kind == "work":
+        return done_cheaper(state, ask.call.subtask_id, ask.call.tier)
+    usual = KINDS[ask.call.kind].policy.tier
+    if ask.call.kind not in ("plan", "synthesize") or ask.call.model is None:
+        return state
+    what = "The plan" if ask.call.kind == "plan" else "The answer"
+    note = f"{what} was asked of {ask.call.tier} instead of {usual}: the cap left no more."
+    if ask.call.kind == "plan" and ask.call.tier == "opus":
+        note = f"Plans of {usual} were refused, so the plan was asked of {ask.call.tier}."
+    if ask.call.tier == usual or note in state.notes:
+        return state
+    return replace(state, notes=(*state.notes, note))
+
+
+def done_cheaper(state: State, subtask_id: str, tier: Tier) -> State:
+    """That a subtask is worked on by this tier, if the cap left a cheaper one than was due."""
+    due = state.work[subtask_id].tier
+    if tier == due:
+        return state
+    which = f"{tier} instead of {due}"
+    known = dict.fromkeys((*state.cheaper.get(which, ()), subtask_id))
+    return replace(state, cheaper={**state.cheaper, which: tuple(known)})
+
+
+def cheaper_lines(state: State) -> Iterator[str]:
+    """Which subtasks were done by a cheaper model than was due: a line for each pair of tiers."""
+    for which, ids in state.cheaper.items():
+        were = "was" if len(ids) == 1 else "were"
+        yield f"{', '.join(ids)} {were} asked of {which}: the cap left no more."
+
+
+# ---------------------------------------------------------------- the least cap
+
+
+def least(goal: Goal, brief: Briefing, *, whole: bool = False) -> Amount:
+    """The smallest cap under which a run can answer: its plan, where none is ready; the dearest of
+    its subtasks at its cheapest; its synthesis. `whole`: and under which it usually gets through
+    all the subtasks of a plan that is ready.
+    """
+    state = replace(_begun(goal), briefing=brief)
+    ready = gathering.ready_plan(state)
+    needed = Amount()
+    if ready is None:
+        needed = _cheapest(state, brief) + _whole_goal(state)
+    else:
+        state = replace(state, briefing=composing.briefed(brief, ready))
+        taken = [each.subtask_id for each in goal.fork.findings] if goal.fork else []
+        due = [each for each in ready.subtasks if each.id not in taken]
+        due = due if whole else _dearest(due)
+        works = [_work(state, each) for each in due]
+        needed = _in_turn(works) if whole else _most(works)
+    if verifying.wanted(state):
+        # Code writes the answer; what cannot be verified stands as it is.
+        return needed
+    smallest = [*_syntheses(goal.limits, brief)][-1]
+    # Under a cap of this size the kept synthesis takes its share, or is the smallest.
+    share = 1 - policies.KEPT_SHARE
+    shared = Amount(needed.dollars / share, needed.calls + 1, int(needed.tokens / share) + 1)
+    return _most([needed + smallest, shared])
+
+
+def short_of(goal: Goal, brief: Briefing) -> str:
+    """Why the cap of a goal is too small, and what would do; empty: it is not."""
+    allowed = goal.model_copy(update={"limits": brief.within(goal.limits)})
+    cap = Ledger.under(allowed.limits).cap
+    return "" if least(allowed, brief) <= cap else why_short(allowed, brief, cap)
+
+
+def why_short(goal: Goal, brief: Briefing, cap: Amount) -> str:
+    """What is too small, and what would do, within what the deployment allows."""
+    most, whole = brief.most_dollars, least(goal, brief, whole=True)
+    if most is None:
+        return too_little(whole, cap)
+    if hopeless(goal, brief):
+        needed = _exactly(least(goal, brief).dollars)
+        return (
+            f"this deployment allows ${most.normalize():f} a run ({policies.MOST_RUN}), which does"
+            f" not cover the least that this run must ask for: ${needed}"
+        )
+    return too_little(replace(whole, dollars=min(whole.dollars, most)), cap)
+
+
+def hopeless(goal: Goal, brief: Briefing) -> bool:
+    """Whether the least that a run needs is above what its deployment allows: no raise helps."""
+    return brief.most_dollars is not None and least(goal, brief).dollars > brief.most_dollars
+
+
+def lowered(asked: Limits, allowed: Limits) -> str:
+    """That a run may spend less than its goal says."""
+    return (
+        f"The goal allows ${asked.dollars.normalize():f};"
+        f" this deployment allows ${allowed.dollars.normalize():f} a run ({policies.MOST_RUN})."
+    )
+
+
+def too_little(needed: Amount, cap: Amount) -> str:
+    """The sentence that names what is too small, and the limits that would do."""
+    small, enough = [], []
+    if needed.dollars > cap.dollars:
+        small.append(f"${cap.dollars.normalize():f}")
+        enough.append(f"dollars={_exactly(needed.dollars)}")
+    if needed.calls > cap.calls:
+        small.append(f"{cap.calls} model calls")
+        enough.append(f"model_calls={needed.calls}")
+    if needed.tokens > cap.tokens:
+        small.append(f"{cap.tokens} tokens")
+        enough.append(f"tokens={needed.tokens}")
+    if not small:
+        return "what is left of the cap does not cover a plan, a subtask and the synthesis"
+    return (
+        f"a cap of {' and '.join(small)} does not cover the least that this run must ask for;"
+        f" this would do: --limits {' --limits '.join(enough)}"
+    )
+
+
+def _exactly(dollars: Decimal) -> str:
+    """At least two decimals, and up to a tenth of a cent, which is much of the least cap."""
+    up = dollars.quantize(Decimal("0.001"), rounding=ROUND_UP)
+    return f"{up:.2f}" if up == up.quantize(Decimal("0.01")) else f"{up}"
+
+
+def _begun(goal: Goal) -> State:
+    # No clock is read: nothing here depends on when it is.
+    return first_state("", goal, datetime(2000, 1, 1, tzinfo=UTC), "")
+
+
+def _cheapest(state: State, brief: Briefing) -> Amount:
+    """A plan by the cheapest model with the least room."""
+    *_, tier = tiers(brief, PLAN.policy.tier)
+    tokens = input_tokens(PLAN, gathering.for_plan(state))
+    *_, room = rooms(PLAN.policy.max_output)
+    return reservation(brief.model(tier), tokens, room)
+
+
+def _whole_goal(state: State) -> Amount:
+    """One subtask that carries the whole goal with all its inputs."""
+    role = max(state.brief.roles, key=lambda card: card.prompt_bytes, default=None)
+    if role is None:
+        return Amount()
+    names = tuple(each.name for each in state.brief.inputs)
+    carried = Subtask(id="t1", title="", instruction=state.goal.text, inputs=names, role=role.name)
+    return _asked(state, carried, _cheapest_tier(state))
+
+
+def _cheapest_tier(state: State) -> Tier:
+    *_, tier = tiers(state.brief, "sonnet")
+    return tier
+
+
+def _work(state: State, subtask: Subtask) -> Amount:
+    role = state.brief.role(subtask.role)
+    if role.tier == "none":
+        return Amount()
+    if role.team:
+        # A team gets half of what is free.
+        inputs = tuple(each for each in state.brief.inputs if each.name in subtask.inputs)
+        goal = Goal(text=subtask.instruction, limits=state.goal.limits, use_models=True)
+        brief = state.brief.model_copy(update={"playbook": None, "inputs": inputs})
+        one = least(goal, brief)
+        return Amount(one.dollars * 2, max(one.calls, FEWEST_TEAM_CALLS) * 2, one.tokens * 2)
+    wanted: Tier = subtask.tier or role.tier
+    *_, cheapest = [role.tier] if role.fixed_tier else tiers(state.brief, wanted)
+    return _asked(state, subtask, cheapest)
+
+
+def _dearest(subtasks: list[Subtask]) -> list[Subtask]:
+    """Of those that differ in their words alone, the one with the most: of a thousand, few are left
+    to be priced.
+    """
+    found: dict[str, tuple[int, Subtask]] = {}
+    for each in subtasks:
+        kind = each.model_dump_json(exclude=WORDS)
+        # What its dependencies will say is not known yet.
+        said = each.model_dump_json(exclude={"depends_on"}, exclude_defaults=True)
+        size = len(said.encode())
+        if size > found.get(kind, (-1, each))[0]:
+            found[kind] = (size, each)
+    return [each for _, each in found.values()]
+
+
+def _asked(state: State, subtask: Subtask, tier: Tier) -> Amount:
+    """The least that one try is reserved at; what its dependencies will say is not known yet."""
+    alone = subtask.model_copy(update={"depends_on": ()})
+    role = state.brief.role(subtask.role)
+    progress = Progress(alone, tier=tier)
+    state = replace(state, work=Work({alone.id: progress}))
+    if agents.uses_tools(state, progress):
+        # No turn of an agent is given less room than it may need.
+        return worst_turn(agents.goal_of(state, progress, tier), Resume())
+    material = gathering.for_work(state, progress)
+    tokens = paid_call(state, WORK, "work", material, tier=tier, role=role).amount.tokens
+    tokens -= WORK.policy.max_output
+    *_, room = rooms(most_written(subtask))
+    return reservation(state.brief.model(tier), tokens, room)
+
+
+def _in_turn(works: list[Amount]) -> Amount:
+    """The worst case of the dearest, and what the others really take: a share of theirs."""
+    dearest = _most(works)
+    dollars = sum((each.dollars for each in works), Decimal(0)) - dearest.dollars
+    tokens = sum(each.tokens for each in works) - dearest.tokens
+    others = Amount(dollars * USUAL_SHARE, 0, int(tokens * USUAL_SHARE))
+    calls = sum(each.calls for each in works) - dearest.calls
+    return dearest + replace(others, calls=calls)
+
+
+def _most(amounts: list[Amount]) -> Amount:
+    """The largest of each."""
+    return Amount(
+        max((each.dollars for each in amounts), default=Decimal(0)),
+        max((each.calls for each in amounts), default=0),
+        max((each.tokens for each in amounts), default=0),
+    )

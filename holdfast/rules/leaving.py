@@ -1,0 +1,73 @@
+"""What a run sends to the models from where it stands, so that a person knows before. Pure."""
+
+from __future__ import annotations
+
+from holdfast.calling import verifying
+from holdfast.contracts import Omission, PinnedInput
+from holdfast.rules import agents
+from holdfast.state.run import State
+
+BASE = "base"
+"""The input that names the revision which a repository is compared with."""
+SCOPE = "scope"
+"""The input of a playbook that says how much of a repository is taken."""
+CHANGED, ALL = "changed", "all"
+"""Its values: what differs from the main line, which is taken where nothing is said; all of it."""
+
+
+def leaves(state: State) -> tuple[str, ...]:
+    """What is sent: the goal, named inputs, and the findings, of tools and of earlier runs too."""
+    asking = [each for each in state.work.values() if each.tier != "none" and not each.finding]
+    named = {name: None for progress in asking for name in progress.subtask.inputs}
+    inputs = [_sent(each) for each in state.brief.inputs if each.name in named]
+    first = ("the goal", "the findings")
+    if verifying.wanted(state):
+        code = verifying.repository(state)
+        assert code is not None, "remarks of a repository are verified"
+        first = (*(("the findings",) if asking else ()), f"the code around remarks on {code.name}")
+    return (*first, *inputs)
+
+
+def _sent(pinned: PinnedInput) -> str:
+    """An input, whole, or what an agent reads of it."""
+    size = f"{pinned.name} ({pinned.size} bytes)"
+    return size if pinned.enclosed else f"what agents read of {size}"
+
+
+def reached(state: State) -> tuple[str, ...]:
+    """Where tools of the plan's agents send their words: what reaches there, and who may."""
+    due = [each for each in state.work.values() if each.finding is None]
+    teams = [each.subtask.id for each in due if state.brief.role(each.subtask.role).team]
+    lines = []
+    for outlet in state.brief.outlets:
+        who: dict[str, list[str]] = {}
+        for each in due:
+            role = state.brief.role(each.subtask.role)
+            if agents.uses_tools(state, each) and outlet.serves(role.tools):
+                who.setdefault(role.name, []).append(each.subtask.id)
+        told = [f"{name} ({', '.join(ids)})" for name, ids in who.items()]
+        # What a team plans is not known yet.
+        told += [f"agents of the team {id}" for id in teams]
+        if told:
+            lines.append(f"{outlet.what}: words of {', '.join(told)}")
+    return tuple(lines)
+
+
+def taken(state: State) -> tuple[str, ...]:
+    """How much of each repository is read, where that was chosen."""
+    return tuple(f"{each.name}: {each.scope}" for each in state.brief.inputs if each.scope)
+
+
+def unused(state: State) -> tuple[Omission, ...]:
+    """The inputs that no subtask of the plan is given."""
+    if state.plan is None:
+        return ()
+    used = {name for each in state.work.values() for name in each.subtask.inputs}
+    if any(each.kind == "repository" for each in state.brief.inputs):
+        # By these the repository is taken when it is pinned.
+        used |= {BASE, SCOPE}
+    return tuple(
+        Omission(what=f"input {each.name}", why="no subtask of the plan uses it")
+        for each in state.brief.inputs
+        if each.name not in used
+    )

@@ -1,0 +1,280 @@
+"""What the supervisor does next: `moves = next_moves(state)`, pure; its clock is `state.now`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from holdfast.calling import finishing, gathering, outages
+from holdfast.calling.reserving import fitting_call, reservation
+from holdfast.calling.work_calls import work_call
+from holdfast.calls.plan import PLAN
+from holdfast.calls.refine import REFINE
+from holdfast.calls.replan import REPLAN
+from holdfast.calls.review import REVIEW
+from holdfast.calls.work import WORK
+from holdfast.contracts import policies
+from holdfast.ledger.ledger import Amount
+from holdfast.rules import agents, keeping, passing, planning, teams
+from holdfast.rules.phases import held_back
+from holdfast.rules.reducer import apply
+from holdfast.state.events import Started
+from holdfast.state.moves import (
+    Ask,
+    AskPerson,
+    AskRaise,
+    Cut,
+    Examine,
+    Hold,
+    Move,
+    Prepare,
+    StartAgent,
+    Stop,
+)
+from holdfast.state.parts import Progress
+from holdfast.state.run import State
+
+LOOKED_AT = 30
+"""Subtasks that are looked at for one that the money of the moment covers: what is in flight gives
+some back, and then there is another look.
+"""
+
+
+def next_moves(state: State) -> tuple[Move, ...]:
+    """Everything that can start now, in order; each move takes the ones before it into account."""
+    return tuple(_moves(state))
+
+
+def _moves(state: State) -> Iterator[Move]:
+    while (move := _next(state) or teams.word_above(state)) is not None:
+        yield move
+        state = apply(state, Started(move))
+
+
+def _next(state: State) -> Move | None:
+    now = state.now
+    if state.stopped_by("cancelled"):
+        return _cut(state)
+    if state.phase == "preparing":
+        return Prepare() if not state.flights and not state.stop else None
+    # Before the pause, which starts nothing but keeps no person from ending a subtask.
+    ending = _cut_ending(state)
+    if ending is not None:
+        return ending
+    if state.paused:
+        return _hold(state)
+    deadline = state.work_deadline
+    if state.phase in ("planning", "working") and deadline and now >= deadline:
+        return _cut(state) if state.stop else Stop("deadline", state.work_over)
+    match state.phase:
+        case "planning":
+            return outages.next_look(state) or _plan(state)
+        case "working":
+            return outages.needless_look(state) or outages.next_look(state) or _work(state, now)
+        case "synthesizing":
+            return _overdue(state, now) or outages.next_look(state) or _finish(state)
+        case _:
+            return None
+
+
+def _finish(state: State) -> Move | None:
+    return None if state.out_of_reach else finishing.next_ask(state)
+
+
+def _overdue(state: State, now: datetime) -> Move | None:
+    """At the last deadline a model's synthesis is cut; the template's costs nothing and is not."""
+    if state.deadline is None or now < state.deadline:
+        return None
+    if not state.stop:
+        total = state.goal.limits.deadline_seconds
+        return Stop(
+            "deadline", f"the deadline of {total} s was reached before the answer was there"
+        )
+    paid = tuple(key for key in state.ledger.reserved if not state.flights[key].cut)
+    return Cut(paid) if paid else None
+
+
+def _plan(state: State) -> Move | None:
+    if state.flights or state.stop:
+        return None
+    material = gathering.for_plan(state)
+    # The last go, after all others were refused, is the strongest model's.
+    first = planning.STRONGEST if state.plan_tries == policies.REPAIRS else None
+    ask = fitting_call(state, PLAN, "plan", material, first=first)
+    if not state.ledger.fits(ask.amount):
+        if state.short:
+            return None
+        why = keeping.why_short(state.goal, state.brief, state.ledger.cap)
+        return _out_of_money(state, why)
+    return ask
+
+
+def _work(state: State, now: datetime) -> Move | None:
+    if state.stop or state.short or len(state.flights) >= state.goal.limits.concurrency:
+        return None
+    # The replan comes first, because whatever is started before it cannot be changed any more.
+    return _replan(state) or _first(state, now) or _without_replan(state)
+
+
+def _cut(state: State) -> Move | None:
+    ids = tuple(key for key, flight in state.flights.items() if not flight.cut)
+    return Cut(ids) if ids else None
+
+
+def _cut_ending(state: State) -> Move | None:
+    """Cut the activities of subtasks that a person ended."""
+    if not state.work.ending:
+        return None
+    ids = tuple(
+        key
+        for key, flight in state.flights.items()
+        if not flight.cut
+        and (owner := state.work.get(flight.move.subtask_id)) is not None
+        and owner.ending
+    )
+    return Cut(ids) if ids else None
+
+
+def _hold(state: State) -> Move | None:
+    """A call in flight ends by itself, and an agent would go on with the next."""
+    ids = tuple(
+        key
+        for key, flight in state.flights.items()
+        if isinstance(flight.move, StartAgent) and not (flight.cut or flight.held)
+    )
+    return Hold(ids) if ids else None
+
+
+def _replan(state: State) -> Move | None:
+    if not state.replanning.setbacks or state.asking("replan") or state.out_of_reach:
+        return None
+    ask = _changing(state)
+    return ask if state.ledger.fits(ask.amount) else None
+
+
+def _changing(state: State) -> Ask:
+    return fitting_call(state, REPLAN, "replan", gathering.for_replan(state))
+
+
+def _without_replan(state: State) -> Move | None:
+    """What failed takes down what needs it, but only once everything else has been done."""
+    if state.flights or state.waiting_since or state.out_of_reach or not state.replanning.setbacks:
+        return None
+    return _short(state, "changing the plan", _changing(state).amount)
+
+
+def _first(state: State, now: datetime) -> Move | None:
+    """The move of the first subtask, by the longest remaining chain, that can be made now."""
+    late = False
+    looked = 0
+    too_dear: dict[tuple[str, str, bool, int], bool] = {}
+    for progress in _ready(state):
+        tools, most = agents.uses_tools(state, progress), progress.subtask.max_output
+        like = progress.subtask.role, progress.tier, tools, most
+        if progress.stage == "work" and too_dear.get(like):
+            continue
+        if progress.stage == "person":
+            return AskPerson(progress.subtask.id, progress.why)
+        elsewhere = passing.passed_over(state, progress)
+        if elsewhere is not None:
+            return elsewhere
+        if _cannot_finish(state, progress, now):
+            late = True
+            continue
+        move = _start(state, progress)
+        if move is not None:
+            return move
+        too_dear[like] = _too_dear(state, progress)
+        looked += not state.out_of_reach
+        if looked == LOOKED_AT:
+            break
+    if late and not state.flights:
+        return Stop("deadline", "what is left could not have finished before the deadline")
+    return None
+
+
+def _ready(state: State) -> Iterator[Progress]:
+    """Subtasks that can start now, the one with the longest remaining chain first."""
+    held = held_back(state)
+    return (each for each in state.work.ready if each.subtask.id not in held)
+
+
+def _cannot_finish(state: State, progress: Progress, now: datetime) -> bool:
+    """Whether a call would end after the deadline, by the mean of this run's finished ones."""
+    if state.work_deadline is None or progress.tier == "none":
+        return False
+    pace = state.work.pace
+    return pace is not None and now + pace > state.work_deadline
+
+
+def _too_dear(state: State, progress: Progress) -> bool:
+    """Whether not even a try with the shortest prompt could be paid as planned, while what is in
+    flight may give something back: none like it need be looked at.
+    """
+    role = state.brief.role(progress.subtask.role)
+    if progress.tier == "none" or role.team or not state.ledger.reserved:
+        return False
+    if agents.uses_tools(state, progress):
+        return False
+    tokens = policies.PROMPT_OVERHEAD_TOKENS + role.prompt_bytes
+    one = reservation(state.brief.model(progress.tier), tokens, _room_due(progress))
+    return not state.ledger.fits(one)
+
+
+def _room_due(progress: Progress) -> int:
+    """The tokens that an answer to a subtask may have, if money is not short."""
+    return progress.subtask.max_output or WORK.policy.max_output
+
+
+def _start(state: State, progress: Progress) -> Move | None:
+    """The move that starts a subtask; None: wait, because something in flight may release money."""
+    subtask = progress.subtask
+    role = state.brief.role(subtask.role)
+    if progress.tier == "none":
+        material = gathering.for_work(state, progress)
+        return Examine(subtask.id, state.next_number(f"examine-{subtask.id}"), material)
+    if state.out_of_reach:
+        return None
+    if role.team and progress.stage == "work":
+        return teams.start(state, progress) or _wait_or_stop(state, teams.LEAST)
+    if progress.stage != "work":
+        return _affordable(state, _ask(state, progress))
+    if agents.uses_tools(state, progress):
+        return agents.start(state, progress) or _wait_or_stop(
+            state, agents.one_turn(state, progress)
+        )
+    ask = work_call(state, progress)
+    less = ask.call.tier != progress.tier or ask.call.max_output < _room_due(progress)
+    if less and state.ledger.reserved:
+        # What is in flight may give back enough to ask as was planned.
+        return None
+    return _affordable(state, ask)
+
+
+def _affordable(state: State, ask: Ask) -> Move | None:
+    if state.ledger.fits(ask.amount):
+        return ask
+    return _wait_or_stop(state, ask.amount)
+
+
+def _wait_or_stop(state: State, needed: Amount) -> Move | None:
+    return None if state.ledger.reserved else _short(state, "another call", needed)
+
+
+def _short(state: State, what: str, needed: Amount) -> Move:
+    short_of = keeping.too_small(state.ledger, needed)
+    return _out_of_money(state, keeping.rest(state.ledger, what, short_of), short_of)
+
+
+def _out_of_money(state: State, why: str, short_of: tuple[str, ...] = ()) -> Move:
+    if state.goal.wait_for_raise:
+        return AskRaise(why, short_of)
+    return Stop("budget", why, short_of)
+
+
+def _ask(state: State, progress: Progress) -> Ask:
+    """A review of a draft, or a better instruction."""
+    kind = REVIEW if progress.stage == "review" else REFINE
+    material = gathering.for_subtask(state, progress)
+    purpose = f"{kind.name}-{progress.subtask.id}"
+    return fitting_call(state, kind, purpose, material, progress=progress)

@@ -1,0 +1,125 @@
+"""From one phase of a run to the next, and its clock. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from holdfast.calling import verifying
+from holdfast.contracts.replacing import replace
+from holdfast.state.moves import Stop, StopReason
+from holdfast.state.run import State
+from holdfast.state.settling import accept, settle, skip, status_words
+
+HOPELESS: tuple[StopReason, ...] = ("endpoint", "no json", "allowance")
+"""Whoever stopped for this gets no answer from a model either."""
+
+
+def skip_blocked(state: State, now: datetime) -> State:
+    """Skip what needs a finding that will not come; what a replan may still save waits."""
+    if not state.work.blocked:
+        return state
+    held = held_back(state)
+    # Until nothing changes: what is skipped takes along what needs it, wherever that stands.
+    blocked = True
+    while blocked:
+        blocked = False
+        for key, progress in state.work.items():
+            if progress.finding is not None or progress.flight or key in held:
+                continue
+            needed = progress.subtask.depends_on
+            cause = next((each for each in needed if state.work[each].lost), "")
+            if cause:
+                finding = state.work[cause].finding
+                assert finding is not None
+                state = skip(
+                    state, key, f"needs {cause}, which {status_words(finding.status)}", now
+                )
+                blocked = True
+    return state
+
+
+def held_back(state: State) -> tuple[str, ...]:
+    """What depends on a setback that a replan is about to deal with."""
+    held: dict[str, None] = {}
+    for setback in state.replanning.setbacks:
+        held |= dict.fromkeys(state.work.below(setback.subtask_id))
+    return tuple(held)
+
+
+def advance(state: State, now: datetime) -> State:
+    """Move to the next phase when this one has nothing left to do."""
+    if state.phase == "working":
+        if state.stop:
+            # Nobody will replan: what was held back for that is blocked like the rest.
+            state = replace(state, replanning=replace(state.replanning, setbacks=()))
+        state = skip_blocked(state, now)
+    state = _clock(state, now)
+    if state.flights or state.phase == "closed":
+        return state
+    if state.stop and state.phase in ("preparing", "planning", "approval"):
+        return replace(state, phase="closed", finished=now)
+    if state.phase == "working":
+        return _end_of_work(state, now)
+    return state
+
+
+def _end_of_work(state: State, now: datetime) -> State:
+    if state.stop:
+        state = leave_undone(state, state.stop, now)
+    if not state.all_settled or state.replanning.setbacks:
+        return state
+    if state.stopped_by("cancelled") or not state.usable:
+        return replace(state, phase="closed", finished=now)
+    complete = any(finding.status == "complete" for finding in state.findings)
+    # Nothing complete: what there is is shown, and nothing is paid for it.
+    free = not complete or not state.goal.use_models or state.stopped_by(*HOPELESS)
+    # A template's answer that a model verifies is not written anew by one.
+    free = free or verifying.wanted(state)
+    finishing = replace(state.finishing, by_template=state.finishing.by_template or free)
+    return verifying.chosen(replace(state, phase="synthesizing", finishing=finishing))
+
+
+def moved_on(state: State, now: datetime, unserved: timedelta) -> State:
+    """The state at a later moment; `unserved`: for how long no worker served the run before it. The
+    deadline stood still meanwhile.
+    """
+    counts = state.first_paid is not None and state.waiting_since is None
+    seconds = unserved.total_seconds() if counts else 0.0
+    return replace(state, now=now, waited=state.waited + seconds)
+
+
+def _clock(state: State, now: datetime) -> State:
+    """The deadline stands still while nothing but a person or a lost endpoint keeps the run, or a
+    team that says so of itself.
+    """
+    kept = state.phase == "approval" or state.paused or bool(state.short or state.work.asking)
+    kept = kept or state.out_of_reach
+    waits = (kept or bool(state.waiting_teams)) and not state.at_work and state.phase != "closed"
+    if waits and state.waiting_since is None:
+        return replace(state, waiting_since=now)
+    if not waits and state.waiting_since is not None:
+        return replace(_waited(state, state.waiting_since, now), waiting_since=None)
+    return state
+
+
+def _waited(state: State, since: datetime, now: datetime) -> State:
+    """The state with a wait that is over; before the first paid call no deadline runs."""
+    paid = max(since, min(state.first_paid or now, now))
+    before = state.waited_before + (paid - since).total_seconds()
+    return replace(state, waited=state.waited + (now - paid).total_seconds(), waited_before=before)
+
+
+def leave_undone(state: State, stop: Stop, now: datetime) -> State:
+    """Settle what a stop left over; what was begun keeps its bill and what it has so far."""
+    for key, progress in state.work.items():
+        if state.settled(key):
+            continue
+        if progress.stage == "review":
+            # The draft passed every check; that nobody read it is said in its last try.
+            state = accept(state, key, f"not reviewed: {stop.why}", now)
+        elif progress.started:
+            why = f"{progress.why}; then {stop.why}" if progress.why else stop.why
+            state = settle(state, key, "failed", f"not finished: {why}", now)
+        else:
+            state = skip(state, key, f"not started: {stop.why}", now)
+    return state

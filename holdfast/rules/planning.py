@@ -1,0 +1,206 @@
+"""Taking over a plan, and changing it while it runs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+
+from holdfast.calls.replan import Change, Patch
+from holdfast.contracts import Plan, Revision, RoleTier, Subtask, Tier, Usage, policies
+from holdfast.contracts.replacing import replace
+from holdfast.plans.composing import briefed
+from holdfast.plans.revision import NO_CHANGES
+from holdfast.rules.preview import predict
+from holdfast.state import graph
+from holdfast.state.moves import Stop
+from holdfast.state.parts import Progress
+from holdfast.state.run import State
+from holdfast.state.settling import skip
+from holdfast.state.work import Work
+from holdfast.text import grouped
+
+STRONGEST: Tier = "opus"
+"""Of the models: it is asked for a plan once, when others were refused."""
+
+
+def judge_plan(state: State, plan: Plan | None, why: str) -> State:
+    """A valid plan is taken over; an invalid one goes back with its errors, at most twice."""
+    state = replace(state, plan_tries=state.plan_tries + 1)
+    if plan is not None:
+        return _propose(state, plan)
+    state = replace(state, plan_errors=tuple(why.splitlines()))
+    return fall_back(state) if state.plan_tries > policies.REPAIRS else state
+
+
+def no_plan(state: State, why: str) -> State:
+    """The planner cannot be reached: one agent takes it all, unless the run stops anyway."""
+    state = replace(state, plan_errors=(why,))
+    return state if state.stop else fall_back(state)
+
+
+def fall_back(state: State) -> State:
+    """A single subtask that carries the whole goal."""
+    role = next((card for card in state.brief.roles if card.name == policies.FALLBACK_ROLE), None)
+    if role is None:
+        return replace(state, stop=Stop("endpoint", "no valid plan, and no role can take the goal"))
+    subtask = Subtask(
+        id="t1",
+        title="The whole goal",
+        instruction=state.goal.text,
+        inputs=tuple(pinned.name for pinned in state.brief.inputs),
+        role=role.name,
+    )
+    if role.team and graph.fingerprint(subtask) in state.goal.asked:
+        return replace(
+            state, stop=Stop("endpoint", f"no valid plan, and {role.name} was asked above")
+        )
+    note = f"The planner gave no valid plan ({grouped(state.plan_errors)}): one agent took it all."
+    state = replace(state, notes=(*state.notes, note))
+    return _propose(state, Plan(goal=state.goal.text, subtasks=(subtask,)))
+
+
+def _propose(state: State, plan: Plan) -> State:
+    """A plan with its price; it waits for a person if the goal says so."""
+    state = adopt(state, plan)
+    state = replace(state, estimate=predict(state))
+    if not needs_approval(state):
+        return state
+    return replace(state, phase="approval", proposed=state.now)
+
+
+def needs_approval(state: State) -> bool:
+    """Whether a person must see the plan first. An unknown price is above every amount."""
+    approval, estimate = state.goal.approval, state.estimate
+    if approval.when != "above" or estimate is None:
+        return approval.when == "always"
+    return estimate.expected is None or estimate.expected > approval.dollars
+
+
+def adopt(state: State, plan: Plan) -> State:
+    """Work begins on this plan, with the roles that it composes."""
+    state = replace(state, briefing=briefed(state.brief, plan))
+    work = {subtask.id: begun(state, subtask) for subtask in plan.subtasks}
+    work |= _taken_over(state, work)
+    replanning = replace(state.replanning, used_ids=tuple(work))
+    return replace(
+        state,
+        plan=plan,
+        plan_errors=(),
+        work=Work(work),
+        phase="working",
+        replanning=replanning,
+    )
+
+
+def _taken_over(state: State, work: Mapping[str, Progress]) -> dict[str, Progress]:
+    """Findings of the run that this one is a fork of, if they still stand on the same inputs."""
+    fork = state.goal.fork
+    if fork is None:
+        return {}
+    pinned = {each.name: each.digest for each in state.brief.inputs}
+    changed = [each.name for each in fork.inputs if pinned.get(each.name) != each.digest]
+    taken = {}
+    for finding in fork.findings:
+        progress = work.get(finding.subtask_id)
+        if progress is None or any(name in changed for name in progress.subtask.inputs):
+            continue
+        reused = finding.model_copy(
+            update={"reused_from": fork.run_id, "dollars": Decimal(0), "usage": Usage()}
+        )
+        taken[finding.subtask_id] = replace(progress, finding=reused)
+    while stale := [key for key, each in taken.items() if _built_on_other(each, taken)]:
+        taken = {key: each for key, each in taken.items() if key not in stale}
+    return taken
+
+
+def _built_on_other(progress: Progress, taken: Mapping[str, Progress]) -> bool:
+    """Whether a dependency is done anew, so that what was built on it cannot stand."""
+    return any(edge not in taken for edge in progress.subtask.depends_on)
+
+
+def begun(state: State, subtask: Subtask) -> Progress:
+    role = state.brief.role(subtask.role)
+    tier: RoleTier = "none" if role.tier == "none" else subtask.tier or role.tier
+    return Progress(subtask, tier=role.tier if role.fixed_tier else tier)
+
+
+# ---------------------------------------------------------------- changing a plan that runs
+
+
+def replanning_started(state: State) -> State:
+    """The count rises before the call, so that no crash makes it free."""
+    before = state.replanning
+    return replace(
+        state,
+        replanning=replace(before, count=before.count + 1, covered=len(before.setbacks)),
+    )
+
+
+def judge_patch(state: State, patch: Patch | None, why: str, now: datetime) -> State:
+    """A valid patch is applied; an invalid one goes back with its errors while replans are left."""
+    if patch is not None:
+        return _patched(state, patch, now)
+    replanning = replace(state.replanning, errors=tuple(why.splitlines()))
+    state = replace(state, replanning=replanning)
+    if replanning.count < state.goal.limits.replans:
+        return state
+    return no_patch(state, why)
+
+
+def no_patch(state: State, why: str) -> State:
+    """The plan stays as it is, and the report says so."""
+    note = f"The plan could not be changed: {'; '.join(why.splitlines())}"
+    if why == NO_CHANGES:
+        note = "The plan was not changed: the planner was asked what could help, and knew nothing."
+    return replace(_covered(state), notes=(*state.notes, note))
+
+
+def _covered(state: State) -> State:
+    before = state.replanning
+    left = before.setbacks[before.covered :]
+    return replace(state, replanning=replace(before, setbacks=left, covered=0, errors=()))
+
+
+def _patched(state: State, patch: Patch, now: datetime) -> State:
+    assert state.plan is not None
+    number = len(state.replanning.revisions) + 1
+    # While the planner thought, a subtask may have started: what runs is frozen.
+    changes = [each for each in patch.changes if each.op == "add" or waiting(state, each)]
+    work = dict(state.work)
+    for change in changes:
+        if change.op != "drop":
+            work[change.subtask.id] = begun(state, change.subtask)
+    state = replace(state, work=Work(work))
+    for change in changes:
+        if change.op == "drop":
+            why = f"dropped by revision {number}: {change.why}"
+            state = skip(state, change.subtask.id, why, now)
+    revision = Revision(
+        number=number,
+        why="; ".join(dict.fromkeys(change.why for change in changes)),
+        added=_ids(changes, "add"),
+        replaced=_ids(changes, "replace"),
+        dropped=_ids(changes, "drop"),
+    )
+    before = state.replanning
+    replanning = replace(
+        before,
+        revisions=(*before.revisions, revision),
+        used_ids=tuple(dict.fromkeys((*before.used_ids, *work))),
+    )
+    assert state.plan is not None
+    plan = state.plan.model_copy(
+        update={"subtasks": tuple(progress.subtask for progress in state.work.values())}
+    )
+    return _covered(replace(state, plan=plan, replanning=replanning))
+
+
+def waiting(state: State, change: Change) -> bool:
+    """Whether the subtask that a change is about has not started."""
+    progress = state.work.get(change.subtask.id)
+    return progress is not None and not (progress.started or progress.finding)
+
+
+def _ids(changes: list[Change], op: str) -> tuple[str, ...]:
+    return tuple(change.subtask.id for change in changes if change.op == op)

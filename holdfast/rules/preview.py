@@ -1,0 +1,295 @@
+"""Predicting a plan: price range, critical path and makespan, from sizes alone. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import ROUND_UP, Decimal
+
+from holdfast.calling import context, gathering, verifying
+from holdfast.calling.finishing import READINGS, Reading
+from holdfast.calling.reserving import fitting_call, input_tokens
+from holdfast.calling.work_calls import work_call
+from holdfast.calls.digest import DIGEST
+from holdfast.calls.judge import JUDGE
+from holdfast.calls.kind import AnyKind
+from holdfast.calls.plan import PLAN
+from holdfast.calls.review import REVIEW
+from holdfast.calls.synthesize import SYNTHESIZE
+from holdfast.calls.verify import VERIFY
+from holdfast.calls.work import most_written
+from holdfast.contracts import ModelCard, Subtask, Usage, policies
+from holdfast.contracts.view import Preview, PreviewRow, RowKind
+from holdfast.ledger.pricing import price, worst
+from holdfast.ledger.ranges import FREE, PLACES, Money, Range, range_of, total_of
+from holdfast.plans import composing
+from holdfast.rules import agents, approvals, conversations, teams, tight
+from holdfast.rules.leaving import leaves, reached, taken, unused
+from holdfast.state import graph
+from holdfast.state.parts import Progress
+from holdfast.state.run import State
+
+
+def predict(state: State) -> Preview:
+    """What the plan of a state is expected to cost and take, were it to start now."""
+    rows = _rows(state)
+    asks = any(row.asks for row in rows)
+    expected = total_of([row.expected for row in rows])
+    # Without models there is nothing to lower, and no price to take it from.
+    ample = _rows(tight.at(state, tight.AMPLE)) if asks else rows
+    lowered = tight.lowered(rows, ample)
+    short = asks and (lowered or (expected or 0) > state.ledger.cap.dollars)
+    subtasks = [progress.subtask for progress in state.work.values()]
+    seconds = {row.id: row.seconds for row in rows if row.of_plan}
+    return Preview(
+        rows=rows,
+        low=total_of([row.low for row in rows]),
+        expected=expected,
+        high=total_of([row.high for row in rows]),
+        critical_path=graph.longest_chain(subtasks, seconds),
+        makespan=round(graph.makespan(subtasks, seconds, state.goal.limits.concurrency), 1),
+        leaves=leaves(state) if asks else (),
+        endpoint=state.brief.endpoint,
+        reached=reached(state),
+        taken=taken(state),
+        without=(
+            *(f"{each.what}: {each.why}" for each in (*state.not_run, *unused(state))),
+            *approvals.unasked(state),
+        ),
+        composed=tuple(map(composing.told, state.plan.roles)) if state.plan else (),
+        lowered=lowered,
+        enough=tight.enough(state, _rows, ample) if short else None,
+        plan=state.plan,
+    )
+
+
+def _rows(state: State) -> tuple[PreviewRow, ...]:
+    rows = (*_planning(state), *_work(state))
+    if verifying.wanted(state):
+        return (*rows, *_verification(state))
+    rows = (*rows, *_digests(state), *_selection(state), *_synthesis(state))
+    for reading in READINGS.values():
+        rows = (*rows, *_reading(state, reading, rows))
+    return rows
+
+
+# ---------------------------------------------------------------- planning and the subtasks
+
+
+def _planning(state: State) -> Iterator[PreviewRow]:
+    """What was paid so far: the plan, with the tries that were not valid."""
+    ledger = state.ledger
+    if not ledger.paid.calls:
+        return
+    paid = ledger.paid.dollars if ledger.all_priced else None
+    tier = PLAN.policy.tier
+    yield _own("planning", "making this plan", tier, range_of(paid, paid, paid), paid=True)
+
+
+def _own(
+    kind: RowKind, title: str, tier: str, prices: Mapping[str, Money], *, paid: bool = False
+) -> PreviewRow:
+    row = PreviewRow(id=kind, kind=kind, title=title, role="supervisor", tier=tier, paid=paid)
+    return row.model_copy(update=dict(prices))
+
+
+def _work(state: State) -> Iterator[PreviewRow]:
+    for progress in state.work.values():
+        subtask = progress.subtask
+        row = PreviewRow(
+            id=subtask.id,
+            title=subtask.title,
+            role=subtask.role,
+            tier=progress.tier,
+            depends_on=subtask.depends_on,
+            why=subtask.why,
+            reused=progress.finding is not None,
+            max_output=subtask.max_output,
+            timeout_seconds=gathering.timeout_of(state, subtask) if subtask.timeout_seconds else 0,
+        )
+        if progress.finding is None:
+            row = _priced(state, progress, row)
+        yield row
+
+
+def _priced(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
+    subtask = progress.subtask
+    if progress.tier == "none":
+        return row.model_copy(update={"seconds": policies.LENS_SECONDS})
+    if state.brief.role(subtask.role).team:
+        return _team(state, progress, row)
+    if agents.uses_tools(state, progress):
+        return _agent(state, progress, row)
+    ask = work_call(state, progress)
+    assert ask.call.model is not None
+    tokens = _expected_tokens(state, subtask)
+    prices = _one(ask.call.model, tokens, ask.amount.dollars)
+    if subtask.acceptance_criteria.strip():
+        # Whoever reads the draft is paid with it.
+        prices = _sum(prices, _review(state, progress))
+    seconds = policies.OUTPUT_TOKENS["expected"] / policies.OUTPUT_TOKENS_PER_SECOND
+    seconds = min(seconds, gathering.timeout_of(state, subtask))
+    update = {"tier": ask.call.tier, "seconds": seconds, **range_of(*prices)}
+    return row.model_copy(update=update)
+
+
+def _one(model: ModelCard, tokens: int, reserved: Decimal) -> Range:
+    """The prices of one call with this many input tokens."""
+    if not model.prices:
+        return None, None, None
+    low = _price(model, tokens, policies.OUTPUT_TOKENS["low"])
+    expected = _price(model, tokens, policies.OUTPUT_TOKENS["expected"])
+    return low, expected, reserved
+
+
+def _sum(one: Range, other: Range) -> Range:
+    low, expected, high = (total_of(pair) for pair in zip(one, other, strict=True))
+    return low, expected, high
+
+
+def _review(state: State, progress: Progress) -> Range:
+    policy = REVIEW.policy
+    model = state.brief.model(policy.tier)
+    written = most_written(progress.subtask)
+    said = len(progress.subtask.model_dump_json()) // context.EXPECTED_BYTES_PER_TOKEN
+    most = worst(model, said + written + policies.PROMPT_OVERHEAD_TOKENS, policy.max_output)
+    tokens = said + policies.OUTPUT_TOKENS["expected"] + policies.EXPECTED_OVERHEAD_TOKENS
+    return _one(model, tokens, most or Decimal(0))
+
+
+def _team(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
+    """A run of its own, of which nobody knows yet how large its plan is: up to its slice."""
+    sonnet = state.brief.model("sonnet")
+    answer = policies.OUTPUT_TOKENS["expected"]
+    tokens = _expected_tokens(state, progress.subtask) + policies.EXPECTED_OVERHEAD_TOKENS
+    count = policies.TEAM_SUBTASKS
+    least = _price(sonnet, 3 * tokens, 3 * policies.OUTPUT_TOKENS["low"])
+    usual = _price(sonnet, (count + 3) * tokens + 2 * count * answer, (count + 3) * answer)
+    most = teams.slice_of(state).dollars if sonnet.prices else None
+    one = answer / policies.OUTPUT_TOKENS_PER_SECOND
+    update = {"kind": "team", "seconds": 4 * one, **range_of(least, usual, most)}
+    return row.model_copy(update=update)
+
+
+def _agent(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
+    """A conversation with tools, which is paid slice by slice."""
+    goal, turns = agents.payable(state, progress)
+    tokens = _expected_tokens(state, progress.subtask)
+    talk = conversations.predicted(goal, tokens, turns or agents.SLICE_TURNS)
+    high = None if talk.high is None else min(talk.high, state.ledger.cap.dollars)
+    prices: Range = (talk.low, talk.expected, high)
+    if progress.subtask.acceptance_criteria.strip():
+        prices = _sum(prices, _review(state, progress))
+    some = talk.slice.quantize(PLACES, rounding=ROUND_UP) if goal.model.prices else None
+    update = {"kind": "agent", "turns": talk.turns, "slice": some, "seconds": talk.seconds}
+    update["tier"] = goal.model.tier
+    update["approval"] = goal.role.approval if state.goal.ask_people else ()
+    return row.model_copy(update={**update, **range_of(*prices)})
+
+
+def _verification(state: State) -> Iterator[PreviewRow]:
+    """The calls that verify remarks: none if there is nothing to verify, one as a rule, at most
+    what the playbook says.
+    """
+    playbook = state.brief.playbook
+    assert playbook is not None, "a playbook says how many remarks are verified"
+    policy = VERIFY.policy
+    model = state.brief.model(policy.tier)
+    calls = -(-playbook.verify // policies.VERIFIED_AT_ONCE)
+    size = policies.VERIFIED_AT_ONCE * policies.EXCERPT_BYTES
+    tokens = size // context.EXPECTED_BYTES_PER_TOKEN + policies.EXPECTED_OVERHEAD_TOKENS
+    most = size // policies.RESERVED_BYTES_PER_TOKEN + policies.PROMPT_OVERHEAD_TOKENS
+    high = worst(model, most, policy.max_output)
+    _, expected, _ = _one(model, tokens, high or Decimal(0))
+    least = None if expected is None else Decimal(0)
+    prices = range_of(least, expected, None if high is None else calls * high)
+    title = f"verifying the first {playbook.verify} remarks"
+    yield _own("verification", title, policy.tier, prices)
+
+
+def _expected_tokens(state: State, subtask: Subtask) -> int:
+    """Input tokens: instruction, role, inputs, and what the dependencies are expected to say."""
+    named = [pinned for pinned in state.brief.inputs if pinned.name in subtask.inputs]
+    size = len(subtask.instruction) + state.brief.role(subtask.role).prompt_bytes
+    size += sum(pinned.size for pinned in named if pinned.enclosed)
+    written = len(subtask.depends_on) * policies.OUTPUT_TOKENS["expected"]
+    return size // context.EXPECTED_BYTES_PER_TOKEN + written + policies.EXPECTED_OVERHEAD_TOKENS
+
+
+def _price(model: ModelCard, input_tokens: int, output_tokens: int) -> Money:
+    return price(model, Usage(input_tokens=input_tokens, output_tokens=output_tokens))
+
+
+# ---------------------------------------------------------------- from findings to the answer
+
+
+def _digests(state: State) -> Iterator[PreviewRow]:
+    """Findings that are taken to be too long for the synthesis, each in fewer words."""
+    limit = state.goal.limits.digest_above_tokens
+    long = [each for each in _finding_tokens(state).values() if each > limit]
+    if not long or not state.goal.use_models:
+        return
+    model = state.brief.model(DIGEST.policy.tier)
+    overhead = policies.PROMPT_OVERHEAD_TOKENS
+    prices = FREE
+    for tokens in long:
+        most = worst(model, 2 * tokens + overhead, DIGEST.policy.max_output)
+        prices = _sum(
+            prices, _one(model, tokens + policies.EXPECTED_OVERHEAD_TOKENS, most or Decimal(0))
+        )
+    title = f"{len(long)} long finding{'s' * (len(long) != 1)} in fewer words"
+    yield _own("digest", title, model.tier, range_of(*prices))
+
+
+def _finding_tokens(state: State) -> dict[str, int]:
+    """How long the finding of each subtask is taken to be."""
+    lengths = {}
+    for key, each in state.work.items():
+        tokens = policies.OUTPUT_TOKENS["expected"]
+        if each.finding is not None:
+            known = each.finding.digest or each.finding.content
+            tokens = len(known) // context.EXPECTED_BYTES_PER_TOKEN
+        elif each.tier == "none":
+            tokens = policies.OUTPUT_TOKENS["low"]
+        lengths[key] = tokens
+    return lengths
+
+
+def _selection(state: State) -> Iterator[PreviewRow]:
+    assert state.plan is not None
+    if state.plan.strategy == "select" and len(state.work) > 1:
+        yield from _asked_of_findings(state, JUDGE, "judge", "choosing the best finding")
+
+
+def _synthesis(state: State) -> Iterator[PreviewRow]:
+    yield from _asked_of_findings(state, SYNTHESIZE, "synthesis", "writing the answer")
+
+
+def _reading(state: State, reading: Reading, rows: Sequence[PreviewRow]) -> Iterator[PreviewRow]:
+    """It is left out when what the rest is expected to leave over would not pay for it."""
+    for row in _asked_of_findings(state, reading.kind, "reading", reading.title):
+        before = total_of([each.expected for each in rows])
+        if row.high is None or before is None or before + row.high <= state.ledger.cap.dollars:
+            yield row.model_copy(update={"id": reading.kind.name})
+
+
+def _asked_of_findings(
+    state: State, kind: AnyKind, row: RowKind, title: str
+) -> Iterator[PreviewRow]:
+    """A call of the supervisor's own that reads the findings."""
+    if not state.goal.use_models:
+        return
+    lengths = _finding_tokens(state)
+    tokens = sum(lengths.values()) + policies.EXPECTED_OVERHEAD_TOKENS
+    material = gathering.for_synthesis(state)
+    ask = fitting_call(state, kind, row, material, keep=False)
+    assert ask.call.model is not None
+    most_read = state.goal.limits.supervisor_context_tokens
+    found = min(sum(map(_most_tokens, state.work.values())), most_read)
+    most = worst(ask.call.model, input_tokens(kind, material) + found, ask.call.max_output)
+    prices = _one(ask.call.model, tokens, most or Decimal(0))
+    yield _own(row, title, ask.call.tier, range_of(*prices))
+
+
+def _most_tokens(progress: Progress) -> int:
+    """Of a finding; what is there already counts with the material that it is in."""
+    return 0 if progress.finding else most_written(progress.subtask)

@@ -1,0 +1,210 @@
+"""How a run's state changes: `state = apply(state, event)`, pure. What to do next is for `moves`.
+
+The run's clock is `state.now`: it moves only with the moments that events carry, so that the same
+events lead to the same state wherever and whenever they are taken in.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from holdfast.calling import finishing, gathering, verifying
+from holdfast.calls import KINDS
+from holdfast.contracts import Given, Lost, Order, Undone, sealed
+from holdfast.contracts.replacing import replace
+from holdfast.rules import (
+    agents,
+    approvals,
+    keeping,
+    lately,
+    phases,
+    planning,
+    repair,
+    steering,
+    teams,
+)
+from holdfast.rules.returning import PREPARE, abandoned, answered, examined, unanswered
+from holdfast.rules.starting import started
+from holdfast.rules.timers import unserved
+from holdfast.state.edits import landed
+from holdfast.state.events import (
+    Abandoned,
+    AgentEnded,
+    Answered,
+    CancelAsked,
+    Event,
+    Examined,
+    NobodyCame,
+    NotPrepared,
+    Prepared,
+    Started,
+    Steered,
+    TeamEnded,
+    TeamWaits,
+    TimePassed,
+    Unanswered,
+    WasReset,
+)
+from holdfast.state.moves import Stop
+from holdfast.state.run import State
+
+NOT_WITHDRAWN = (
+    "Somebody told this run by a Signal that a reset of it never took place, and could not show it:"
+    " that was ignored, and what the reset lost stays in the price."
+)
+
+
+def apply(state: State, event: Event) -> State:
+    """The state after an event. What answers after it was abandoned changes nothing any more."""
+    before = state.now
+    if event.at is not None and event.at > state.now:
+        # A cancel ends the run: nothing that comes after it hangs on how late it was heard. And a
+        # reset counts all the time before it by itself.
+        told = isinstance(event, CancelAsked | WasReset)
+        late = timedelta() if told else unserved(state, event.at)
+        state = phases.moved_on(state, event.at, late)
+    now = state.now
+    if _is_late(state, event):
+        return state
+    state = lately.noted(state, event)
+    match event:
+        case Prepared():
+            state = _prepared(landed(state, PREPARE), event)
+        case NotPrepared():
+            stop = state.stop or Stop(event.reason, event.why)
+            state = replace(landed(state, PREPARE), stop=stop)
+        case Started():
+            state = started(state, event.move, now)
+        case Answered():
+            state = answered(state, event, now)
+        case Unanswered():
+            state = unanswered(state, event.move, event.trouble, now)
+        case Examined():
+            state = examined(state, event.move, event.draft, now)
+        case TeamEnded():
+            state = teams.ended(landed(state, event.move.id), event, now)
+        case AgentEnded():
+            state = agents.ended(landed(state, event.move.id), event, now)
+        case Steered():
+            state = steering.steer(state, event, now)
+        case NobodyCame():
+            state = _nobody_came(state, event.about)
+        case CancelAsked():
+            state = _cancelled(state, event, now)
+        case TeamWaits():
+            state = teams.waits(state, event.word)
+        case WasReset():
+            state = _was_reset(state, event.undone, (now - before).total_seconds())
+        case TimePassed(ids=ids):
+            state = _half_over(state, ids)
+        case Abandoned():
+            state = abandoned(state, event.ids, now)
+    return finishing.close(phases.advance(state, now), now)
+
+
+def _is_late(state: State, event: Event) -> bool:
+    """Whether it is of what was abandoned, whose reservation has been counted as spent."""
+    if not isinstance(event, Answered | Unanswered | Examined | TeamEnded | AgentEnded):
+        return False
+    return event.move.id not in state.flights
+
+
+def _half_over(state: State, ids: tuple[str, ...]) -> State:
+    over = {
+        key: replace(flight, half_over=flight.half_over or key in ids)
+        for key, flight in state.flights.items()
+    }
+    return replace(state, flights=over) if ids else state
+
+
+def _cancelled(state: State, event: CancelAsked, now: datetime) -> State:
+    given = Given(number=0, command="cancel", order=Order(by=event.by), at=event.at or now)
+    return replace(state, stop=Stop("cancelled", event.why), orders=(*state.orders, given))
+
+
+def _nobody_came(state: State, about: str) -> State:
+    """Waiting for people ends closed: no approval is a no, of a plan as of a call of a tool; no
+    answer is the best guess.
+    """
+    if about == "approval" and state.phase == "approval":
+        return replace(state, stop=Stop("declined", "nobody approved the plan in time"))
+    if about == "raise" and state.short:
+        stop = state.stop or Stop("budget", state.short, state.short_of)
+        return replace(state, short="", short_since=None, stop=stop)
+    if about in state.work and state.work[about].stage == "person":
+        return repair.answered_by_person(state, about, "")
+    if about in state.work and state.work[about].stage == "approval":
+        return approvals.undecided(state, about)
+    return state
+
+
+def _was_reset(state: State, undone: Undone, seconds: float) -> State:
+    """What was paid for what is undone stays paid, and its time does not count as work. Said twice
+    of one execution, the same loss counts once.
+    """
+    if undone.withdrawn:
+        return _was_not_reset(state, undone)
+    if not all(_may_have_asked(state, each.id) for each in undone.lost):
+        return state
+    counts = state.first_paid is not None and state.waiting_since is None
+    return replace(
+        state,
+        resets=(*state.resets, undone),
+        ledger=state.ledger.reset(_said_alone(undone, state.resets)),
+        waited=state.waited + (seconds if counts else 0.0),
+    )
+
+
+def _was_not_reset(state: State, undone: Undone) -> State:
+    """Nothing was undone of what was told under a seal, if its word is shown. Without it, all that
+    was told stays in the bill: who withdraws it may be anybody.
+    """
+    seal = sealed(undone.word)
+    told = next((each for each in state.resets if each.seal == seal), None)
+    if told is None:
+        noted = NOT_WITHDRAWN in state.notes
+        return state if noted else replace(state, notes=(*state.notes, NOT_WITHDRAWN))
+    others = tuple(each for each in state.resets if each is not told)
+    return replace(state, resets=others, ledger=state.ledger.not_reset(_said_alone(told, others)))
+
+
+def _said_alone(undone: Undone, others: tuple[Undone, ...]) -> tuple[Lost, ...]:
+    """What it has lost that no other word about the same execution names."""
+    same = [each.lost for each in others if each.execution == undone.execution]
+    return tuple(lost for lost in undone.lost if not any(lost in each for each in same))
+
+
+def _may_have_asked(state: State, id: str) -> bool:
+    """True if a call or team of this id can be one of this run."""
+    purpose, _, number = id.rpartition("-")
+    kind = purpose.partition("-")[0]
+    own = number.isdecimal() and kind in (*KINDS, "repair", "ping", "agent")
+    return own or id.startswith(f"{state.run_id}.")
+
+
+def _prepared(state: State, event: Prepared) -> State:
+    brief = event.briefing
+    state = replace(state, briefing=brief)
+    asked, limits = state.goal.limits, brief.within(state.goal.limits)
+    if limits != asked:
+        goal = state.goal.model_copy(update={"limits": limits})
+        ledger = replace(state.ledger, cap=replace(state.ledger.cap, dollars=limits.dollars))
+        note = keeping.lowered(asked, limits)
+        state = replace(state, goal=goal, ledger=ledger, notes=(*state.notes, note))
+    ledger = state.ledger
+    if state.goal.use_models and not verifying.wanted(state):
+        # One worst-case synthesis is never spent on work.
+        ledger = replace(ledger, kept=keeping.kept(state.goal.limits, event.briefing))
+    state = replace(state, phase="planning", ledger=ledger)
+    ready = gathering.ready_plan(state)
+    # What prepares a run has found it valid.
+    return state if ready is None or state.stop else planning.judge_plan(state, ready, "")
+
+
+# ---------------------------------------------------------------- what was started
+
+
+# ---------------------------------------------------------------- what came back
+
+
+# ---------------------------------------------------------------- no answer

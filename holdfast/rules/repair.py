@@ -1,0 +1,232 @@
+"""What becomes of a try: accept, try again higher, hand over, ask a person, give up. Pure.
+
+Transport is not dealt with here: what may have been billed is asked again by the reducer.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from holdfast.calls.refine import Refined
+from holdfast.calls.review import Review
+from holdfast.calls.turn import Resume
+from holdfast.contracts import Draft, Escalation, Problem, RoleCard, RoleTier, policies
+from holdfast.contracts.replacing import replace
+from holdfast.state import graph
+from holdfast.state.edits import tried, update
+from holdfast.state.parts import Progress
+from holdfast.state.run import State
+from holdfast.state.settling import accept, settle
+from holdfast.text import sentence
+
+CLIMB: dict[RoleTier, RoleTier] = {"haiku": "sonnet", "sonnet": "opus"}
+STRENGTH: tuple[RoleTier, ...] = ("none", "haiku", "sonnet", "opus")
+OUT_OF_TURNS, OUT_OF_TIME = "out_of_turns", "timeout"
+"""Verdicts on a try that ended without an answer."""
+REFINE_FROM_TRY = 3
+BEST_GUESS = (
+    "Nobody can be asked. Give your best guess, and state the assumption that you make as such."
+)
+
+
+def judge_work(
+    state: State, subtask_id: str, draft: Draft | None, problem: Problem | None, now: datetime
+) -> State:
+    """The verdict on what `work` returned, and what follows from it."""
+    progress = state.work[subtask_id]
+    progress = replace(progress, last=draft or progress.last)
+    state = update(state, subtask_id, lambda _: progress)
+    verdict, why = _verdict(state, draft, problem)
+    if verdict == "accepted":
+        if progress.subtask.acceptance_criteria.strip():
+            return update(state, subtask_id, lambda each: replace(each, stage="review"))
+        return accept(state, subtask_id, "", now)
+    if verdict == "escalated" and draft and draft.escalation:
+        return _escalated(state, subtask_id, draft.escalation.reason, why, now)
+    return try_again(state, subtask_id, verdict, why, now)
+
+
+def _verdict(state: State, draft: Draft | None, problem: Problem | None) -> tuple[str, str]:
+    """`accepted`, `escalated`, or the kind of problem; and why."""
+    if draft is None:
+        return (problem.kind, problem.why) if problem else ("malformed", "nothing came back")
+    if draft.status == "failed":
+        return "failed", draft.why
+    if draft.status == "escalated" and draft.escalation:
+        reason = draft.escalation.reason
+        # A stronger model can cure only doubt.
+        kind = "confidence_too_low" if reason == "confidence_too_low" else "escalated"
+        return kind, f"{reason.replace('_', ' ')}: {draft.escalation.why}"
+    if draft.verdicts:
+        return "failed_checks", "; ".join(draft.verdicts)
+    said = state.goal.limits.min_confidence
+    least = policies.MIN_CONFIDENCE if said is None else said
+    if draft.confidence is not None and draft.confidence < least:
+        return "confidence_too_low", f"confidence {draft.confidence} is below {least}"
+    return "accepted", ""
+
+
+def try_again(state: State, subtask_id: str, verdict: str, why: str, now: datetime) -> State:
+    """One tier up, with the reason; from the third try on with a refined instruction."""
+    state = update(state, subtask_id, lambda each: tried(each, verdict, why))
+    progress = state.work[subtask_id]
+    if len(progress.tries) >= state.goal.limits.tries_per_subtask:
+        return give_up(state, subtask_id, why, now)
+    fixed = state.brief.role(progress.subtask.role).fixed_tier
+    tier = progress.tier if fixed else CLIMB.get(progress.tier, progress.tier)
+    refine = len(progress.tries) + 1 >= REFINE_FROM_TRY
+    return update(
+        state,
+        subtask_id,
+        lambda each: replace(_afresh(each, why), tier=tier, stage="refine" if refine else "work"),
+    )
+
+
+def give_up(state: State, subtask_id: str, why: str, now: datetime) -> State:
+    """After its last try a subtask goes to the role's fallback for one more, then it has failed."""
+    progress = state.work[subtask_id]
+    fallback = None if progress.relieved or state.stop else second(state, progress)
+    if fallback is None:
+        return settle(state, subtask_id, "failed", why, now)
+    state = hand_over(state, subtask_id, fallback, why)
+    # What the tries before have climbed to is kept: a weaker model would not do better.
+    tier = state.work[subtask_id].tier
+    if not fallback.fixed_tier and STRENGTH.index(tier) < STRENGTH.index(progress.tier):
+        tier = progress.tier
+    return update(state, subtask_id, lambda each: replace(each, relieved=True, tier=tier))
+
+
+def second(state: State, progress: Progress) -> RoleCard | None:
+    """The role that a subtask is handed to: the plan's second, else the fallback of the role that
+    has it. None: there is none, or it has had it, or a run above has asked it the same.
+    """
+    subtask = progress.subtask
+    had = (*progress.former, subtask.role)
+    named = (subtask.secondary, state.brief.role(subtask.role).fallback)
+    name = next((each for each in named if each and each not in had), "")
+    card = next((each for each in state.brief.roles if each.name == name), None)
+    if card is None or card.tier == "none":
+        return None
+    handed = subtask.model_copy(update={"role": name})
+    return None if graph.fingerprint(handed) in state.goal.asked else card
+
+
+def out_of_turns(state: State, subtask_id: str, why: str, now: datetime, said: str) -> State:
+    """A stronger model begins anew, with what the agent has said so far; after it, or where there
+    is none, the role's fallback does.
+    """
+    last = Draft(status="failed", content=said, why=why)
+
+    def anew(each: Progress) -> Progress:
+        return replace(each, last=last if said else each.last or last, resume=Resume())
+
+    state = update(state, subtask_id, anew)
+    if _stronger(state, subtask_id, OUT_OF_TURNS):
+        return _handed_on(try_again(state, subtask_id, OUT_OF_TURNS, why, now), subtask_id, said)
+    state = update(state, subtask_id, lambda each: tried(each, OUT_OF_TURNS, why))
+    return _handed_on(give_up(state, subtask_id, why, now), subtask_id, said)
+
+
+def _stronger(state: State, subtask_id: str, verdict: str) -> bool:
+    """Whether a stronger model may still try what ended so; one that ended so, too, is enough."""
+    progress = state.work[subtask_id]
+    fixed = state.brief.role(progress.subtask.role).fixed_tier
+    again = any(each.verdict == verdict for each in progress.tries)
+    return progress.tier in CLIMB and not (fixed or again)
+
+
+def _handed_on(state: State, subtask_id: str, said: str) -> State:
+    """What was said so far goes to whoever tries next."""
+    return update(state, subtask_id, lambda each: replace(each, partial=said or each.partial))
+
+
+def _afresh(progress: Progress, why: str) -> Progress:
+    return replace(progress, stage="work", why=why)
+
+
+def _escalated(state: State, subtask_id: str, reason: str, why: str, now: datetime) -> State:
+    progress = state.work[subtask_id]
+    state = update(state, subtask_id, lambda each: tried(each, "escalated", why))
+    spent = len(progress.tries) + 1 >= state.goal.limits.tries_per_subtask
+    fallback = second(state, progress) if reason == "out_of_scope" else None
+    if fallback is not None and not (spent and progress.relieved):
+        state = hand_over(state, subtask_id, fallback, why)
+        return update(
+            state, subtask_id, lambda each: replace(each, relieved=spent or each.relieved)
+        )
+    if reason == "ambiguous_input" and not progress.asked and not spent:
+        if state.goal.ask_people:
+            return update(state, subtask_id, lambda each: replace(each, stage="person", why=why))
+        guess = f"{sentence(why)} {BEST_GUESS}"
+        return update(state, subtask_id, lambda each: replace(_afresh(each, guess), asked=now))
+    return settle(state, subtask_id, "escalated", why, now)
+
+
+def too_long(state: State, subtask_id: str, why: str, now: datetime, said: str = "") -> State:
+    """No call is long enough for the subtask: it is given back, to be split; where no plan will be
+    changed for it, a stronger model and then the role's fallback have a go. `said`: what there is
+    of it, of an agent.
+    """
+    message = f"one call is too short for it: {why}"
+    given_back = Escalation(reason="timeout", why=message, partial=said)
+    last = Draft(status="escalated", content=said, why=message, escalation=given_back)
+    state = update(state, subtask_id, lambda each: replace(each, last=last, resume=Resume()))
+    why = f"timeout: {message}"
+    back = _escalated(state, subtask_id, "timeout", why, now)
+    if back.replanning.setbacks != state.replanning.setbacks:
+        return back
+    # Nobody will split it: what is left is another model, and then another role.
+    if _stronger(state, subtask_id, OUT_OF_TIME):
+        return _handed_on(try_again(state, subtask_id, OUT_OF_TIME, why, now), subtask_id, said)
+    if state.work[subtask_id].relieved or second(state, state.work[subtask_id]) is None:
+        return back
+    state = update(state, subtask_id, lambda each: tried(each, OUT_OF_TIME, why))
+    return _handed_on(give_up(state, subtask_id, why, now), subtask_id, said)
+
+
+def hand_over(state: State, subtask_id: str, role: RoleCard, why: str) -> State:
+    """Another role has the subtask from here on, from its tier on, and is told why."""
+
+    def handed(progress: Progress) -> Progress:
+        subtask = progress.subtask.model_copy(update={"role": role.name})
+        tier = role.tier if role.fixed_tier else progress.subtask.tier or role.tier
+        former = (*progress.former, progress.subtask.role)
+        return replace(_afresh(progress, why), subtask=subtask, tier=tier, former=former)
+
+    return update(state, subtask_id, handed)
+
+
+def answered_by_person(state: State, subtask_id: str, answer: str, by: str = "") -> State:
+    """Go on with what a person said; nobody said anything in time: with the best guess."""
+    said = f"A person was asked and answered: {answer}" if answer else BEST_GUESS
+    why = f"{sentence(state.work[subtask_id].why)} {said}"
+    source = f"answered by {by or 'a person'}: {answer}"
+
+    def answered(progress: Progress) -> Progress:
+        answers = (*progress.answers, source) if answer else progress.answers
+        return replace(_afresh(progress, why), asked=state.now, answers=answers)
+
+    return update(state, subtask_id, answered)
+
+
+def judge_review(
+    state: State, subtask_id: str, review: Review | None, problem: str, now: datetime
+) -> State:
+    """A draft that passed its checks and was read, or could not be read."""
+    if review is None:
+        return accept(state, subtask_id, f"not reviewed: {problem}", now)
+    if review.passed:
+        return accept(state, subtask_id, review.why, now)
+    return try_again(state, subtask_id, "failed_review", review.why, now)
+
+
+def take_refined(state: State, subtask_id: str, refined: Refined | None) -> State:
+    """Work on the better instruction; without one, on the old one."""
+
+    def refine(progress: Progress) -> Progress:
+        subtask = progress.subtask
+        if refined is not None and refined.instruction.strip():
+            subtask = subtask.model_copy(update={"instruction": refined.instruction})
+        return replace(progress, subtask=subtask, stage="work")
+
+    return update(state, subtask_id, refine)

@@ -1,0 +1,321 @@
+"""The Report of a state: pure, and the only place that judges how a run went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal
+
+from pydantic import ValidationError
+
+from holdfast.calling import verifying
+from holdfast.contracts import Gap, Limits, Report, ReportStatus, Timings
+from holdfast.contracts.titles import title_of
+from holdfast.ledger.ranges import exact
+from holdfast.plans.composing import told
+from holdfast.rules import keeping, leaving
+from holdfast.rules.unread import unread
+from holdfast.state import graph, noted
+from holdfast.state.run import State
+from holdfast.text import sentence
+
+MOST_WHY = 500
+"""Characters of the message of a workflow that failed."""
+
+
+def status_of(state: State) -> ReportStatus:
+    """How a run went; never better than it was."""
+    if state.stop and state.stop.reason == "cancelled":
+        return "cancelled"
+    if state.stopped_by("declined"):
+        return "declined"
+    complete = [finding for finding in state.findings if finding.status == "complete"]
+    whole = len(complete) == len(state.work) and not (unwritten(state) or misfit(state))
+    whole = whole and not (state.briefing and state.briefing.unreached)
+    whole = whole and not unread_inputs(state)
+    if state.stopped_by("allowance") and not (complete and whole):
+        # Also with nothing complete: the run did nothing wrong, and another day it would go on.
+        return "budget_stopped"
+    if not complete:
+        return "failed"
+    if state.stop and state.stop.reason == "budget":
+        return "budget_stopped"
+    if state.stop and state.stop.reason == "deadline":
+        return "deadline_partial"
+    return "complete" if whole else "complete_with_gaps"
+
+
+def unwritten(state: State) -> str:
+    """Why the answer is not what it was to be: a template's where a model was to write it, or none
+    at all. Empty: it is.
+    """
+    synthesis = state.finishing.synthesis
+    if synthesis is None or not synthesis.by_template:
+        return ""
+    if state.finishing.unwritten:
+        return f"the synthesis failed: {state.finishing.unwritten}"
+    if verifying.wanted(state):
+        left = len(state.finishing.to_verify) - len(verifying.verified(state))
+        return f"remarks that no model could verify: {left}" if left else ""
+    if not state.goal.use_models:
+        return ""
+    # Why it was stopped is a note of its own.
+    return "work was stopped" if state.stop else "the rest of the budget does not cover a synthesis"
+
+
+def unread_inputs(state: State) -> dict[str, tuple[str, ...]]:
+    """Return the inputs that nobody opened, with the subtasks that were to and answered anyway."""
+    return unread((each.subtask for each in state.work.values()), state.findings)
+
+
+def misfit(state: State) -> str:
+    """Why the answer does not have the form that was asked for. Empty: it has, or none was."""
+    synthesis = state.finishing.synthesis
+    if synthesis is None or not state.form.is_data or synthesis.document is not None:
+        return ""
+    asked = "a table" if state.form.kind == "table" else "JSON by a schema"
+    where = synthesis.misfit or "a template merged the findings"
+    return f"{asked} was asked for, and the answer is text: {where}"
+
+
+def confidence(state: State) -> int | None:
+    """What whoever wrote the answer says of it; None where nobody judged it, as when a template
+    pasted what a model was to write.
+    """
+    synthesis = state.finishing.synthesis
+    return None if synthesis is None or unwritten(state) else synthesis.confidence
+
+
+def report(state: State) -> Report:
+    """The run's final answer, as far as it got."""
+    synthesis = state.finishing.synthesis
+    brief = state.briefing
+    ledger = state.ledger
+    spent = ledger.paid.dollars + ledger.held.dollars if ledger.all_priced else None
+    return Report(
+        status=status_of(state),
+        run_id=state.run_id,
+        stopped=state.stop.reason if state.stop else "",
+        more=_more(state),
+        goal=state.goal.text,
+        title=title(state),
+        plan=state.plan,
+        revisions=state.replanning.revisions,
+        findings=state.findings,
+        answer=synthesis.answer if synthesis else "",
+        form=state.form,
+        document=synthesis.document if synthesis else None,
+        data=synthesis.data if synthesis else {},
+        gaps=gaps(state),
+        not_run=(*state.not_run, *leaving.unused(state)) if brief else (),
+        inputs=brief.inputs if brief else (),
+        conflicts=_conflicts(state),
+        flags=synthesis.flags if synthesis else (),
+        doubtful=synthesis.doubtful if synthesis else (),
+        notes=notes(state),
+        confidence=confidence(state),
+        usage=ledger.all_usage,
+        model_calls=ledger.paid.calls + ledger.held.calls,
+        unpaid_calls=state.unpaid_calls,
+        dollars_estimated=state.estimate.expected if state.estimate else Decimal(0),
+        dollars=spent,
+        assumed=ledger.all_assumed + ledger.held.dollars,
+        timings=timings(state),
+        orders=state.orders,
+        started=state.started,
+        finished=state.finished,
+        version=brief.version if brief else "",
+    )
+
+
+def _more(state: State) -> tuple[str, ...]:
+    """The limits that ended the work, each doubled: with the same ones a fork may end there too."""
+    stop, limits = state.stop, state.goal.limits
+    if stop is None:
+        return ()
+    names = ("deadline_seconds",) if stop.reason == "deadline" else stop.short_of
+    most = state.briefing.most_dollars if state.briefing else None
+    doubled = {name: 2 * getattr(limits, name) for name in names}
+    if most is not None and doubled.get("dollars", 0) > most:
+        del doubled["dollars"]
+    try:
+        allowed = Limits.model_validate(doubled)
+    except ValidationError:
+        return ()
+    return tuple(f"{name}={_in_full(getattr(allowed, name))}" for name in doubled)
+
+
+def _in_full(limit: Decimal | int) -> str:
+    return f"{limit.normalize():f}" if isinstance(limit, Decimal) else str(limit)
+
+
+def why_failed(state: State) -> str:
+    """In a line: what whoever sees only the failure of the workflow is told."""
+    missing = "; ".join(f"{gap.subtask_id}: {gap.why}" for gap in gaps(state) if gap.subtask_id)
+    why = " ".join((state.stop.why if state.stop else missing).split())[:MOST_WHY]
+    return f"no subtask was completed: {why}" if why else "no subtask was completed"
+
+
+def title(state: State) -> str:
+    """What the run is about, in a line."""
+    playbook = state.briefing.playbook if state.briefing else None
+    if playbook is None:
+        return state.goal.text
+    own = playbook.plan.goal if playbook.plan else playbook.description
+    return title_of(state.goal.text, own, playbook.title, state.brief.inputs)
+
+
+def notes(state: State) -> tuple[str, ...]:
+    """What a reader must know of how the answer came about."""
+    composed = state.plan.roles if state.plan else ()
+    found = [sentence(told(each)) for each in composed]
+    found = [*found, *_counted(state.notes), *keeping.cheaper_lines(state), *noted.lines(state)]
+    reused = [each.subtask_id for each in state.findings if each.reused_from]
+    if reused and state.goal.fork:
+        found.append(f"{', '.join(reused)}: taken over from run {state.goal.fork.run_id}, unpaid.")
+    if state.stop:
+        found.append(f"Work was stopped: {sentence(state.stop.why)}")
+    done = state.finishing
+    if done.synthesis:
+        found += done.synthesis.notes
+        # What a template names as missing is the report's gaps.
+        found += () if done.synthesis.by_template else done.synthesis.gaps
+    if done.cut:
+        found.append(_cut(state))
+    if state.phase == "closed" and not done.revised:
+        found += [f"Not mended: {issue.problem}" for issue in done.issues or ()]
+    return (*found, *_resets(state), *_assumed(state))
+
+
+def _counted(lines: tuple[str, ...]) -> Iterator[str]:
+    """Each line once, with how often it was said."""
+    for line, times in Counter(lines).items():
+        yield line if times == 1 else f"{line.rstrip('.')} ({times} times)"
+
+
+def _cut(state: State) -> str:
+    """Which findings the models that wrote, judged or checked the answer did not see whole."""
+    whose = ", ".join(each for each in state.finishing.cut if each in state.work)
+    tokens = state.goal.limits.supervisor_context_tokens
+    return (
+        f"Only the beginning of {whose or 'some digests'} was read for the answer:"
+        f" supervisor_context_tokens is {tokens}."
+    )
+
+
+def _resets(state: State) -> Iterator[str]:
+    """That the run was reset, by whom, and what that cost."""
+    for undone in state.resets:
+        by = f" by {undone.by}" if undone.by else ""
+        yield f"The run was reset{by} at {undone.at:%Y-%m-%d %H:%M} UTC, to free it."
+    lost = state.ledger.lost
+    if lost:
+        dollars = sum((each.bill.dollars or Decimal(0) for each in lost), Decimal(0))
+        ids = ", ".join(dict.fromkeys(each.id for each in lost))
+        yield (
+            f"{exact(dollars)} of the price was paid before the run was reset, for answers that it"
+            f" does not have any more ({ids})."
+        )
+
+
+def _assumed(state: State) -> Iterator[str]:
+    """That a price is partly no fact, and whose it is."""
+    if not state.ledger.all_assumed:
+        return
+    whose = [key for key, each in state.work.items() if each.paid.assumed]
+    where = f" ({', '.join(whose)})" if whose else ""
+    yield (
+        f"{exact(state.ledger.all_assumed)} of the price is assumed: the worst case of calls whose"
+        f" answers were lost{where}."
+    )
+
+
+def _conflicts(state: State) -> tuple[str, ...]:
+    """Contradictions, each with its verdict where a judge was asked; both sides otherwise."""
+    done = state.finishing
+    listed = done.synthesis.conflicts if done.synthesis else ()
+    judged = done.conflicts
+    open_ones = [each for each in listed if not any(ruled.startswith(each) for ruled in judged)]
+    return (*judged, *open_ones)
+
+
+def gaps(state: State) -> tuple[Gap, ...]:
+    """Every planned subtask without a complete finding, and what it took down with it; and the
+    answer, if it is not what it was to be.
+    """
+    if state.plan is None:
+        return ()
+    missing = []
+    for finding in state.findings:
+        if finding.status == "complete":
+            continue
+        below = state.work.below(finding.subtask_id)
+        taken = tuple(each for each in below if _was_skipped(state, each))
+        subtask = state.work[finding.subtask_id].subtask
+        missing.append(
+            Gap(
+                subtask_id=finding.subtask_id,
+                title=subtask.title,
+                status=finding.status,
+                why=finding.why,
+                took_down=taken if finding.status != "skipped" else (),
+            )
+        )
+    if not any(each.status == "complete" for each in state.findings):
+        return tuple(missing)
+    missing += (
+        Gap(title=each.what, status="failed", why=each.why) for each in state.brief.unreached
+    )
+    if why := unwritten(state):
+        missing.append(Gap(title="The answer", status="failed", why=_of_the_answer(state, why)))
+    if why := misfit(state):
+        missing.append(Gap(title="The form of the answer", status="failed", why=why))
+    for name, ids in unread_inputs(state).items():
+        missing.append(Gap(title=f"Reading {name}", status="skipped", why=_not_opened(ids)))
+    return tuple(missing)
+
+
+def _not_opened(ids: tuple[str, ...]) -> str:
+    """Why an input counts as read by nobody."""
+    were = "was" if len(ids) == 1 else "were"
+    return (
+        f"{', '.join(ids)} {were} to read it with tools, and answered without opening anything of"
+        " it; what is said of it rests on nothing in it"
+    )
+
+
+def _of_the_answer(state: State, why: str) -> str:
+    synthesis = state.finishing.synthesis
+    merged = synthesis is not None and synthesis.answer
+    how = "a template merged the findings" if merged else "there is none"
+    # A team's answer is asked again by forking the run above it.
+    cure = "" if state.goal.depth else f"; to have it written: starter.py fork {state.run_id}"
+    return f"{how}, because {why.rstrip('.')}{cure}"
+
+
+def _was_skipped(state: State, subtask_id: str) -> bool:
+    finding = state.work[subtask_id].finding
+    return finding is not None and finding.status == "skipped"
+
+
+def timings(state: State) -> Timings:
+    """Measured from the state's own timestamps: seconds."""
+    end = state.finished or state.now
+    makespan = round((end - state.started).total_seconds(), 3)
+    waited = round(state.waited_until(end), 3)
+    own = [finding for finding in state.findings if not finding.reused_from]
+    spans = [
+        (finding.started, finding.finished)
+        for finding in own
+        if finding.started and finding.finished
+    ]
+    if not spans or state.plan is None:
+        return Timings(makespan=makespan, waited=waited)
+    seconds = {finding.subtask_id: finding.seconds for finding in own}
+    work = (max(end for _, end in spans) - min(start for start, _ in spans)).total_seconds()
+    return Timings(
+        makespan=makespan,
+        waited=waited,
+        work=round(work, 3),
+        critical_path=round(graph.critical_path(state.plan.subtasks, seconds), 3),
+    )

@@ -1,0 +1,223 @@
+"""What came back from a flight, with an answer or without one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TypeVar
+
+from holdfast.calling import outages
+from holdfast.calls.reach import Reached
+from holdfast.calls.refine import Refined
+from holdfast.calls.replan import Patch
+from holdfast.calls.review import Review
+from holdfast.contracts import (
+    Bill,
+    Call,
+    Contract,
+    Draft,
+    FindingStatus,
+    Plan,
+    Problem,
+    Synthesis,
+    policies,
+)
+from holdfast.contracts.errors import TroubleKind
+from holdfast.contracts.replacing import replace
+from holdfast.rules import agents, planning, repair, speechless, taking, teams
+from holdfast.state import paying
+from holdfast.state.edits import landed, update, without
+from holdfast.state.events import AgentEnded, Answered, TeamEnded, Trouble
+from holdfast.state.moves import Ask, Examine, Prepare, StartAgent, StartTeam, Stop, StopReason
+from holdfast.state.run import State
+from holdfast.state.settling import ended_by_person, settle
+
+PREPARE = Prepare().id
+
+
+OWN_REPAIR = ("plan", "replan")
+"""These calls are told all errors at once, malformed or invalid alike."""
+
+
+STOPS: Mapping[TroubleKind, StopReason] = {"stopping": "endpoint", "allowance": "allowance"}
+"""What every further call would end as, too."""
+
+
+HOPELESS = ("refused", *STOPS, "cancelled", "not_billed", "unreachable")
+"""What is not worth another call."""
+
+
+Expected = TypeVar("Expected", bound=Contract)
+
+
+def answered(state: State, event: Answered, now: datetime) -> State:
+    call, bill, problem = event.move.call, event.reply.bill, event.reply.problem
+    state = landed(state, call.id)
+    if call.kind == "reach":
+        return outages.seen(state, _as(Reached, event.reply.value))
+    # Paid before it is judged: a try and a finding are frozen with what they cost.
+    if call.model is not None:
+        draft = isinstance(event.reply.value, Draft)
+        state = replace(paying.pay(state, call, bill, draft=draft), heard=True)
+        if call.kind == "ping":
+            return outages.found(state)
+        state = speechless.judged(outages.answered(state), problem)
+    state = replace(state, transport=without(state.transport, call.purpose))
+    # Before the room is forgotten: cut short in it once more, the answer is judged as it is.
+    cut_off = problem is not None and problem.kind == "truncated" and not _bounded(state, call)
+    if cut_off and call.mended not in state.roomier:
+        state = replace(state, roomier=(*state.roomier, call.mended))
+        return ended_by_person(state, call.subtask_id, now)
+    roomier = tuple(each for each in state.roomier if each != call.mended)
+    state = replace(state, roomier=roomier)
+    broken = state.broken.get(call.mended, ())
+    malformed = problem is not None and problem.kind == "malformed"
+    if problem and malformed and call.kind not in OWN_REPAIR and len(broken) < policies.REPAIRS:
+        state = replace(state, broken={**state.broken, call.mended: (*broken, problem)})
+        state = taking.keep_unformed(state, event.reply.value)
+        return ended_by_person(state, call.subtask_id, now)
+    state = replace(state, broken=without(state.broken, call.mended))
+    state = _take(state, event.move, event.reply.value, problem, now)
+    # What a person ended meanwhile is cancelled only if this reply has not completed it.
+    return ended_by_person(state, call.subtask_id, now)
+
+
+def _bounded(state: State, call: Call) -> bool:
+    """Whether the plan says how long an answer is at most: then it never gets twice the room."""
+    progress = state.work.get(call.subtask_id)
+    return call.kind == "work" and progress is not None and progress.subtask.max_output > 0
+
+
+def _take(
+    state: State, move: Ask, value: Contract | None, problem: Problem | None, now: datetime
+) -> State:
+    """Hand a reply's value, or its absence, to whoever decides about its kind of call."""
+    call = move.call
+    why = problem.why if problem else "nothing came back"
+    match call.kind:
+        case "plan":
+            return planning.judge_plan(state, _as(Plan, value), why)
+        case "replan":
+            return planning.judge_patch(state, _as(Patch, value), why, now)
+        case "review":
+            return repair.judge_review(state, call.subtask_id, _as(Review, value), why, now)
+        case "refine":
+            return repair.take_refined(state, call.subtask_id, _as(Refined, value))
+        case "synthesize":
+            return taking.take_synthesis(state, _as(Synthesis, value), why)
+        case "work":
+            # What an agent of an earlier try made, or left unread, is not of this one.
+            state = update(state, call.subtask_id, lambda each: replace(each, files=(), unread=()))
+            return repair.judge_work(state, call.subtask_id, _as(Draft, value), problem, now)
+        case _:
+            return taking.take(state, move, value, why)
+
+
+def _as(kind: type[Expected], value: Contract | None) -> Expected | None:
+    return value if isinstance(value, kind) else None
+
+
+def examined(state: State, move: Examine, draft: Draft, now: datetime) -> State:
+    cut = state.flights[move.id].cut
+    state = landed(state, move.id)
+    state = update(state, move.subtask_id, lambda each: replace(each, last=draft))
+    if draft.status == "complete":
+        return settle(state, move.subtask_id, "complete", "", now)
+    if state.work[move.subtask_id].ending:
+        return ended_by_person(state, move.subtask_id, now)
+    status: FindingStatus = "cancelled" if cut and not draft.content else "failed"
+    return settle(state, move.subtask_id, status, draft.why, now)
+
+
+def unanswered(state: State, move: Ask, trouble: Trouble, now: datetime) -> State:
+    call, sent = move.call, state.flights[move.call.id].started
+    if state.flights[call.id].cut:
+        # The call itself knows only that it was cut, not by which limit.
+        why = state.stop.why if state.stop and state.stopped_by("deadline") else ""
+        why = f"{trouble.why}: {why}" if why else trouble.why
+        trouble = replace(trouble, kind="cancelled", why=why)
+    state = landed(state, call.id)
+    if call.kind == "reach":
+        return outages.not_found(state, trouble)
+    if call.kind == "ping":
+        return outages.unanswered(_settle_trouble(state, call, trouble), trouble)
+    # What the call counts at is what its settling has changed in the ledger.
+    settled = _settle_trouble(state, call, trouble)
+    if call.model is not None and trouble.kind != "over_reservation":
+        settled = paying.note_unanswered(state, settled, call, trouble.why)
+    state = settled
+    progress = state.work.get(call.subtask_id)
+    # Before any outage: nobody waits for an endpoint for the sake of what a person ended.
+    if progress is not None and progress.ending:
+        return ended_by_person(state, call.subtask_id, now)
+    unreached = trouble.unreached if trouble.kind != "cancelled" else None
+    waiting = None
+    if unreached is not None:
+        waiting = outages.begun(state, unreached, call.tier, call.purpose, sent)
+        state = waiting or state
+        if waiting is not None and (not unreached.lost or outages.excused(waiting)):
+            return waiting
+    # Only now is it a failed try: that nobody is there uses none up.
+    failures = state.transport.get(call.purpose, 0) + 1
+    state = replace(state, transport={**state.transport, call.purpose: failures})
+    if trouble.kind in STOPS:
+        state = replace(state, stop=state.stop or Stop(STOPS[trouble.kind], trouble.why))
+    most = policies.TOO_LONG_TRIES if trouble.too_long else policies.TRANSPORT_TRIES
+    if failures < most and (waiting is not None or trouble.kind not in HOPELESS):
+        return state
+    return _given_up(state, move, trouble, now)
+
+
+def _given_up(state: State, move: Ask, trouble: Trouble, now: datetime) -> State:
+    """What becomes of a call that is not asked again."""
+    call = move.call
+    match call.kind:
+        case "work" if trouble.too_long and trouble.kind not in HOPELESS:
+            return repair.too_long(state, call.subtask_id, trouble.why, now)
+        case "work":
+            status: FindingStatus = "cancelled" if trouble.kind == "cancelled" else "failed"
+            return settle(state, call.subtask_id, status, trouble.why, now)
+        case "plan":
+            return planning.no_plan(state, trouble.why)
+        case "replan":
+            return planning.no_patch(state, trouble.why)
+        case "synthesize":
+            return taking.no_synthesis(state, trouble.why)
+        case _:
+            return _take(state, move, None, Problem(kind="invalid", why=trouble.why), now)
+
+
+def _settle_trouble(state: State, call: Call, trouble: Trouble) -> State:
+    """Settle a call that brought no answer: at the usage that is known, else at the reservation."""
+    if call.model is None:
+        return state
+    ledger, bill = state.ledger, trouble.bill
+    if trouble.kind == "over_reservation":
+        counted = bill.usage.total - call.max_output
+        needed = {**state.needed, f"{call.purpose}/{call.tier}": counted}
+        return replace(state, ledger=ledger.release(call.id), needed=needed)
+    if trouble.kind in ("possibly_billed", "cancelled") and bill.calls:
+        known = bill.usage.total > 0 and bill.dollars is not None
+        return paying.pay(state, call, bill if known else bill.model_copy(update={"final": False}))
+    return replace(state, ledger=ledger.release(call.id))
+
+
+def abandoned(state: State, ids: tuple[str, ...], now: datetime) -> State:
+    why = "cut; it did not answer in time"
+    for flight in [state.flights[each] for each in ids if each in state.flights]:
+        match flight.move:
+            case Ask():
+                bill = Bill(calls=1 if flight.move.call.model else 0)
+                trouble = Trouble("cancelled", why, bill)
+                state = unanswered(state, flight.move, trouble, now)
+            case StartTeam():
+                lost = TeamEnded(flight.move, None, why)
+                state = teams.ended(landed(state, flight.move.id), lost, now)
+            case StartAgent():
+                gone = AgentEnded(flight.move, None, why)
+                state = agents.ended(landed(state, flight.move.id), gone, now)
+            case Examine():
+                state = examined(state, flight.move, Draft(status="failed", why=why), now)
+            case Prepare():
+                state = landed(state, PREPARE)
+    return state

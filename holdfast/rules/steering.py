@@ -1,0 +1,287 @@
+"""What a person may tell a run: one row a command. Pure: a refusal with its reason, and an effect.
+
+`refusal` is asked twice, when the Update arrives and when its turn comes, so that of two that
+exclude each other one wins and the other is told. What an order brings along is looked at once,
+when it arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from holdfast.contracts import HARD_SUBTASK_LIMIT, Draft, Given, Order
+from holdfast.contracts.replacing import replace
+from holdfast.contracts.view import Phase
+from holdfast.plans import validity
+from holdfast.rules import approvals, planning, raising
+from holdfast.rules.preview import predict
+from holdfast.rules.repair import answered_by_person
+from holdfast.state.edits import update
+from holdfast.state.events import Steered
+from holdfast.state.moves import Stop
+from holdfast.state.parts import Progress
+from holdfast.state.run import State
+from holdfast.state.settling import settle, skip
+
+
+@dataclass(frozen=True)
+class Command:
+    """One steering command. `refusal` returns why it makes no sense now, or nothing."""
+
+    refusal: Callable[[State, Order], str]
+    effect: Callable[[State, Order, datetime], State]
+    done: str
+    """What the person is told; `{id}` is the subtask, `{what}` the plan or the call of a tool."""
+    past: str
+    """How it reads of somebody who gave it, with `{what}`."""
+    unfit: Callable[[State, Order], str] = lambda _state, _order: ""
+    """Why what the order brings along is no good, however the run stands."""
+
+
+def unwelcome(state: State, name: str, order: Order) -> str:
+    """Why an order is not accepted; empty: it is. Nothing that replays may ask: what was accepted
+    once stays accepted, whatever another version says of it.
+    """
+    return refusal(state, name, order) or COMMANDS[name].unfit(state, order)
+
+
+def refusal(state: State, name: str, order: Order) -> str:
+    """Why a command makes no sense now; empty: it may be carried out."""
+    if state.phase == "closed":
+        return "the run is over"
+    early = ("preparing", "planning")
+    if state.phase in early and name not in ("pause", "resume", "raise_cap"):
+        return "there is no plan yet; only pause, resume and raise make sense now"
+    return COMMANDS[name].refusal(state, order)
+
+
+def steer(state: State, event: Steered, now: datetime) -> State:
+    """The state after a command, with what became of it."""
+    why = refusal(state, event.command, event.order)
+    given = Given(
+        number=event.number,
+        command=event.command,
+        order=event.order,
+        at=event.at or now,
+        refused=why,
+        before=state.plan if event.command == "edit" and not why else None,
+        about=approvals.about(state, event.order),
+    )
+    if not why:
+        state = COMMANDS[event.command].effect(state, event.order, now)
+    return replace(state, orders=(*state.orders, given))
+
+
+# ---------------------------------------------------------------- plans
+
+
+def _nothing_to_approve(state: State, _: Order) -> str:
+    return "" if state.phase == "approval" else "no plan waits for approval"
+
+
+def _not_approvable(state: State, order: Order) -> str:
+    if order.call:
+        return approvals.refusal(state, order)
+    return _nothing_to_approve(state, order) + approvals.hint(state)
+
+
+def _approve(state: State, order: Order, now: datetime) -> State:
+    if order.call:
+        return approvals.approve(state, order, now)
+    return replace(state, phase="working")
+
+
+def _not_editable(state: State, order: Order) -> str:
+    if state.phase != "approval":
+        return _nothing_to_approve(state, order)
+    return "no plan was given" if order.plan is None else ""
+
+
+def _bad_plan(state: State, order: Order) -> str:
+    assert order.plan is not None
+    pinned, longest = state.brief.inputs, state.goal.limits.subtask_timeout_seconds
+    names, unread = [each.name for each in pinned], validity.only_by_tools(pinned)
+    wrong = validity.problems(
+        order.plan, state.brief.roles, names, HARD_SUBTASK_LIMIT, unread=unread, longest=longest
+    )
+    return "; ".join(wrong)
+
+
+def _edit(state: State, order: Order, _now: datetime) -> State:
+    assert order.plan is not None
+    state = planning.adopt(state, order.plan)
+    note = f"The plan was edited{_by(order)} before it ran."
+    return replace(state, estimate=predict(state), notes=(*state.notes, note))
+
+
+def _reject(state: State, order: Order, _now: datetime) -> State:
+    why = f"the plan was rejected{_by(order)}" + (f": {order.text}" if order.text else "")
+    return replace(state, stop=Stop("declined", why))
+
+
+# ---------------------------------------------------------------- subtasks
+
+
+def _progress(state: State, order: Order) -> Progress | None:
+    return state.work.get(order.subtask_id)
+
+
+def _unknown(state: State, order: Order) -> str:
+    if _progress(state, order) is None:
+        return f"there is no subtask {order.subtask_id!r}; known: {', '.join(state.work)}"
+    return TOO_SOON_OR_LATE.get(state.phase, "")
+
+
+TOO_SOON_OR_LATE: Mapping[Phase, str] = {
+    "approval": "the plan waits for approval; approve, edit or reject it first",
+    "synthesizing": "all subtasks are over, and the answer is being written",
+}
+"""Why nothing can be done about a subtask though there are some."""
+
+
+def _not_asked(state: State, order: Order) -> str:
+    progress = _progress(state, order)
+    if progress is None or progress.stage != "person":
+        return _unknown(state, order) or f"{order.subtask_id} does not wait for an answer"
+    return "" if order.text.strip() else "the answer is empty"
+
+
+def _answer(state: State, order: Order, _now: datetime) -> State:
+    return answered_by_person(state, order.subtask_id, order.text, order.by)
+
+
+def _not_retryable(state: State, order: Order) -> str:
+    progress = _progress(state, order)
+    if progress is None or state.phase != "working":
+        return _unknown(state, order)
+    if progress.finding is None:
+        return f"{order.subtask_id} has not ended; there is nothing to retry"
+    if progress.finding.status == "complete":
+        return f"{order.subtask_id} is complete; fork the run to do it differently"
+    needed = [edge for edge in progress.subtask.depends_on if _missing(state, edge)]
+    return f"{order.subtask_id} needs {', '.join(needed)}: retry that first" if needed else ""
+
+
+def _missing(state: State, subtask_id: str) -> bool:
+    finding = state.work[subtask_id].finding
+    return finding is not None and finding.status in ("failed", "skipped", "cancelled")
+
+
+def _retry(state: State, order: Order, _now: datetime) -> State:
+    before = state.work[order.subtask_id]
+    subtask = before.subtask
+    if order.text.strip():
+        subtask = subtask.model_copy(update={"instruction": order.text})
+    fresh = planning.begun(state, subtask)
+    if order.tier and fresh.tier != "none":
+        fresh = replace(fresh, tier=order.tier)
+    fresh = replace(fresh, paid=before.paid, usage=before.usage)
+    fresh = replace(fresh, started=before.started, waited_at_start=before.waited_at_start)
+    return _revived(update(state, subtask.id, lambda _: fresh), subtask.id)
+
+
+def _revived(state: State, subtask_id: str) -> State:
+    """What was skipped because of a subtask waits again."""
+    for key in state.work.below(subtask_id):
+        finding = state.work[key].finding
+        if finding is not None and finding.status == "skipped":
+            state = update(state, key, lambda each: replace(each, finding=None))
+    return state
+
+
+def _ended(state: State, order: Order) -> str:
+    progress = _progress(state, order)
+    if progress is None or state.phase != "working":
+        return _unknown(state, order)
+    if progress.finding is not None:
+        return f"{order.subtask_id} has ended: {progress.finding.status}"
+    return f"{order.subtask_id} is being ended already" if progress.ending else ""
+
+
+def _skip(state: State, order: Order, now: datetime) -> State:
+    why = f"skipped{_by(order)}" + (f": {order.text}" if order.text else "")
+    return _end(state, order.subtask_id, why, now)
+
+
+def _cancel(state: State, order: Order, now: datetime) -> State:
+    return _end(state, order.subtask_id, f"cancelled{_by(order)}", now)
+
+
+def _end(state: State, subtask_id: str, why: str, now: datetime) -> State:
+    """End a subtask: at once if nothing is in flight, else when the cut activity has answered."""
+    state = update(state, subtask_id, lambda each: replace(each, ending=why))
+    progress = state.work[subtask_id]
+    if progress.flight:
+        return state
+    if progress.started:
+        return settle(state, subtask_id, "cancelled", why, now)
+    return skip(state, subtask_id, why, now)
+
+
+def _not_supplyable(state: State, order: Order) -> str:
+    progress = _progress(state, order)
+    if progress is None or state.phase != "working":
+        return _unknown(state, order)
+    if progress.flight:
+        return f"{order.subtask_id} is at work; cancel it first"
+    if progress.finding is not None and progress.finding.status == "complete":
+        return f"{order.subtask_id} is complete"
+    return "" if order.text.strip() else "the finding is empty"
+
+
+def _supply(state: State, order: Order, now: datetime) -> State:
+    source = f"supplied by hand{_by(order)}"
+    draft = Draft(content=order.text, sources=(source,))
+
+    def supplied(each: Progress) -> Progress:
+        # No model wrote it, whichever was asked before, nor was to read anything for it.
+        return replace(each, finding=None, last=draft, model="", unread=())
+
+    state = update(state, order.subtask_id, supplied)
+    state = _revived(state, order.subtask_id)
+    return settle(state, order.subtask_id, "complete", source, now)
+
+
+# ---------------------------------------------------------------- the run
+
+
+def _already_paused(state: State, _: Order) -> str:
+    return "the run is paused already" if state.paused else ""
+
+
+def _not_paused(state: State, _: Order) -> str:
+    return "" if state.paused else "the run is not paused"
+
+
+def _pause(state: State, _order: Order, _now: datetime) -> State:
+    return replace(state, paused=True)
+
+
+def _resume(state: State, _order: Order, _now: datetime) -> State:
+    return replace(state, paused=False)
+
+
+def _by(order: Order) -> str:
+    return f" by {order.by}" if order.by else ""
+
+
+COMMANDS: Mapping[str, Command] = {
+    "approve": Command(_not_approvable, _approve, "{what} is approved", "approved {what}"),
+    "decline": Command(
+        approvals.refusal, approvals.decline, "{what} is declined", "declined {what}"
+    ),
+    "edit": Command(_not_editable, _edit, "the edited plan runs", "edited the plan", _bad_plan),
+    "reject": Command(_nothing_to_approve, _reject, "the plan is rejected", "rejected the plan"),
+    "answer": Command(_not_asked, _answer, "{id} goes on with the answer", "answered"),
+    "retry": Command(_not_retryable, _retry, "{id} is tried again", "had tried again"),
+    "skip": Command(_ended, _skip, "{id} is skipped", "skipped"),
+    "supply": Command(_not_supplyable, _supply, "{id} has the finding that was given", "supplied"),
+    "cancel_subtask": Command(_ended, _cancel, "{id} is cancelled", "cancelled"),
+    "pause": Command(
+        _already_paused, _pause, "paused; what is in flight finishes", "paused the run"
+    ),
+    "resume": Command(_not_paused, _resume, "the run goes on", "resumed the run"),
+    "raise_cap": Command(raising.refusal, raising.raised, "the cap is raised", "raised the cap"),
+}

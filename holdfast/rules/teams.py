@@ -1,0 +1,232 @@
+"""A role that is itself a team: its subtask is a run of its own, with a slice of the money."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from decimal import ROUND_DOWN
+
+from holdfast.calling import outages
+from holdfast.contracts import (
+    MICRODOLLAR,
+    Bill,
+    Draft,
+    Escalation,
+    EscalationReason,
+    FindingStatus,
+    Goal,
+    GoalInput,
+    Limits,
+    Report,
+    ReportStatus,
+    Standstill,
+)
+from holdfast.contracts.made_files import of_a_team
+from holdfast.contracts.replacing import replace
+from holdfast.ledger.ledger import Amount
+from holdfast.rules import keeping, speechless
+from holdfast.rules.repair import give_up, judge_work
+from holdfast.state import graph
+from holdfast.state.edits import add_bill, tried, update
+from holdfast.state.events import TeamEnded
+from holdfast.state.moves import StartTeam, TellAbove
+from holdfast.state.parts import Progress, partial_of, passes_on
+from holdfast.state.run import State
+from holdfast.state.settling import ended_by_person, settle, without_setback
+
+MOST_ADMITTED = 20
+"""Notes of a team that stand in the report above it."""
+CUT: tuple[ReportStatus, ...] = ("cancelled", "deadline_partial")
+"""How a team ends that had too little time; with nothing in hand it ends `failed`."""
+LEAST = Amount(calls=2 * keeping.FEWEST_TEAM_CALLS)
+"""Free calls below which no team is started: it gets half of them."""
+
+
+def start(state: State, progress: Progress) -> StartTeam | None:
+    """The team's run with half of what is free; None: what is free is not enough for a team."""
+    amount = slice_of(state)
+    if amount.calls < keeping.FEWEST_TEAM_CALLS or not state.ledger.fits(amount):
+        return None
+    subtask = progress.subtask
+    number = state.next_number(f"team-{subtask.id}")
+    limits: dict[str, object] = {
+        "dollars": amount.dollars,
+        "model_calls": amount.calls,
+        "tokens": amount.tokens,
+        # What is left of this run's working time, without what is kept for its own synthesis.
+        "deadline_seconds": max(int(state.seconds_left), 1),
+    }
+    findings = [state.work[edge].finding for edge in subtask.depends_on]
+    goal = Goal(
+        text=subtask.instruction,
+        inputs=tuple(
+            GoalInput(name=f"finding-of-{each.subtask_id}", kind="text", value=partial_of(each))
+            for each in findings
+            if each is not None and passes_on(each)
+        ),
+        limits=Limits.model_validate(state.goal.limits.model_dump() | limits),
+        requester=state.goal.requester,
+        depth=state.goal.depth + 1,
+        use_models=True,
+        unpriced=state.goal.unpriced,
+        pinned=tuple(each for each in state.brief.inputs if each.name in subtask.inputs),
+        search_attributes=state.goal.search_attributes,
+        heard=state.heard,
+        heard_json=state.heard_json,
+        roles_of=state.goal.playbook or state.goal.roles_of,
+        asked=_asked(state),
+    )
+    brief = state.brief.model_copy(update={"playbook": None, "inputs": goal.pinned})
+    if keeping.short_of(goal, brief):
+        return None
+    return StartTeam(subtask.id, number, goal, amount)
+
+
+def _asked(state: State) -> tuple[str, ...]:
+    """What no plan below may ask again: all that this run and those above it have planned."""
+    own = (graph.fingerprint(each.subtask) for each in state.work.values())
+    return tuple(dict.fromkeys((*state.goal.asked, *own)))
+
+
+def slice_of(state: State) -> Amount:
+    """What a team would get now: half of what is neither spent, reserved nor kept."""
+    ledger = state.ledger
+    taken = ledger.paid + ledger.held + ledger.kept
+    half = max((ledger.cap.dollars - taken.dollars) / 2, Amount().dollars)
+    return Amount(
+        # Rounded down, because as the team's cap an amount is rounded up.
+        half.quantize(MICRODOLLAR, rounding=ROUND_DOWN),
+        max((ledger.cap.calls - taken.calls) // 2, 0),
+        max((ledger.cap.tokens - taken.tokens) // 2, 0),
+    )
+
+
+def waits(state: State, word: Standstill) -> State:
+    """The state after a team said that it waits, or that it goes on."""
+    for key, flight in state.flights.items():
+        move = flight.move
+        if isinstance(move, StartTeam) and move.run_of(state.run_id) == word.team:
+            before = state.standing.get(key)
+            if before is None or before.number < word.number:
+                return replace(state, standing={**state.standing, key: word})
+    return state
+
+
+def word_above(state: State) -> TellAbove | None:
+    """What a team has to tell the run above it, whose deadline stands still while it waits."""
+    if not state.goal.depth or state.phase == "closed":
+        return None
+    before = state.told_above
+    waiting = state.waiting_since is not None
+    if waiting == (before is not None and bool(before.why)):
+        return None
+    why = _keeps(state)[:500] if waiting else ""
+    number = before.number + 1 if before else 1
+    return TellAbove(Standstill(team=state.run_id, number=number, why=why, at=state.now))
+
+
+def _keeps(state: State) -> str:
+    """What keeps this run."""
+    if state.outage is not None and state.out_of_reach:
+        return outages.said(state.outage)
+    below = [word.why for word in state.waiting_teams.values()]
+    return below[0] if below else f"a person is asked; see run {state.run_id}"
+
+
+def ended(state: State, event: TeamEnded, now: datetime) -> State:
+    """Settle the slice by the team's report; what the team did not use is free again."""
+    move, report = event.move, event.report
+    if report is None:
+        return _no_report(state, event, now)
+    bill = Bill(
+        calls=report.model_calls,
+        usage=report.usage,
+        dollars=report.dollars,
+        assumed=report.assumed,
+    )
+    unpaid = state.unpaid_calls + report.unpaid_calls
+    state = replace(state, ledger=state.ledger.settle(move.id, bill), unpaid_calls=unpaid)
+    state = update(state, move.subtask_id, lambda each: add_bill(each, bill))
+    files, more = of_a_team(report)
+    if more:
+        note = f"{move.subtask_id}: its team made more than {len(files)} files; run {report.run_id}"
+        state = replace(state, notes=(*state.notes, f"{note} has {more} that are not listed here."))
+    state = update(state, move.subtask_id, lambda each: replace(each, files=files))
+    state = replace(state, notes=(*state.notes, *_admitted(state, move.subtask_id, report)))
+    state = speechless.of_team(state, report)
+    state = _judge(state, move.subtask_id, report, now)
+    return ended_by_person(state, move.subtask_id, now)
+
+
+def _admitted(state: State, subtask_id: str, report: Report) -> Iterator[str]:
+    """What a team says of how its answer came about: whoever reads the answer above must know."""
+    known = {(each.what, each.why) for each in state.not_run}
+    said = [*report.notes, *(f"not supported by any finding: {each}" for each in report.flags)]
+    missed = (each for each in report.not_run if (each.what, each.why) not in known)
+    said += [f"not run: {each.what}: {each.why}" for each in missed]
+    for line in said[:MOST_ADMITTED]:
+        yield f"{subtask_id}, by its team: {line}"
+    if len(said) > MOST_ADMITTED:
+        more = len(said) - MOST_ADMITTED
+        yield f"{subtask_id}, by its team: {more} more notes, which run {report.run_id} has."
+
+
+def _no_report(state: State, event: TeamEnded, now: datetime) -> State:
+    """Unless it ended before it began, nobody knows what it spent: its whole slice counts."""
+    move = event.move
+    if event.unpaid:
+        state = replace(state, ledger=state.ledger.release(move.id))
+    else:
+        price = move.amount.dollars
+        whole = Bill(calls=move.amount.calls, dollars=price, assumed=price)
+        state = replace(state, ledger=state.ledger.settle_unknown(move.id, whole))
+        state = update(state, move.subtask_id, lambda each: add_bill(each, whole))
+    ending = state.work[move.subtask_id].ending
+    status: FindingStatus = "cancelled" if state.stop or ending else "failed"
+    return settle(state, move.subtask_id, status, ending or event.why, now)
+
+
+def _judge(state: State, subtask_id: str, report: Report, now: datetime) -> State:
+    """What becomes of what a team hands up: the whole answer, or as much of it as there is."""
+    source = f"run {report.run_id}"
+    if report.status == "complete":
+        draft = Draft(content=report.answer, confidence=report.confidence, sources=(source,))
+        return judge_work(state, subtask_id, draft, None, now)
+    missing = "; ".join(f"{gap.title}: {gap.why}" for gap in report.gaps)
+    why = f"its team ended {report.status}" + (f": {missing}" if missing else "")
+    partial = _partial(report)
+    cut = report.status in CUT or report.stopped == "deadline"
+    reason: EscalationReason = "timeout" if cut else "confidence_too_low"
+    draft = Draft(
+        status="escalated",
+        content=partial,
+        confidence=report.confidence,
+        sources=(source,) if partial else (),
+        why=why,
+        escalation=Escalation(reason=reason, why=why, partial=partial),
+    )
+    state = update(
+        state, subtask_id, lambda each: replace(tried(each, report.status, why), last=draft)
+    )
+    ending = state.work[subtask_id].ending
+    if ending or state.stopped_by("cancelled"):
+        return settle(state, subtask_id, "cancelled", ending or why, now)
+    if partial:
+        return settle(state, subtask_id, "escalated", why, now)
+    if cut:
+        # Its time was what the run had left: neither a fallback nor another plan has any.
+        return without_setback(settle(state, subtask_id, "failed", why, now), subtask_id)
+    return give_up(state, subtask_id, why, now)
+
+
+def _partial(report: Report) -> str:
+    """What a team has: its answer, or, cut before it could write one, what its agents found."""
+    if report.answer:
+        return report.answer
+    titles = {each.id: each.title for each in report.plan.subtasks} if report.plan else {}
+    found = ((each, partial_of(each)) for each in report.findings)
+    return "\n\n".join(
+        f"## {titles.get(each.subtask_id) or each.subtask_id}\n\n{text}"
+        for each, text in found
+        if text
+    )

@@ -1,0 +1,46 @@
+"""Inputs that only tools read and that nobody opened: nobody knows what an answer rests on then.
+Pure.
+
+Code can tell, because each call of a tool says which inputs it read. A list of files is no reading;
+what stands in a prompt is read; what a lens examines is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from holdfast.contracts import Finding, Plan, Subtask
+from holdfast.state import graph
+from holdfast.state.parts import passes_on
+
+
+def unread(subtasks: Iterable[Subtask], findings: Iterable[Finding]) -> dict[str, tuple[str, ...]]:
+    """Return the inputs that were somebody's to read and that nobody opened, each with the subtasks
+    that answered all the same. What only failed subtasks were given is their gap.
+    """
+    given = {each.id: each.inputs for each in subtasks}
+    missed: dict[str, tuple[str, ...]] = {}
+    read: dict[str, None] = {}
+    for finding in filter(passes_on, findings):
+        for name in given.get(finding.subtask_id, ()):
+            if name in finding.unread:
+                missed[name] = (*missed.get(name, ()), finding.subtask_id)
+            else:
+                read[name] = None
+    return {name: ids for name, ids in missed.items() if name not in read}
+
+
+def to_do_again(plan: Plan, findings: Iterable[Finding], changed: str = "") -> tuple[str, ...]:
+    """Return what a fork does anew: the changed subtask, what has no complete finding, what
+    answered without an input that nobody opened, and all that builds on any of these.
+    """
+    found = tuple(findings)
+    blind = {id: None for ids in unread(plan.subtasks, found).values() for id in ids}
+    kept = [each.subtask_id for each in found if each.status == "complete"]
+    again: dict[str, None] = {}
+    for subtask in plan.subtasks:
+        if subtask.id in again:
+            continue
+        if subtask.id == changed or subtask.id not in kept or subtask.id in blind:
+            again |= dict.fromkeys((subtask.id, *graph.dependents(plan.subtasks, subtask.id)))
+    return tuple(again)

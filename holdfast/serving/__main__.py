@@ -1,0 +1,30 @@
+"""The worker as a process: `python worker.py`, `python -m holdfast.serving`."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+
+
+def main() -> None:
+    """Serve until told to end, and end this process with the exit code."""
+    # What is imported stays: to look for garbage in it is a tenth of what a start costs.
+    gc.disable()
+    # Until the event loop listens there is nothing to drain: told to end, it ends well.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    # Above all that takes long to import, because the first process may end meanwhile.
+    from holdfast.deployment.siblings import OPTION, watch_parent
+
+    if OPTION in sys.argv:
+        watch_parent()
+    from holdfast.serving import worker
+
+    code = worker.main()
+    # The SDK can crash while the interpreter shuts down.
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

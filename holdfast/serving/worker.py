@@ -1,0 +1,290 @@
+"""The worker process: registers what `activities/wiring.py` builds, and runs until told to end.
+
+    python worker.py                         with a server of your own (TEMPORAL_ADDRESS, STORE_URL)
+    python worker.py --embedded STATE_DIR    started by the embedded server's supervision
+
+It is as many processes as HOLDFAST_WORKERS says (`holdfast/deployment/siblings.py`). SIGTERM drains
+them all: no new work is taken, calls in flight may finish. Exit codes: 0 told to end, 2 a setting
+is wrong, 5 the server is not reachable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+from temporalio.client import Client
+from temporalio.common import WorkerDeploymentVersion
+from temporalio.runtime import Runtime
+from temporalio.worker import (
+    Interceptor,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkerDeploymentConfig,
+)
+
+from holdfast import __version__
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.activities.gate.rate_gate import RateGate
+from holdfast.activities.gate.throttles import ShowThrottles
+from holdfast.activities.wiring import MakeJournal, MakeLenses, Served, build, shipped_lenses
+from holdfast.contracts import LONGEST_CALL_SECONDS, Tier
+from holdfast.contracts.policies import LENS_MARGIN_SECONDS, tools_queue
+from holdfast.deployment.settings import Settings
+from holdfast.deployment.siblings import OPTION, Siblings, end_with_parent, number_of
+from holdfast.embedded import EmbeddedError, StateDir, attendance, embedded_target
+from holdfast.telemetry.logs import LogContext, configure_logging, measured, written_out
+from holdfast.telemetry.metrics import CountCalls, Gauges
+from holdfast.telemetry.otel.closed_runs import send_spans
+from holdfast.telemetry.otel.exporting import spans_wanted
+from holdfast.temporal.connection import Target, Unreachable, connect
+from holdfast.temporal.own_server import configured_target
+from holdfast.upkeep.daily import keep_clean
+from holdfast.workers.held import Held, hand_back
+from holdfast.workers.served import Lookout
+from holdfast.workflows import WORKFLOWS
+
+CONNECT_SECONDS = 60.0
+"""A worker may be started before its server."""
+GRACE = timedelta(seconds=LONGEST_CALL_SECONDS + LENS_MARGIN_SECONDS)
+"""The longest that anything is scheduled for: a worker that drains waits for what is in flight, so
+that nothing is paid twice; it ends as soon as that is done.
+"""
+TOOL_SLOTS = max(4, 2 * (os.cpu_count() or 2))
+"""Tools, lenses and preparations at once in all processes of a worker, but four in each. Most of
+them compute in a child, of which a worker has about as many; whatever came beyond them would wait
+within its own time, not in the queue where no time runs. A tool that waits for the network has one
+of these places, too.
+"""
+MODEL_SLOTS = 600
+"""Calls in flight per process; they wait for the network or their turn, not for this machine."""
+EAGER = 100
+"""Calls that a workflow task begins with this worker at once, without a way through the queue; more
+would be too much for one answer of the server.
+"""
+log = logging.getLogger("worker")
+
+
+def workers(
+    client: Client,
+    queue: str,
+    served: Served,
+    build_id: str,
+    interceptors: Sequence[Interceptor],
+    workflows: Sequence[type] = WORKFLOWS,
+    processes: int = 1,
+    **more: Any,
+) -> list[Worker]:
+    """One worker for workflows and what asks models, one for what works on this machine, which so
+    many processes share. `more`: what the SDK is told of both beside the usual.
+    """
+    options = _options(build_id) | {"interceptors": interceptors} | more
+    main = Worker(
+        client,
+        task_queue=queue,
+        workflows=workflows,
+        # A worker without models carries on their runs, and leaves the calls to others.
+        activities=[*served.preparing, *served.asking] if served.tiers else (),
+        max_concurrent_activities=MODEL_SLOTS,
+        max_eager_activity_reservations_per_workflow_task=EAGER,
+        # The default leaves a run idle for 10 s after its worker died.
+        sticky_queue_schedule_to_start_timeout=timedelta(seconds=1),
+        **options,
+    )
+    tools = Worker(
+        client,
+        task_queue=tools_queue(queue),
+        activities=[*served.preparing, *served.free, *served.asking],
+        max_concurrent_activities=max(4, TOOL_SLOTS // processes),
+        **options,
+    )
+    return [main, tools]
+
+
+def _options(build_id: str) -> dict[str, Any]:
+    return {
+        # Without an id the SDK hashes every imported module, which takes a second.
+        "deployment_config": WorkerDeploymentConfig(
+            version=WorkerDeploymentVersion("holdfast", build_id), use_worker_versioning=False
+        ),
+        "graceful_shutdown_timeout": GRACE,
+        # Cancellation reaches an activity with its heartbeat; the default delays it by up to 8 s.
+        "max_heartbeat_throttle_interval": timedelta(seconds=1),
+    }
+
+
+async def serve(
+    settings: Settings, target: Target, served: Served, gate: RateGate, *, first: bool
+) -> None:
+    """Work until SIGTERM or SIGINT; embedded, also until nobody needs this process. The `first` one
+    of a worker has all duties, its siblings end with it.
+    """
+    told = _told_to_end(first=first)
+    client = await connect(target, CONNECT_SECONDS)
+    holding = StateDir.of(settings).held
+    await hand_back(client, holding)
+    held = Held(holding)
+    lookout = Lookout(embedded=target.embedded)
+    started = _registered(client, target, settings, served, (gate, lookout), held)
+    ends = [asyncio.create_task(told.wait()), *(asyncio.create_task(w.run()) for w in started)]
+    # Also of tiers that others serve: who looks at a run may be answered by this process.
+    queue, tiers = target.task_queue, get_args(Tier)
+    ends += [asyncio.create_task(each.keep(client, queue, tiers)) for each in (gate, lookout)]
+    siblings = Siblings(settings.workers - 1 if first else 0)
+    attending = None
+    duties = _duties(settings, target, client, gate, first=first)
+    ends += [asyncio.create_task(each) for each in duties]
+    if first and target.embedded:
+        attending = asyncio.create_task(attend(settings, target, client, started, siblings))
+        ends.append(attending)
+    log.info("serving %s at %s", target.task_queue, target.address)
+    done, waiting = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
+    if attending and not told.is_set():
+        # It drains the workers itself, and then stops the server.
+        await attending
+    log.info("draining")
+    await drain(started, siblings)
+    await served.close()
+    held.close()
+    for task in waiting:
+        task.cancel()
+    log.info("ended")
+
+
+def _told_to_end(*, first: bool) -> asyncio.Event:
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    if not first:
+        end_with_parent(told.set)
+    return told
+
+
+def _registered(
+    client: Client,
+    target: Target,
+    settings: Settings,
+    served: Served,
+    told: tuple[RateGate, Lookout],
+    held: Held,
+) -> list[Worker]:
+    gate, lookout = told
+
+    def notes() -> Mapping[str, str]:
+        # That nobody asks models says more than a tier's rate.
+        return {**gate.slowed(), **lookout.lines()}
+
+    return workers(
+        client,
+        target.task_queue,
+        served,
+        settings.build_id or __version__,
+        (LogContext(), held, ShowThrottles(notes), *_counting(settings)),
+        processes=settings.workers,
+        # What the sandbox forbids is kept out by tests and linter, and tests and replay run in it:
+        # here it would only cost, a tenth of all that a worker computes.
+        workflow_runner=UnsandboxedWorkflowRunner(),
+    )
+
+
+def _duties(
+    settings: Settings, target: Target, client: Client, gate: RateGate, *, first: bool
+) -> Iterator[Coroutine[Any, Any, None]]:
+    """What goes on beside the work, until the process ends."""
+    if first:
+        yield keep_clean(settings, target, client)
+    if settings.metrics_port:
+        gauges = Gauges(Runtime.default().metric_meter, gate)
+        yield gauges.keep(client, target.task_queue, server=first)
+    if first and spans_wanted():
+        yield send_spans(client, StateDir.of(settings).path, settings.secrets)
+
+
+def _counting(settings: Settings) -> Sequence[Interceptor]:
+    return (CountCalls(Runtime.default().metric_meter),) if settings.metrics_port else ()
+
+
+async def attend(
+    settings: Settings, target: Target, client: Client, started: list[Worker], siblings: Siblings
+) -> None:
+    """The embedded worker's duties beside its work."""
+
+    async def open_runs() -> int:
+        # Another program may have the server's port by now, and never answer.
+        patience = timedelta(seconds=5)
+        query = 'ExecutionStatus="Running"'
+        return (await client.count_workflows(query, rpc_timeout=patience)).count
+
+    try:
+        await attendance.attend(settings, target, open_runs, partial(drain, started, siblings))
+    except attendance.Moved as moved:
+        log.warning("the server moved to %s: connecting anew", moved)
+        # The same process under a new address, at once: nothing in flight can be delivered to the
+        # old one, where a stranger may listen who never answers the pollers' goodbye.
+        await siblings.kill()
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+async def drain(started: list[Worker], siblings: Siblings) -> None:
+    """Take no more work, let what is in flight finish. All together: one that waits for its last
+    call must not leave the others taking new work.
+    """
+    await asyncio.gather(*(each.shutdown() for each in started), siblings.drain())
+
+
+def main(
+    arguments: list[str] | None = None,
+    make_lenses: MakeLenses = shipped_lenses,
+    make_journal: MakeJournal = FileJournal,
+) -> int:
+    """The exit code. `make_…` is what another worker of this project may bring along."""
+    parser = argparse.ArgumentParser(description="The worker process.")
+    parser.add_argument("--embedded", metavar="STATE_DIR", type=Path, help="of the embedded server")
+    parser.add_argument(OPTION, dest="sibling", default="", help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    place: Path | None = given.embedded
+    try:
+        settings = Settings(state_dir=place) if place else Settings()
+        target = embedded_target(settings) if place else configured_target(settings)
+        _log(settings, given.sibling, embedded=target.embedded)
+        gate = RateGate()
+        served = build(settings, target, gate, make_lenses=make_lenses, make_journal=make_journal)
+    # Temporal's profiles fail with RuntimeError.
+    except (ValueError, OSError, RuntimeError, EmbeddedError) as error:
+        return _refused(error, 2)
+    # What is there now stays: the collector need not go through it, now or ever.
+    gc.freeze()
+    gc.enable()
+    try:
+        asyncio.run(serve(settings, target, served, gate, first=not given.sibling))
+    except Unreachable as error:
+        return _refused(error, 5)
+    finally:
+        written_out()
+    return 0
+
+
+def _log(settings: Settings, sibling: str, *, embedded: bool) -> None:
+    # A file of its own for each: one that rotates what others write into loses lines.
+    number = number_of(sibling) if sibling else 1
+    path = StateDir.of(settings).worker_log(number) if embedded else None
+    configure_logging(path, settings.log_level, settings.secrets)
+    port = settings.metrics_port
+    Runtime.set_default(measured(port + number - 1 if port else 0))
+
+
+def _refused(error: Exception, code: int) -> int:
+    sys.stderr.write(" ".join(str(error).split()) + "\n")
+    return code

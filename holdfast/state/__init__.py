@@ -1,0 +1,1 @@
+"""What the supervisor knows of a run: its state, its events, its moves."""

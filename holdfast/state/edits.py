@@ -1,0 +1,83 @@
+"""Small changes of a state that every rule makes: the floor under them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import TypeVar
+
+from holdfast.contracts import Bill, NoAnswer, Try
+from holdfast.contracts.replacing import replace
+from holdfast.state.parts import Progress
+from holdfast.state.run import State
+
+Held = TypeVar("Held")
+
+
+def tried(progress: Progress, verdict: str, why: str) -> Progress:
+    """Record one go at a subtask and what was said of it."""
+    dollars, assumed = _since(progress)
+    last = Try(
+        number=len(progress.tries) + 1,
+        tier=progress.called,
+        verdict=verdict,
+        why=why,
+        dollars=dollars,
+        assumed=assumed,
+        role=progress.subtask.role if progress.former else "",
+    )
+    return replace(progress, tries=(*progress.tries, last))
+
+
+def _since(progress: Progress) -> tuple[Decimal | None, Decimal]:
+    """What was paid since the last try, less calls without an answer; and what of it is assumed."""
+    before: tuple[Try | NoAnswer, ...] = (*progress.tries, *progress.unanswered)
+    assumed = progress.paid.assumed - sum((each.assumed for each in before), Decimal(0))
+    known = [each.dollars for each in before if each.dollars is not None]
+    if progress.paid.dollars is None or len(known) < len(before) or not progress.paid.calls:
+        return None, assumed
+    return progress.paid.dollars - sum(known, Decimal(0)), assumed
+
+
+def update(state: State, subtask_id: str, change: Callable[[Progress], Progress]) -> State:
+    return replace(state, work=state.work.changed(subtask_id, change(state.work[subtask_id])))
+
+
+def landed(state: State, flight_id: str) -> State:
+    """An activity is no longer in flight."""
+    subtask_id = state.flights[flight_id].move.subtask_id
+    state = replace(
+        state,
+        flights=without(state.flights, flight_id),
+        standing=without(state.standing, flight_id),
+    )
+    if subtask_id:
+        return update(state, subtask_id, lambda each: replace(each, flight=""))
+    return state
+
+
+def add_bill(progress: Progress, bill: Bill) -> Progress:
+    """Add what a call for a subtask cost, whoever was asked and for what."""
+    before = progress.paid
+    unknown = bill.dollars is None or before.dollars is None
+    total = None if unknown else (before.dollars or 0) + (bill.dollars or 0)
+    paid = Bill(
+        model=bill.model,
+        calls=before.calls + bill.calls,
+        dollars=total,
+        assumed=before.assumed + bill.assumed,
+    )
+    return replace(progress, paid=paid, usage=progress.usage + bill.usage)
+
+
+def wrote(progress: Progress, model: str, *, draft: bool) -> Progress:
+    """Note the model that wrote a draft of a subtask; where there is none yet, the one asked for
+    it. Whoever reviews the draft, or words its instruction anew, is no author of it.
+    """
+    if not model or not (draft or progress.last is None):
+        return progress
+    return replace(progress, model=model)
+
+
+def without(mapping: Mapping[str, Held], key: str) -> dict[str, Held]:
+    return {each: value for each, value in mapping.items() if each != key}

@@ -1,0 +1,107 @@
+"""Freezing findings, and what that means for dependents and for the phase of the run. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from holdfast.contracts import Draft, Finding, FindingStatus
+from holdfast.contracts.replacing import replace
+from holdfast.state.edits import tried, update
+from holdfast.state.parts import Progress, Setback, passes_on
+from holdfast.state.run import State
+
+
+def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: datetime) -> State:
+    """Freeze a subtask's finding. When what failed matters, the plan is to be changed."""
+    progress = state.work[subtask_id]
+    draft = _handed_up(progress, status)
+    finding = Finding(
+        subtask_id=subtask_id,
+        status=status,
+        content=draft.content,
+        data=draft.data,
+        confidence=_sureness(draft, status),
+        sources=(*draft.sources, *progress.answers),
+        why=why,
+        escalation=draft.escalation if status == "escalated" else None,
+        tries=progress.tries,
+        unanswered=progress.unanswered,
+        model=progress.model,
+        usage=progress.usage,
+        dollars=progress.paid.dollars,
+        assumed=progress.paid.assumed,
+        turns=progress.turns,
+        tool_calls=progress.tool_calls,
+        failed_calls=progress.failed_calls,
+        files=progress.files,
+        unread=progress.unread,
+        started=progress.started,
+        finished=now,
+        waited=state.waited_until(now) - progress.waited_at_start if progress.started else 0.0,
+    )
+    state = update(state, subtask_id, lambda each: replace(each, finding=finding, flight=""))
+    # What was too much in one piece is planned anew, though what there is of it could be passed on.
+    split = finding.escalation is not None and finding.escalation.reason == "timeout"
+    if (passes_on(finding) and not split) or not _matters(state, subtask_id):
+        return state
+    setback = Setback(subtask_id, f"{status_words(status)}: {why}")
+    replanning = replace(
+        state.replanning, setbacks=(*state.replanning.setbacks, setback), errors=()
+    )
+    return replace(state, replanning=replanning)
+
+
+def _sureness(draft: Draft, status: FindingStatus) -> int | None:
+    """How sure whoever made it is; None where nobody said, or there is nothing to be sure of."""
+    handed_up = status in ("complete", "escalated") and (draft.content or draft.data)
+    return draft.confidence if handed_up else None
+
+
+def without_setback(state: State, subtask_id: str) -> State:
+    """The same, but no plan is changed because of this subtask."""
+    setbacks = tuple(each for each in state.replanning.setbacks if each.subtask_id != subtask_id)
+    return replace(state, replanning=replace(state.replanning, setbacks=setbacks))
+
+
+def _handed_up(progress: Progress, status: FindingStatus) -> Draft:
+    """Its last draft; of an agent that is ended in the middle, what it has said so far."""
+    if status in ("failed", "cancelled") and progress.resume.text:
+        return Draft(status="failed", content=progress.resume.text)
+    return progress.last or Draft()
+
+
+def _matters(state: State, subtask_id: str) -> bool:
+    """Whether a replan is worth it: others need the subtask, or nothing else is left to answer."""
+    if not state.goal.use_models or state.stop is not None or state.work[subtask_id].ending:
+        return False
+    if state.replanning.count >= state.goal.limits.replans:
+        return False
+    needed = any(not state.settled(each) for each in state.work.below(subtask_id))
+    return needed or (state.all_settled and not state.usable)
+
+
+def skip(state: State, subtask_id: str, why: str, now: datetime) -> State:
+    """A subtask that never ran, and why."""
+    finding = Finding(
+        subtask_id=subtask_id, status="skipped", confidence=None, why=why, finished=now
+    )
+    return update(state, subtask_id, lambda each: replace(each, finding=finding))
+
+
+def status_words(status: FindingStatus) -> str:
+    """`failed`, `was skipped`, … as the end of a sentence."""
+    return {"failed": "failed", "escalated": "gave it back"}.get(status, f"was {status}")
+
+
+def ended_by_person(state: State, subtask_id: str, now: datetime) -> State:
+    """A subtask that a person ended, and that nothing completed meanwhile."""
+    progress = state.work.get(subtask_id)
+    if progress is None or not progress.ending or progress.finding is not None:
+        return state
+    return settle(state, subtask_id, "cancelled", progress.ending, now)
+
+
+def accept(state: State, subtask_id: str, why: str, now: datetime) -> State:
+    """The last draft is the finding."""
+    state = update(state, subtask_id, lambda each: tried(each, "accepted", why))
+    return settle(state, subtask_id, "complete", "", now)

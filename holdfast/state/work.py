@@ -1,0 +1,175 @@
+"""The subtasks of a run, with what the rules ask of all of them at each event. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from types import MappingProxyType
+
+from holdfast.contracts import Finding
+from holdfast.state import graph
+from holdfast.state.parts import Progress, passes_on
+
+Rank = tuple[int, str]
+"""Where a subtask stands among others, and its id."""
+
+
+class Work(Mapping[str, Progress]):
+    """Subtasks by id, in plan order: a value, like all of the state that it is a part of.
+
+    What is asked at each event is kept beside them and follows each change of one of them: a run
+    that looked at all of them each time would be quadratic in them.
+    """
+
+    def __init__(self, each: Mapping[str, Progress] = MappingProxyType({})) -> None:
+        self._each = dict(each)
+        subtasks = [progress.subtask for progress in self._each.values()]
+        self._children = graph.children(subtasks)
+        self._places = {key: place for place, key in enumerate(self._each)}
+        below = graph.chain_below(subtasks)
+        first = sorted(self._each, key=lambda key: -below[key])
+        self._turns = {key: place for place, key in enumerate(first)}
+        self._ready: tuple[Rank, ...] = ()
+        self._asking: tuple[Rank, ...] = ()
+        self._blocked: tuple[Rank, ...] = ()
+        self._ending: tuple[Rank, ...] = ()
+        self._findings: tuple[Finding, ...] | None = None
+        self._usable: tuple[Finding, ...] | None = None
+        self._open = sum(each.finding is None for each in self._each.values())
+        paces = [pace for each in self._each.values() if (pace := _pace(each)) is not None]
+        self._took, self._timed = sum(paces, timedelta()), len(paces)
+        for key in self._each:
+            self._place(key)
+
+    def __getitem__(self, key: str) -> Progress:
+        return self._each[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._each)
+
+    def __len__(self) -> int:
+        return len(self._each)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Work) and self._each == other._each
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Work({self._each!r})"
+
+    def changed(self, key: str, progress: Progress) -> Work:
+        """The same work with another progress of one subtask."""
+        before = self._each[key]
+        if progress.subtask.depends_on != before.subtask.depends_on:
+            return Work({**self._each, key: progress})
+        after = object.__new__(Work)
+        after.__dict__ |= self.__dict__
+        after._findings = after._usable = None
+        after._each = {**self._each, key: progress}
+        after._count(before, -1)
+        after._count(progress, 1)
+        after._place(key)
+        if (before.finding is None, before.lost) != (progress.finding is None, progress.lost):
+            for child in self._children[key]:
+                after._place(child)
+        return after
+
+    # ------------------------------------------------------------ what is asked at each event
+
+    @property
+    def all_settled(self) -> bool:
+        """Whether every subtask has its finding."""
+        return not self._open
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Of the settled subtasks, in plan order."""
+        if self._findings is None:
+            each = (progress.finding for progress in self._each.values())
+            self._findings = tuple(finding for finding in each if finding is not None)
+        return self._findings
+
+    @property
+    def usable(self) -> tuple[Finding, ...]:
+        """Findings that an answer can be made of."""
+        if self._usable is None:
+            self._usable = tuple(each for each in self.findings if passes_on(each))
+        return self._usable
+
+    @property
+    def ready(self) -> Iterator[Progress]:
+        """What can start now, by its dependencies; the longest remaining chain comes first."""
+        return (self._each[key] for _, key in self._ready)
+
+    @property
+    def asking(self) -> tuple[str, ...]:
+        """What waits for a person, in plan order."""
+        return tuple(key for _, key in self._asking)
+
+    @property
+    def blocked(self) -> bool:
+        """Whether anything waits for a finding that will not come."""
+        return bool(self._blocked)
+
+    @property
+    def ending(self) -> bool:
+        """Whether a person has ended anything that has no finding yet."""
+        return bool(self._ending)
+
+    @property
+    def pace(self) -> timedelta | None:
+        """How long a try took on average, by the complete findings; None: there are none yet."""
+        return self._took / self._timed if self._timed else None
+
+    def below(self, key: str) -> tuple[str, ...]:
+        """Every subtask that depends on this one, directly or not, in plan order."""
+        reached: dict[str, None] = {}
+        pending = [*self._children[key]]
+        while pending:
+            step = pending.pop()
+            if step not in reached:
+                reached[step] = None
+                pending += self._children[step]
+        return tuple(sorted(reached, key=self._places.__getitem__))
+
+    # ------------------------------------------------------------ how it is kept
+
+    def _count(self, progress: Progress, times: int) -> None:
+        self._open += times * (progress.finding is None)
+        pace = _pace(progress)
+        if pace is not None:
+            self._took, self._timed = self._took + times * pace, self._timed + times
+
+    def _place(self, key: str) -> None:
+        """Put a subtask where it belongs now, and take it from where it does not."""
+        each = self._each[key]
+        place = self._places[key], key
+        waits = each.finding is None and not each.flight
+        needed = [self._each[edge] for edge in each.subtask.depends_on if edge in self._each]
+        asked = each.stage == "approval" or (each.stage == "person" and each.asked)
+        starts = waits and not asked
+        starts = starts and all(edge.finding is not None for edge in needed)
+        self._ready = _kept(self._ready, (self._turns[key], key), belongs=starts)
+        self._asking = _kept(self._asking, place, belongs=each.waits)
+        lost = waits and any(edge.lost for edge in needed)
+        self._blocked = _kept(self._blocked, place, belongs=lost)
+        self._ending = _kept(self._ending, place, belongs=bool(each.ending) and not each.finding)
+
+
+def _kept(ranks: tuple[Rank, ...], rank: Rank, *, belongs: bool) -> tuple[Rank, ...]:
+    """The ranks with or without this one."""
+    at = bisect_left(ranks, rank)
+    there = ranks[at : at + 1] == (rank,)
+    if there == belongs:
+        return ranks
+    return (*ranks[:at], rank, *ranks[at:]) if belongs else (*ranks[:at], *ranks[at + 1 :])
+
+
+def _pace(progress: Progress) -> timedelta | None:
+    """How long a try took; None: it is not complete, or nobody knows."""
+    done = progress.finding
+    if done is None or done.status != "complete" or not (done.started and done.finished):
+        return None
+    return timedelta(seconds=done.seconds / max(len(done.tries), 1))

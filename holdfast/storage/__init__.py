@@ -1,0 +1,22 @@
+"""What a deployment keeps: the store of blobs, what of it is needed, and how the rest goes away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from holdfast.storage.directory import DirectoryStore
+
+__all__ = ["BadStore", "DirectoryStore", "store_at"]
+
+
+class BadStore(ValueError):
+    """The store's address is of a kind that is not served."""
+
+
+def store_at(url: str) -> DirectoryStore:
+    """The store of an address, which is `file:///PATH`: another kind of store comes in here."""
+    parts = urlsplit(url)
+    if parts.scheme != "file" or not parts.path.startswith("/") or parts.netloc:
+        raise BadStore(f"STORE_URL {url!r}: not an address of the form file:///PATH")
+    return DirectoryStore(Path(unquote(parts.path)))

@@ -1,0 +1,166 @@
+"""A content-addressed store of blobs: what is big is kept once, under the hash of its content."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.contracts.errors import BlobLost
+from holdfast.storage.files import drafted, to_disk
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Blob:
+    """A file of the store: a blob, or (`digest` empty) what a killed process left half-written."""
+
+    path: Path
+    digest: str
+    size: int
+    used: float
+    """When it was last put or asked to be kept, in seconds since the epoch."""
+
+
+class DirectoryStore:
+    """Blobs as private files named by their SHA-256; equal content is kept once.
+
+    Nothing that is read is believed before its content was compared with its name, and a `put` of
+    the same content heals what is missing or damaged. A blob's modification time says when it was
+    last put, so that a clean-up can tell what a run that is just starting relies on.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    async def put(self, content: bytes) -> str:
+        """Store and return the SHA-256 in hex. After a crash half-way there is no such name."""
+        try:
+            return await asyncio.to_thread(self._write, content)
+        except OSError as error:
+            # A handle that cannot be written says what is wrong, and not where.
+            error.filename = error.filename or str(self.root)
+            raise
+
+    async def get(self, digest: str) -> bytes:
+        """The blob, as it was put. BlobLost if this store does not have it, or has it damaged."""
+        return await asyncio.to_thread(self._read, digest)
+
+    def files(self) -> Iterator[Blob]:
+        """Every file of the store but what vanishes meanwhile or leads nowhere. Blocking."""
+        for path in self.root.glob("[0-9a-f][0-9a-f]/*"):
+            with suppress(OSError):
+                status = path.stat()
+                digest = path.name if _DIGEST.fullmatch(path.name) else ""
+                yield Blob(path, digest, status.st_size, status.st_mtime)
+
+    def damaged(self, seconds: float) -> tuple[str, ...]:
+        """Digests of blobs that are not what their name says, as far as a look of this many seconds
+        finds them, the newest first. Blocking.
+        """
+        until = time.monotonic() + seconds
+        found = []
+        for blob in sorted(self.files(), key=lambda each: -each.used):
+            if time.monotonic() > until:
+                break
+            with suppress(FileNotFoundError):
+                if blob.digest and _digest_of(blob.path) != blob.digest:
+                    found.append(blob.digest)
+        return tuple(found)
+
+    def keep(self, digest: str) -> None:
+        """Mark a blob as needed today; nothing happens if it is not there. Blocking."""
+        # The file of another user of a shared store cannot be marked; that user's worker does it.
+        with suppress(OSError):
+            os.utime(self._path(digest))
+
+    def remove(self, path: Path, used: float) -> bool:
+        """Remove a file unless it was put or kept after `used`; whether it went. Blocking."""
+        # What cannot be removed, such as a folder where a blob should be, stays.
+        with self._locked(fcntl.LOCK_EX), suppress(OSError):
+            if path.stat().st_mtime <= used:
+                path.unlink()
+                return True
+        return False
+
+    def _path(self, digest: str) -> Path:
+        if not _DIGEST.fullmatch(digest):
+            raise self._lost(digest[:80], "that is no digest")
+        return self.root / digest[:2] / digest
+
+    def _read(self, digest: str) -> bytes:
+        path = self._path(digest)
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            there = self.root.is_dir()
+            what = "its file" if there else "the whole store"
+            raise self._lost(digest, f"{what} is missing") from None
+        except OSError as error:
+            raise self._lost(digest, f"its file cannot be read ({error.strerror})") from None
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise self._lost(digest, f"its file is damaged ({len(content)} bytes)")
+        return content
+
+    def _lost(self, digest: str, why: str) -> BlobLost:
+        return BlobLost(
+            f"blob {digest} of the store {self.root.as_uri()} is lost: {why};"
+            " put it back from a backup, or give all workers and starters the STORE_URL that has it"
+        )
+
+    def _write(self, content: bytes) -> str:
+        digest = hashlib.sha256(content).hexdigest()
+        path = self._path(digest)
+        self._create(path.parent)
+        with self._locked(fcntl.LOCK_SH):
+            if _holds(path, content):
+                os.utime(path)
+                return digest
+        with drafted(path, content) as draft, self._locked(fcntl.LOCK_SH):
+            draft.replace(path)
+        to_disk(path.parent)
+        return digest
+
+    def _create(self, folder: Path) -> None:
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            to_disk(self.root)
+
+    @contextmanager
+    def _locked(self, kind: int) -> Iterator[None]:
+        """Shared to say that a blob is needed, exclusive to remove one: nobody removes what
+        somebody else has just been told is there.
+        """
+        descriptor = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, kind)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def _digest_of(path: Path) -> str:
+    """Of a blob's content; empty when it cannot be read. FileNotFoundError when it is gone."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return ""
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    """Whether a file has exactly this content."""
+    try:
+        return path.stat().st_size == len(content) and path.read_bytes() == content
+    except OSError:
+        return False

@@ -1,0 +1,275 @@
+"""Logs as JSON, one object a line, with the run and the activity they belong to.
+
+Everything goes through the standard library's root logger, so that libraries, `workflow.logger`
+(silent on replay) and structlog end up in the same file in the same form. It is private, and
+bounded in its size.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any
+
+import structlog
+from temporalio import activity, workflow
+from temporalio.runtime import (
+    LogForwardingConfig,
+    LoggingConfig,
+    PrometheusConfig,
+    Runtime,
+    TelemetryConfig,
+    TelemetryFilter,
+)
+from temporalio.worker import (
+    ActivityInboundInterceptor,
+    ExecuteActivityInput,
+    Interceptor,
+)
+
+from holdfast.contracts.errors import OrchestrationError
+from holdfast.telemetry.metrics import prometheus
+from holdfast.untrusted.known_secrets import KnownSecrets
+from holdfast.workers.pollers import BEAT
+
+LOG_BYTES = 5_000_000
+LOG_FILES = 3
+TOGETHER_SECONDS = 0.1
+"""How long a line may wait for others to be written with it; what a process that is killed may not
+have written of what it did last.
+"""
+CHATTY = ("httpx", "httpx2", "httpcore", "httpcore2", "anthropic")
+"""Libraries whose informative lines repeat addresses with all that stands in them."""
+_TEMPORAL = {
+    "workflow_id": "workflow_id",
+    "run_id": "run_id",
+    "workflow_run_id": "run_id",
+    "workflow_type": "workflow_type",
+    "activity_id": "activity_id",
+    "activity_type": "activity_type",
+    "attempt": "attempt",
+}
+"""What is kept of Temporal's facts about a message, and under which name."""
+_CONTEXT = "said_within"
+"""The attribute of a record that has what structlog had bound where it was said."""
+_ADAPTERS = ("temporal_workflow", "temporal_activity")
+_OF_EVERY_RECORD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", _CONTEXT}
+_HAS_A_FORM = (str, int, float, dict, list, tuple, type(None))
+_ISO = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+
+def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()) -> None:
+    """Send every log record of this process to a file (None: standard error) as JSON lines.
+
+    `secrets` are blotted out wherever they occur: a library may log a header.
+    """
+    handler = _Together(_print if path is None else _LogFile(path).write_all)
+    handler.setFormatter(_JsonLines(secrets))
+    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    # What no line shows need not be found out for each.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
+    # Its sentence repeats as text what the record carries as fields.
+    workflow.logger.workflow_info_on_message = False
+    activity.logger.activity_info_on_message = False
+    structlog.configure(
+        processors=[
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            structlog.processors.StackInfoRenderer(),
+            structlog.processors.format_exc_info,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+def written_out() -> None:
+    """Write what was logged so far: for a process that ends without the interpreter's own end."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+
+
+class _LogFile(RotatingFileHandler):
+    """Private, and bounded by what is in it already."""
+
+    stream: TextIOWrapper
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1)
+
+    def _open(self) -> TextIOWrapper:
+        # Also the file that comes after a full one is its owner's alone.
+        Path(self.baseFilename).touch(mode=0o600)
+        stream = super()._open()
+        self._size = os.fstat(stream.fileno()).st_size
+        return stream
+
+    def write_all(self, lines: Iterable[str]) -> None:
+        """Append these lines, and begin a new file wherever one is full."""
+        for line in lines:
+            if self._size >= self.maxBytes:
+                self.doRollover()
+            self._size += self.stream.write(line + "\n")
+        self.stream.flush()
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        # Each by itself: what several processes write into one pipe stays whole up to 4 KiB.
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+
+class _Together(logging.Handler):
+    """Has a thread make and write the lines of a moment together: several in a row cost less than
+    each between other things, and to write one hands the interpreter to others. A warning is on its
+    way, with all that was said before it, when its caller goes on.
+    """
+
+    def __init__(self, write_all: Callable[[Iterable[str]], None]) -> None:
+        super().__init__()
+        self._write_all = write_all
+        self._records: deque[logging.LogRecord] = deque()
+        self._said, self._writing = threading.Event(), threading.Lock()
+        threading.Thread(target=self._write_on, name="log", daemon=True).start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            # What it was said with may be another by the time of its line.
+            if not isinstance(record.msg, dict):
+                record.msg, record.args = record.getMessage(), None
+            vars(record)[_CONTEXT] = structlog.contextvars.get_contextvars()
+            self._records.append(record)
+        except Exception:
+            self.handleError(record)
+        if record.levelno >= logging.WARNING:
+            self.flush()
+        elif not self._said.is_set():
+            self._said.set()
+
+    def flush(self) -> None:
+        """Write what was said so far. A disk that takes nothing loses lines and stops nobody."""
+        with self._writing, suppress(OSError):
+            # Others may say more meanwhile, behind these.
+            said = [self._records.popleft() for _ in range(len(self._records))]
+            self._write_all([line for each in said if (line := self._line(each))])
+
+    def _line(self, record: logging.LogRecord) -> str:
+        try:
+            return self.format(record)
+        except Exception:
+            self.handleError(record)
+            return ""
+
+    def _write_on(self) -> None:
+        while self._said.wait():
+            time.sleep(TOGETHER_SECONDS)
+            self._said.clear()
+            self.flush()
+
+
+def runtime(metrics: PrometheusConfig | None = None) -> Runtime:
+    """The SDK's native part, with its own messages in the same log; by default it prints them. It
+    tells the server that this worker lives. ValueError when nobody can listen for `metrics`.
+    """
+    return Runtime(
+        telemetry=TelemetryConfig(
+            metrics=metrics,
+            logging=LoggingConfig(
+                filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
+                forwarding=LogForwardingConfig(logger=logging.getLogger("temporalio.core")),
+            ),
+        ),
+        worker_heartbeat_interval=BEAT,
+    )
+
+
+def measured(port: int) -> Runtime:
+    """The same, answering Prometheus at a port of this machine; 0: at none. A port that somebody
+    else has is no reason not to work.
+    """
+    if not port:
+        return runtime()
+    try:
+        return runtime(prometheus(port))
+    except ValueError as error:
+        logging.getLogger("worker").error("no metrics at 127.0.0.1:%d: %s", port, error)
+        return runtime()
+
+
+class _JsonLines(logging.Formatter):
+    """A line for a record, whoever made it. The library's own formatter makes a record of the
+    record first and leads that through a chain, which is most of what a run's story would cost.
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        super().__init__()
+        self._known = KnownSecrets(secrets)
+
+    def format(self, record: logging.LogRecord) -> str:
+        given = record.msg if isinstance(record.msg, dict) else _told(record)
+        said: dict[str, Any] = {**getattr(record, _CONTEXT, {}), **given}
+        said |= {"level": record.levelname.lower(), "logger": record.name}
+        said["timestamp"] = f"{datetime.fromtimestamp(record.created, UTC):{_ISO}}"
+        if record.exc_info and isinstance(error := record.exc_info[1], OrchestrationError):
+            # What calls are expected to end with: the way there is the same each time.
+            said["exception"] = str(error)
+        elif record.exc_info:
+            said["exception"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            said["stack"] = record.stack_info
+        # Before it is JSON: in a line, what is blotted out could be a part of its form.
+        plain = {key: _plain(value) for key, value in said.items()}
+        return json.dumps(self._known.blot_all(plain), default=str)
+
+
+def _told(record: logging.LogRecord) -> dict[str, Any]:
+    """The message of a record, and what it was given beside it. Temporal's own adapters put their
+    facts in one object; ours stand beside the message.
+    """
+    given = {key: value for key, value in vars(record).items() if key not in _OF_EVERY_RECORD}
+    given["event"] = record.getMessage()
+    for key in _ADAPTERS:
+        facts: Mapping[str, Any] = given.pop(key, None) or {}
+        for theirs, ours in _TEMPORAL.items():
+            if facts.get(theirs):
+                given.setdefault(ours, facts[theirs])
+    return given
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has a form for as it is, anything else as text."""
+    return value if isinstance(value, _HAS_A_FORM) else str(value)
+
+
+class LogContext(Interceptor):
+    """Gives every log line of an activity its run, activity id and attempt."""
+
+    def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
+        return _BindsActivity(next)
+
+
+class _BindsActivity(ActivityInboundInterceptor):
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+        info = activity.info()
+        with structlog.contextvars.bound_contextvars(
+            workflow_id=info.workflow_id,
+            run_id=info.workflow_run_id,
+            activity_id=info.activity_id,
+            attempt=info.attempt,
+        ):
+            return await self.next.execute_activity(input)

@@ -1,0 +1,1 @@
+"""How every process of a deployment speaks to Temporal."""

@@ -1,0 +1,213 @@
+"""How every process of a deployment speaks to Temporal: one plugin, one way to connect.
+
+Worker, starter, replayer and tests take the same plugin, so that converter, storage, sandbox and
+failure types cannot differ between them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from temporalio.api.common.v1 import Payload
+from temporalio.api.enums.v1 import WorkflowExecutionStatus as RawStatus
+from temporalio.api.failure.v1 import Failure
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
+from temporalio.contrib.pydantic import PydanticJSONPlainPayloadConverter
+from temporalio.converter import (
+    CompositePayloadConverter,
+    DataConverter,
+    DefaultFailureConverter,
+    DefaultPayloadConverter,
+    ExternalStorage,
+    JSONPlainPayloadConverter,
+    PayloadConverter,
+    SerializationContext,
+    StorageDriverStoreContext,
+)
+from temporalio.envconfig import ClientConfig, ClientConnectConfig
+from temporalio.plugin import SimplePlugin
+from temporalio.worker import Worker, WorkflowRunner
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
+
+from holdfast.contracts import Goal, Report
+from holdfast.contracts.view import RunView
+from holdfast.deployment.settings import FILE_BYTES
+from holdfast.storage import DirectoryStore, store_at
+from holdfast.storage.payloads import READABLE, PayloadLost, external_storage
+from holdfast.temporal.activations import OneAtATime
+from holdfast.temporal.boards import ShowBoards
+from holdfast.temporal.spans import NoteSpans
+from holdfast.untrusted.folders import Unreadable, read_named
+
+PURE_MODULES = ("holdfast",)
+"""Passed through the sandbox: re-importing the contracts for each run costs 30 ms of CPU. A test
+keeps them pure.
+"""
+
+
+CONFIG_FILE = "TEMPORAL_CONFIG_FILE"
+PAUSED = "paused in Temporal"
+TASK_SECONDS = 10
+"""As long as the server waits for a workflow task, so may its code take. The SDK has no option."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A server, and what a deployment keeps beside it."""
+
+    address: str
+    namespace: str = "default"
+    task_queue: str = "holdfast"
+    store_url: str = ""
+    ui_url: str = ""
+    """Empty: not known."""
+    embedded: bool = True
+    """False: Temporal's own variables or profile say how to connect."""
+
+
+# A newer server knows more than the SDK, which could then read neither the run nor a list with it:
+# what is not known to be closed is open.
+WorkflowExecutionStatus._missing_ = classmethod(  # type: ignore[method-assign, assignment]
+    lambda cls, _value: cls.RUNNING
+)
+
+
+def is_paused(run: WorkflowExecution) -> bool:
+    """True if an operator has paused the whole workflow by Temporal's own means."""
+    return run.raw_info.status == RawStatus.WORKFLOW_EXECUTION_STATUS_PAUSED
+
+
+class Unreachable(Exception):
+    """The server did not answer in time; the message names its address."""
+
+
+class _Converter(PydanticJSONPlainPayloadConverter):
+    """pydantic's JSON, with a mark on what a person should be able to read in the Web UI."""
+
+    def to_payload(self, value: Any) -> Payload | None:
+        payload = super().to_payload(value)
+        if payload is not None and isinstance(value, Goal | Report | RunView):
+            payload.metadata[READABLE] = b"1"
+        return payload
+
+
+class _PayloadConverter(CompositePayloadConverter):
+    def __init__(self) -> None:
+        json = _Converter()
+        super().__init__(
+            *(
+                json if isinstance(each, JSONPlainPayloadConverter) else each
+                for each in DefaultPayloadConverter.default_encoding_payload_converters
+            )
+        )
+
+
+class _FailureConverter(DefaultFailureConverter):
+    """What the SDK says of an activity whose arguments it cannot have is told to try again; that
+    the blob is lost is permanent.
+    """
+
+    def to_failure(
+        self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure
+    ) -> None:
+        if isinstance(exception.__cause__, PayloadLost):
+            exception = exception.__cause__.lost
+        super().to_failure(exception, payload_converter, failure)
+
+
+def _runner(existing: WorkflowRunner | None) -> WorkflowRunner:
+    if isinstance(existing, SandboxedWorkflowRunner):
+        pure = existing.restrictions.with_passthrough_modules(*PURE_MODULES)
+        existing = replace(existing, restrictions=pure)
+    assert existing is not None, "the SDK has a runner of its own"
+    return OneAtATime(existing)
+
+
+class _SameForAll(DataConverter):
+    """Neither our converters nor our storage ask whom a payload is for. The SDK would make new ones
+    for each payload, which is a tenth of what a worker computes.
+    """
+
+    def _with_store_context(self, store_ctx: StorageDriverStoreContext) -> DataConverter:  # noqa: ARG002
+        return self
+
+    def _with_contexts(
+        self,
+        serialization_ctx: SerializationContext,  # noqa: ARG002
+        store_ctx: StorageDriverStoreContext,  # noqa: ARG002
+    ) -> DataConverter:
+        return self
+
+
+def data_converter(storage: ExternalStorage | None) -> DataConverter:
+    """Contracts as JSON."""
+    return _SameForAll(
+        payload_converter_class=_PayloadConverter,
+        failure_converter_class=_FailureConverter,
+        external_storage=storage,
+    )
+
+
+class _Plugin(SimplePlugin):
+    async def run_worker(self, worker: Worker, next: Callable[[Worker], Awaitable[None]]) -> None:
+        # Hundreds of results that arrive at once take longer than the SDK's two seconds where calls
+        # keep the same processor busy; a task that failed for that would only be done again.
+        workflows = worker._workflow_worker
+        if workflows is not None:
+            workflows._deadlock_timeout_seconds = TASK_SECONDS
+        await super().run_worker(worker, next)
+
+
+def plugin(store: DirectoryStore | None) -> SimplePlugin:
+    """What client, worker, replayer and tests share. Without a store everything stays inline."""
+    storage = external_storage(store) if store else None
+    return _Plugin(
+        "holdfast",
+        data_converter=data_converter(storage),
+        workflow_runner=_runner,
+        workflow_failure_exception_types=[ValidationError],
+        interceptors=[NoteSpans(), ShowBoards()],
+    )
+
+
+def configured() -> ClientConnectConfig:
+    """What Temporal's own variables and profile say. RuntimeError, ValueError or OSError: they
+    cannot be read.
+    """
+    file = os.environ.get(CONFIG_FILE)
+    if file and os.path.exists(file):
+        # Its library would wait for a FIFO, and read a device forever.
+        try:
+            read_named(Path(file), FILE_BYTES)
+        except Unreadable as error:
+            raise Unreadable(f"{CONFIG_FILE}: {error}; name the TOML file that is meant") from error
+    return ClientConfig.load_client_connect_config()
+
+
+async def connect(target: Target, seconds: float = 5.0) -> Client:
+    """A client of the target's server; tries for up to `seconds`, then raises Unreachable."""
+    # Without a store nothing is kept outside: a starter that only lists runs needs none.
+    store = store_at(target.store_url) if target.store_url else None
+    options: dict[str, Any] = {}
+    if not target.embedded:
+        options |= configured()
+    options |= {"target_host": target.address, "namespace": target.namespace}
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        left = deadline - asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(max(left, 0.1)):
+                return await Client.connect(**options, plugins=[plugin(store)])
+        except (RuntimeError, TimeoutError) as error:
+            if left <= 0.3:
+                raise Unreachable(
+                    f"Temporal server at {target.address} is not reachable; "
+                    "start it or check the address"
+                ) from error
+        await asyncio.sleep(0.25)

@@ -1,0 +1,56 @@
+"""A server of the operator's own: what Temporal's variables or profile name, with the store that
+worker and starter share.
+"""
+
+from __future__ import annotations
+
+from holdfast.deployment.settings import BadSettings, Settings
+from holdfast.storage import BadStore, store_at
+from holdfast.temporal.connection import Target, configured
+
+LOCAL_ADDRESS = "localhost:7233"
+LOCAL_UI_OFFSET = 1000
+"""`temporal server start-dev` puts its Web UI this many ports above its own."""
+
+
+def configured_target(settings: Settings, otherwise: str = "") -> Target:
+    """The server that Temporal's variables or profile name. BadSettings if they do not fit
+    together; `otherwise` is what its reader could do instead, without such a server.
+    """
+    try:
+        config = configured()
+    except (RuntimeError, ValueError, OSError) as error:
+        why = " ".join(str(error).split())
+        raise BadSettings(f"Temporal's configuration cannot be read: {why}") from error
+    address = config.get("target_host", LOCAL_ADDRESS)
+    return target_at(settings, address, config.get("namespace", "default"), otherwise)
+
+
+def target_at(settings: Settings, address: str, namespace: str, otherwise: str = "") -> Target:
+    """The server at an address, with the store of the settings; BadSettings without one."""
+    if not settings.store_url:
+        raise BadSettings(
+            f"STORE_URL is not set: with a server of your own ({address}) worker and starter need"
+            " one store for big payloads; set STORE_URL=file:///PATH to a folder both can reach"
+            f"{otherwise}"
+        )
+    try:
+        store_at(settings.store_url)
+    except BadStore as error:
+        raise BadSettings(str(error)) from error
+    return Target(
+        address=address,
+        namespace=namespace,
+        task_queue=settings.task_queue,
+        store_url=settings.store_url,
+        ui_url=settings.web_ui or web_ui_of(address),
+        embedded=False,
+    )
+
+
+def web_ui_of(address: str) -> str:
+    """The Web UI that usually belongs to a server's address; empty when nothing usual is known."""
+    host, _, port = address.rpartition(":")
+    if host in ("localhost", "127.0.0.1") and port.isdigit():
+        return f"http://{host}:{int(port) + LOCAL_UI_OFFSET}"
+    return "https://cloud.temporal.io" if host.endswith(".tmprl.cloud") else ""

@@ -1,0 +1,70 @@
+"""Which words of an answer no finding supports, marked where they stand. Pure.
+
+Code holds each figure, address and citation of an answer against the findings. What none of them
+has may still be right, as a sum is: so it is marked, and a reader looks there first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from holdfast.text import counted
+
+BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")
+URL = re.compile(r"https?://[^\s<>()\[\]\"'`]+")
+NUMBER = re.compile(r"(?<![\w.])\d(?:[\d,]{0,40}\d)?(?:\.\d{1,40})?(?![\w])")
+"""Bounded, because a number that never ends would be tried from each of its digits."""
+MARK = "(⚠ in no finding)"
+LOOK_FIRST = "Look here first: not supported by any finding"
+"""Above the lines that say what it is."""
+_PLACES = re.compile(
+    r"(?P<code>`[^`\n]*`)|(?P<link>\]\([^()\n]*\))|(?P<address><?https?://[^\s<>()\[\]\"'`]+>?)"
+    rf"|(?P<cited>{BRACKETS.pattern})|(?P<number>{NUMBER.pattern})%?"
+)
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+def bare(address: str) -> str:
+    """An address without the stop behind it."""
+    return address.rstrip(".,;:")
+
+
+def unsupported(flags: Sequence[str]) -> str:
+    """How many statements of an answer nothing supports, in words; empty: none is known."""
+    return f"{counted(len(flags), 'statement')} that no finding supports" if flags else ""
+
+
+def marked(answer: str, doubtful: Collection[str]) -> str:
+    """The answer, as Markdown, with a mark behind each of these words. Blocks of code stay as they
+    are, because people copy them.
+    """
+    if not doubtful:
+        return answer
+    lines, fence = [], ""
+    for line in answer.splitlines(keepends=True):
+        opened = _FENCE.match(line)
+        if fence:
+            over = opened is not None and opened[1].startswith(fence) and line.strip() == opened[1]
+            fence = "" if over else fence
+        elif opened:
+            fence = opened[1]
+        else:
+            line = _PLACES.sub(lambda found: _marked(found, doubtful), line)
+        lines.append(line)
+    return "".join(lines)
+
+
+def _marked(found: re.Match[str], doubtful: Collection[str]) -> str:
+    whole = found[0]
+    if found["number"]:
+        wrong = found["number"] in doubtful
+    elif found["cited"]:
+        words = re.split(r"[^\w-]+", found["cited"].lower())
+        wrong = any(f"[{word}]" in doubtful for word in words)
+    else:
+        # Within code and behind a link's text a mark would be a part of what people copy.
+        held = [bare(each) for each in URL.findall(whole)]
+        held += NUMBER.findall(whole) if found["code"] else []
+        wrong = any(each in doubtful for each in held)
+    return f"{whole} {MARK}" if wrong else whole

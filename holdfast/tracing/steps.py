@@ -1,0 +1,123 @@
+"""What a trace is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from pydantic import JsonValue
+
+from holdfast.contracts import Contract, Money, Usage
+from holdfast.history.losses import Loss
+from holdfast.tracing.context import SpanContext
+
+StepKind = Literal["run", "subtask", "team", "agent", "call", "tool", "lens", "prepare", "order"]
+StepStatus = Literal["ok", "error", "cancelled", "skipped", "running", "unfinished"]
+"""`unfinished`: the run was closed from outside while it was under way."""
+
+
+class Step(Contract):
+    """One thing that a run did: an activity, a run below it, a subtask, a person's order, or the
+    run as a whole. An activity is one step however often it was attempted.
+    """
+
+    session: str
+    """The run that a person started, whatever team or agent below it did this."""
+    id: str
+    """Unique in the session, and the same whenever the trace is made."""
+    parent: str = ""
+    """The step that it is a part of; empty: it is the whole."""
+    kind: StepKind
+    name: str
+    """Of an activity its id, of a run its workflow id, of a subtask its id, of an order what."""
+    run: str
+    """The workflow in whose history it stands."""
+    subtask: str = ""
+    title: str = ""
+    agent: str = ""
+    """The role that did it."""
+    secondary: str = ""
+    """Of a subtask: the role that stands in for it."""
+    task: str = ""
+    """A hash of role and instruction: the same for equal work, in whatever run."""
+    because: str = ""
+    """Of a subtask: why it is in the plan, and that role has it, as the planner said."""
+    call: str = ""
+    """Of a call of a model, its kind."""
+    tool: str = ""
+    arguments: str = ""
+    """Of a call of a tool: what it was given, in a few harmless words; of an order about such a
+    call whose it is, its tool and all that it is given.
+    """
+    size: int = 0
+    """Bytes of what a tool brought."""
+    by: str = ""
+    """The person who approved a call of a tool, or gave an order; empty: there was none."""
+    tier: str = ""
+    model: str = ""
+    try_number: int = 0
+    """Which try at its subtask it belongs to, from 1; 0: to none."""
+    attempt: int = 0
+    """How often Temporal had begun it; 0: never."""
+    lost: Loss = ""
+    """How the attempt before its last one was lost with its worker; empty: it was not."""
+    status: StepStatus = "running"
+    verdict: str = ""
+    """What the supervisor made of it: `accepted`, or the kind of problem."""
+    why: str = ""
+    """Of the verdict."""
+    started: datetime | None = None
+    """By the server's clock; of what still waits in its queue, None."""
+    ended: datetime | None = None
+    seconds: float = 0.0
+    queued: float = 0.0
+    """Seconds that it waited in its queue before its last attempt began."""
+    tokens: Usage = Usage()
+    dollars: Money | None = Decimal(0)
+    """None: nobody knows, or the model has no price."""
+    assumed: Money = Decimal(0)
+    """Of `dollars`, what is a worst case."""
+    input: JsonValue = None
+    """What it worked from, where content was asked for."""
+    output: JsonValue = None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a run and all runs below it did."""
+
+    run_id: str
+    first_run: str
+    """Temporal's id of the run's first execution: it tells runs of one name apart."""
+    steps: tuple[Step, ...]
+    caller: SpanContext | None = None
+    """The span that the run hangs under; None: it begins a trace of its own."""
+    unreadable: str = ""
+    """Why verdicts and subtasks are not in it; empty: they are."""
+
+
+def placed(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The steps in the order of their beginnings, each below a step that there is."""
+    known = {each.id for each in steps}
+    root = next((each.id for each in steps if not each.parent), "")
+    put = [
+        each
+        if not each.parent or each.parent in known
+        else each.model_copy(update={"parent": root if each.id != root else ""})
+        for each in steps
+    ]
+    late = max((each.ended or each.started for each in put if each.started), default=None)
+    return tuple(
+        sorted(put, key=lambda each: (each.started or late, bool(each.parent)))
+        if late is not None
+        else put
+    )
+
+
+def last_moment(steps: Sequence[Step]) -> datetime | None:
+    """The latest moment that a trace knows: what has not ended is drawn until then."""
+    moments = [moment for each in steps for moment in (each.started, each.ended) if moment]
+    return max(moments, default=None)

@@ -1,0 +1,136 @@
+"""What a run's state tells beyond its single events: subtasks, orders of people, the sum. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from holdfast.contracts import FindingStatus
+from holdfast.rules.reporting import status_of, title
+from holdfast.state.parts import Progress
+from holdfast.state.run import State
+from holdfast.text import one_line
+from holdfast.tracing.facts import of_subtask
+from holdfast.tracing.steps import Step, StepStatus
+
+TITLE = 80
+"""Letters of what a run is about: of a goal in somebody's own words, its beginning."""
+
+_STATUS: Mapping[FindingStatus, StepStatus] = {
+    "complete": "ok",
+    "failed": "error",
+    "escalated": "error",
+    "skipped": "skipped",
+    "cancelled": "cancelled",
+}
+
+
+def subtask_step(run: str, subtask: str) -> str:
+    """The id of a subtask's step, by that of its run."""
+    return f"{run}:{subtask}"
+
+
+def of_subtasks(
+    state: State, steps: Sequence[Step], session: str, own: str, closed: datetime | None
+) -> Iterator[Step]:
+    """Of each subtask that was begun or has ended."""
+    parts: dict[str, list[Step]] = {}
+    for each in steps:
+        parts.setdefault(each.parent, []).append(each)
+    for progress in state.work.values():
+        id = subtask_step(own, progress.subtask.id)
+        inside = parts.get(id, [])
+        if not inside and progress.finding is None:
+            continue
+        started, ended = _span(progress, inside, closed)
+        yield Step(
+            session=session,
+            id=id,
+            parent=own,
+            kind="subtask",
+            name=progress.subtask.id,
+            run=state.run_id,
+            agent=progress.subtask.role,
+            secondary=progress.subtask.secondary,
+            because=progress.subtask.why,
+            started=started,
+            ended=ended,
+            seconds=(ended - started).total_seconds() if started and ended else 0.0,
+            **of_subtask(progress.subtask),
+            **_outcome(progress, over=ended is not None),
+        )
+
+
+def _span(
+    progress: Progress, inside: Sequence[Step], closed: datetime | None
+) -> tuple[datetime | None, datetime | None]:
+    """From when to when, its parts included: the rules learn of a moment only with what comes back,
+    by the worker's own measure.
+    """
+    finding = progress.finding
+    starts = [each.started for each in inside if each.started]
+    ends = [each.ended for each in inside if each.ended]
+    if finding is not None and finding.finished is not None:
+        ends.append(finding.finished)
+    ended = max(ends, default=None) if finding is not None else closed
+    if progress.started is not None:
+        starts.append(progress.started)
+    return min(starts, default=ended), ended
+
+
+def _outcome(progress: Progress, *, over: bool) -> dict[str, Any]:
+    finding = progress.finding
+    status: StepStatus = "unfinished" if over else "running"
+    return {
+        "tier": progress.called if progress.called != "none" else "",
+        "model": progress.model,
+        "try_number": len(progress.tries),
+        "status": _STATUS[finding.status] if finding else status,
+        "verdict": finding.status if finding else "",
+        "why": finding.why if finding else progress.why,
+        "tokens": progress.usage,
+        "dollars": progress.paid.dollars,
+        "assumed": progress.paid.assumed,
+    }
+
+
+def of_orders(state: State, session: str, own: str) -> list[Step]:
+    """Of what people told the run."""
+    return [
+        Step(
+            session=session,
+            id=f"{own}/order-{place}",
+            parent=own,
+            kind="order",
+            name=given.command,
+            run=state.run_id,
+            subtask=given.order.subtask_id,
+            agent="person",
+            by=given.order.by,
+            status="error" if given.refused else "ok",
+            verdict="refused" if given.refused else "carried out",
+            why=given.refused,
+            arguments=given.about,
+            started=given.at,
+            ended=given.at,
+        )
+        for place, given in enumerate(state.orders, 1)
+    ]
+
+
+def of_view(state: State, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run cost and came to, where it closed without saying so itself."""
+    known: dict[str, Any] = {"title": one_line(title(state))[:TITLE]}
+    if "tokens" in given:
+        return known
+    ledger = state.ledger
+    known |= {
+        "tokens": ledger.all_usage,
+        "dollars": ledger.paid.dollars if ledger.all_priced else None,
+        "assumed": ledger.all_assumed,
+    }
+    if state.phase == "closed":
+        known["verdict"] = status_of(state)
+        known["why"] = state.stop.why if state.stop else ""
+    return known

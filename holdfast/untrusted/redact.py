@@ -1,0 +1,168 @@
+"""One redactor over every message, excerpt and line of code that leaves its place."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import re2
+
+from holdfast.untrusted.known_secrets import REDACTED, KnownSecrets
+
+LONGEST_LINE = 20_000
+"""Characters; longer lines are cut for the detectors."""
+MARGIN = 1_600
+"""Characters behind what is kept that are looked at, too: a secret that is cut is still one."""
+SHORTEST_VALUE = 4
+"""Letters of a value that is taken out of the line that it was seen in."""
+NAME_LETTERS = 1_000
+"""At most this many letters of a file's name are shown."""
+QUOTED = re.compile(r"((?<!`)`++|[\"'])(?=\S)([^\n]{4,}?)\1")
+
+_KEY_BLOCK = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----"
+    # Nothing of it is given back: to remember each letter would take a hundred times their room.
+    r"(?:[^-]++|-(?!----END))*+(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----)?"
+)
+_BEFORE_A_VALUE = re.compile(r"\s*[\w.\- ]{1,60}[\"'\]]?\s*(?::=|=>|==|=|:)\s*")
+"""The name at the beginning of a line, and what assigns to it or compares with it."""
+_SOUNDS = r"\b[\w.-]{0,40}?(?:pass|pwd|secret|token|credential|api_?key|access_?key|private_?key)"
+_NAMED = re.compile(
+    rf"(?i)({_SOUNDS}\w{{0,40}}"
+    r"[\"'\]]{0,2}\s{0,4}(?::=|=>|==|!=|=|:)\s{0,4}[rbfu]{0,2})([\"'`])(?:(?!\2).){1,500}\2"
+)
+"""A text behind a name that sounds like a secret: in a line of code even a short one is none's."""
+_SET = re.compile(rf"(?i)({_SOUNDS}[\w.-]{{0,40}}[\"'\]]{{0,2}}\s{{0,4}}(?::=|=>|=|:)\s{{0,4}}).*")
+"""The same with any value, in files of settings: there a text needs no quotes."""
+_PROGRAM = re.compile(
+    r"(?i)\.(?:pyi?|[cm]?[jt]sx?|vue|svelte|go|java|kts?|scala|rs|rb|php|c|h|cc|cpp|cxx|hpp|cs|swift|m|"
+    r"lua|p[lm]|r|jl|exs?|erl|hs|ml|dart|sql)\Z"
+)
+"""Files in which a value without quotes is a name, and no text."""
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False
+
+
+def linear(pattern: str, flags: int = 0) -> Any:
+    """A pattern whose time grows with the length of a text and not with its square; the few of the
+    library that look ahead are bounded, and stay as they are.
+    """
+    text = f"(?i){pattern}" if flags & re.IGNORECASE else pattern
+    try:
+        return re2.compile(text, _OPTIONS)
+    except re2.error:
+        return re.compile(text)
+
+
+_OWN = (
+    # Anthropic and OpenAI keys, and everybody who copied their shape.
+    linear(r"\b(sk-[A-Za-z0-9_-]{16,})"),
+    linear(r"(?i)\bbearer\s{1,3}([A-Za-z0-9._~+/=-]{16,})"),
+    # A signed web token with its signature, which is what makes it a credential.
+    linear(r"\b(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)"),
+    linear(r"\b(AIza[A-Za-z0-9_-]{30,})"),
+    linear(
+        r"(?i)(?:password|passwd|passphrase|secret|token|api_?key|access_?key|private_?key)"
+        r"[\w.-]{0,40}[\"']?\s{0,4}(?::=|=>|==|[:=])\s{0,4}[rbfu]{0,2}[\"']([^\"'\n]{4,})[\"']"
+    ),
+    # What bandit quotes when it sees a password.
+    linear(r"(?i)password: '([^'\n]+)'"),
+)
+
+
+@functools.cache
+def _patterns() -> tuple[Any, ...]:
+    # The library brings an HTTP client along, a tenth of what the start of a process costs.
+    from holdfast.untrusted.secret_shapes import SHAPES
+
+    return tuple(linear(shape.pattern, shape.flags) for shape in SHAPES)
+
+
+def redact(text: str) -> str:
+    """The text with everything that looks like a secret replaced by `[redacted]`. Line ends and
+    line numbers stay as they are.
+    """
+    # RE2 and the history take Unicode alone; a tool can quote half a character.
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return "".join(_redact_line(line) for line in without_keys(text).splitlines(keepends=True))
+
+
+def without_keys(text: str) -> str:
+    """The same for private keys of several lines alone: to be done before a part is cut out."""
+    return _KEY_BLOCK.sub(lambda block: REDACTED + "\n" * block[0].count("\n"), text)
+
+
+def _redact_line(line: str) -> str:
+    if len(line) > LONGEST_LINE:
+        pieces = range(0, len(line), LONGEST_LINE)
+        return "".join(_redact_line(line[start : start + LONGEST_LINE]) for start in pieces)
+    for pattern in _OWN:
+        line = pattern.sub(lambda match: match[0].replace(match[1], REDACTED), line)
+    # The whole match goes, as the groups of these patterns do not always hold the whole secret.
+    for pattern in _patterns():
+        line = pattern.sub(REDACTED, line)
+    return line
+
+
+class Redactor:
+    """Takes out of what a lens says what looks like a secret, and the values that were found as
+    secrets anywhere in the same material.
+    """
+
+    def __init__(
+        self,
+        values: Iterable[str] = (),
+        *,
+        whole: bool = True,
+        unread: Iterable[str] = (),
+        lines: Mapping[str, Collection[int]] | None = None,
+    ) -> None:
+        """Without `whole` the values are not all there are, and `unread` are files in which they
+        were not looked for: then what is said quotes nothing. `lines` are those, by file, in which
+        a secret was seen.
+        """
+        self._values = sorted({each for each in values if each}, key=len, reverse=True)
+        self._lines = lines or {}
+        self._known = KnownSecrets(self._values, parts=False)
+        self._whole = whole
+        self._unread = frozenset(unread)
+
+    def message(self, text: str, letters: int, file: str) -> str:
+        """The beginning of a text about a file: cut first, so that its length costs nothing."""
+        said = redact(self._known.blot(text[: letters + MARGIN]))
+        if not self._whole or file in self._unread:
+            said = QUOTED.sub(lambda quoted: f"{quoted[1]}…{quoted[1]}", said)
+        return said[:letters]
+
+    def quotes(self, file: str) -> bool:
+        """Whether code of a file may be shown: only where all its secrets are known."""
+        return self._whole and file not in self._unread
+
+    def line(self, text: str, file: str, number: int, *, withheld: bool = False) -> str:
+        """A line of code. One in which a secret was seen, or that is to be `withheld`, is told
+        without any value.
+        """
+        shown = text if _PROGRAM.search(file) else _SET.sub(rf"\1{REDACTED}", text)
+        shown = _NAMED.sub(rf"\1\2{REDACTED}\2", shown)
+        shown = redact(self._known.blot(shown))
+        if withheld or number in self._lines.get(file, ()):
+            shown = self._without_values(shown)
+            if shown == text:
+                # It is none of the shapes, nor as it was seen: then only its name is left.
+                named = _BEFORE_A_VALUE.match(text)
+                return f"{named[0] if named else ''}{REDACTED}"
+        return shown
+
+    def _without_values(self, text: str) -> str:
+        """A line without the values of secrets, wherever and however short they are."""
+        for value in self._values:
+            if len(value) >= SHORTEST_VALUE and value in text and value not in REDACTED:
+                text = text.replace(value, REDACTED)
+        return text
+
+    def path(self, path: str) -> str:
+        """A file's name, folder by folder: across its slashes stands no secret."""
+        parts = path[:NAME_LETTERS].split("/")
+        return "/".join(redact(self._known.blot(part)) for part in parts)

@@ -1,0 +1,1 @@
+"""What a deployment keeps, and how the rest goes away."""

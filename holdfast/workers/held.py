@@ -1,0 +1,173 @@
+"""Which attempts a worker process holds, noted on its own disk.
+
+The server learns of a worker that died when heartbeats are missed, after ten seconds. A worker that
+starts on the same machine knows sooner: it reads what the dead one held, and hands it back at once.
+A process that lives, frozen or not, keeps its file locked, and the kernel drops the lock with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import fcntl
+import json
+import logging
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from temporalio import activity
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import ResetStickyTaskQueueRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
+
+from holdfast.contracts.errors import WorkerDied
+from holdfast.embedded import private
+from holdfast.embedded.state import flock
+from holdfast.embedded.trouble import EmbeddedError
+
+MOST_BYTES = 16 * 2**20
+"""A file that is larger is not ours."""
+TRIMMED_BYTES = 2**18
+"""From this size on a file is emptied when nothing is held."""
+PATIENCE = timedelta(seconds=5)
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt at an activity, as the server names it."""
+
+    token: bytes
+    workflow_id: str
+    run_id: str
+
+
+class Held(Interceptor):
+    """Notes each attempt that begins in this process, and that it ended."""
+
+    def __init__(self, folder: Path) -> None:
+        """OSError or EmbeddedError if the folder cannot be made private, or written to."""
+        private.make_folder(folder)
+        self._path = folder / f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._file = self._locked()
+        while not os.fstat(self._file).st_nlink:
+            # Another process that starts took it for one left behind, before it was locked.
+            os.close(self._file)
+            self._file = self._locked()
+        self._open: set[int] = set()
+        self._last = 0
+        self._size = 0
+
+    def _locked(self) -> int:
+        file = private.open_file(self._path, os.O_RDWR | os.O_APPEND)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return file
+
+    def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
+        """The SDK makes one of these for each worker."""
+        return _Noted(next, self)
+
+    def begin(self, attempt: Attempt) -> int:
+        """Note an attempt; its number."""
+        self._last += 1
+        self._open.add(self._last)
+        token = base64.b64encode(attempt.token).decode()
+        self._write([self._last, token, attempt.workflow_id, attempt.run_id])
+        return self._last
+
+    def end(self, number: int) -> None:
+        """Note that it ended, however it did."""
+        self._open.discard(number)
+        if self._size > TRIMMED_BYTES and not self._open:
+            with suppress(OSError):
+                os.ftruncate(self._file, 0)
+                self._size = 0
+        else:
+            self._write([number])
+
+    def close(self) -> None:
+        """Nothing is held any more."""
+        self._path.unlink(missing_ok=True)
+        os.close(self._file)
+
+    def _write(self, row: list[Any]) -> None:
+        # Not synced: should the machine die with the process, heartbeats tell, as everywhere else.
+        # On a full disk, too.
+        with suppress(OSError):
+            self._size += os.write(self._file, json.dumps(row).encode() + b"\n")
+
+
+class _Noted(ActivityInboundInterceptor):
+    def __init__(self, next: ActivityInboundInterceptor, held: Held) -> None:
+        super().__init__(next)
+        self._held = held
+
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+        info = activity.info()
+        attempt = Attempt(info.task_token, info.workflow_id or "", info.workflow_run_id or "")
+        number = self._held.begin(attempt)
+        try:
+            return await self.next.execute_activity(input)
+        finally:
+            self._held.end(number)
+
+
+async def hand_back(client: Client, folder: Path) -> int:
+    """Tell the server which attempts ended because their process died on this machine, so that it
+    gives them out again at once; how many there were. What it knows no more of is left alone.
+    """
+    lost = await asyncio.to_thread(_left_behind, folder)
+    runs = {(each.workflow_id, each.run_id) for each in lost}
+    await asyncio.gather(
+        *(_failed(client, each) for each in lost), *(_unstick(client, *run) for run in runs)
+    )
+    if lost:
+        logger.info("handed back %d attempts of a worker that died", len(lost))
+    return len(lost)
+
+
+async def _failed(client: Client, attempt: Attempt) -> None:
+    handle = client.get_async_activity_handle(task_token=attempt.token)
+    with suppress(RPCError):
+        await handle.fail(WorkerDied("its worker died"), rpc_timeout=PATIENCE)
+
+
+async def _unstick(client: Client, workflow_id: str, run_id: str) -> None:
+    """Its workflow tasks need not be offered to the dead process first."""
+    execution = WorkflowExecution(workflow_id=workflow_id, run_id=run_id)
+    request = ResetStickyTaskQueueRequest(namespace=client.namespace, execution=execution)
+    with suppress(RPCError):
+        await client.workflow_service.reset_sticky_task_queue(request, timeout=PATIENCE)
+
+
+def _left_behind(folder: Path) -> list[Attempt]:
+    """What dead processes held. Each file is read once: whoever locks it removes it."""
+    found: list[Attempt] = []
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        with suppress(OSError, EmbeddedError):
+            file = private.open_file(path)
+            try:
+                if flock(file, fcntl.LOCK_EX):
+                    found += _open_in(os.pread(file, MOST_BYTES, 0))
+                    path.unlink(missing_ok=True)
+            finally:
+                os.close(file)
+    return found
+
+
+def _open_in(content: bytes) -> Iterator[Attempt]:
+    """The attempts in a file that did not end; what its process had not written whole is none."""
+    rows: dict[int, Attempt | None] = {}
+    for line in content.splitlines():
+        with suppress(ValueError, TypeError):
+            number, *named = json.loads(line)
+            rows[number] = Attempt(base64.b64decode(named[0]), *named[1:]) if named else None
+    return (each for each in rows.values() if each is not None)
