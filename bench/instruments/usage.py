@@ -62,13 +62,6 @@ def cpu_seconds(pid: int) -> float:
     return total
 
 
-def resident(pid: int) -> float:
-    """MB of memory that a process and its children hold."""
-    process = psutil.Process(pid)
-    every = (process, *process.children(recursive=True))
-    return sum(each.memory_info().rss for each in every) / 2**20
-
-
 def counters(metrics_port: int) -> dict[str, float]:
     """Requests so far, over all kinds, from the server's Prometheus page."""
     with urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=10) as answer:

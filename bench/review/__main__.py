@@ -20,11 +20,13 @@ from bench.review.planted import Seen, gardens, reviewed
 from bench.review.precision import Judged, judged, tables
 from holdfast.contracts.errors import BadGoal
 
+BELIEVED = ("lens", "row", "family", "labelled", "useful", "true", "false", "believed")
+
 
 def believed() -> str:
     """The rows that were measured, and how many were not."""
     measured = [row for row in rows().values() if row.labelled]
-    lines = [*_head(COLUMNS[1]), *map(_row, sorted(measured, key=_order))]
+    lines = [*_head(BELIEVED), *map(_row, sorted(measured, key=_order))]
     rest = len(rows()) - len(measured)
     shown = sum(row.confidence >= SHOWN for row in rows().values())
     lines += ["", f"{len(everything())} remarks are labelled in {len(sources())} repositories."]
