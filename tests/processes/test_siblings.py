@@ -172,7 +172,7 @@ def test_one_that_hangs_is_ended_some_time_after_the_first(tmp_path: Path) -> No
     hanging.write_text(
         "import asyncio, sys, time\n"
         f"sys.path.insert(0, {str(HOME)!r})\n"
-        "from holdfast.workers import siblings\n"
+        "from holdfast.deployment import siblings\n"
         "siblings.ORPHAN_SECONDS = 1.0\n"
         "async def main():\n"
         "    siblings.end_with_parent(lambda: None)\n"

@@ -75,7 +75,7 @@ ANALYSER = Addition(
         "activities/review/analysers/promises.py": """\
 from functools import partial
 
-from holdfast.activities.review import ruff
+from holdfast.activities.review.analysing import ruff
 from holdfast.activities.review.analysing.lens import Analyser, Grade
 
 GRADES = {"FIX002": Grade("info", 85)}
