@@ -1,6 +1,6 @@
 # Everything a newcomer needs: python3 (3.11 or later) and make. Nothing is installed outside .venv.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint shape record lock clean
+.PHONY: help setup demo test test-long lint shape record lock clean
 
 PYTHONS = python3 python3.11 python3.12 python3.13
 NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
@@ -13,15 +13,18 @@ PYTHON = $(VENV)/bin/python
 STAMP = $(VENV)/locked.stamp
 
 help: ## This list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: $(STAMP) ## Make .venv from requirements.lock; a second time it is already there
 
 demo: $(STAMP) ## Review a small example, or REPO=path, or its changes since BASE=revision; no key, no model
 	@$(PYTHON) starter.py demo $(if $(REPO),"$(REPO)") $(if $(BASE),--base "$(BASE)")
 
-test: lint ## Style, types and all tests; offline
-	$(PYTHON) -m pytest -n $(TESTERS) --dist loadgroup
+test: lint ## Style, types and what a change is most likely to break, in minutes; offline
+	$(PYTHON) -m pytest -n $(TESTERS) --dist loadgroup -m "not long"
+
+test-long: $(STAMP) ## The rest: real processes killed, browsers, every page's snippets; offline
+	$(PYTHON) -m pytest -n $(TESTERS) --dist loadgroup -m long
 
 lint: $(STAMP) ## Style and types alone
 	$(PYTHON) -m ruff check .

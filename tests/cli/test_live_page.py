@@ -33,7 +33,7 @@ from holdfast.rendering.preview import columns, totals
 from paged import shown
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 TOKEN = re.compile(r'name="token" value="([^"]+)"')
 NONCE = re.compile(r"'nonce-([^']+)'")
 

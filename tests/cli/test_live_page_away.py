@@ -26,7 +26,7 @@ from holdfast.cli.live.server import live
 from holdfast.cli.screen.exits import Exit
 from holdfast.intake.connection import Connection
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 WAITS = "The plan waits for your approval"
 GONE = "any more: it was deleted, or the server was started with another state"
 

@@ -22,6 +22,8 @@ from test_fuzz import nothing_starts  # noqa: F401 - a fixture
 from holdfast.cli.main import app, main
 from holdfast.deployment.settings import Settings
 
+pytestmark = pytest.mark.long
+
 SECONDS = 5.0
 """Of CPU, for one line: what it takes without anything being started, and some."""
 COMMANDS: Mapping[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]

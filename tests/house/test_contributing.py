@@ -56,7 +56,7 @@ PRINTED = {
 PYTHON = (sys.executable, "-m")
 SECONDS = 500
 """For the tests of the copy, which take a fifth of that where nothing else runs."""
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 @dataclass(frozen=True)

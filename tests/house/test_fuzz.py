@@ -42,6 +42,8 @@ from holdfast.plans import validity
 from holdfast.ports import ModelAnswer
 from holdfast.untrusted.known_secrets import KnownSecrets
 
+pytestmark = pytest.mark.long
+
 SECONDS = 10
 """For one input; a busy machine is slow, a hang is forever."""
 CODES = {

@@ -16,7 +16,7 @@ import pytest
 from holdfast import __version__
 from holdfast.deployment.settings import HOME, NAME
 
-pytestmark = [pytest.mark.xdist_group("wheel"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("wheel"), pytest.mark.timeout(300)]
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_CONFIG_FILE": os.devnull}
 SHIPPED = ("activities", "examples", "playbooks", "prompts", "roles", "workflows")
 """What a wheel carries inside the package; `holdfast/activities` and `holdfast/workflows` are links

@@ -15,6 +15,7 @@ from holdfast.rendering.html.pictured import Pictured
 from paged import HARM, WORD, reviewed, shown, subtasks
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.anyio,
     pytest.mark.skipif(CHROMIUM is None, reason=WITHOUT),
     pytest.mark.xdist_group("browser"),

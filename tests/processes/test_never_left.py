@@ -24,7 +24,7 @@ from holdfast.contracts.errors import NotBilled
 from holdfast.contracts.policies import Options, Policy
 from scripted import ScriptedModel, ready, subtask
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
 SCHEDULE_TO_CLOSE = TimeoutType.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE
 SCHEDULE_TO_START = TimeoutType.TIMEOUT_TYPE_SCHEDULE_TO_START

@@ -37,7 +37,7 @@ from holdfast.storage.payloads import stored
 from outcomes import begun
 from scripted import Line, ScriptedModel, plans, ready, subtask, synthesizes, works
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
 PLAN = ready(subtask("t1"), subtask("t2"), subtask("t3", "t1", "t2"), subtask("t4"))
 GOAL = Goal(text="Compare", plan=PLAN, use_models=True)

@@ -17,6 +17,8 @@ from holdfast.temporal.connection import connect
 from receiver import Received, receiver
 from tracing import counted
 
+pytestmark = pytest.mark.long
+
 SUBTASKS = 6
 """Of the code review: one for each lens."""
 

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from bench.instruments.clients import QUERIES
 from bench.takeover.handing_over import Wanted, measured, table
+
+pytestmark = pytest.mark.long
 
 TAKEOVERS = 2
 RUNS = 5

@@ -9,9 +9,12 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
 
 from ending import end_all_of
 from holdfast.deployment.settings import HOME
+
+pytestmark = pytest.mark.long
 
 FAILING = """
 import subprocess, sys

@@ -10,7 +10,7 @@ from conftest import Runs
 from holdfast.contracts import Goal, Limits
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
 MIB = 1024 * 1024
 EVENTS_A_SUBTASK = 7
