@@ -1,4 +1,4 @@
-"""The tables of what each analyser is believed, as Markdown for the documentation."""
+"""Print what each analyser is believed: severity and confidence by rule, as Markdown tables."""
 
 from __future__ import annotations
 

@@ -101,7 +101,6 @@ title: Find what was left to do
 Looks for comments that put something off.
 """,
     },
-    printed="docs/code-review.md",
 )
 CHECK = Addition(
     "a check that a plan may ask for",

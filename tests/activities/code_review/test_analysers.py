@@ -61,11 +61,16 @@ def test_every_lens_is_found_under_its_own_name(bench: Bench) -> None:
     assert all(name == analyser.name for name, analyser in analysers().items())
 
 
-def test_the_documentation_shows_the_tables_of_the_code() -> None:
-    page = Path(__file__).parents[3] / "docs" / "code-review.md"
-    shown = re.search(r"<!-- tables -->\n(.*)\n<!-- end of tables -->", page.read_text(), re.DOTALL)
-    assert shown is not None
-    assert shown[1].strip() == tables.markdown(), "run python -m holdfast.activities.review.tables"
+def test_each_analyser_has_a_table_of_its_grades_to_print() -> None:
+    _, *printed = re.split(r"^### ", tables.markdown(), flags=re.MULTILINE)
+    shown = {
+        part.splitlines()[0]: re.findall(r"^\| (.+) \| (\w+) \| (\d+) \|$", part, re.MULTILINE)
+        for part in printed
+    }
+    assert shown == {
+        name: [(rule, grade.severity, str(grade.confidence)) for rule, grade in each.grades.items()]
+        for name, each in analysers().items()
+    }
 
 
 async def test_bugs_are_found_where_they_are(repository: Repository, bench: Bench) -> None:
