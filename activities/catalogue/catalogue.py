@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from holdfast.activities.catalogue.files import (
-    REVIEW,
     PlaybookFile,
     Role,
     name_of,
@@ -20,6 +19,7 @@ from holdfast.activities.catalogue.results import REMARKED
 from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.calls.turn import READS_ON
 from holdfast.contracts import RoleCard
+from holdfast.contracts.remarks import REVIEW
 from holdfast.deployment.settings import HOME
 from holdfast.plans.validity import FEWEST_INSTRUCTION_WORDS
 

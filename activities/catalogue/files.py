@@ -30,6 +30,7 @@ from holdfast.contracts import (
     RoleTier,
     Subtask,
 )
+from holdfast.contracts.remarks import REVIEW
 from holdfast.state.graph import COMPOSED
 from holdfast.untrusted.folders import read_regular, resolved
 from holdfast.untrusted.reading import NotPlain, from_yaml
@@ -44,8 +45,6 @@ NEED_A_MODEL = (
 NEED_TOOLS = ("turns", "tools_only_for_inputs")
 NOT_FOR_TEAMS = (*NEED_TOOLS, "effort", "fixed_tier", "result", "title")
 """The agents of a team have roles of their own."""
-REVIEW = "review"
-"""The template that writes the answer of a review: what its roles hand up are remarks."""
 FILE_BYTES = 1024 * 1024
 """The largest role or playbook file."""
 FENCE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)

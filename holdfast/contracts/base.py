@@ -16,7 +16,8 @@ def dollars(amount: Decimal | int | str) -> Decimal:
     ValueError where the amount has no such form.
     """
     try:
-        return Decimal(amount).quantize(MICRODOLLAR, rounding=ROUND_UP)
+        # Plus nothing: -0 is 0.
+        return Decimal(amount).quantize(MICRODOLLAR, rounding=ROUND_UP) + 0
     except InvalidOperation as error:
         raise ValueError("is no amount of dollars") from error
 

@@ -77,6 +77,10 @@ class Lost(Contract):
             raise ValueError(f"calls are from 0 to {MOST_CALLS}")
         if not all(0 <= each <= MOST_TOKENS for each in bill.usage.model_dump().values()):
             raise ValueError(f"tokens are from 0 to {MOST_TOKENS}")
+        if bill.dollars is not None and bill.assumed > bill.dollars:
+            raise ValueError("no more of a price is assumed than there is of it")
+        if not bill.calls and (bill.dollars != 0 or bill.assumed):
+            raise ValueError("without a call nothing is paid")
         return bill
 
 

@@ -17,6 +17,8 @@ from pydantic import JsonValue, ValidationError
 from holdfast.contracts import Finding, Remark, Report, Severity, Sightings
 from holdfast.text import counted
 
+REVIEW = "review"
+"""The template that writes the answer of a review: what its roles hand up are remarks."""
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 ADJACENT = 1
 """Lines."""

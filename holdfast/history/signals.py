@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from holdfast.contracts import Standstill, Undone
 from holdfast.state.events import LONGEST_NAME, TeamWaits, WasReset
+from holdfast.text import one_line
 
 RESET = "reset"
 """Tells a run what its reset undid. It is sent to the execution that is about to be left: Temporal
@@ -31,7 +32,7 @@ def heard(name: str, told: object, at: datetime) -> WasReset | TeamWaits | None:
     try:
         if name == RESET:
             undone = Undone.model_validate(told)
-            by = " ".join(undone.by.split())[:LONGEST_NAME]
+            by = one_line(undone.by[: 2 * LONGEST_NAME])[:LONGEST_NAME]
             return WasReset(undone.model_copy(update={"at": min(undone.at, at), "by": by}))
         if name == STANDSTILL:
             word = Standstill.model_validate(told)

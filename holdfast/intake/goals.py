@@ -72,6 +72,8 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     without = _works_without_models(ready, catalogue)
     use_models = wish.models or not without
     form = form_of(wish.form, playbook, use_models=use_models)
+    if use_models:
+        check_payable(limits, unpriced=wish.unpriced)
     if use_models and embedded:
         _check_endpoint(settings, wish.playbook if without else "")
     return Goal(
@@ -208,6 +210,8 @@ def approval_of(text: str, otherwise: Approval) -> Approval:
         case "always":
             return Approval(when="always")
     why = f"--approval {text!r}: say auto, always, or the dollars above which you are asked"
+    if not text.isascii():
+        raise Refused(f"{why}, with the digits 0 to 9")
     try:
         approval = Approval(when="above", dollars=Decimal(text.removeprefix("$")))
     except (InvalidOperation, ValidationError) as error:
@@ -215,6 +219,20 @@ def approval_of(text: str, otherwise: Approval) -> Approval:
     if approval.dollars < 0:
         raise Refused(f"{why}, 0 or more")
     return approval
+
+
+LEAST = {"dollars": "0.50", "model_calls": "10", "tokens": "100000"}
+"""What to write instead of nothing."""
+
+
+def check_payable(limits: Limits, *, unpriced: bool) -> None:
+    """Refused where not a single call of a model fits; `unpriced`: dollars need not pay for one."""
+    for name, least in LEAST.items():
+        if not getattr(limits, name) and not (unpriced and name == "dollars"):
+            raise Refused(
+                f"--limits {name}=0: no call of a model fits, and this run asks models; write"
+                f" {name}={least}, or more"
+            )
 
 
 SEVERAL = re.compile(r",(?=[a-z_]+=)")
@@ -235,6 +253,8 @@ def limits_of(pairs: tuple[str, ...]) -> Limits:
             wrong.append(f"unknown limit {name!r}{nearly(name, known)}; known: {', '.join(known)}")
         elif name in given:
             wrong.append(f"{name} is given twice")
+        elif not value.isascii():
+            wrong.append(f"{name}={value}: write the number with the digits 0 to 9")
         else:
             given[name] = value
     try:

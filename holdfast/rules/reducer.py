@@ -53,6 +53,11 @@ NOT_WITHDRAWN = (
     " that was ignored, and what the reset lost stays in the price."
 )
 
+WITHOUT_PRICE = (
+    "A Signal told this run that a reset of it lost a call of unknown price, although each of its"
+    " models has one: that call is not in the price."
+)
+
 
 def apply(state: State, event: Event) -> State:
     """The state after an event. What answers after it was abandoned changes nothing any more."""
@@ -146,6 +151,7 @@ def _was_reset(state: State, undone: Undone, seconds: float) -> State:
         return _was_not_reset(state, undone)
     if not all(_may_have_asked(state, each.id) for each in undone.lost):
         return state
+    state, undone = _credible(state, undone)
     counts = state.first_paid is not None and state.waiting_since is None
     return replace(
         state,
@@ -153,6 +159,18 @@ def _was_reset(state: State, undone: Undone, seconds: float) -> State:
         ledger=state.ledger.reset(_said_alone(undone, state.resets)),
         waited=state.waited + (seconds if counts else 0.0),
     )
+
+
+def _credible(state: State, undone: Undone) -> tuple[State, Undone]:
+    """Return what the run can believe of it: it began before it was reset, and where each model has
+    a price, a call without one would make the whole bill unknown for ever.
+    """
+    lost = tuple(each for each in undone.lost if each.bill.dollars is not None)
+    if not state.goal.unpriced and lost != undone.lost:
+        undone = undone.model_copy(update={"lost": lost})
+        if WITHOUT_PRICE not in state.notes:
+            state = replace(state, notes=(*state.notes, WITHOUT_PRICE))
+    return state, undone.model_copy(update={"at": max(undone.at, state.started)})
 
 
 def _was_not_reset(state: State, undone: Undone) -> State:

@@ -20,6 +20,7 @@ from holdfast.contracts import (
 )
 from holdfast.contracts.errors import TroubleKind
 from holdfast.state.moves import Ask, Examine, Move, StartAgent, StartTeam, StopReason
+from holdfast.text import one_line
 
 RUN_FAILED = "RunFailed"
 """The type of the error that closes a run that failed; its detail is the Report."""
@@ -184,7 +185,7 @@ def cancel_asked(by: str, at: datetime) -> CancelAsked:
     """A cancel of the run, taken in at this moment, which is recorded. `by` is what Temporal calls
     the reason of a cancel, where the starter puts a person's login name.
     """
-    return CancelAsked(" ".join(by.split())[:LONGEST_NAME], at)
+    return CancelAsked(one_line(by[: 2 * LONGEST_NAME])[:LONGEST_NAME], at)
 
 
 @dataclass(frozen=True)

@@ -262,5 +262,6 @@ def test_limits_may_be_given_together_and_a_misspelt_one_names_what_was_meant() 
     )
     with pytest.raises(Refused, match=r"'dolars' \(did you mean 'dollars'\?\)"):
         limits_of(("dolars=1,tokens=5",))
+    assert str(limits_of(("dollars=-0",)).dollars) == "0.000000"
     with pytest.raises(Refused, match="tokens is given twice"):
         limits_of(("tokens=1,tokens=5",))

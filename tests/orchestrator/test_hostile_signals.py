@@ -5,6 +5,7 @@ to it: no bill ever falls, and no cap is void.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -34,12 +35,13 @@ IDS = st.sampled_from(
 TIMES = st.sampled_from(
     (AT, "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-11-23T06:28:00", 0, "x")
 )
+WORST = Decimal("0.0456")
 RESET_BY_US = Undone(
     execution="a",
     at=START,
     lost=(
         Lost(id="plan-1", bill=Bill(calls=1, dollars=Decimal("0.0123"))),
-        Lost(id="work-t0-1", bill=Bill(calls=1, dollars=None, assumed=Decimal("0.0456"))),
+        Lost(id="work-t0-1", bill=Bill(calls=1, dollars=WORST, assumed=WORST)),
     ),
     seal=sealed("known to nobody else"),
 )
@@ -104,6 +106,8 @@ def nothing_negative(ledger: Ledger) -> None:
     assert all(Amount() <= each for each in amounts)
     assert all(value >= 0 for value in ledger.all_usage.model_dump().values())
     assert ledger.assumed >= 0 and ledger.all_assumed >= 0
+    assert ledger.all_priced, "each model of these runs has a price"
+    assert ledger.all_assumed <= ledger.paid.dollars
 
 
 class Beset(Drive):
@@ -170,6 +174,10 @@ def lost(id: str = "work-t1-1", **bill: object) -> dict[str, Any]:
         lost(usage={"output_tokens": -1}),
         lost(usage={"output_tokens": 10**30}),
         lost(usage={"searches": -1}),
+        lost(dollars="1", assumed="1.5"),
+        lost(calls=0, dollars="1"),
+        lost(calls=0, assumed="0.1"),
+        lost(calls=0, dollars=None),
     ],
     ids=json.dumps,
 )
@@ -185,6 +193,23 @@ def test_calls_that_are_none_of_the_run_are_not_counted(id: str) -> None:
     undone = Undone(execution="e", at=START, lost=(Lost(id=id, bill=bill),))
     drive.put(WasReset(undone))
     assert drive.state.ledger.lost == () and drive.state.resets == ()
+
+
+@pytest.mark.parametrize("unpriced", [False, True])
+def test_a_lost_call_without_a_price_counts_where_models_have_none(unpriced: bool) -> None:
+    drive = Drive(None)
+    goal = drive.state.goal.model_copy(update={"unpriced": unpriced})
+    drive.state = replace(drive.state, goal=goal)
+    bill = Bill(calls=1, dollars=None)
+    drive.put(WasReset(Undone(execution="e", at=START, lost=(Lost(id="work-t1-1", bill=bill),))))
+    assert drive.state.ledger.all_priced is not unpriced
+    assert any("of unknown price" in each for each in drive.state.notes) is not unpriced
+
+
+def test_no_run_was_reset_before_it_began() -> None:
+    drive = Drive(None)
+    drive.put(WasReset(was_reset(at=START.replace(year=1))))
+    assert [each.at for each in drive.state.resets] == [drive.state.started]
 
 
 def was_reset(**told: object) -> Undone:
@@ -227,3 +252,5 @@ def test_who_reset_a_run_is_one_short_line() -> None:
     said = heard(RESET, {"execution": "e", "at": AT, "by": "a\n\nb" * 900}, START)
     assert isinstance(said, WasReset)
     assert said.undone.by.startswith("a ba b") and len(said.undone.by) == 100
+    said = heard(RESET, {"execution": "e", "at": AT, "by": "a\x1b[2J"}, START)
+    assert isinstance(said, WasReset) and said.undone.by == "a\\x1b[2J"

@@ -11,7 +11,7 @@ from pathlib import Path
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import say
 from holdfast.contracts import Report
-from holdfast.contracts.remarks import SEVERITIES, in_the_way, remarks_told
+from holdfast.contracts.remarks import REVIEW, SEVERITIES, in_the_way, remarks_told
 from holdfast.rendering.comment import as_comment
 from holdfast.rendering.remarks import refuted_of
 from holdfast.rendering.sarif import as_sarif
@@ -46,10 +46,7 @@ class Pipeline:
         if told is None:
             if code is not Code.COMPLETE:
                 return code
-            raise Exit(
-                f"run {report.run_id} is no review, so it has no remarks: leave out --fail-on,"
-                " --sarif and --comment"
-            )
+            raise no_review(f"run {report.run_id}")
         self._write(report)
         failing = SEVERITIES[: SEVERITIES.index(self.fail_on) + 1] if self.fail_on else ()
         stopped = [each for each in told if in_the_way(each) and each.severity in failing]
@@ -58,6 +55,13 @@ class Pipeline:
         count = f"{counted(len(stopped), 'remark')} that severe{refuted_of(stopped)}"
         say(f"--fail-on {self.fail_on}: {count}, exit code {Code.REMARKS}", "bold red")
         return Code.REMARKS
+
+    def check(self, template: str, what: str) -> None:
+        """Exit where something was asked for that only a review has, and the answer of this run is
+        written by another template: said before anything is paid.
+        """
+        if self.wanted and template != REVIEW:
+            raise no_review(what)
 
     def _write(self, report: Report) -> None:
         for path, text in self._files(report):
@@ -72,3 +76,10 @@ class Pipeline:
             yield self.sarif, as_sarif(report)
         if self.comment:
             yield self.comment, as_comment(report, self.links)
+
+
+def no_review(what: str) -> Exit:
+    """Return the refusal of a run that has no remarks."""
+    return Exit(
+        f"{what} is no review, so it has no remarks: leave out --fail-on, --sarif and --comment"
+    )

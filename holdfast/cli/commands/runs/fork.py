@@ -50,7 +50,7 @@ from holdfast.contracts import (
 from holdfast.deployment.settings import Settings
 from holdfast.intake import plans
 from holdfast.intake.connection import Connection
-from holdfast.intake.goals import limits_of
+from holdfast.intake.goals import check_payable, limits_of
 from holdfast.intake.launch import check_id, goal_of_run
 from holdfast.plans import validity
 from holdfast.rules.unread import to_do_again
@@ -140,6 +140,8 @@ async def run(
             "requester": "",
         }
     )
+    if wanted.use_models:
+        check_payable(wanted.limits, unpriced=wanted.unpriced)
     where = endpoint_known(connection.settings, embedded=connection.target.embedded)
     say_what_is_sent(wanted, where)
     fresh = await started(connection, wanted, options.run_id, span=span)

@@ -129,6 +129,9 @@ def command(
     if not ours:
         configured_target(settings)
     catalogue = Catalogue.load()
+    if not playbook or playbook in catalogue.playbooks:
+        file = catalogue.playbooks.get(playbook)
+        pipeline.check(file.template if file else "", "this run")
     wanted = asyncio.run(goal_of(wish, catalogue, settings, embedded=ours))
     say_without(wanted, catalogue, settings, embedded=ours)
     say_what_is_sent(wanted, endpoint_known(settings, embedded=ours))

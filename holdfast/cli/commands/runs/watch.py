@@ -68,6 +68,9 @@ async def run(
 ) -> int:
     """Follow and tell; the exit code of what came out."""
     look = await look_at(connection, run_id)
+    if look.state and look.state.briefing:
+        played = look.state.briefing.playbook
+        pipeline.check(played.template if played else "", f"run {run_id}")
     if web and look.closed:
         page = to_type("report", run_id)
         say(f"{run_id} is over: there is no live page of it any more; its page: {page}")
