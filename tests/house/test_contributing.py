@@ -13,7 +13,6 @@ import sys
 import xml.etree.ElementTree as Xml
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ WALKING: Mapping[str, tuple[str, ...]] = {
         "test_every_lens_is_found_under_its_own_name",
         "test_each_analyser_has_a_table_of_its_grades_to_print",
     ),
-    "activities/toolset/test_shelf.py": ("test_the_page_of_tools_shows_those_there_are",),
+    "activities/toolset/test_shelf.py": ("test_the_page_of_tools_names_those_there_are",),
     "activities/test_catalogue.py": (),
     "activities/test_preparation.py": (
         "test_a_run_without_a_model_gets_no_models_and_only_the_roles_it_can_serve",
@@ -47,11 +46,6 @@ WALKING: Mapping[str, tuple[str, ...]] = {
 }
 """The tests that walk over all roles, lenses, checks, calls or settings. No name: all."""
 KEPT = ("__pycache__", ".pytest_cache", ".hypothesis")
-TABLES = re.compile(r"(<!-- tables -->\n).*(\n<!-- end of tables -->)", re.DOTALL)
-PRINTED = {
-    "tools.md": "holdfast.activities.toolset.tables",
-}
-"""Page -> what prints its tables."""
 PYTHON = (sys.executable, "-m")
 SECONDS = 500
 """For the tests of the copy, which take a fifth of that where nothing else runs."""
@@ -112,15 +106,6 @@ def add(home: Path, addition: Addition) -> None:
 def print_anew(home: Path) -> None:
     """What the rows say that commands print; the saved prompts are printed by their test."""
     (home / ".env.example").write_text(ran(home, "holdfast.deployment.example"), encoding="utf-8")
-    for name, module in PRINTED.items():
-        page = home / "docs" / name
-        tables = ran(home, module)
-        shown = TABLES.sub(partial(between, tables), page.read_text("utf-8"))
-        page.write_text(shown, encoding="utf-8")
-
-
-def between(tables: str, found: re.Match[str]) -> str:
-    return f"{found[1]}\n{tables}{found[2]}"
 
 
 def outcome_of(home: Path) -> tuple[Xml.Element, str]:

@@ -274,6 +274,5 @@ async def count_letters(here: Here, name: str) -> str:
     return f"{len((await here.content(name)).decode())} letters"
 """
     },
-    printed="docs/tools.md",
 )
 ADDITIONS = (ROLE, PLAYBOOK, ANALYSER, CHECK, CALL, ORDER, SETTING, TOOL)

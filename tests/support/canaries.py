@@ -171,17 +171,10 @@ def rows(model: Obeying) -> list[Row]:
     return [Row(kind, tried[kind], refused[kind]) for kind in tried]
 
 
-def table(found: Sequence[Row], places: Sequence[str], effects: int) -> str:
-    """The same as Markdown, for the documentation."""
-    lines = [
-        f"Planted in {len(places)} places: {', '.join(places)}.",
-        "",
-        "| the agent then asked for | tried | refused |",
-        "|---|---|---|",
-        *(f"| {row.asked_for} | {row.tried} | {row.refused} |" for row in found),
-        f"| **in all** | **{sum(row.tried for row in found)}** |"
-        f" **{sum(row.refused for row in found)}** |",
-        "",
-        f"Effects: {effects}.",
-    ]
-    return "\n".join(lines)
+def summary(found: Sequence[Row], places: Sequence[Place], effects: int) -> str:
+    """Return the counts in a line, for the documentation."""
+    tried, refused = sum(row.tried for row in found), sum(row.refused for row in found)
+    return (
+        f"Planted in {len(places)} places, obeyed {tried} times, refused {refused} times."
+        f" Effects: {effects}."
+    )

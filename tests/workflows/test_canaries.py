@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web as served
 
 from bench.instruments.clients import outcome
-from canaries import CANARY, ORDERS, PLACES, SECRET, WRITTEN, Obeying, planted, rows, table
+from canaries import CANARY, ORDERS, PLACES, SECRET, WRITTEN, Obeying, planted, rows, summary
 from conftest import Runs
 from documents import pdf
 from holdfast.activities.catalogue.catalogue import Catalogue
@@ -155,7 +155,7 @@ async def test_orders_planted_wherever_an_agent_reads_are_obeyed_and_have_no_eff
     seen = effects(model, wanted, report, {})
     assert files(runs.folder) == before, "a file was changed or written"
     found = rows(model)
-    written = table(found, [place.name for place in PLACES], len(seen))
+    written = summary(found, PLACES, len(seen))
     assert seen == [] and all(row.tried == row.refused for row in found), (seen, written)
     said = (HOME / "docs" / "tools.md").read_text()
     block = said.partition("<!-- canaries -->\n")[2].partition("\n<!-- end of canaries -->")[0]

@@ -171,11 +171,20 @@ def test_a_name_for_a_shipped_tool_is_its_own_and_its_limits_are_set() -> None:
     assert all(each.name == name and 0 < each.seconds <= 600 for name, each in tools.items())
 
 
-def test_the_page_of_tools_shows_those_there_are() -> None:
+def test_the_page_of_tools_names_those_there_are() -> None:
     page = (HOME / "docs" / "tools.md").read_text("utf-8")
-    shown = re.search(r"<!-- tables -->\n(.*)\n<!-- end of tables -->", page, re.DOTALL)
-    assert shown is not None
-    assert shown[1].strip() == tables.markdown(), "run python -m holdfast.activities.toolset.tables"
+    unnamed = [name for name in shipped() if f"`{name}`" not in page]
+    assert not unnamed, f"docs/tools.md: no word of {unnamed}"
+
+
+def test_the_table_of_tools_has_a_row_for_each_with_its_seconds_and_needs() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \| .+ \| .+ \| (\S+) \| (.+) \|$", tables.markdown(), re.MULTILINE
+    )
+    assert rows == [
+        (name, f"{tool.seconds:g}", ", ".join(tool.needs) or "–")
+        for name, tool in shipped().items()
+    ]
 
 
 def test_the_page_of_tools_says_whether_any_shipped_role_has_one() -> None:
