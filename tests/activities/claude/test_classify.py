@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -19,6 +20,7 @@ from holdfast.contracts.errors import (
     PossiblyBilled,
     SpendLimitReached,
 )
+from holdfast.deployment.settings import HOME
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 
@@ -211,3 +213,17 @@ def test_only_known_statuses_are_taken_for_free_without_being_asked_to(
     if classify("status", status, type, {}).error in (NotBilled, EndpointUnreachable):
         free = (429, 500, 503, 521, 523, 525, 526, 529, 530)
         assert status in free or type == "request_body_timeout"
+
+
+def test_the_page_of_models_says_of_each_status_what_it_becomes() -> None:
+    page = (HOME / "docs" / "models.md").read_text("utf-8")
+    section = page.partition("## What a failure means")[2].partition("\n## ")[0]
+    said = {
+        int(status): errors
+        for errors, when in re.findall(r"^\| (`\w+`.*?) \| (.*?) \|", section, re.MULTILINE)
+        # 503 stands in two rows, and 200 is no failure of its own.
+        for status in re.findall(r"\b[1-9]\d\d\b(?! that| without)", when)
+    }
+    assert {401, 402, 408, 429, 500, 502, 529, 530} <= said.keys()
+    for status, errors in said.items():
+        assert f"`{classify('status', status, '', {}).error.__name__}`" in errors, status
