@@ -31,7 +31,7 @@ STATUS_TYPES = {
 REQUEST_ID = web.RequestKey("request_id", str)
 LIMITS = web.RequestKey("limits", dict[str, str])
 """What the head of the answer says of the limits."""
-HTML = "<html><body><h1>Bad gateway (scripted)</h1></body></html>"
+HTML = "<html><body><h1>A gateway (scripted)</h1></body></html>"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ async def send(request: web.Request, reply: Reply) -> web.StreamResponse:
             if request.transport is not None:
                 request.transport.write(b"HTTP/1.1 200 OK\r\ncontent-")
             return _drop(request)
-        case "html_200" | "html_502":
+        case "html_200" | "html_404" | "html_502":
             status = int(reply.fault.removeprefix("html_"))
             headers = headers_of(request)
             return web.Response(text=HTML, status=status, content_type="text/html", headers=headers)

@@ -46,8 +46,8 @@ CALLS = {
 
 Fault = Literal[
     "hang", "drop_before_headers", "drop_mid_headers", "drop_mid_stream", "error_mid_stream",
-    "end_mid_stream", "stall_mid_stream", "slow_pings", "html_200", "html_502", "bad_json",
-    "json_not_stream",
+    "end_mid_stream", "stall_mid_stream", "slow_pings", "html_200", "html_404", "html_502",
+    "bad_json", "json_not_stream",
 ]  # fmt: skip
 Flaw = Literal[
     "refusal", "truncated", "malformed", "low_confidence", "escalation", "failed", "empty"

@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 
 from holdfast.activities.asking.patience import Patience, through
-from holdfast.activities.claude.classify import NOBODY_HOME
+from holdfast.activities.claude.classify import NO_SUCH_PATH, NOBODY_HOME
 from holdfast.activities.claude.clients import Clients
 from holdfast.activities.claude.endpoint import OFFICIAL, make_client, why_unreached
 from holdfast.activities.claude.failures import CUT, Exchange, Failures, Price
@@ -100,7 +100,7 @@ class Claude:
             if not exchange.transcript.complete:
                 raise self._failures.cut(exchange, CUT) from None
         finally:
-            if passage.status:
+            if passage.status and passage.status not in NO_SUCH_PATH:
                 self._heard.note()
         # A complete answer is paid: it is returned even if the cut came in the same moment.
         if exchange.transcript.seen_bytes < HEAVY_BYTES:
@@ -142,7 +142,7 @@ class Claude:
             why = f"no answer within {MODELS_SECONDS:g} s"
         except Exception as error:
             why = why_unreached(error)[0]
-        if passage.status:
+        if passage.status and passage.status not in NO_SUCH_PATH:
             self._heard.note()
         if passage.status in NOT_REACHED:
             return f"status {passage.status}"

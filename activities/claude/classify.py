@@ -8,6 +8,9 @@ Among the first, those where nobody is at home cost waiting and nothing else. 50
 balancer says for the servers that it does not have; 521, 523, 525, 526 and 530 are Cloudflare's for
 an origin that refused the connection, has no route, no TLS, a certificate that is not believed, or
 no name. Not among them: 502, 504, 520, 522 and 524, behind which the request may have arrived.
+
+404 and 405 that say nothing of a model come from whatever stands at a wrong path, or from a gateway
+that has lost what was behind it: nobody is at home there, either.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ came back; the answer had begun.
 NOT_BILLED_STATUSES = (429, 500, 529)
 THROTTLES = (429, 529)
 NOBODY_HOME = (503, 521, 523, 525, 526, 530)
+NO_SUCH_PATH = (404, 405)
 SHORT_OF_CAPACITY = ("overloaded_error", "rate_limit_error")
 SPEND_CODES = (
     "enforced_spend_limit_reached",
@@ -94,11 +98,12 @@ def classify(
     *,
     error_code: str = "",
     message: str = "",
+    model: str = "",
     attempt: int = 1,
     now: datetime | None = None,
 ) -> Meaning:
-    """What a failure at this point means. `headers` has lower-case names; `attempt` counts from 1
-    and doubles the wait after a throttle that names none.
+    """What a failure at this point means. `headers` has lower-case names; `model` was asked;
+    `attempt` counts from 1 and doubles the wait after a throttle that names none.
     """
     if point == "connect":
         return Meaning(EndpointUnreachable)
@@ -107,11 +112,22 @@ def classify(
         return Meaning(PossiblyBilled, throttled=type in SHORT_OF_CAPACITY)
     if _is_spend_limit(status, type, error_code, message):
         return Meaning(SpendLimitReached)
+    if no_api(status, message, model):
+        return Meaning(EndpointUnreachable)
     asked = retry_after(headers, now or datetime.now(UTC))
     if asked is None or asked <= LONGEST_WAIT:
         return _by_status(status, error_code or type, headers, attempt, asked)
     meant = _by_status(status, error_code or type, headers, attempt, LONGEST_WAIT)
     return replace(meant, beyond=asked) if meant.retry_after else meant
+
+
+def no_api(status: int, message: str, model: str) -> bool:
+    """True if what answered is no Messages API: one knows its path, and speaks of the model that it
+    does not have.
+    """
+    said = message.lower()
+    of_model = "model" in said or (model != "" and model.lower() in said)
+    return status in NO_SUCH_PATH and not of_model
 
 
 def _by_status(

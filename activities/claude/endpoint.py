@@ -10,12 +10,14 @@ import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import anthropic
 import httpx2
 
 from holdfast.activities.claude import passage as claude_passage
+from holdfast.activities.claude.classify import no_api
 from holdfast.contracts import Capabilities
 from holdfast.deployment.address import is_loopback
 from holdfast.deployment.places import UNDERSTOOD
@@ -162,31 +164,45 @@ class Remembered:
         return asked.result() == Capabilities() or time.monotonic() > self._until
 
 
-async def key_refused(key: str, base_url: str, model: str) -> str:
-    """Why the endpoint refuses this key, in its own words; empty if it does not, or cannot be asked
-    for free.
+@dataclass(frozen=True)
+class Looked:
+    """What an endpoint says that is asked for free."""
 
-    Never a paid call: the list of models and, because some endpoints show that to anybody, also a
-    count of tokens.
+    refused: str = ""
+    """Why it refuses the key, in its own words; empty: it does not, or does not say so."""
+    nothing_there: bool = False
+    """True if it knows none of the paths that were asked: most likely the address is wrong."""
+
+
+async def look(key: str, base_url: str, model: str) -> Looked:
+    """Return what the endpoint says of this key. Never a paid call: the list of models and, because
+    some endpoints show that to anybody, also a count of tokens.
     """
     client = make_client(key, base_url or OFFICIAL, httpx2.Timeout(PROBE_SECONDS), connections=1)
     question: list[anthropic.types.MessageParam] = [{"role": "user", "content": "?"}]
     try:
-        return await _refused(client.get("/v1/models?limit=1", cast_to=object)) or await _refused(
-            client.messages.count_tokens(model=model, messages=question)
-        )
+        listed = await _refused(client.get("/v1/models?limit=1", cast_to=object))
+        if listed.refused:
+            return listed
+        counted = await _refused(client.messages.count_tokens(model=model, messages=question))
+        nothing = listed.nothing_there and counted.nothing_there
+        return Looked(counted.refused, nothing_there=nothing)
     finally:
         await client.close()
 
 
-async def _refused(asked: Awaitable[object]) -> str:
+async def _refused(asked: Awaitable[object]) -> Looked:
     try:
         await asked
     except (anthropic.AuthenticationError, anthropic.PermissionDeniedError) as error:
-        return f"{error.status_code} {error.api_message or error.type or 'no reason given'}"
+        why = error.api_message or error.type or "no reason given"
+        return Looked(f"{error.status_code} {why}")
     except (anthropic.APIError, httpx2.HTTPError, ValueError) as error:
         logger.info("the key could not be checked: %s", error)
-    return ""
+        if isinstance(error, anthropic.APIStatusError):
+            nothing = no_api(error.status_code, error.api_message or "", model="")
+            return Looked(nothing_there=nothing)
+    return Looked()
 
 
 def _configured(text: str) -> Capabilities:

@@ -15,7 +15,13 @@ from decimal import Decimal
 import anthropic
 import httpx2
 
-from holdfast.activities.claude.classify import Meaning, Point, classify, retry_after
+from holdfast.activities.claude.classify import (
+    Meaning,
+    Point,
+    classify,
+    no_api,
+    retry_after,
+)
 from holdfast.activities.claude.endpoint import why_unreached
 from holdfast.activities.claude.heard import Heard
 from holdfast.activities.claude.passage import Passage
@@ -110,10 +116,16 @@ class Failures:
             headers,
             error_code=code,
             message=text,
+            model=exchange.request.model,
             attempt=exchange.request.attempt,
         )
         if 300 <= error.status_code < 400:
             text = "a redirect; ANTHROPIC_BASE_URL must name the endpoint itself"
+        if no_api(error.status_code, text, exchange.request.model):
+            why = f"no Messages API answers there, but {error.status_code} {text}".rstrip()
+            twice = self.base_url.rstrip("/").endswith("/v1")
+            why += "; leave out /v1 at its end, it is added" if twice else ""
+            return self._unreached(why, mistaken=True)
         said = [str(error.status_code), type, text]
         said += [f"({error.request_id})"] if error.request_id else []
         if meant.beyond is not None:
@@ -153,6 +165,7 @@ class Failures:
         why, unknown_host = why_unreached(cause)
         if isinstance(cause, httpx2.ProxyError):
             return f"the proxy says {why}", False
+        why = f"no host has this name: {why}" if unknown_host else why
         host = httpx2.URL(self.base_url).host
         if exchange.passage.towards not in ("", host):
             return f"the proxy {exchange.passage.towards}: {why}", unknown_host
@@ -186,14 +199,14 @@ class Failures:
             message = f"{sentence(message)} {meant.advice}"
         return meant.error(message)
 
-    def _unreached(self, why: str, unknown_host: bool = False) -> EndpointUnreachable:
+    def _unreached(self, why: str, mistaken: bool = False) -> EndpointUnreachable:
         where = address_of(self.base_url)
         return EndpointUnreachable(
             Unreached(
                 address=where,
                 why=self._line(why),
-                # Who has answered before is away; a name that never did is most likely a mistake.
-                unknown_host=unknown_host and not self.heard.known,
+                # Who has answered before is away; who never did is most likely a mistake.
+                mistaken=mistaken and not self.heard.known,
             )
         )
 

@@ -1,4 +1,4 @@
-"""Which endpoints have ever answered this deployment: a name that went away is an outage, one that
+"""Which endpoints have ever answered this deployment: one that went away is an outage, one that
 never was is most likely a mistake.
 """
 
@@ -18,7 +18,7 @@ class Heard:
 
     @property
     def known(self) -> bool:
-        """True once anything has come back from the address."""
+        """True once an answer has come from the address, other than that it has no such path."""
         if not self._known and self._path is not None:
             with suppress(OSError, UnicodeDecodeError):
                 self._known = self._address in self._path.read_text("utf-8").splitlines()

@@ -39,8 +39,8 @@ def begun(
         # Another call that left before the outage was known.
         lost = (*before.lost, purpose) if loses else before.lost
         return replace(state, outage=replace(before, loses=before.loses or loses, lost=lost))
-    if unreached.unknown_host and not state.heard:
-        why = f"no host has the name in {unreached.address} ({unreached.why}); {CURE}"
+    if unreached.mistaken and not state.heard:
+        why = f"{unreached.address}: {unreached.why}; {CURE}"
         return replace(state, stop=state.stop or Stop("endpoint", why))
     if not _waits(state) or not state.goal.limits.outage_seconds:
         return None

@@ -77,9 +77,10 @@ class Unreached(Contract):
     """Scheme, host, port and path; never user, password or query."""
     why: str
     """One line, fit to be shown."""
-    unknown_host: bool = False
-    """Whether the name does not exist, and nobody has ever answered this deployment there; False
-    where no resolver answers, without network.
+    mistaken: bool = False
+    """True if the address is most likely wrong: its host does not exist, or what answers is no
+    Messages API, and none has ever answered this deployment there. False where no resolver answers,
+    without network.
     """
     lost: bool = False
     """Whether calls get lost behind it: that somebody is there then proves nothing. False: nobody

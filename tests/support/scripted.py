@@ -158,9 +158,9 @@ class ScriptedModel:
 ADDRESS = "http://127.0.0.1:9/v1"
 
 
-def lost(*, unknown_host: bool = False) -> EndpointUnreachable:
-    why = "no such name" if unknown_host else "Connection refused"
-    return EndpointUnreachable(Unreached(address=ADDRESS, why=why, unknown_host=unknown_host))
+def lost(*, mistaken: bool = False) -> EndpointUnreachable:
+    why = "no host has this name" if mistaken else "Connection refused"
+    return EndpointUnreachable(Unreached(address=ADDRESS, why=why, mistaken=mistaken))
 
 
 @dataclass

@@ -86,7 +86,7 @@ FAILURES: dict[str, ApplicationError] = {
     "allowance": AllowanceReached("$1 a day"),
     "unreachable": EndpointUnreachable(Unreached(address="http://a", why="refused")),
     "no such host": EndpointUnreachable(
-        Unreached(address="http://a", why="no such name", unknown_host=True)
+        Unreached(address="http://a", why="no such name", mistaken=True)
     ),
 }
 TIMEOUTS = {

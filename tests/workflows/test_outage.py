@@ -158,11 +158,11 @@ async def test_a_run_that_waits_for_no_endpoint_ends_at_once(runs: Runs) -> None
 
 
 async def test_a_name_that_nobody_has_is_said_at_once_with_the_cure(runs: Runs) -> None:
-    model = found({"plan": [lost(unknown_host=True)]})
+    model = found({"plan": [lost(mistaken=True)]})
     report = await runs.run(goal(), model)
     assert report.status == "failed"
     said = " ".join((*(gap.why for gap in report.gaps), *report.notes, report.answer))
-    assert f"no host has the name in {ADDRESS}" in said and "check ANTHROPIC_BASE_URL" in said
+    assert f"{ADDRESS}: no host has this name" in said and "check ANTHROPIC_BASE_URL" in said
     assert model.looks == 0 and paid(report) == 0
 
 
@@ -170,7 +170,7 @@ async def test_a_name_that_goes_away_after_a_first_answer_is_waited_for(runs: Ru
     model = found(
         {
             "t1": [works("one")],
-            "t2": [lost(unknown_host=True), works("two")],
+            "t2": [lost(mistaken=True), works("two")],
             "synthesize": [synthesizes("done")],
         }
     )

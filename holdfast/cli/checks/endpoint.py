@@ -19,6 +19,10 @@ from holdfast.workers.served import VARIABLES
 PORT_SECONDS = 3.0
 """How long a connection to the endpoint's port may take."""
 HEAL = f"set {VARIABLES} here and run: {STARTER} up"
+_NOTHING_THERE = (
+    "it knows neither /v1/models nor /v1/messages/count_tokens below this address; if calls fail,"
+    " the path in ANTHROPIC_BASE_URL is wrong"
+)
 _KEY_REMEDY = "set ANTHROPIC_API_KEY to a key of this endpoint; workers read it at their start"
 
 
@@ -38,12 +42,14 @@ async def models(settings: Settings) -> list[Checkup]:
     mark, detail = await asyncio.to_thread(_reachable, endpoint_of(settings), shown)
     if mark == "ok":
         # The SDK takes seconds to import; what needs no endpoint does not wait for it.
-        from holdfast.activities.claude.endpoint import key_refused
+        from holdfast.activities.claude.endpoint import look
 
-        why = await key_refused(key, settings.anthropic_base_url, settings.model_haiku)
-        if why:
-            said = for_terminal(KnownSecrets(settings.secrets).blot(why))
+        seen = await look(key, settings.anthropic_base_url, settings.model_haiku)
+        if seen.refused:
+            said = for_terminal(KnownSecrets(settings.secrets).blot(seen.refused))
             mark, detail = "bad", f"{detail}: refused: {said}; {_KEY_REMEDY}"
+        elif seen.nothing_there:
+            mark, detail = "note", f"{detail}: {_NOTHING_THERE}"
     named = ", ".join((settings.model_haiku, settings.model_sonnet, settings.model_opus))
     return [
         Checkup("models", "endpoint", mark, detail),

@@ -32,8 +32,8 @@ NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
         (401, AuthenticationRefused, None),
         (402, SpendLimitReached, None),
         (403, CallRefused, None),
-        (404, CallRefused, None),
-        (405, CallRefused, None),
+        (404, EndpointUnreachable, None),
+        (405, EndpointUnreachable, None),
         (408, PossiblyBilled, None),
         (409, PossiblyBilled, None),
         (412, CallRefused, None),
@@ -211,7 +211,7 @@ def test_only_known_statuses_are_taken_for_free_without_being_asked_to(
     status: int, type: str
 ) -> None:
     if classify("status", status, type, {}).error in (NotBilled, EndpointUnreachable):
-        free = (429, 500, 503, 521, 523, 525, 526, 529, 530)
+        free = (404, 405, 429, 500, 503, 521, 523, 525, 526, 529, 530)
         assert status in free or type == "request_body_timeout"
 
 

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.anyio
         (Rule(status=400, error_code="request_body_timeout"), NotBilled, 2.0),
         (Rule(status=401), AuthenticationRefused, None),
         (Rule(status=402), SpendLimitReached, None),
-        (Rule(status=404), CallRefused, None),
+        (Rule(status=404, message="model: none"), CallRefused, None),
         (Rule(status=413), CallRefused, None),
         (Rule(status=429, headers={"retry-after": "7"}), NotBilled, 7.0),
         (Rule(status=429, headers={"retry-after-ms": "1500"}), NotBilled, 1.5),
@@ -150,6 +150,25 @@ async def test_a_call_in_whose_whole_time_nothing_came_is_lost_and_a_slow_one_is
     assert [isinstance(each, Unreached) for each in slow.details] == [False]
 
 
+async def test_where_no_messages_api_answers_the_address_is_named_with_what_is_wrong() -> None:
+    async with Simulator() as simulator, claude(f"{simulator.url}/v1") as model:
+        with pytest.raises(EndpointUnreachable) as raised:
+            await model.ask(REQUEST)
+    said = raised.value.unreached
+    assert said.mistaken and said.address.endswith("/v1") and not said.lost
+    assert "no Messages API answers there, but 404" in said.why and "leave out /v1" in said.why
+
+
+async def test_a_gateway_that_knows_no_path_any_more_is_an_outage_once_it_has_answered() -> None:
+    rules = [Rule(fault="html_404", nth=(2,))]
+    async with Simulator(Script(rules=rules)) as simulator, claude(simulator.url) as model:
+        await model.ask(REQUEST)
+        with pytest.raises(EndpointUnreachable) as raised:
+            await model.ask(REQUEST)
+    assert not raised.value.unreached.mistaken and "404" in raised.value.unreached.why
+    assert simulator.log.dollars > 0
+
+
 async def test_a_name_that_is_gone_is_an_outage_once_anything_was_heard_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,7 +182,7 @@ async def test_a_name_that_is_gone_is_an_outage_once_anything_was_heard_there(
         async with claude(url, heard=kept) as model:
             with pytest.raises(EndpointUnreachable) as raised:
                 await model.ask(REQUEST)
-        return raised.value.unreached.unknown_host
+        return raised.value.unreached.mistaken
 
     async with Simulator() as simulator:
         url = simulator.url.replace("127.0.0.1", "localhost")
