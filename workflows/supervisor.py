@@ -65,7 +65,7 @@ class SupervisorWorkflow:
         self._inbox: list[Event] = []
         self._accepted = 0
         self._published: list[SearchAttributeUpdate[Any]] = []
-        self._listed = False
+        self._listed = ""
         self._flying: dict[str, asyncio.Task[None]] = {}
         self._below = Below(lambda flight_id: self._state.flights.get(flight_id))
         self._alarms = Alarms(self._take)
@@ -138,8 +138,8 @@ class SupervisorWorkflow:
         self._publish()
 
     def _publish(self) -> None:
-        """Search attributes, as far as the namespace has them and they have changed; at the end
-        also how the run went, for lists.
+        """Search attributes, as far as the namespace has them and they have changed; at the end,
+        and in an outage, also how the run went, for lists.
         """
         wanted = self._state.goal.search_attributes
         told = [each for each in listing.search_attributes(self._state) if each.key.name in wanted]
@@ -147,8 +147,8 @@ class SupervisorWorkflow:
         if changed:
             self._published = told
             workflow.upsert_search_attributes(changed)
-        if self._state.phase == "closed" and not self._listed:
-            self._listed = True
+        before, self._listed = self._listed, listing.where(self._state)
+        if self._listed != before and listing.stands(self._state):
             workflow.upsert_memo(listing.memo(self._state))
 
     async def _answer_orders(self) -> None:

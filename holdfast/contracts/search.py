@@ -17,6 +17,8 @@ SEARCH_ATTRIBUTES = {
 }
 """name -> its type, as a server is told it."""
 
+OUTAGE = "outage"
+"""The status of a run that waits for the endpoint of the models."""
 MEMO_STATUS, MEMO_DOLLARS, MEMO_ASSUMED, MEMO_WHY = "status", "dollars", "assumed", "why"
 MEMO_REMARKS = "remarks"
 UNPRICED = "unpriced"

@@ -210,6 +210,10 @@ class RunView(Contract):
     """Since when nothing but a person or a lost endpoint keeps the run; None: something else does,
     or it is over.
     """
+    outage: str = ""
+    """That the endpoint of the models is away, since when, and what is tried next; empty: it is
+    there, or not needed now. Also a note.
+    """
     tiers: tuple[str, ...] = ()
     """Of the model calls in flight."""
     waiting: tuple[Question, ...] = ()

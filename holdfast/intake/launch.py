@@ -18,7 +18,7 @@ from temporalio.service import RPCError
 
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Approval, Goal
-from holdfast.contracts.search import SEARCH_ATTRIBUTES
+from holdfast.contracts.search import OUTAGE, SEARCH_ATTRIBUTES, STATUS
 from holdfast.contracts.titles import title_of
 from holdfast.embedded import register_root
 from holdfast.intake.connection import Connection, Tell, require_worker
@@ -194,6 +194,16 @@ async def search_attributes_of(client: Client, namespace: str) -> tuple[str, ...
     except RPCError:
         return ()
     return tuple(name for name in SEARCH_ATTRIBUTES if name in answer.custom_attributes)
+
+
+async def in_outage(client: Client, namespace: str) -> int:
+    """Return how many runs that people started wait for the endpoint of the models; 0 also where
+    the namespace does not keep where a run is.
+    """
+    if STATUS.name not in await search_attributes_of(client, namespace):
+        return 0
+    query = f"{RUNS} AND ExecutionStatus = 'Running' AND {STATUS.name} = '{OUTAGE}'"
+    return sum([each.parent_id is None async for each in client.list_workflows(query)])
 
 
 async def goal_of_run(connection: Connection, run_id: str) -> Goal | None:

@@ -16,6 +16,7 @@ from holdfast.contracts.search import (
     MEMO_REMARKS,
     MEMO_STATUS,
     MEMO_WHY,
+    OUTAGE,
     PLAYBOOK,
     REQUESTER,
     STATUS,
@@ -44,7 +45,7 @@ _WORDS: Mapping[StopReason, str] = {
 def search_attributes(state: State) -> list[SearchAttributeUpdate[Any]]:
     """By what a run can be found at the server: where it is, what it cost, whom it waits for."""
     values: list[SearchAttributeUpdate[Any]] = [
-        STATUS.value_set(status_of(state) if state.phase == "closed" else state.phase),
+        STATUS.value_set(where(state)),
         WAITING.value_set(waits(state)),
     ]
     if state.goal.playbook:
@@ -54,6 +55,18 @@ def search_attributes(state: State) -> list[SearchAttributeUpdate[Any]]:
     if state.phase == "closed" and state.ledger.all_priced:
         values.append(DOLLARS.value_set(float(state.ledger.paid.dollars)))
     return values
+
+
+def stands(state: State) -> bool:
+    """True if what lists say of the price holds for a while: it is over, or in an outage."""
+    return where(state) == OUTAGE or state.phase == "closed"
+
+
+def where(state: State) -> str:
+    """Return the status that a run is found by."""
+    if state.phase == "closed":
+        return status_of(state)
+    return OUTAGE if state.out_of_reach else state.phase
 
 
 def memo(state: State) -> dict[str, str]:

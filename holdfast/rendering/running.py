@@ -38,6 +38,7 @@ def run_view(state: State) -> RunView:
         started=state.started,
         now=state.finished or state.now,
         waiting_since=None if closed else state.waiting_since,
+        outage=outage(state),
         tiers=tiers_in_flight(state),
         waiting=waiting(state),
         preview=state.estimate,
@@ -50,11 +51,18 @@ def run_view(state: State) -> RunView:
 
 def _standstill(state: State) -> Iterator[str]:
     """That the run, or a team of it, waits for something that is no person's order to it."""
-    if state.outage is not None and state.out_of_reach:
-        tried = outages.tried_next(state)
-        yield f"waiting: {outages.said(state.outage)}; {tried}; the run goes on when it answers"
+    if away := outage(state):
+        yield f"waiting: {away}"
     for key, word in state.waiting_teams.items():
         yield f"waiting: the team of {state.flights[key].move.subtask_id}: {word.why}"
+
+
+def outage(state: State) -> str:
+    """Return that the endpoint is away, since when and what is tried next; empty: it is there."""
+    if state.outage is None or not state.out_of_reach or state.phase == "closed":
+        return ""
+    tried = outages.tried_next(state)
+    return f"{outages.said(state.outage)}; {tried}; the run goes on when it answers"
 
 
 def tiers_in_flight(state: State) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import pytest
 from rich.cells import cell_len
 from temporalio.api.workflow.v1 import WorkflowExecutionInfo
 from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
+from temporalio.converter import encode_typed_search_attribute_value
 
 from driving import Drive, subtask
 from holdfast.cli.commands.runs.list import Listed, _nothing_listed, _status, lines
@@ -17,14 +18,16 @@ from holdfast.cli.screen import report as pages
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.shared.delivery import place
 from holdfast.cli.shared.options import check_file, check_out
-from holdfast.contracts import Limits, PinnedInput, Report, Synthesis
-from holdfast.contracts.search import MEMO_REMARKS, MEMO_STATUS, MEMO_WHY
+from holdfast.contracts import Limits, PinnedInput, Report, Synthesis, Unreached
+from holdfast.contracts.search import MEMO_REMARKS, MEMO_STATUS, MEMO_WHY, OUTAGE, STATUS
 from holdfast.contracts.titles import held, title_of
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import summary
-from holdfast.rendering.listing import memo
+from holdfast.rendering.listing import memo, stands, where
 from holdfast.rendering.page import inputs
+from holdfast.state.events import Trouble, Unanswered
+from holdfast.state.moves import Ask
 from holdfast.temporal.connection import Target, data_converter
 from holdfast.text import PLAIN_ID
 from outcomes import begun, end
@@ -86,6 +89,29 @@ def test_a_list_says_what_stopped_a_run_that_failed() -> None:
     whole = begun(subtask("a"))
     end(whole, "work-a-1")
     assert memo(whole.state)[MEMO_WHY] == ""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [("approval", "waits for approval"), (OUTAGE, "waits for the endpoint"), ("work", "running")],
+)
+async def test_a_list_says_what_an_open_run_waits_for(where: str, said: str) -> None:
+    info = WorkflowExecutionInfo(status=WorkflowExecutionStatus.RUNNING.value)  # type: ignore[arg-type]
+    told = encode_typed_search_attribute_value(STATUS, where)
+    info.search_attributes.indexed_fields[STATUS.name].CopyFrom(told)
+    run = WorkflowExecution._from_raw_info(info, "default", data_converter(None))
+    assert await _status(run) == said
+
+
+def test_a_run_is_found_by_the_outage_that_it_waits_in() -> None:
+    drive = begun(subtask("a"))
+    assert where(drive.state) == "working" and not stands(drive.state)
+    gone = Trouble("unreachable", "refused", unreached=Unreached(address="http://a", why="refused"))
+    (move,) = drive.in_flight
+    assert isinstance(move, Ask)
+    drive.put(Unanswered(move, gone))
+    assert where(drive.state) == OUTAGE and stands(drive.state)
 
 
 def test_a_list_keeps_hostile_words_on_their_line() -> None:

@@ -46,6 +46,13 @@ def test_of_a_run_that_waits_it_is_said_since_when() -> None:
     assert "<small>so far, 1 min 01 s waiting</small>" in page
 
 
+def test_a_run_that_waits_for_the_endpoint_says_so_first_with_what_is_tried_next() -> None:
+    away = "the endpoint http://a.test cannot be reached since 06:28:00 UTC; it is asked every 30 s"
+    page = as_html(open_run(outage=away))
+    assert "? waits for the endpoint of the models: " in page and f"{away}." in page
+    assert "▸ under way" not in page
+
+
 def test_what_an_open_run_paid_is_not_said_to_be_all_that_it_will() -> None:
     run = shown(3)
     page = as_html(Pictured(run.report, run.to_type, over=False))

@@ -6,10 +6,12 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 
 from conftest import Handle, Runs, seen
+from holdfast.contracts.search import MEMO_DOLLARS
 from outage import goal, paid, waits
 from scripted import (
     ADDRESS,
@@ -75,6 +77,9 @@ async def test_of_five_calls_that_lose_it_one_look_waits_for_all_and_nothing_is_
         while len((await handle.describe()).raw_description.pending_activities) > 1:  # noqa: ASYNC110 - only asking tells
             await asyncio.sleep(0.02)
         await waits(handle)
+        described = await handle.describe()
+        booked = await described.memo_value(MEMO_DOLLARS, None)
+        assert Decimal(booked) > 0, "lists read no history"
         model.back.set()
         report = await handle.result()
     assert report.status == "complete"

@@ -52,7 +52,7 @@ from holdfast.rendering.html.style import STYLE
 from holdfast.rendering.html.times import times
 from holdfast.rendering.page import NOTHING_FINISHED, ORDER, STATUS, inputs
 from holdfast.rendering.sources import TITLE
-from holdfast.text import visible
+from holdfast.text import sentence, visible
 from holdfast.text.marks import marked, unsupported
 
 _UNSEEN = re.compile(r"[^ -~\n\t]")
@@ -139,6 +139,7 @@ def _top(run: Pictured, live: Live | None) -> Element:
         p(".eyebrow")["holdfast · run ", span(".mono")[short(report.run_id, 200)]],
         h1[title],
         p[_verdict(run, away=live is not None and bool(live.away))],
+        p(".why")[cut(sentence(run.view.outage), 1_000)] if run.view and run.view.outage else None,
         details[summary["The whole goal"], p[cut(goal)]] if more or goal != title else None,
         dl(".facts")[(_fact(*each) for each in _facts(run))],
     ]
@@ -153,6 +154,10 @@ def _verdict(run: Pictured, *, away: bool) -> Element:
         if run.view and run.view.waiting:
             asks = ", ".join(dict.fromkeys(ASKS[each.kind] for each in run.view.waiting))
             return span(".chip.s-escalated.verdict")[f"? waits for a person: {asks}"]
+        if run.view and run.view.outage:
+            return span(".chip.s-escalated.verdict")[
+                f"? waits for the endpoint of the models: {said}"
+            ]
         return span(".chip.s-running.verdict")[f"▸ under way: {said}"]
     complete = any(each.status == "complete" for each in report.findings)
     nothing = report.status == "budget_stopped" and not complete

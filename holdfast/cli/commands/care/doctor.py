@@ -43,7 +43,7 @@ from holdfast.contracts.search import SEARCH_ATTRIBUTES
 from holdfast.deployment.address import address_of
 from holdfast.deployment.settings import HOME, BadSettings, Settings
 from holdfast.embedded.server import binary
-from holdfast.intake.launch import search_attributes_of
+from holdfast.intake.launch import in_outage, search_attributes_of
 from holdfast.rendering.amounts import seconds
 from holdfast.temporal.connection import Target, Unreachable, connect
 from holdfast.workers.pollers import Poller, alive, pollers, waiting
@@ -172,6 +172,9 @@ async def _reached(target: Target, name: str) -> AsyncIterator[Checkup]:
         yield Checkup("server", "Web UI", "ok" if target.ui_url else "note", _ui(target))
         yield Checkup("server", "store", "ok", target.store_url)
         yield await _attributes(client, target)
+        if away := await in_outage(client, target.namespace):
+            said = f"waiting for the endpoint of the models: {away}; {STARTER} list"
+            yield Checkup("server", "runs", "note", said)
         for ask in (polled, rates):
             for check in await ask(client, target):
                 yield check

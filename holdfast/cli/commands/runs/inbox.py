@@ -11,6 +11,7 @@ from rich.text import Text
 from temporalio.client import WorkflowExecution
 
 from holdfast.cli.screen.exits import Code
+from holdfast.cli.screen.invocation import to_type
 from holdfast.cli.screen.streams import OUT, put_json, say
 from holdfast.cli.screen.waiting import Reminder, reminders
 from holdfast.cli.shared.connection import with_connection
@@ -19,8 +20,8 @@ from holdfast.cli.shared.reading import Reader
 from holdfast.contracts.search import WAITING
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
-from holdfast.intake.launch import RUNS, search_attributes_of
-from holdfast.text import one_line
+from holdfast.intake.launch import RUNS, in_outage, search_attributes_of
+from holdfast.text import counted, one_line
 
 AT_ONCE = 10
 """Runs that are read together."""
@@ -46,10 +47,14 @@ async def run(connection: Connection, as_json: bool) -> int:
     turn = asyncio.Semaphore(AT_ONCE)
     looks = await asyncio.gather(*(_asking(connection, each, turn) for each in open_runs))
     asking = [look for look in reversed(looks) if look and look.reminders]
+    away = await in_outage(connection.client, connection.target.namespace)
     if as_json:
         put_json(json.dumps([as_data(each) for each in asking], indent=2))
     else:
         _show(asking)
+        if away:
+            said = f"{counted(away, 'run')} {'waits' if away == 1 else 'wait'}"
+            say(f"{said} for the endpoint of the models, for no person; {to_type('show', 'ID')}")
     return Code.COMPLETE
 
 

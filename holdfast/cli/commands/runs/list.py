@@ -25,6 +25,7 @@ from holdfast.contracts.search import (
     MEMO_REMARKS,
     MEMO_STATUS,
     MEMO_WHY,
+    OUTAGE,
     PLAYBOOK,
     STATUS,
     UNPRICED,
@@ -40,6 +41,8 @@ from holdfast.text import for_terminal
 
 PAUSE_INFO = "TemporalPauseInfo"
 """Temporal's own search attribute of a run of which an activity is paused."""
+OPEN = {"approval": "waits for approval", OUTAGE: "waits for the endpoint"}
+"""Where an open run is that does not work."""
 LEAST_WORDS, LEAST_STATUS = 28, 9
 """Columns below which the words of a run, or where it is, are left out of a line."""
 
@@ -113,7 +116,9 @@ def _nothing_listed(connection: Connection) -> str:
 async def _listed(run: WorkflowExecution) -> Listed:
     now = datetime.now(UTC)
     until = run.close_time or now
-    dollars = await _memo(run, MEMO_DOLLARS)
+    # Of an open run the memo has a price from an outage, which may be over.
+    away = run.typed_search_attributes.get(STATUS) == OUTAGE
+    dollars = await _memo(run, MEMO_DOLLARS) if run.close_time or away else ""
     return Listed(
         id=run.id,
         status=await _status(run),
@@ -141,8 +146,9 @@ async def _status(run: WorkflowExecution) -> str:
     if run.status is WorkflowExecutionStatus.RUNNING:
         if PAUSE_INFO in run.raw_info.search_attributes.indexed_fields:
             return f"partly {PAUSED}"
-        if run.typed_search_attributes.get(STATUS) == "approval":
-            return "waits for approval"
+        where = run.typed_search_attributes.get(STATUS)
+        if where in OPEN:
+            return OPEN[where]
         asked = run.typed_search_attributes.get(WAITING)
         return "waits for a person" if asked else "running"
     if run.status in (WorkflowExecutionStatus.COMPLETED, WorkflowExecutionStatus.FAILED):
