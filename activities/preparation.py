@@ -41,6 +41,7 @@ from holdfast.contracts import (
     Outlet,
     PinnedInput,
     Plan,
+    PlaybookCard,
     RoleCard,
 )
 from holdfast.contracts.errors import BadGoal, BlobLost, CapTooSmall
@@ -128,7 +129,7 @@ class Preparation:
             _refuse_unreached(goal.plan or plan, served)
             briefing = Briefing(
                 roles=served.roles,
-                playbook=playbook.card(plan) if playbook else None,
+                playbook=self._card(playbook, plan) if playbook else None,
                 inputs=(*goal.pinned, *inputs),
                 models=self.pricing.cards() if goal.use_models else (),
                 capabilities=await self.capabilities() if goal.use_models else Capabilities(),
@@ -166,6 +167,10 @@ class Preparation:
         except KeyError:
             known = ", ".join(sorted(self.catalogue.playbooks))
             raise BadGoal(f"unknown playbook {goal.playbook!r}; known: {known}") from None
+
+    def _card(self, playbook: PlaybookFile, plan: Plan | None) -> PlaybookCard:
+        source = self.catalogue.sources.get(playbook.name, "")
+        return playbook.card(plan).model_copy(update={"source": source})
 
     def _served(self, cards: Iterable[RoleCard], goal: Goal) -> RolesHere:
         """The roles that this worker has for a goal, without what servers offer."""

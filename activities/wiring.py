@@ -33,7 +33,7 @@ from holdfast.activities.toolset import fitting
 from holdfast.activities.toolset.offering import Offering
 from holdfast.activities.toolset.remembered import ToolLists
 from holdfast.activities.toolset.servers import read_servers
-from holdfast.activities.toolset.shelf import outlets_of, shipped
+from holdfast.activities.toolset.shelf import outlets_of, tools_for
 from holdfast.activities.toolset.tool import Tool
 from holdfast.activities.turns.workshop import Workshop
 from holdfast.activities.use_tool import Tools
@@ -244,10 +244,10 @@ def build(
         store=store,
         journal=make_journal(state.journal),
         prices=prices,
-        catalogue=catalogue or Catalogue.load(),
+        catalogue=catalogue or Catalogue.of(settings.project),
         endpoint=endpoint,
         lenses=make_lenses(store, state.snapshots),
-        tools=shipped() if tools is None else tools,
+        tools=tools_for(settings.project) if tools is None else tools,
         offering=Offering(
             partial(read_servers, settings.mcp_file, os.environ), store, ToolLists(state.servers)
         ),

@@ -10,16 +10,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from holdfast.activities.toolset.tool import Here, Result, ToolError, tool
     from holdfast.contracts import Finding, Goal, Limits, Plan, Report, Subtask
 
 __version__ = "0.1.0"
-__all__ = ("Finding", "Goal", "Limits", "Plan", "Report", "Subtask", "__version__")
+__all__ = (
+    "Finding", "Goal", "Here", "Limits", "Plan", "Report", "Result", "Subtask", "ToolError",
+    "__version__", "tool",
+)  # fmt: skip
+_OF_TOOLS = ("Here", "Result", "ToolError", "tool")
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module("holdfast.contracts"), name)
+    of = "holdfast.activities.toolset.tool" if name in _OF_TOOLS else "holdfast.contracts"
+    return getattr(importlib.import_module(of), name)
 
 
 def __dir__() -> list[str]:

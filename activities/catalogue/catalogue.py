@@ -1,12 +1,15 @@
-"""Roles and playbooks, found by walking the folders: one file each to add. A file that cannot be
-used stops nobody who does not need it; why it cannot is kept, for whoever asks for it by name.
+"""Roles and playbooks, found by walking the folders: one file each to add. What is nearer comes
+before what ships, by name. A file that cannot be used stops nobody who does not need it; why it
+cannot is kept, for whoever asks for it by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.activities.catalogue.files import (
     PlaybookFile,
@@ -16,12 +19,16 @@ from holdfast.activities.catalogue.files import (
     read_role,
 )
 from holdfast.activities.catalogue.results import REMARKED
-from holdfast.activities.catalogue.tools import CatalogueError
+from holdfast.activities.catalogue.sources import Origin, sources_for
+from holdfast.activities.catalogue.tools import CatalogueError, Shelf, shipped
 from holdfast.calls.turn import READS_ON
 from holdfast.contracts import RoleCard
 from holdfast.contracts.remarks import REVIEW
 from holdfast.deployment.settings import HOME
 from holdfast.plans.validity import FEWEST_INSTRUCTION_WORDS
+
+if TYPE_CHECKING:
+    from holdfast.activities.toolset.tool import Tool
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,8 @@ class Unusable:
     why: str
     playbook: str = ""
     """The playbook whose role it is; empty for a playbook, and for a common role."""
+    source: str = ""
+    """Where the file comes from; empty: it ships."""
 
 
 @dataclass(frozen=True)
@@ -44,24 +53,45 @@ class Catalogue:
     unusable_roles: tuple[Unusable, ...] = ()
     unusable_playbooks: tuple[Unusable, ...] = ()
 
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Where each playbook comes from that does not ship; a role's card says it of the role."""
+
     @classmethod
     def load(cls, home: Path = HOME) -> Catalogue:
-        """All role and playbook files below the project's folder."""
-        roles: list[Role] = []
-        bad: list[Unusable] = []
+        """All role and playbook files below one folder; the shipped ones if none is given."""
+        return cls.read((Origin.of(home),))
+
+    @classmethod
+    def of(cls, project: Path | None) -> Catalogue:
+        """Everything that a deployment has: of its project, of packages, and what ships.
+        BadSettings for a tool that cannot be used.
+        """
+        shelf = _shelf_of(project)
+        if project and (project / "tools").is_dir():
+            # A tool that cannot be imported is said now, and not by a worker that does not start.
+            shelf()
+        return cls.read(sources_for(project), shelf)
+
+    @classmethod
+    def read(cls, sources: Sequence[Origin], shelf: Shelf = shipped) -> Catalogue:
+        """What these sources hold, the nearest first."""
         playbooks: dict[str, PlaybookFile] = {}
         bad_playbooks: list[Unusable] = []
-        for path in sorted((home / "playbooks").glob("*/playbook.yaml")):
-            try:
-                playbooks[path.parent.name] = read_playbook(path)
-            except (CatalogueError, OSError) as error:
-                bad_playbooks.append(Unusable(path.parent.name, str(error)))
-        own = [(path, path.parts[-3]) for path in sorted(home.glob("playbooks/*/roles/*.md"))]
-        for path, playbook in [*((each, "") for each in sorted(home.glob("roles/*.md"))), *own]:
-            try:
-                roles.append(_effective(read_role(path, playbook), path, playbooks.get(playbook)))
-            except (CatalogueError, OSError) as error:
-                bad.append(Unusable(name_of(path), str(error), playbook))
+        whose: dict[str, int] = {}
+        for place, source in enumerate(sources):
+            bad_playbooks += [
+                Unusable(flaw.split(": ")[2], f"{flaw}: there is no such folder", "", source.name)
+                for flaw in source.flaws
+            ]
+            for path in source.playbook_files():
+                name = path.parent.name
+                if whose.setdefault(name, place) != place:
+                    continue
+                try:
+                    playbooks[name] = read_playbook(path)
+                except (CatalogueError, OSError) as error:
+                    bad_playbooks.append(Unusable(name, str(error), "", source.name))
+        roles, bad = _read_roles(sources, playbooks, whose, shelf)
         bad_playbooks += _idle(roles, bad, playbooks)
         for each in bad_playbooks:
             playbooks.pop(each.name, None)
@@ -71,7 +101,9 @@ class Catalogue:
         usable, more = _consistent(roles, bad)
         unusable = (*bad, *more)
         planned = {name: _planned(each, usable, unusable) for name, each in playbooks.items()}
-        return cls(usable, planned, unusable, tuple(bad_playbooks))
+        origins = {name: sources[place].name for name, place in whose.items()}
+        origins = {name: source for name, source in origins.items() if source}
+        return cls(usable, planned, unusable, tuple(bad_playbooks), origins)
 
     def roles_for(self, playbook: str) -> tuple[RoleCard, ...]:
         """The roles a goal may use: the common ones and those of its playbook."""
@@ -108,6 +140,45 @@ class Catalogue:
         if playbook is None or playbook.plan is not None or own or not lost:
             return ""
         return f"none of its roles can be used: {'; '.join(lost)}"
+
+
+def _shelf_of(project: Path | None) -> Shelf:
+    @functools.cache
+    def shelf() -> Mapping[str, Tool]:
+        from holdfast.activities.toolset.shelf import tools_for
+
+        return tools_for(project)
+
+    return shelf
+
+
+def _read_roles(
+    sources: Sequence[Origin],
+    playbooks: Mapping[str, PlaybookFile],
+    whose: Mapping[str, int],
+    shelf: Shelf,
+) -> tuple[list[Role], list[Unusable]]:
+    """The roles of all sources, and what cannot be used. A nearer one stands for those of its name;
+    a playbook that is nearer comes with its own roles alone.
+    """
+    roles: list[Role] = []
+    bad: list[Unusable] = []
+    nearer: set[tuple[str, str]] = set()
+    for place, source in enumerate(sources):
+        here: set[tuple[str, str]] = set()
+        own = [each for each in source.of_playbooks() if whose.get(each[1], place) >= place]
+        for path, playbook in [*((path, "") for path in source.common()), *own]:
+            if nearer and (name_of(path), playbook) in nearer:
+                continue
+            try:
+                role = read_role(path, playbook, shelf, source.name)
+                roles.append(_effective(role, path, playbooks.get(playbook)))
+                here.add((role.card.name, playbook))
+            except (CatalogueError, OSError) as error:
+                bad.append(Unusable(name_of(path), str(error), playbook, source.name))
+                here.add((bad[-1].name, playbook))
+        nearer |= here
+    return roles, bad
 
 
 def _effective(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
@@ -163,10 +234,12 @@ def _claimed_twice(roles: Iterable[Role]) -> Iterator[Unusable]:
             same = {_said(each) for each in role.card.cases} & {
                 _said(each) for each in other.card.cases
             }
-            if other is not role and near and same:
+            added = bool(role.card.source) or not other.card.source
+            if other is not role and near and same and added:
                 name, case = other.card.name, min(same)
                 why = f"cases: role {name!r} claims {case!r}, too; give it to one of them"
-                yield Unusable(role.card.name, f"{role.card.name}.md: {why}", role.playbook)
+                file = f"{role.card.name}.md"
+                yield Unusable(role.card.name, f"{file}: {why}", role.playbook, role.card.source)
                 break
 
 
@@ -227,21 +300,35 @@ def _consistent(roles: list[Role], bad: list[Unusable]) -> tuple[dict[str, Role]
     """The roles that can be used as they stand beside each other, and what is wrong with the
     others: one name twice, or a fallback that is out of reach.
     """
-    names = [role.card.name for role in roles] + [each.name for each in bad]
-    twice = [role for role in roles if names.count(role.card.name) > 1]
+    found: dict[str, list[str]] = {}
+    for name, source in (
+        *((role.card.name, role.card.source) for role in roles),
+        *((each.name, each.source) for each in bad),
+    ):
+        found.setdefault(name, []).append(source)
+    # What somebody adds stops nothing that ships.
+    twice = [role for role in roles if _is_claimed(role.card.source, found[role.card.name])]
     wrong = [_twice(role) for role in twice]
     usable = {role.card.name: role for role in roles if role not in twice}
     while lost := [role for role in usable.values() if not _has_fallback(role, usable)]:
         for role in lost:
             del usable[role.card.name]
             why = f"role {role.card.name!r}: fallback {role.card.fallback!r} is no usable role"
-            wrong.append(Unusable(role.card.name, why, role.playbook))
+            wrong.append(Unusable(role.card.name, why, role.playbook, role.card.source))
     return usable, wrong
 
 
+def _is_claimed(source: str, all_sources: list[str]) -> bool:
+    """True if a role shares its name with another that is not merely added to it."""
+    return len(all_sources) > 1 and (bool(source) or all_sources.count("") > 1)
+
+
 def _twice(role: Role) -> Unusable:
-    name = role.card.name
-    return Unusable(name, f"role {name!r} is defined twice; rename one", role.playbook)
+    name, source = role.card.name, role.card.source
+    why = f"role {name!r} is defined twice; rename one"
+    if source:
+        why = f"role {name!r} {source}: another playbook or package has one of that name; rename it"
+    return Unusable(name, why, role.playbook, source)
 
 
 def _has_fallback(role: Role, usable: dict[str, Role]) -> bool:

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from holdfast.activities.catalogue.answer_forms import playbook_form
 from holdfast.activities.catalogue.results import result_of
 from holdfast.activities.catalogue.templates import TEMPLATES
-from holdfast.activities.catalogue.tools import CatalogueError, bytes_told, tools_of
+from holdfast.activities.catalogue.tools import CatalogueError, Shelf, bytes_told, shipped, tools_of
 from holdfast.contracts import (
     AnswerForm,
     Effort,
@@ -184,7 +184,8 @@ def name_of(path: Path) -> str:
     return name if isinstance(name, str) and name else path.stem
 
 
-def read_role(path: Path, playbook: str = "") -> Role:
+def read_role(path: Path, playbook: str = "", shelf: Shelf = shipped, source: str = "") -> Role:
+    """Return the role of a file. CatalogueError says what is wrong in it."""
     head, body = _split(path)
     try:
         fields = from_yaml(head)
@@ -207,7 +208,7 @@ def read_role(path: Path, playbook: str = "") -> Role:
             f"{path.name}: the text below the front matter: no effect for a role that is a team,"
             " whose planner is told the instruction of its subtask; remove it"
         )
-    tools = tools_of(path, front.tools, tier, team=front.team)
+    tools = tools_of(path, front.tools, tier, team=front.team, shelf=shelf)
     card = RoleCard(
         name=front.name,
         description=front.description,
@@ -218,10 +219,11 @@ def read_role(path: Path, playbook: str = "") -> Role:
         fallback=front.fallback,
         team=front.team,
         fixed_tier=front.fixed_tier,
-        prompt_bytes=len(body.encode()) + (bytes_told(tools) if tier != "none" else 0),
+        prompt_bytes=len(body.encode()) + (bytes_told(tools, shelf) if tier != "none" else 0),
         turns=front.turns,
         tools_only_for_inputs=front.tools_only_for_inputs,
         result=result_of(path, front.result),
+        source=source,
     )
     return Role(card, body, playbook, front.title)
 

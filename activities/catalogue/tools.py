@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,21 @@ OF_CLAUDE_CODE = {
 """The tools of Claude Code's subagent files by our names; its `Read` takes PDF files, too."""
 
 
-def tools_of(path: Path, given: str | list[str], tier: RoleTier, *, team: bool) -> tuple[str, ...]:
+def shipped() -> Mapping[str, Tool]:
+    """The tools that ship."""
+    # Few commands look at a role with tools, and tools take a while to import.
+    from holdfast.activities.toolset.shelf import shipped
+
+    return shipped()
+
+
+Shelf = Callable[[], "Mapping[str, Tool]"]
+"""All tools that a role file may name, by name."""
+
+
+def tools_of(
+    path: Path, given: str | list[str], tier: RoleTier, *, team: bool, shelf: Shelf = shipped
+) -> tuple[str, ...]:
     """The one lens of a role without a model; else the tools that an agent is given. CatalogueError
     names those that there are not.
     """
@@ -39,7 +53,7 @@ def tools_of(path: Path, given: str | list[str], tier: RoleTier, *, team: bool) 
     if tier == "none":
         if len(names) != 1:
             raise CatalogueError(f"{path.name}: tools: a role without a model is exactly one tool")
-        if _of_agents(names[0]):
+        if _of_agents(names[0], shelf):
             raise CatalogueError(
                 f"{path.name}: tools: {names[0]} is for agents, and a role without a model runs one"
                 " lens; name a lens, or give the role a model"
@@ -49,9 +63,9 @@ def tools_of(path: Path, given: str | list[str], tier: RoleTier, *, team: bool) 
         raise CatalogueError(f"{path.name}: tools: no effect for a role that is a team; remove it")
     ours = {name: OF_CLAUDE_CODE.get(name, (name,)) for name in names}
     known_here = [name for name in ours if not name.startswith(OF_SERVERS)]
-    unknown = [name for name in known_here if not {*ours[name]} <= {*_shelf()}]
+    unknown = [name for name in known_here if not {*ours[name]} <= {*shelf()}]
     if unknown:
-        known = ", ".join(_shelf())
+        known = ", ".join(shelf())
         raise CatalogueError(
             f"{path.name}: tools: there {'are no tools' if unknown[1:] else 'is no tool'}"
             f" {', '.join(unknown)}; there are: {known}"
@@ -60,20 +74,13 @@ def tools_of(path: Path, given: str | list[str], tier: RoleTier, *, team: bool) 
     return tuple(dict.fromkeys([*found, *([READS_ON] if found else [])]))
 
 
-def _of_agents(name: str) -> bool:
-    return name.startswith(OF_SERVERS) or name in OF_CLAUDE_CODE or name in _shelf()
+def _of_agents(name: str, shelf: Shelf) -> bool:
+    return name.startswith(OF_SERVERS) or name in OF_CLAUDE_CODE or name in shelf()
 
 
-def _shelf() -> Mapping[str, Tool]:
-    # Few commands look at a role with tools, and tools take a while to import.
-    from holdfast.activities.toolset.shelf import shipped
-
-    return shipped()
-
-
-def bytes_told(tools: Sequence[str]) -> int:
+def bytes_told(tools: Sequence[str], shelf: Shelf = shipped) -> int:
     """Bytes that an endpoint is told of the tools, and what it adds by itself, a token a byte."""
-    shelf = _shelf() if tools else {}
-    ours = [shelf[name] for name in tools if not name.startswith(OF_SERVERS)]
+    known = shelf() if tools else {}
+    ours = [known[name] for name in tools if not name.startswith(OF_SERVERS)]
     told = [[tool.name, tool.description, tool.schema] for tool in ours]
     return len(json.dumps(told).encode()) + TOOLS_TOKENS if tools else 0

@@ -1,22 +1,118 @@
-"""All tools there are: found by walking the modules of a package, never registered by hand."""
+"""All tools there are: found by walking the modules of a package, never registered by hand. Those
+of a project and of installed packages are imported into this process, like any code of theirs.
+"""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib
 import pkgutil
+import re
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 from holdfast.activities.toolset.tool import NotATool, Tool
 from holdfast.calls.turn import WEB_FETCH, WEB_SEARCH
 from holdfast.contracts import Outlet
+from holdfast.deployment.packages import Brought, of_group
+from holdfast.deployment.project import BadSettings
+from holdfast.text import one_line
+
+FOLDER = "tools"
 
 
 @functools.cache
 def shipped() -> Mapping[str, Tool]:
     """The tools of `activities/tools/`, by name. NotATool names what cannot be one."""
     return tools_of(importlib.import_module("holdfast.activities.tools"))
+
+
+def tools_for(project: Path | None) -> Mapping[str, Tool]:
+    """Return the tools of a deployment: own ones come before those of packages, and both before
+    shipped ones of the same name. BadSettings names a file that cannot be used, and why.
+    """
+    own, brought = own_tools(project), brought_tools()
+    return MappingProxyType(dict(sorted({**shipped(), **brought, **own}.items())))
+
+
+def source_of(tool: Tool) -> str:
+    """Say where a tool comes from; empty: it is shipped."""
+    module = tool.function.__module__
+    if module.startswith(_PREFIX):
+        return "from your project"
+    of = (each for each in of_group("holdfast.tools") if f"{module}.".startswith(f"{each.module}."))
+    return next((f"from package {each.package}" for each in of), "")
+
+
+_PREFIX = "_holdfast_project_"
+
+
+def own_tools(project: Path | None) -> Mapping[str, Tool]:
+    """Return the tools in the project's folder `tools`, by name. BadSettings as `tools_for`."""
+    folder = project / FOLDER if project else None
+    if folder is None or not folder.is_dir():
+        return {}
+    # A package of its own for each folder: its modules may import each other as `from . import x`,
+    # and none is in the way of another of that name.
+    name = f"{_PREFIX}{hashlib.sha256(bytes(folder)).hexdigest()[:8]}"
+    if name not in sys.modules:
+        package = ModuleType(name)
+        package.__path__ = [str(folder)]
+        sys.modules[name] = package
+        importlib.invalidate_caches()
+    return _loaded(lambda: tools_of(sys.modules[name]), str(folder), name)
+
+
+@functools.cache
+def brought_tools() -> Mapping[str, Tool]:
+    """Return the tools that installed packages bring, by name. BadSettings as `tools_for`."""
+    found: dict[str, Tool] = {}
+    for each in of_group("holdfast.tools"):
+        for tool in _loaded(functools.partial(_of_package, each), each.shown, each.module).values():
+            if tool.name in found:
+                other = found[tool.name].function.__module__
+                raise BadSettings(
+                    f"{each.shown}: {other} has a tool {tool.name!r}, too; remove one"
+                )
+            found[tool.name] = tool
+    return found
+
+
+def _of_package(brought: Brought) -> Mapping[str, Tool]:
+    module = importlib.import_module(brought.module)
+    found = tools_of(module) if hasattr(module, "__path__") else {}
+    return {**found, **{each.name: each for each in _defined_in(module)}}
+
+
+def _loaded(load: Callable[[], Mapping[str, Tool]], where: str, within: str) -> Mapping[str, Tool]:
+    """What a stranger's code raises while it is imported, as one line with its file."""
+    try:
+        return load()
+    except NotATool as error:
+        # Files are what a person knows; the package was made here.
+        said = re.sub(rf"{re.escape(within)}\.(\w+)(?![\w.])", r"\1.py", one_line(str(error)))
+        said = said.replace(f"{within}.", "")
+        raise BadSettings(f"{_place_of(error, where)}: {said}") from error
+    except (Exception, SystemExit) as error:
+        place = _place_of(error, where)
+        said = one_line(f"{type(error).__name__}: {error}")
+        raise BadSettings(f"{place}: {said}; mend it, or take it out of there") from error
+
+
+def _place_of(error: BaseException, where: str) -> str:
+    """The file and line below `where` at which an import failed; else `where`."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    place, trace = where, error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if file.startswith(where):
+            place = f"{file}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
 
 
 def outlets_of(
@@ -40,13 +136,7 @@ def tools_of(package: ModuleType) -> Mapping[str, Tool]:
     found: dict[str, Tool] = {}
     for module in sorted(each.name for each in pkgutil.iter_modules(package.__path__)):
         within = importlib.import_module(f"{package.__name__}.{module}")
-        # What a module imports from another is the other's.
-        mine = [
-            each
-            for each in vars(within).values()
-            if isinstance(each, Tool) and each.function.__module__ == within.__name__
-        ]
-        for tool in mine:
+        for tool in _defined_in(within):
             if tool.name in found:
                 other = found[tool.name].function.__module__
                 raise NotATool(
@@ -55,3 +145,9 @@ def tools_of(package: ModuleType) -> Mapping[str, Tool]:
                 )
             found[tool.name] = tool
     return MappingProxyType(dict(sorted(found.items())))
+
+
+def _defined_in(module: ModuleType) -> list[Tool]:
+    # What a module imports from another is the other's.
+    tools = [each for each in vars(module).values() if isinstance(each, Tool)]
+    return [each for each in tools if each.function.__module__ == module.__name__]

@@ -8,13 +8,14 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from pydantic import ValidationError
 
 from holdfast import __version__
-from holdfast.cli.commands.care import clean, doctor, export, replay
+from holdfast.cli.commands.care import clean, doctor, export, init, replay
 from holdfast.cli.commands.runs import (
     baseline,
     compare,
@@ -34,10 +35,11 @@ from holdfast.cli.commands.server import down, up
 from holdfast.cli.commands.steering import cancel, edit, raising, reset, rows
 from holdfast.cli.screen import looks
 from holdfast.cli.screen.exits import Code, Exit, exit_of
-from holdfast.cli.screen.invocation import PROGRAM, STARTER
+from holdfast.cli.screen.invocation import OPTION, PROGRAM, STARTER, taken_out
 from holdfast.cli.screen.streams import put, say
 from holdfast.cli.shared import completion
 from holdfast.contracts.errors import BlobLost
+from holdfast.deployment import project
 from holdfast.deployment.settings import NAME, BadSettings, Settings
 from holdfast.embedded import EmbeddedError
 from holdfast.intake.refusal import Refused
@@ -76,6 +78,7 @@ _PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
     ),
     "Embedded server": (("up", up.command), ("down", down.command)),
     "Care": (
+        ("init", init.command),
         ("doctor", doctor.command),
         ("clean", clean.command),
         ("export", export.command),
@@ -106,6 +109,15 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _program(
+    _project: Annotated[
+        str,
+        typer.Option(
+            OPTION,
+            metavar="FOLDER",
+            help="Your project's folder, also behind the command. Default: the first with a"
+            " holdfast.toml, from the current folder upwards.",
+        ),
+    ] = "",
     version: Annotated[
         bool,
         typer.Option(
@@ -132,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check_texts(given)
         return int(
             app(
-                args=given or ["--help"],
+                args=with_project(given) or ["--help"],
                 prog_name=PROGRAM,
                 complete_var=completion.VARIABLE,
                 standalone_mode=False,
@@ -150,6 +162,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message, code = told(error)
         say(message, "red")
         return code
+
+
+def with_project(given: Sequence[str]) -> Sequence[str]:
+    """The arguments without `--project FOLDER`; that project is named to this process and to those
+    that it starts. Exit where no folder follows.
+    """
+    folder, rest = taken_out(given)
+    if folder == "":
+        raise Exit(f"{OPTION} needs a folder; leave it out to use the nearest one upwards")
+    if folder is not None:
+        place = project.named(Path(folder))
+        project.trust(place)
+        os.environ[project.VARIABLE] = str(place)
+    return rest
 
 
 def check_texts(given: Sequence[str]) -> None:

@@ -43,6 +43,8 @@ class RoleCard(Contract):
     """True: a subtask without an input that only tools can read is asked once, without them."""
     result: dict[str, JsonValue] = Field(default_factory=dict)
     """The JSON schema of what its agents hand up: closed objects alone. Empty: text."""
+    source: str = ""
+    """Where it comes from, as the rest of a sentence; empty: it ships with the program."""
 
 
 class PlaybookCard(Contract):
@@ -63,6 +65,8 @@ class PlaybookCard(Contract):
     plan: Plan | None = None
     form: AnswerForm = AnswerForm()
     """How the answer looks where the caller says nothing else."""
+    source: str = ""
+    """Where it comes from, as the rest of a sentence; empty: it ships with the program."""
 
 
 class Omission(Contract):

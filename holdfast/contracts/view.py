@@ -144,6 +144,8 @@ class Preview(Contract):
     """What this deployment cannot give the run, and why; the rest goes on without."""
     composed: tuple[str, ...] = ()
     """The roles that the plan composes, a line each."""
+    brought: tuple[str, ...] = ()
+    """The playbook and the roles of the plan that do not ship, a line each."""
     lowered: tuple[str, ...] = ()
     """What the cap takes down a tier, or leaves out."""
     enough: Money | None = None

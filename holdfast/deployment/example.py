@@ -13,8 +13,10 @@ from holdfast.deployment.settings import Settings, as_text
 
 COLUMN = 100
 HEAD = (
-    "Copy to `.env` beside worker.py; variables of the environment come first. Nothing is required"
-    " to run without a model. Printed by `python -m holdfast.deployment.example`."
+    "Copy to `.env` of your project, or without one beside worker.py; variables of the environment"
+    " come first, then these, then holdfast.toml. Relative paths start at the project's folder,"
+    " without one at the current one. Nothing is required to run without a model. Printed by"
+    " `python -m holdfast.deployment.example`."
 )
 TEMPORAL = (
     "A server of your own. Temporal's variables say which; they are read from the environment"

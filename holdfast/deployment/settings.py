@@ -1,5 +1,5 @@
-"""This deployment's environment: what an operator may set, by environment variable or in `.env`
-beside worker.py.
+"""This deployment's environment: what an operator may set, by environment variable, in `.env` of
+the project's folder, or, but for secrets, in its `holdfast.toml`; the first of them decides.
 
 Workflows never read it; what varies between deployments enters a run through the Briefing.
 Temporal's own variables (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS…,
@@ -16,16 +16,24 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
-from platformdirs.unix import Unix
-from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationInfo,
+)
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
+    InitSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
 
+from holdfast.deployment import project as own
 from holdfast.deployment.address import in_headers, withheld_of
 from holdfast.deployment.places import (  # fmt: skip
     findable,
@@ -37,13 +45,14 @@ from holdfast.deployment.places import (  # fmt: skip
     understood,
     web_address,
 )
+from holdfast.deployment.project import BadSettings as BadSettings
 from holdfast.untrusted.folders import Unreadable, read_named
 
 NAME = "holdfast"
 PACKAGE = Path(__file__).resolve().parents[1]
 HOME = PACKAGE if (PACKAGE / "roles").is_dir() else PACKAGE.parent
-"""The folder of roles, prompts and playbooks, which a wheel carries inside the package: the
-repository in a checkout. Relative paths of settings start here, not where the caller is.
+"""The folder of the shipped roles, prompts and playbooks, which a wheel carries inside the package:
+the repository in a checkout.
 """
 FILE_BYTES = 1024 * 1024
 """The largest file of settings, ours or Temporal's; a thousandth of it is usual."""
@@ -55,17 +64,18 @@ OF_MODELS = "decides which model is asked, for how much, and what its tools reac
 """Marks a field: a worker is replaced where such a setting has changed."""
 
 
-class BadSettings(ValueError):
-    """What was set cannot be taken as it stands; the message is the whole line."""
-
-
 class UnknownSetting(BadSettings):
     """A variable with our prefix that nothing reads: what it was to do is not done."""
 
 
-def _default_state() -> Path:
-    # The same place on macOS, so that what the pages say of it holds there, too.
-    return Unix(NAME).user_state_path
+def _default_state(given: dict[str, Any]) -> Path:
+    # A worker knows the tools of one project: each has a server and a worker of its own.
+    project = given.get("project")
+    return own.state_of(project) if project else own.state_home()
+
+
+def _default_servers(given: dict[str, Any]) -> Path:
+    return (given.get("project") or HOME) / ".mcp.json"
 
 
 def _half_of_the_cores() -> int:
@@ -77,13 +87,26 @@ def _split_paths(value: object) -> object:
     return tuple(value.split(os.pathsep)) if isinstance(value, str) else value
 
 
-def _below_home(path: Path) -> Path:
-    # A worker has another working directory than the starter that hands its settings on.
-    return HOME / findable(path).expanduser()
+def _absolute(path: Path, info: ValidationInfo) -> Path:
+    """Return a path below the project's folder, without one below the current folder: a worker has
+    another working directory than the starter that hands its settings on.
+    """
+    path = findable(path).expanduser()
+    if path.is_absolute():
+        return path
+    project = (info.data or {}).get("project")
+    try:
+        return Path(project or Path.cwd()) / path
+    except OSError:
+        raise ValueError("is a relative path, and the current folder is gone") from None
+
+
+def _split_and_absolute(value: tuple[Path, ...], info: ValidationInfo) -> tuple[Path, ...]:
+    return tuple(_absolute(each, info) for each in value)
 
 
 _Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000)]
-_BelowHome = Annotated[Path, AfterValidator(_below_home)]
+_Place = Annotated[Path, AfterValidator(_absolute)]
 
 
 class Settings(BaseSettings):
@@ -99,8 +122,14 @@ class Settings(BaseSettings):
         env_ignore_empty=True,
     )
 
-    state_dir: Annotated[Path, AfterValidator(findable)] = Field(
-        default_factory=_default_state, description="Everything the embedded server keeps."
+    project: Annotated[Path | None, OF_MODELS] = Field(
+        None, examples=["~/reports"],
+        description="Your project's folder; unset: the first with a holdfast.toml, from the current"
+        " folder upwards; set to nothing: none. Not in .env, which is the project's.",
+    )  # fmt: skip
+    state_dir: _Place = Field(
+        default_factory=_default_state,
+        description="Everything the embedded server keeps; each project has a folder of its own.",
     )
     store_url: str = Field(
         "", validation_alias=AliasChoices("STORE_URL", "store_url"),
@@ -108,7 +137,12 @@ class Settings(BaseSettings):
         examples=["file:///srv/holdfast/store"],
     )  # fmt: skip
     task_queue: str = Field(NAME, description="Task queue on a server of your own.")
-    allowed_roots: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_split_paths)] = Field(
+    allowed_roots: Annotated[
+        tuple[Path, ...],
+        NoDecode,
+        BeforeValidator(_split_paths),
+        AfterValidator(_split_and_absolute),
+    ] = Field(
         (),
         description="Folders below which a Goal may name files and repositories, separated by ':'.",
     )
@@ -130,9 +164,9 @@ class Settings(BaseSettings):
     model_opus: Annotated[str, AfterValidator(model_id), OF_MODELS] = Field(
         "claude-opus-5-5", description="Model id of the opus tier."
     )
-    price_file: Annotated[_BelowHome | None, OF_MODELS] = Field(
+    price_file: Annotated[_Place | None, OF_MODELS] = Field(
         None,
-        description="YAML with prices that override the library's; relative to worker.py.",
+        description="YAML with prices that override the library's.",
     )
     capabilities: Annotated[str, AfterValidator(understood), OF_MODELS] = Field(
         "auto",
@@ -154,10 +188,10 @@ class Settings(BaseSettings):
     python_sandbox_key: Annotated[SecretStr | None, AfterValidator(sendable), OF_MODELS] = Field(
         None, description="What that sandbox is given as bearer token."
     )
-    mcp_file: Annotated[_BelowHome, OF_MODELS] = Field(
-        HOME / ".mcp.json",
+    mcp_file: Annotated[_Place, OF_MODELS] = Field(
+        default_factory=_default_servers,
         examples=[".mcp.json"],
-        description="The MCP servers whose tools roles may name; relative to worker.py.",
+        description="The MCP servers whose tools roles may name.",
     )
     idle_seconds: int = Field(
         60, ge=1, description="The embedded server stops after this many seconds without use."
@@ -189,6 +223,10 @@ class Settings(BaseSettings):
     build_id: str = Field("", description="Build id of the worker; default: the project's version.")
 
     def __init__(self, **given: Any) -> None:
+        project = own.named(Path(given["project"])) if given.get("project") else None
+        given["project"] = project = project if "project" in given else own.found()
+        if project is not None:
+            given.setdefault("_env_file", project / ".env")
         file = given.get("_env_file", self.model_config.get("env_file"))
         if file is not None:
             _check_file(Path(file))
@@ -197,7 +235,7 @@ class Settings(BaseSettings):
     @classmethod
     def settings_customise_sources(
         cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003 - pydantic calls it so
+        settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
         env_settings: PydanticBaseSettingsSource,
         dotenv_settings: PydanticBaseSettingsSource,
@@ -207,7 +245,12 @@ class Settings(BaseSettings):
         for source in (env_settings, dotenv_settings):
             if isinstance(source, EnvSettingsSource):
                 _refuse_unknown(source.env_vars)
-        return init_settings, env_settings, dotenv_settings, file_secret_settings
+        _refuse_project(dotenv_settings)
+        assert isinstance(init_settings, InitSettingsSource)
+        project = init_settings.init_kwargs["project"]
+        file = own.values(project, cls.model_fields) if project else {}
+        ours = InitSettingsSource(settings_cls, init_kwargs=file)
+        return init_settings, env_settings, dotenv_settings, ours, file_secret_settings
 
     @classmethod
     def variable(cls, name: str) -> str:
@@ -305,6 +348,14 @@ def _refuse_unknown(given: Mapping[str, str | None]) -> None:
     if unread:
         said = "; ".join(_unread(name, read) for name in unread)
         raise UnknownSetting(f"settings: {said}; correct the environment or .env")
+
+
+def _refuse_project(file: PydanticBaseSettingsSource) -> None:
+    if isinstance(file, EnvSettingsSource) and file.env_vars.get(own.VARIABLE.lower()):
+        raise BadSettings(
+            f"settings: {own.VARIABLE} has no effect in .env, which is the project's own; set it in"
+            " the environment"
+        )
 
 
 def _unread(name: str, read: list[str]) -> str:

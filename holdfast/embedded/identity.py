@@ -9,22 +9,27 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast import __version__
+from holdfast.deployment.packages import brought
+from holdfast.deployment.project import FILE
 from holdfast.deployment.settings import HOME, PACKAGE, Settings
 from holdfast.deployment.variables import servers_here
 
 _SHIPPED = ("roles", "prompts", "playbooks")
+_OWN = ("roles", "playbooks", "tools")
+_KINDS = {".py", ".md", ".yaml"}
 
 
-def code_version() -> str:
-    """The project's version and a mark of the files as they are: a worker that runs what was edited
-    since is of another version.
+def code_version(project: Path | None = None) -> str:
+    """The program's version and a mark of the files as they are, those of the project with them,
+    and of what packages bring: a worker that runs what was edited since is of another version.
     """
-    digest = hashlib.sha256()
-    for path in sorted(_shipped_files()):
+    digest = hashlib.sha256("".join(f"{each}\n" for each in brought()).encode())
+    for path in sorted((*_shipped_files(), *_files_of(project))):
         # An editor may take its temporary file away while we look.
         with suppress(FileNotFoundError):
             facts = path.stat()
-            line = f"{path.relative_to(HOME)} {facts.st_size} {facts.st_mtime_ns}\n"
+            shown = path.relative_to(HOME) if path.is_relative_to(HOME) else path
+            line = f"{shown} {facts.st_size} {facts.st_mtime_ns}\n"
             digest.update(line.encode())
     return f"{__version__}+{digest.hexdigest()[:8]}"
 
@@ -38,7 +43,15 @@ def _shipped_files() -> Iterator[Path]:
         *map(HOME.joinpath, _SHIPPED),
     )
     for folder in folders:
-        yield from (path for path in folder.rglob("*") if path.suffix in {".py", ".md", ".yaml"})
+        yield from (path for path in folder.rglob("*") if path.suffix in _KINDS)
+
+
+def _files_of(project: Path | None) -> Iterator[Path]:
+    if project is not None:
+        yield project / FILE
+        for name in _OWN:
+            found = (project / name).rglob("*")
+            yield from (path for path in found if path.suffix in _KINDS)
 
 
 def model_environment(settings: Settings, salt: str) -> str:

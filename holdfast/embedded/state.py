@@ -65,6 +65,8 @@ class Endpoint(BaseModel):
     """Workers in a row that ended before they came up."""
     draining: tuple[Record, ...] = ()
     """Replaced workers that may still finish calls."""
+    project: str = ""
+    """The folder of the project that is served, which it was started for; empty: none."""
 
     @property
     def target(self) -> Target:

@@ -85,6 +85,7 @@ def ensure_up(
         if caller == "starter":
             state.stopped.unlink(missing_ok=True)
         current = state.endpoint()
+        _refuse_other_project(state, current, settings)
         if current and _healthy(state, current) and not _stale(current, settings, caller):
             return current
         with state.locked() as lock:
@@ -94,7 +95,8 @@ def ensure_up(
                     state.path,
                     "start it with `starter.py up`; open runs then go on",
                 )
-            endpoint = state.endpoint() or first_endpoint(state)
+            endpoint = state.endpoint() or first_endpoint(state, _project(settings))
+            _refuse_other_project(state, endpoint, settings)
             endpoint = with_server(state, endpoint, programs.server, lock)
             if caller != "worker":
                 endpoint = _with_worker(state, endpoint, settings, caller, programs, lock)
@@ -168,9 +170,25 @@ def status(settings: Settings) -> Status:
         endpoint=state.endpoint(),
         server_pid=running_pid(state, "server"),
         worker_pid=running_pid(state, "worker"),
-        version=code_version(),
+        version=code_version(settings.project),
         held=state.hold.exists(),
         leases=leased(state),
+    )
+
+
+def _project(settings: Settings) -> str:
+    return str(settings.project or "")
+
+
+def _refuse_other_project(state: StateDir, endpoint: Endpoint | None, settings: Settings) -> None:
+    """A worker knows the roles and tools of one project: runs of another would fail with it."""
+    if endpoint is None or endpoint.project == _project(settings):
+        return
+    whose = f"the project {endpoint.project}" if endpoint.project else "no project"
+    raise EmbeddedError(
+        f"this state directory is that of {whose}",
+        state.path,
+        "leave HOLDFAST_STATE_DIR and state_dir unset, or give each project one of its own",
     )
 
 
@@ -190,7 +208,7 @@ def _stale(endpoint: Endpoint, settings: Settings, caller: Caller) -> bool:
     ours = model_environment(settings, endpoint.salt)
     if caller == "watcher":
         return bool(ours) and not endpoint.worker_environment
-    return endpoint.worker_version != code_version() or (
+    return endpoint.worker_version != code_version(settings.project) or (
         bool(ours) and ours != endpoint.worker_environment
     )
 
@@ -225,7 +243,7 @@ def _with_worker(
     started = endpoint.model_copy(
         update={
             "worker_pid": process.pid,
-            "worker_version": code_version(),
+            "worker_version": code_version(settings.project),
             "worker_environment": model_environment(settings, endpoint.salt),
             "failed_starts": failed,
             "draining": draining,

@@ -83,7 +83,7 @@ async def launch(
     await require_worker(connection, tell, models=goal.use_models)
     goal = await _completed(goal, connection)
     chosen = run_id or new_id(goal)
-    title = await title_before(goal, _roots(goal, connection))
+    title = await title_before(goal, _roots(goal, connection), connection.settings.project)
     try:
         await connection.client.start_workflow(
             WORKFLOW,
@@ -150,9 +150,9 @@ def login() -> str:
         return ""
 
 
-async def title_before(goal: Goal, roots: Roots) -> str:
+async def title_before(goal: Goal, roots: Roots, project: Path | None = None) -> str:
     """What a run is going to be about, on one line; its report says it by what it really read."""
-    playbook = Catalogue.load().playbooks.get(goal.playbook)
+    playbook = Catalogue.of(project).playbooks.get(goal.playbook)
     title = goal.text
     if playbook is not None:
         inputs = await about(goal.inputs, playbook.inputs, roots)

@@ -116,8 +116,8 @@ def _proposal(view: RunView, plan: Preview) -> list[str]:
     ]
     path = _chain(plan.critical_path)
     lines += ["", f"About {plan.makespan:.0f} s of work; the longest chain: {for_markdown(path)}."]
-    if plan.composed:
-        lines += ["", *(f"- {for_markdown(each[:400])}" for each in plan.composed)]
+    if said := (*plan.composed, *plan.brought):
+        lines += ["", *(f"- {for_markdown(each[:400])}" for each in said)]
     if plan.taken:
         lines += ["", *(f"- taken of {for_markdown(each[:300])}" for each in plan.taken)]
     if plan.without:

@@ -98,7 +98,7 @@ def totals(plan: Preview, cap: Money) -> list[str]:
                 lines.append(f"{row.id} waits for your approval of each call of {asks}")
         if own := bounded(row):
             lines.append(f"{row.id} has its own bounds: {own}")
-    lines += [one_line(f"{each[:1].upper()}{each[1:]}") for each in plan.composed]
+    lines += [one_line(f"{each[:1].upper()}{each[1:]}") for each in (*plan.composed, *plan.brought)]
     lines += [f"Taken of {one_line(each)}" for each in plan.taken]
     lines += [f"Goes without {one_line(each)}" for each in plan.without]
     if plan.asks:

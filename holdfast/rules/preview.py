@@ -56,10 +56,20 @@ def predict(state: State) -> Preview:
             *approvals.unasked(state),
         ),
         composed=tuple(map(composing.told, state.plan.roles)) if state.plan else (),
+        brought=tuple(_brought(state)),
         lowered=lowered,
         enough=tight.enough(state, _rows, ample) if short else None,
         plan=state.plan,
     )
+
+
+def _brought(state: State) -> Iterator[str]:
+    playbook, used = state.brief.playbook, {each.subtask.role for each in state.work.values()}
+    if playbook and playbook.source:
+        yield f"playbook {playbook.name}, {playbook.source}"
+    for role in state.brief.roles:
+        if role.source and role.name in used:
+            yield f"role {role.name}, {role.source}"
 
 
 def _rows(state: State) -> tuple[PreviewRow, ...]:

@@ -21,7 +21,7 @@ from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.invocation import PROGRAM, STARTER, WORKER, to_type
 from holdfast.cli.shared.starting import endpoint_known
 from holdfast.contracts import Goal
-from holdfast.deployment.settings import FILE_BYTES, HOME, OTHERS, Settings
+from holdfast.deployment.settings import FILE_BYTES, OTHERS, Settings
 from holdfast.embedded import EmbeddedError
 from holdfast.intake.connection import Connection
 from holdfast.intake.goals import Wish, goal_of
@@ -161,8 +161,8 @@ def test_a_price_file_that_no_worker_could_read_is_refused_before_anything_start
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("HOLDFAST_PRICE_FILE", "absent.yaml")
-    # Below the project's folder, which is the worker's, too; not below the caller's.
-    absent = str(HOME / "absent.yaml")
+    # Below the caller's folder, which a worker is told whole; not below that of the program.
+    absent = str(Path("absent.yaml").absolute())
     assert f"HOLDFAST_PRICE_FILE: price file {absent!r}" in refused(capsys, "run goal")
     assert not bare_environment.exists()
 

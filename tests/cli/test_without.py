@@ -56,7 +56,7 @@ def test_what_a_playbook_goes_without_is_said_before_anything_is_asked(
     said: str,
 ) -> None:
     loaded = claims(home, "documenter", "escalator")
-    monkeypatch.setattr(Catalogue, "load", lambda: loaded)
+    monkeypatch.setattr(Catalogue, "of", lambda _: loaded)
     for module in (run, start):
         monkeypatch.setattr(module, "with_span", lambda *_: 0)
     assert command(playbook=playbook, inputs=[f"{given}=ticket.md"], embedded=True) == 0

@@ -11,12 +11,12 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from pydantic import SecretStr
 
-from holdfast.deployment.settings import Settings
+from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded.identity import model_environment, worker_environment
 
 MARKED = {
     "price_file", "capabilities", "web_search", "mcp_file", "endpoint_web", "python_sandbox",
-    "python_sandbox_key",
+    "python_sandbox_key", "project",
 }  # fmt: skip
 """Of the settings of models, those whose names do not say it."""
 
@@ -48,6 +48,7 @@ OTHERS = {
     **{name: other(name) for name in Settings.model_fields},
     "capabilities": "schemas",
     "log_level": "DEBUG",
+    "project": HOME / "examples" / "project",
 }
 
 

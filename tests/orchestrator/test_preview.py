@@ -21,6 +21,7 @@ from holdfast.contracts import (
     Outlet,
     PinnedInput,
     Plan,
+    PlaybookCard,
     RoleCard,
     Subtask,
     Tier,
@@ -197,6 +198,20 @@ def test_the_board_shows_at_approval_all_that_a_decision_needs() -> None:
     assert "Sent to the models at http" in shown
     table = [each for each in shown.splitlines() if each.startswith("|")]
     assert len({each.replace("\\|", "").count("|") for each in table}) == 1
+
+
+def test_a_plan_says_which_of_its_roles_and_whether_its_playbook_do_not_ship() -> None:
+    cards = [*WITH_TEAM.roles, RoleCard(name="mine", description="M.", source="from your project")]
+    cards.append(RoleCard(name="idle", description="I.", source="from package pack"))
+    own = PlaybookCard(name="notes", source="from your project")
+    brief = WITH_TEAM.model_copy(update={"roles": tuple(cards), "playbook": own})
+    plan = Plan(goal="Compare", subtasks=(subtask("a"), subtask("b", role="mine")))
+    preview = planned(plan, brief, plan=plan).estimate
+    assert preview is not None
+    assert preview.brought == ("playbook notes, from your project", "role mine, from your project")
+    lines = totals(preview, Decimal(2))
+    assert "Role mine, from your project" in lines
+    assert not preview_of(plan.model_copy(update={"subtasks": (subtask("a"),)})).brought
 
 
 # ---------------------------------------------------------------- the least cap

@@ -10,7 +10,6 @@ from test_agents import catalogue, goal
 from bench.instruments.clients import outcome
 from conftest import Runs
 from drawn import drawn
-from holdfast.activities import wiring
 from holdfast.activities.toolset import shelf
 from holdfast.activities.toolset.tool import Here, tool
 from holdfast.cli.screen.board import board
@@ -55,8 +54,7 @@ async def test_the_board_tells_the_turn_and_the_tool_that_an_agent_is_at(
         return words
 
     tools = {**shelf.shipped(), "hold": hold}
-    for module in (wiring, shelf):
-        monkeypatch.setattr(module, "shipped", lambda: tools)
+    monkeypatch.setattr(shelf, "shipped", lambda: tools)
     first = calls(("hold", {"words": HOSTILE}), ("hold", {"words": "two"}))
     model = ScriptedModel(
         {"t1": [first, asked, works("40")], "synthesize": [synthesizes("40 [t1].")]}

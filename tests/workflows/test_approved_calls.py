@@ -13,7 +13,6 @@ from test_agents import catalogue, goal, segments, told
 
 from bench.instruments.clients import outcome
 from conftest import Handle, Runs, seen
-from holdfast.activities import wiring
 from holdfast.activities.toolset import shelf
 from holdfast.activities.toolset.tool import Here, tool
 from holdfast.contracts import Order
@@ -51,8 +50,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return f"written: {text}"
 
     tools = {**shelf.shipped(), "write": write}
-    for module in (wiring, shelf):
-        monkeypatch.setattr(module, "shipped", lambda: tools)
+    monkeypatch.setattr(shelf, "shipped", lambda: tools)
     return texts
 
 

@@ -11,7 +11,6 @@ from test_agents import catalogue, goal, segments
 
 from bench.instruments.clients import outcome
 from conftest import Runs
-from holdfast.activities import wiring
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.toolset import shelf
@@ -51,8 +50,7 @@ HASTY = {**HANDS, "send": replace(send, seconds=0.2)}
 @pytest.fixture
 def sender(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> Catalogue:
     """The shipped roles, and one that sends."""
-    for module in (wiring, shelf):
-        monkeypatch.setattr(module, "shipped", lambda: HANDS)
+    monkeypatch.setattr(shelf, "shipped", lambda: HANDS)
     sent.clear()
     lasts.clear()
     return catalogue(runs, ROLE)
@@ -114,8 +112,7 @@ async def test_a_call_with_effects_that_was_cut_in_the_middle_is_in_the_notes_of
 async def test_a_call_with_effects_that_took_too_long_is_in_the_notes_of_the_report(
     runs: Runs, sender: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (wiring, shelf):
-        monkeypatch.setattr(module, "shipped", lambda: HASTY)
+    monkeypatch.setattr(shelf, "shipped", lambda: HASTY)
     lasts.set()
     model = ScriptedModel({"t1": [SENDS, works("told")], "synthesize": [synthesizes("told [t1].")]})
     report = await runs.run(goal(runs), model, catalogue=sender)

@@ -12,7 +12,7 @@ from holdfast.activities.tools.run_python import run_python
 from holdfast.activities.toolset.mcp import PART, Offered, ServerFailed, offered, server_of
 from holdfast.activities.toolset.offering import unasked
 from holdfast.activities.toolset.servers import BadServers, Server, read_servers
-from holdfast.activities.toolset.shelf import shipped
+from holdfast.activities.toolset.shelf import source_of, tools_for
 from holdfast.activities.toolset.tool import Tool
 from holdfast.calls.turn import OF_SERVERS, READS_ON, WEB_FETCH, WEB_SEARCH
 from holdfast.cli.checks.diagnosis import Checkup
@@ -42,7 +42,7 @@ def hands(
 ) -> list[Checkup]:
     """A line for each tool of ours; a note where one is left out, as its key is not set."""
     owners = owners_in(catalogue)
-    shelf = shipped() if tools is None else tools
+    shelf = tools_for(settings.project) if tools is None else tools
     return [_line(each, owners.get(each.name, []), settings) for each in shelf.values()]
 
 
@@ -52,6 +52,7 @@ def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
     unset = unset_for(tool, settings)
     others = [other for other, ours in OF_CLAUDE_CODE.items() if tool.name in ours]
     told = (
+        source_of(tool),
         _owned(owners),
         f"a role may write {' or '.join(others)} for it" if others else "",
         "changes things outside" if tool.effects else "",
@@ -93,7 +94,8 @@ async def mcp_servers(catalogue: Catalogue, settings: Settings) -> AsyncIterator
     """
     every = owners_in(catalogue)
     owners = {name: roles for name, roles in every.items() if name.startswith(OF_SERVERS)}
-    gone = [name for name, tool in shipped().items() if name in every and unset_for(tool, settings)]
+    ours = tools_for(settings.project)
+    gone = [name for name, tool in ours.items() if name in every and unset_for(tool, settings)]
     try:
         servers = read_servers(settings.mcp_file, os.environ)
     except BadServers as error:

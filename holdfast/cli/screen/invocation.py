@@ -6,12 +6,14 @@ import re
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.deployment.settings import HOME, NAME
 from holdfast.text import visible
 
 SCRIPT = "starter.py"
+OPTION = "--project"
 _NAMED = re.compile(rf"(?<![\w/.-]){re.escape(SCRIPT)}(?= [a-z])")
 
 
@@ -38,13 +40,35 @@ def _from_here(path: Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
+def taken_out(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Return the folder of `--project FOLDER`, which may stand anywhere before a `--`, and the
+    other arguments. None: it is not there; empty: nothing follows it.
+    """
+    rest = [*arguments]
+    for place, value in enumerate(rest):
+        name, found, folder = value.partition("=")
+        if value == "--":
+            break
+        if name == OPTION:
+            end = place + (1 if found else 2)
+            folder = folder if found else "".join(rest[place + 1 : end])
+            return folder, [*rest[:place], *rest[end:]]
+    return None, rest
+
+
+def _project(arguments: Sequence[str]) -> str:
+    """The option once more, for a command to be typed that must find the same project."""
+    folder, _ = taken_out(arguments)
+    return f" {OPTION} {shlex.quote(_from_here(Path(folder).absolute()))}" if folder else ""
+
+
 def _module() -> str:
     """The module that Python's -m runs; empty where a file is run."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec.name if spec else ""
 
 
-STARTER = starter(sys.argv[0] if sys.argv else "", _module())
+STARTER = starter(sys.argv[0] if sys.argv else "", _module()) + _project(sys.argv[1:])
 WORKER = called("worker.py")
 PROGRAM = NAME if Path(sys.argv[0] if sys.argv else "").name == NAME else SCRIPT
 """What the help calls this program."""

@@ -84,12 +84,12 @@ def command(
 
 def playbooks(incomplete: str) -> Ids:
     """Names of the playbooks that can be used."""
-    return _named(lambda: Catalogue.load().playbooks, incomplete)
+    return _named(lambda: Catalogue.of(Settings().project).playbooks, incomplete)
 
 
 def roles(incomplete: str) -> Ids:
     """Names of the roles that any plan may use."""
-    return _named(lambda: Catalogue.load().roles, incomplete)
+    return _named(lambda: Catalogue.of(Settings().project).roles, incomplete)
 
 
 def limits(incomplete: str) -> Ids:

@@ -64,10 +64,10 @@ def _gone(names: Collection[str], settings: Settings) -> dict[str, str]:
     file of servers has no usable word. What a server offers is known only when it runs.
     """
     # All tools and what speaks with servers: commands that start nothing do not wait for them.
-    from holdfast.activities.toolset.shelf import shipped
+    from holdfast.activities.toolset.shelf import tools_for
     from holdfast.cli.checks.hands import unset_for
 
-    ours = shipped()
+    ours = tools_for(settings.project)
     unset = {name: unset_for(ours[name], settings) for name in names if name in ours}
     gone = {name: f"{', '.join(keys)} is not set here" for name, keys in unset.items() if keys}
     gone |= _no_server([name for name in names if name.startswith(OF_SERVERS)], settings)

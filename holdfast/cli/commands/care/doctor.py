@@ -24,6 +24,7 @@ from temporalio.service import RPCError
 
 from holdfast import __version__, embedded
 from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.catalogue.sources import OWN
 from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.activities.gate.queue_rates import can_set_rates, queue_of, read_rate
 from holdfast.activities.prompts.files import system_prompts
@@ -41,6 +42,7 @@ from holdfast.contracts import Tier
 from holdfast.contracts.policies import tools_queue
 from holdfast.contracts.search import SEARCH_ATTRIBUTES
 from holdfast.deployment.address import address_of
+from holdfast.deployment.project import FILE, values
 from holdfast.deployment.settings import HOME, BadSettings, Settings
 from holdfast.embedded.server import binary
 from holdfast.intake.launch import in_outage, search_attributes_of
@@ -55,7 +57,7 @@ _LOOK: dict[Mark, tuple[str, str]] = {
     "bad": ("✗", "bold red"),
     "fact": ("", ""),
 }
-FIRST = ("version", "state", "embedded", "own", "Web UI", "endpoint")
+FIRST = ("version", "folder", "state", "embedded", "own", "Web UI", "endpoint")
 """Checks that are told also when they are fine."""
 BY_DEFAULT = "(default)"
 TOOLS = ("git", "ruff", "bandit", "temporal")
@@ -114,6 +116,8 @@ def _wanted(check: Checkup) -> bool:
 async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Checkup]:
     on = f"{__version__} on Python {platform.python_version()}"
     yield Checkup("project", "version", "ok", on)
+    if settings.project:
+        yield Checkup("project", "folder", "ok", str(settings.project))
     for each in await asyncio.to_thread(kept, settings):
         yield Checkup("project", *each)
     async for check in server(settings, only_embedded):
@@ -124,12 +128,18 @@ async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Chec
         yield check
     for name in TOOLS:
         yield await asyncio.to_thread(tool, name)
-    catalogue = await asyncio.to_thread(Catalogue.load)
+    catalogue = await asyncio.to_thread(Catalogue.of, settings.project)
     for check in await asyncio.to_thread(hands, catalogue, settings):
         yield check
     async for check in mcp_servers(catalogue, settings):
         yield check
-    for check in (*unusable(catalogue), *idle(catalogue), *prompts(), *origins(settings)):
+    for check in (
+        *brought(catalogue),
+        *unusable(catalogue),
+        *idle(catalogue),
+        *prompts(),
+        *origins(settings),
+    ):
         yield check
 
 
@@ -264,10 +274,21 @@ def tool(name: str) -> Checkup:
 
 def unusable(catalogue: Catalogue) -> list[Checkup]:
     """Role and playbook files that no run can use; runs that do not need them go on."""
-    roles = [(f"role {each.name}", each.why) for each in catalogue.unusable_roles]
-    roles += [(f"playbook {each.name}", each.why) for each in catalogue.unusable_playbooks]
-    # Of one name that is defined twice each file says the same.
-    return [Checkup("files", name, "note", why) for name, why in dict.fromkeys(roles)]
+    found = [(f"role {each.name}", each) for each in catalogue.unusable_roles]
+    found += [(f"playbook {each.name}", each) for each in catalogue.unusable_playbooks]
+    lines: dict[tuple[str, str], Mark] = {}
+    for name, each in found:
+        # Of one name that is defined twice each file says the same.
+        told = f"{each.why} ({each.source})" if each.source else each.why
+        lines.setdefault((name, told), "bad" if each.source == OWN else "note")
+    return [Checkup("files", name, mark, why) for (name, why), mark in lines.items()]
+
+
+def brought(catalogue: Catalogue) -> list[Checkup]:
+    """The playbooks and roles that do not ship, each with where it comes from."""
+    found = [(f"playbook {name}", catalogue.sources.get(name, "")) for name in catalogue.playbooks]
+    found += [(f"role {name}", role.card.source) for name, role in catalogue.roles.items()]
+    return [Checkup("files", name, "fact", source) for name, source in found if source]
 
 
 def idle(catalogue: Catalogue) -> list[Checkup]:
@@ -292,12 +313,17 @@ def prompts(home: Path = HOME) -> list[Checkup]:
 
 def origins(settings: Settings) -> list[Checkup]:
     """Every setting with its value, secrets masked, and where it came from."""
-    environment = {*EnvSettingsSource(Settings)()}
-    file = {*DotEnvSettingsSource(Settings)()}
+    project = settings.project
+    file = project / ".env" if project else Settings.model_config.get("env_file")
+    given = [
+        ("environment", {*EnvSettingsSource(Settings)()}),
+        (".env", {*DotEnvSettingsSource(Settings, env_file=file)()}),
+        (FILE, {*(values(project, Settings.model_fields) if project else ())}),
+    ]
     checks = []
     for name, field in Settings.model_fields.items():
         names = {name, *(getattr(field.validation_alias, "choices", None) or ())}
-        origin = "environment" if names & environment else ".env" if names & file else "default"
+        origin = next((where for where, has in given if names & has), "default")
         value = getattr(settings, name)
         secret = getattr(value, "get_secret_value", None)
         shown = masked(secret()) if secret else str(value if value not in (None, "", ()) else "-")

@@ -52,7 +52,7 @@ def command(
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)
-    goal = asyncio.run(goal_of(wish, Catalogue.load(), settings, embedded=ours))
+    goal = asyncio.run(goal_of(wish, Catalogue.of(settings.project), settings, embedded=ours))
     return with_span(
         "baseline",
         settings,

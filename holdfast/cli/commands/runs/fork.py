@@ -131,7 +131,7 @@ async def run(
 ) -> int:
     """Start the fork and follow it to its end; the exit code of what came out."""
     goal, report = await _finished(connection, run_id)
-    wanted = forked(goal, report, change)
+    wanted = forked(goal, report, change, connection.settings.project)
     named = {name: getattr(options.limits, name) for name in options.limits.model_fields_set}
     wanted = wanted.model_copy(
         update={
@@ -164,14 +164,14 @@ async def _finished(connection: Connection, run_id: str) -> tuple[Goal, Report]:
 # ---------------------------------------------------------------- the Goal of a fork
 
 
-def forked(goal: Goal, report: Report, change: ForkChange) -> Goal:
+def forked(goal: Goal, report: Report, change: ForkChange, project: Path | None = None) -> Goal:
     """The same goal with the changed plan and the findings that the change leaves standing.
 
     Refused lists every mistake in the changed plan.
     """
     plan = _changed(_kept_plan(report), change)
     names = [each.name for each in goal.inputs]
-    catalogue = Catalogue.load()
+    catalogue = Catalogue.of(project)
     roles, unusable = catalogue.roles_for(goal.playbook), catalogue.unusable_for(goal.playbook)
     longest = goal.limits.subtask_timeout_seconds
     wrong = validity.problems(

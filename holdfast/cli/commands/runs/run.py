@@ -128,7 +128,7 @@ def command(
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)
-    catalogue = Catalogue.load()
+    catalogue = Catalogue.of(settings.project)
     if not playbook or playbook in catalogue.playbooks:
         file = catalogue.playbooks.get(playbook)
         pipeline.check(file.template if file else "", "this run")

@@ -65,7 +65,7 @@ def command(
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)
-    catalogue = Catalogue.load()
+    catalogue = Catalogue.of(settings.project)
     wanted = asyncio.run(goal_of(wish, catalogue, settings, embedded=ours))
     say_without(wanted, catalogue, settings, embedded=ours)
     known = check_id(run_id)

@@ -1,0 +1,153 @@
+"""`init`: a folder of one's own, for roles, playbooks, tools and settings."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import textwrap
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, get_args
+
+import typer
+from pydantic.fields import FieldInfo
+
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.screen.invocation import OPTION, STARTER
+from holdfast.cli.screen.streams import put, say
+from holdfast.cli.shared import completion
+from holdfast.deployment import project
+from holdfast.deployment.settings import Settings
+from holdfast.text.mistakes import nearly
+
+COLUMN = 100
+HEAD = (
+    "Settings of this project, each with its default or an example; take away the # before one to"
+    " set it. Variables of the environment come first, then .env beside this file. Keys belong"
+    " there, never here. Relative paths start at this folder."
+)
+TOOL = '''\
+"""A tool of your own. Each function with `@tool()` in a file of this folder is one; a role has it
+by naming it in `tools:`. It runs in the worker's process, with all that you may do.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from holdfast import Here, tool
+
+
+@tool()
+async def count_words(
+    here: Here, text: Annotated[str, Field(description="The text, as it is.")]
+) -> str:
+    """Count the words of a text."""
+    return f"{len(text.split())} words"
+'''
+FILES = {
+    "tools/count_words.py": TOOL,
+    ".mcp.json": '{\n  "mcpServers": {}\n}\n',
+    ".gitignore": ".env\n__pycache__/\n",
+}
+FOLDERS = ("roles", "playbooks", "tools")
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(help="Where; the current folder if left out.")] = Path(),
+    like: Annotated[
+        str,
+        typer.Option(
+            metavar="PLAYBOOK",
+            help="Copy this playbook with its roles, to change it.",
+            autocompletion=completion.playbooks,
+        ),
+    ] = "",
+) -> int:
+    """Make a folder for roles, playbooks, tools and settings of your own; overwrites nothing."""
+    template = _playbook(like) if like else None
+    place = folder.expanduser().resolve()
+    if place.exists() and not place.is_dir():
+        raise Exit(f"{str(folder)!r} is no folder; name one, or one that is to be made")
+    made: list[str] = []
+    kept: list[str] = []
+    for name in FOLDERS:
+        (place / name).mkdir(parents=True, exist_ok=True)
+    files = {project.FILE: settings_file(place.name), **FILES}
+    for name, text in files.items():
+        (made if _write(place / name, text) else kept).append(name)
+    if template is not None:
+        name = f"playbooks/{template.name}"
+        fresh = not (place / name).exists()
+        (made if fresh else kept).append(f"{name}/")
+        if fresh:
+            shutil.copytree(template, place / name)
+    project.trust(place)
+    put(str(place))
+    say(f"Made: {', '.join(made) or 'nothing'}, beside {', '.join(f'{x}/' for x in FOLDERS)}")
+    if kept:
+        say(f"Kept as they were: {', '.join(kept)}")
+    there = "" if place == Path.cwd() else f" {OPTION} {shlex.quote(str(place))}"
+    program = STARTER.partition(f" {OPTION} ")[0]
+    say(f"Next: {program} doctor{there}", "bold")
+    return Code.COMPLETE
+
+
+def _write(path: Path, text: str) -> bool:
+    """True if the file was not there."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _playbook(name: str) -> Path:
+    """The folder of a playbook that ships or that a package brings."""
+    from holdfast.activities.catalogue.sources import sources_for
+
+    files = [path for source in sources_for(None) for path in source.playbook_files()]
+    known = {path.parent.name: path.parent for path in reversed(files)}
+    if name not in known:
+        listed = ", ".join(sorted(known))
+        raise Exit(f"--like {name!r}: unknown playbook{nearly(name, known)}; known: {listed}")
+    return known[name]
+
+
+def settings_file(name: str) -> str:
+    """`holdfast.toml` of a new project: each setting with what it does, and none set but the queue,
+    so that two projects on one server of your own do not take each other's runs.
+    """
+    return "\n\n".join(_parts(name)) + "\n"
+
+
+def _parts(name: str) -> Iterator[str]:
+    yield _commented(HEAD)
+    for key, field in Settings.model_fields.items():
+        if key == "project" or project.is_secret(field):
+            continue
+        line = f"# {key} = {_value(field)}"
+        if key == "task_queue":
+            queue = "".join(each if each.isalnum() else "-" for each in name.lower()).strip("-")
+            line = f"task_queue = {json.dumps(f'holdfast-{queue}')}"
+        yield f"{_commented(field.description or '')}\n{line}"
+
+
+def _value(field: FieldInfo) -> str:
+    """An example, else the default; what follows from the machine is left empty."""
+    given = field.examples[0] if field.examples else None
+    default = "" if field.default_factory or field.default is None else field.default
+    value = default if given is None else given
+    if isinstance(default, tuple):
+        return "[]"
+    kinds = {field.annotation, *get_args(field.annotation)}
+    if kinds & {bool, int, Decimal}:
+        return str(value).lower() or "0"
+    return json.dumps(str(value))
+
+
+def _commented(text: str) -> str:
+    return "\n".join(f"# {line}" for line in textwrap.wrap(text, COLUMN - 2))

@@ -1,0 +1,52 @@
+"""What installed packages bring along: their entry points, found once in a process."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+
+GROUPS = ("holdfast.roles", "holdfast.playbooks", "holdfast.tools")
+
+
+@dataclass(frozen=True, order=True)
+class Brought:
+    """One entry point of a package."""
+
+    package: str
+    version: str
+    group: str
+    name: str
+    module: str
+
+    @property
+    def shown(self) -> str:
+        """How it is written, for whoever is to correct it."""
+        return f"package {self.package}: {self.group}: {self.name} = {self.module}"
+
+    def folder(self) -> Path | None:
+        """Return the folder of the package that it names, of which nothing is run; None: none."""
+        try:
+            spec = importlib.util.find_spec(self.module)
+        except (ImportError, ValueError):
+            return None
+        places = (spec and spec.submodule_search_locations) or ()
+        return next((Path(each) for each in places), None)
+
+
+@functools.cache
+def brought() -> tuple[Brought, ...]:
+    """Everything that the packages of this Python bring, in the order of their names."""
+    found = set[Brought]()
+    for group in GROUPS:
+        for each in entry_points(group=group):
+            package, version = (each.dist.name, each.dist.version) if each.dist else ("?", "")
+            found.add(Brought(package, version, group, each.name, each.value))
+    return tuple(sorted(found))
+
+
+def of_group(group: str) -> tuple[Brought, ...]:
+    """Those of one group."""
+    return tuple(each for each in brought() if each.group == group)

@@ -1,0 +1,141 @@
+"""The folder of one's own: where it is, whether it is trusted, and what its `holdfast.toml` says.
+
+A folder is found from the current one upwards. Its tools run as the user does, and its settings say
+where keys are sent: so one that merely lies on the way, as in a repository of strangers, is used
+only once somebody has named it on this machine, by `init` or by `--project`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from platformdirs.unix import Unix
+from pydantic import SecretStr, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from holdfast.deployment.address import withheld_of
+from holdfast.text.mistakes import as_rest, nearly
+from holdfast.untrusted.folders import Unreadable, read_named
+
+FILE = "holdfast.toml"
+VARIABLE = "HOLDFAST_PROJECT"
+FILE_BYTES = 1024 * 1024
+_MARK = "project"
+"""A file in the state folder of a trusted project: which one it is."""
+
+
+class BadSettings(ValueError):
+    """What was set cannot be taken as it stands; the message is the whole line."""
+
+
+def state_home() -> Path:
+    """Return the user's state folder; the same place on macOS, so that what the pages say of it
+    holds there, too.
+    """
+    return Unix("holdfast").user_state_path
+
+
+def state_of(folder: Path) -> Path:
+    """Return where the embedded server of a project keeps its state, unless a setting says so."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name).strip("-.")[:40] or "project"
+    return state_home() / "projects" / f"{name}-{hashlib.sha256(bytes(folder)).hexdigest()[:8]}"
+
+
+def trust(folder: Path) -> None:
+    """Remember that somebody on this machine has named this project."""
+    state = state_of(folder)
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (state / _MARK).write_text(f"{folder}\n", encoding="utf-8")
+
+
+def is_trusted(folder: Path) -> bool:
+    """True for a project that somebody on this machine has named."""
+    return (state_of(folder) / _MARK).is_file()
+
+
+def named(place: Path) -> Path:
+    """Return the absolute folder of a project that somebody named. BadSettings if it is none."""
+    try:
+        folder = place.expanduser().resolve()
+        if (folder / FILE).is_file():
+            return folder
+    except (OSError, RuntimeError, ValueError):
+        pass
+    raise BadSettings(
+        f"settings: {str(place)!r} is no project, as it holds no {FILE}; make one there with init"
+    )
+
+
+def found() -> Path | None:
+    """Return the project that HOLDFAST_PROJECT names, or the first from the current folder upwards;
+    None if there is none, or if that variable is set to nothing.
+
+    BadSettings for one that is on the way and that nobody has named on this machine.
+    """
+    given = os.environ.get(VARIABLE)
+    if given is not None:
+        return named(Path(given)) if given else None
+    try:
+        here = Path.cwd().resolve()
+    except OSError:
+        return None
+    folder = next((each for each in (here, *here.parents) if (each / FILE).is_file()), None)
+    if folder is None or is_trusted(folder):
+        return folder
+    raise BadSettings(
+        f"settings: {str(folder / FILE)!r} could run code of its own, and nobody has named that"
+        f" project on this machine: add --project {folder} once if you trust it, or set"
+        f" {VARIABLE}= to go on without it"
+    )
+
+
+def values(folder: Path, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
+    """Return what `holdfast.toml` sets, by the name of the setting. BadSettings names the file and
+    the first mistake in it; what it holds is not repeated.
+    """
+    file = folder / FILE
+    try:
+        given = tomllib.loads(read_named(file, FILE_BYTES))
+    except Unreadable as error:
+        raise BadSettings(f"settings: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise BadSettings(f"settings: {file}: no TOML: {as_rest(str(error))}") from error
+    for name, value in given.items():
+        if wrong := _wrong(name, value, fields):
+            raise BadSettings(f"settings: {file}: {wrong}")
+    # Empty is not set, as of a variable.
+    return {name: value for name, value in given.items() if value != ""}
+
+
+def _wrong(name: str, value: object, fields: Mapping[str, FieldInfo]) -> str:
+    """Why a key cannot stand in the file; empty: it can."""
+    known = [each for each in fields if not is_secret(fields[each]) and each != _MARK]
+    if name == _MARK:
+        return f"{name}: no effect, as the file is in that folder; remove it"
+    if name not in fields:
+        plain = name.lower().removeprefix("holdfast_")
+        near = f" (did you mean {plain!r}?)" if plain in known else nearly(plain, known)
+        return f"nothing reads {name}{near or '; known: ' + ', '.join(known)}"
+    if is_secret(fields[name]) or (isinstance(value, str) and withheld_of(value)):
+        return f"{name} holds a secret, and this file is shared: put it into .env beside it"
+    if value == "":
+        return ""
+    kind = fields[name].annotation
+    if isinstance(value, bool) and kind is not bool:
+        return f"{name}: true and false say nothing here; give a value"
+    try:
+        TypeAdapter(fields[name].rebuild_annotation()).validate_python(value)
+    except ValidationError as error:
+        return f"{name}: {as_rest(error.errors()[0]['msg'].removeprefix('Value error, '))}"
+    return ""
+
+
+def is_secret(field: FieldInfo) -> bool:
+    """True for a setting that no file may hold which is shared."""
+    return SecretStr in (field.annotation, *getattr(field.annotation, "__args__", ()))

@@ -1,0 +1,201 @@
+"""Roles, playbooks and tools of a project and of installed packages, beside those that ship."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.activities.catalogue import sources
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.toolset import shelf
+from holdfast.deployment.packages import Brought
+from holdfast.deployment.project import BadSettings
+from holdfast.deployment.settings import HOME
+
+TOOL = '''
+from holdfast import Here, tool
+
+@tool()
+async def {name}(here: Here, word: str) -> str:
+    """Says a word."""
+    return word
+'''
+SHIPPED = Catalogue.load()
+
+
+def role(name: str, tools: str = "read_file", more: str = "") -> str:
+    return f"---\nname: {name}\ndescription: Mine.\ntools: {tools}\n{more}---\nYou do as asked.\n"
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """A folder on Python's path, and the entry points of two packages in it."""
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    found = [
+        Brought("pack", "1.0", f"holdfast.{kind}", "mine", f"pack.{kind}")
+        for kind in ("roles", "playbooks", "tools")
+    ]
+    found.append(Brought("zebra", "1.0", "holdfast.roles", "mine", "zebra.nowhere"))
+    for module in (sources, shelf):
+        monkeypatch.setattr(
+            module, "of_group", lambda group: tuple(each for each in found if each.group == group)
+        )
+    shelf.brought_tools.cache_clear()
+    yield tmp_path / "site"
+    shelf.brought_tools.cache_clear()
+    for name in [each for each in sys.modules if each.split(".")[0] == "pack"]:
+        del sys.modules[name]
+
+
+def test_without_a_project_everything_is_as_it_ships() -> None:
+    assert Catalogue.of(None) == SHIPPED
+    assert shelf.tools_for(None) == shelf.shipped()
+
+
+def test_an_own_role_stands_for_the_shipped_one_of_its_name_and_the_others_stay(
+    tmp_path: Path,
+) -> None:
+    own = Catalogue.of(write(tmp_path, {"roles/a.md": role("analyst"), "roles/b.md": role("new")}))
+    assert {*own.roles} == {*SHIPPED.roles, "new"}
+    assert own.roles["analyst"].prompt == "You do as asked."
+    sourced = {name for name, each in own.roles.items() if each.card.source}
+    assert sourced == {"analyst", "new"}
+    assert own.roles["new"].card.source == "from your project"
+
+
+def test_an_own_role_that_cannot_be_read_does_not_let_the_shipped_one_through(
+    tmp_path: Path,
+) -> None:
+    own = Catalogue.of(write(tmp_path, {"roles/analyst.md": "no front matter"}))
+    assert "analyst" not in own.roles
+    (bad,) = [each for each in own.unusable_roles if each.name == "analyst"]
+    assert bad.why.startswith("analyst.md: ") and bad.source == "from your project"
+
+
+def test_an_own_playbook_comes_with_its_roles_alone_and_one_without_a_file_adds_to_the_shipped(
+    tmp_path: Path,
+) -> None:
+    name = "contract-review"
+    extra = {f"playbooks/{name}/roles/extra.md": role("extra")}
+    added = Catalogue.of(write(tmp_path / "adds", extra))
+    assert added.own_roles(name) == SHIPPED.own_roles(name) | {"extra"}
+    assert not added.sources
+    shutil.copytree(HOME / "playbooks" / name, tmp_path / "all" / "playbooks" / name)
+    (tmp_path / "all" / "playbooks" / name / "roles" / "second-reader.md").unlink()
+    whole = Catalogue.of(tmp_path / "all")
+    assert whole.own_roles(name) == SHIPPED.own_roles(name) - {"second-reader"}
+    assert whole.sources == {name: "from your project"}
+    assert {*whole.playbooks} == {*SHIPPED.playbooks}
+
+
+def test_what_is_added_never_breaks_what_ships(tmp_path: Path) -> None:
+    case = next(role.card.cases[0] for role in SHIPPED.roles.values() if role.card.cases)
+    own = Catalogue.of(
+        write(
+            tmp_path,
+            {
+                "roles/security.md": role("security"),
+                "roles/claims.md": role("claims", more=f"cases: ['{case}']\n"),
+            },
+        )
+    )
+    assert {*own.roles} == {*SHIPPED.roles}
+    assert own.playbooks["code-review"].plan == SHIPPED.playbooks["code-review"].plan
+    why = {each.name: each.why for each in own.unusable_roles}
+    assert "another playbook or package has one of that name" in why["security"]
+    assert "claims" in why and case in why["claims"]
+
+
+def test_an_own_tool_may_be_named_by_an_own_role_and_replaces_a_shipped_one(
+    tmp_path: Path,
+) -> None:
+    files = {"tools/one.py": TOOL.format(name="say"), "roles/r.md": role("sayer", "say")}
+    own = Catalogue.of(write(tmp_path, files))
+    assert own.roles["sayer"].card.tools == ("say", "read_result")
+    tools = shelf.tools_for(tmp_path)
+    assert {*tools} == {*shelf.shipped(), "say"}
+    assert shelf.source_of(tools["say"]) == "from your project"
+    assert shelf.source_of(tools["calculate"]) == ""
+    write(tmp_path, {"tools/two.py": TOOL.format(name="calculate")})
+    shadowed = shelf.tools_for(tmp_path)["calculate"]
+    assert shadowed.description == "Says a word."
+
+
+def test_tools_of_two_projects_and_their_modules_are_not_in_each_others_way(
+    tmp_path: Path,
+) -> None:
+    for name in ("one", "two"):
+        helper = f"from .words import WORD\n{TOOL.format(name=name)}"
+        write(tmp_path / name, {"tools/say.py": helper, "tools/words.py": f"WORD = {name!r}"})
+    for name in ("one", "two"):
+        assert [*shelf.own_tools(tmp_path / name)] == [name]
+    assert not [each for each in sys.modules if each in ("words", "say")]
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("def x(:", "other.py:1: ", "SyntaxError"),
+        ("x = 1\nraise RuntimeError('no\\nway')", "other.py:2: ", "RuntimeError: no way; mend it"),
+        ("import sys; sys.exit(3)", "other.py:1: ", "SystemExit: 3"),
+        ("import no_such_module", "other.py:1: ", "ModuleNotFoundError: No module named"),
+        (
+            TOOL.replace("async ", "").format(name="f"),
+            "other.py:4: ",
+            "f: a tool is an async",
+        ),
+        (TOOL.format(name="say"), ": ", "two tools are named 'say': in one.py and in other.py"),
+    ],
+)
+def test_a_tool_that_cannot_be_used_is_one_line_with_its_file(
+    text: str, place: str, said: str, tmp_path: Path
+) -> None:
+    write(tmp_path, {"tools/one.py": TOOL.format(name="say"), "tools/other.py": text})
+    with pytest.raises(BadSettings) as refused:
+        Catalogue.of(tmp_path)
+    line = str(refused.value)
+    assert line.startswith(str(tmp_path / "tools")) and place in line and said in line
+    assert "\n" not in line and "_holdfast_project_" not in line
+
+
+def test_a_package_brings_roles_playbooks_and_tools_by_its_entry_points(
+    packages: Path, tmp_path: Path
+) -> None:
+    write(
+        packages / "pack",
+        {
+            "__init__.py": "",
+            "tools.py": TOOL.format(name="say"),
+            "roles/r.md": role("packed", "say"),
+            "roles/analyst.md": role("analyst"),
+            "playbooks/packing/playbook.yaml": "name: packing\ndescription: Packs.\n",
+        },
+    )
+    found = Catalogue.of(None)
+    assert found.roles["packed"].card.source == "from package pack"
+    assert found.roles["analyst"].card.source == "from package pack"
+    assert found.sources == {"packing": "from package pack"}
+    assert shelf.source_of(shelf.tools_for(None)["say"]) == "from package pack"
+    (flaw,) = [each for each in found.unusable_playbooks if each.source == "from package zebra"]
+    assert flaw.why == (
+        "package zebra: holdfast.roles: mine = zebra.nowhere: there is no such folder"
+    )
+    own = Catalogue.of(write(tmp_path / "own", {"roles/analyst.md": role("analyst")}))
+    assert own.roles["analyst"].card.source == "from your project"
+
+
+def test_a_package_whose_tools_cannot_be_imported_is_named(packages: Path) -> None:
+    write(packages / "pack", {"__init__.py": "", "tools.py": "import no_such_module"})
+    with pytest.raises(BadSettings, match=r"^package pack: holdfast.tools: mine = pack.tools: Mod"):
+        shelf.tools_for(None)
