@@ -5,10 +5,13 @@ and its command reviews a repository from an empty folder.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,14 @@ def run(*command: str | Path, folder: Path, **more: str) -> subprocess.Completed
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False,
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
+
+
+def place_of(command: Path, folder: Path) -> dict[str, str]:
+    """Variables of a user whose state is below this folder."""
+    # The packages lie in another environment, and the programs that came with them beside its
+    # Python; an installation by pipx or uvx has them in one.
+    programs = (str(command.parent), str(Path(sys.executable).parent), os.environ["PATH"])
+    return {"PATH": os.pathsep.join(programs), "XDG_STATE_HOME": str(folder / "state")}
 
 
 @pytest.fixture(scope="module")
@@ -108,13 +119,7 @@ def test_the_command_reviews_from_an_empty_folder_and_names_itself_in_every_hint
 ) -> None:
     here = tmp_path / "here"
     here.mkdir()
-    # The packages lie in another environment, and the programs that came with them beside its
-    # Python; an installation by pipx or uvx has them in one.
-    programs = os.pathsep.join(map(str, (command.parent, Path(sys.executable).parent)))
-    place = {
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "XDG_STATE_HOME": str(tmp_path / "state"),
-    }
+    place = place_of(command, tmp_path)
     try:
         done = run(NAME, "demo", folder=here, **place)
         assert done.returncode == 0, done.stderr
@@ -127,3 +132,63 @@ def test_the_command_reviews_from_an_empty_folder_and_names_itself_in_every_hint
         down = run(NAME, "down", folder=here, **place)
     assert "Stopped (pids " in down.stderr
     assert not [*here.iterdir()], "nothing is left where it was called"
+
+
+@contextmanager
+def scripted(script: Path) -> Iterator[dict[str, str]]:
+    """The variables of an endpoint that answers by this script; it is no part of a wheel."""
+    served = subprocess.Popen(
+        [sys.executable, "-m", "simulator", "--script", script], cwd=HOME, text=True,
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert served.stdout
+        lines = [served.stdout.readline().strip().removeprefix("export ") for _ in range(2)]
+        yield dict(line.split("=", 1) for line in lines)
+    finally:
+        served.terminate()
+        served.communicate()
+
+
+def test_a_project_beside_an_installed_wheel_runs_with_its_own_role_playbook_and_tool(
+    command: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(HOME / "examples" / "project", folder)
+    examples = folder / "playbooks" / "style-review" / "examples"
+    asked = ("run", "--playbook", "style-review", "--input", f"draft={examples / 'draft.md'}")
+    place = place_of(command, tmp_path)
+    stranger = run(command, *asked, folder=folder, **place)
+    assert stranger.returncode == 2 and f"add --project {folder} once" in stranger.stderr
+    with scripted(examples / "script.yaml") as endpoint:
+        place |= endpoint
+        try:
+            dry = run(command, *asked, "--dry-run", "--project", folder, folder=tmp_path, **place)
+            assert dry.returncode == 0, dry.stderr
+            assert "Playbook style-review, from your project" in dry.stdout
+            assert "Role style-editor, from your project" in dry.stdout
+            done = run(command, *asked, "--yes", folder=examples, **place)
+            assert done.returncode == 0, done.stderr
+            # What the script answers once the tool has said where the sentence is, and how long.
+            assert "They were ordered in January." in " ".join(done.stdout.split())
+            told = run(command, "doctor", "--all", folder=folder, **place)
+            assert "long_sentences" in told.stdout and "from your project" in told.stdout
+        finally:
+            down = run(command, "down", folder=folder, **place)
+    assert "Stopped (pids " in down.stderr
+    assert not [*(tmp_path / "state" / NAME).glob("*.db")], "its state is its own"
+
+
+def test_a_package_beside_an_installed_wheel_brings_a_role_by_its_entry_point(
+    command: Path, tmp_path: Path
+) -> None:
+    [site] = command.parents[1].glob("lib/python*/site-packages")
+    roles, facts = site / "pack_of_roles" / "roles", site / "pack_of_roles-1.0.dist-info"
+    roles.mkdir(parents=True)
+    facts.mkdir()
+    (roles / "packer.md").write_text("---\nname: packer\ndescription: Packs.\n---\nYou pack.\n")
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: pack-of-roles\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[holdfast.roles]\nmine = pack_of_roles.roles\n")
+    told = run(command, "doctor", folder=tmp_path, **place_of(command, tmp_path))
+    [line] = [each for each in told.stdout.splitlines() if "role packer" in each]
+    assert line.endswith("from package pack-of-roles")
