@@ -7,11 +7,17 @@ import gc
 import os
 import sys
 
+from holdfast import __version__
+
 
 def start() -> int:
     """Run a command and return its exit code. Imports here, so that neither Ctrl-C nor a missing
     package is a traceback.
     """
+    if sys.argv[1:] in (["--version"], ["-V"]):
+        # As the program answers it, without loading any of it.
+        sys.stdout.write(f"holdfast {__version__}\n")
+        return 0
     # What is imported stays: to look for garbage in it is a tenth of what a command's start costs.
     gc.disable()
     try:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -15,24 +16,6 @@ import typer
 from pydantic import ValidationError
 
 from holdfast import __version__
-from holdfast.cli.commands.care import clean, doctor, export, init, replay
-from holdfast.cli.commands.runs import (
-    baseline,
-    compare,
-    demo,
-    fork,
-    inbox,
-    list,
-    logs,
-    report,
-    run,
-    show,
-    start,
-    trace,
-    watch,
-)
-from holdfast.cli.commands.server import down, up
-from holdfast.cli.commands.steering import cancel, edit, raising, reset, rows
 from holdfast.cli.screen import looks
 from holdfast.cli.screen.exits import Code, Exit, exit_of
 from holdfast.cli.screen.invocation import OPTION, PROGRAM, STARTER, taken_out
@@ -53,52 +36,87 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 DEBUG = "HOLDFAST_DEBUG"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
-_PANELS: dict[str, tuple[tuple[str, Callable[..., int]], ...]] = {
-    "Runs": (
-        ("demo", demo.command),
-        ("run", run.command),
-        ("start", start.command),
-        ("watch", watch.command),
-        ("show", show.command),
-        ("trace", trace.command),
-        ("logs", logs.command),
-        ("report", report.command),
-        ("compare", compare.command),
-        ("list", list.command),
-        ("fork", fork.command),
-        ("inbox", inbox.command),
-        ("baseline", baseline.command),
-    ),
-    "Steering": (
-        *((row.__name__, rows.command_of(row)) for row in rows.ROWS),
-        ("edit", edit.command),
-        ("raise", raising.command),
-        ("cancel", cancel.command),
-        ("reset", reset.command),
-    ),
-    "Embedded server": (("up", up.command), ("down", down.command)),
-    "Care": (
-        ("init", init.command),
-        ("doctor", doctor.command),
-        ("clean", clean.command),
-        ("export", export.command),
-        ("replay", replay.command),
-        ("completion", completion.command),
-    ),
+PANELS: Mapping[str, Mapping[str, str]] = {
+    "Runs": {
+        "demo": "runs.demo",
+        "run": "runs.run",
+        "start": "runs.start",
+        "watch": "runs.watch",
+        "show": "runs.show",
+        "trace": "runs.trace",
+        "logs": "runs.logs",
+        "report": "runs.report",
+        "compare": "runs.compare",
+        "list": "runs.list",
+        "fork": "runs.fork",
+        "inbox": "runs.inbox",
+        "baseline": "runs.baseline",
+    },
+    "Steering": {
+        "edit": "steering.edit",
+        "raise": "steering.raising",
+        "cancel": "steering.cancel",
+        "reset": "steering.reset",
+    },
+    "Embedded server": {"up": "server.up", "down": "server.down"},
+    "Care": {
+        "init": "care.init",
+        "doctor": "care.doctor",
+        "clean": "care.clean",
+        "export": "care.export",
+        "replay": "care.replay",
+        "completion": "care.completion",
+    },
 }
+"""panel -> command -> its module: a command loads its own, and not what the others need. Most
+steering commands are rows of one module, `rows`.
+"""
+STEERING = "Steering"
 
-app = typer.Typer(
-    name=PROGRAM,
-    help=(
-        "Give it a goal, see the plan and the price, kill anything, get an honest answer.\n\n"
-        "Exit codes: 0 complete, 1 failed, 2 refused input, 3 partial answer, 4 declined,"
-        " 5 server or worker not reachable, 6 cancelled, 7 remarks that --fail-on stops at,"
-        " 130 left while the run goes on."
-    ),
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+
+def program(only: str = "") -> typer.Typer:
+    """Return the program with this command alone, or with all, as its help and a mistyped name need
+    them.
+    """
+    app = typer.Typer(
+        name=PROGRAM,
+        help=(
+            "Give it a goal, see the plan and the price, kill anything, get an honest answer.\n\n"
+            "Exit codes: 0 complete, 1 failed, 2 refused input, 3 partial answer, 4 declined,"
+            " 5 server or worker not reachable, 6 cancelled, 7 remarks that --fail-on stops at,"
+            " 130 left while the run goes on."
+        ),
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    app.callback()(_program)
+    for panel, name, command in _commands(only):
+        app.command(name, rich_help_panel=panel)(command)
+    return app
+
+
+def _commands(only: str) -> Iterator[tuple[str, str, Callable[..., int]]]:
+    """Yield panel, name and function of this command; of all where there is none of that name."""
+    for panel, commands in PANELS.items():
+        if only in commands:
+            yield panel, only, _loaded(commands[only])
+            return
+    from holdfast.cli.commands.steering import rows
+
+    steering = {row.__name__: rows.command_of(row) for row in rows.ROWS}
+    if only in steering:
+        yield STEERING, only, steering[only]
+        return
+    for panel, commands in PANELS.items():
+        loaded = {name: _loaded(module) for name, module in commands.items()}
+        every = {**steering, **loaded} if panel == STEERING else loaded
+        yield from ((panel, name, command) for name, command in every.items())
+
+
+def _loaded(module: str) -> Callable[..., int]:
+    command: Callable[..., int] = importlib.import_module(f"holdfast.cli.commands.{module}").command
+    return command
 
 
 def _version(asked: bool) -> None:
@@ -107,7 +125,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _program(
     _project: Annotated[
         str,
@@ -128,11 +145,6 @@ def _program(
     pass
 
 
-for _panel, _commands in _PANELS.items():
-    for _name, _command in _commands:
-        app.command(_name, rich_help_panel=_panel)(_command)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code. Nothing that goes wrong reaches the user as a traceback."""
     looks.prepare(os.environ)
@@ -142,9 +154,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         completion.prepare()
         check_texts(given)
+        wanted = with_project(given)
         return int(
-            app(
-                args=with_project(given) or ["--help"],
+            program(next(iter(completion.words() or wanted), ""))(
+                args=wanted or ["--help"],
                 prog_name=PROGRAM,
                 complete_var=completion.VARIABLE,
                 standalone_mode=False,

@@ -16,7 +16,6 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Approval, Goal
 from holdfast.contracts.search import OUTAGE, SEARCH_ATTRIBUTES, STATUS
 from holdfast.contracts.titles import title_of
@@ -152,6 +151,9 @@ def login() -> str:
 
 async def title_before(goal: Goal, roots: Roots, project: Path | None = None) -> str:
     """What a run is going to be about, on one line; its report says it by what it really read."""
+    # Whoever lists runs starts none.
+    from holdfast.activities.catalogue.catalogue import Catalogue
+
     playbook = Catalogue.of(project).playbooks.get(goal.playbook)
     title = goal.text
     if playbook is not None:

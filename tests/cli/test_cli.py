@@ -16,7 +16,7 @@ from conftest import Runs
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.cli.checks.diagnosis import Checkup
 from holdfast.cli.commands.care import doctor
-from holdfast.cli.main import app, main, told
+from holdfast.cli.main import main, program, told
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.invocation import PROGRAM, STARTER, WORKER, to_type
 from holdfast.cli.shared.starting import endpoint_known
@@ -377,7 +377,7 @@ def test_every_error_becomes_a_line_and_a_code(error: Exception, fragment: str, 
 
 
 def test_every_command_is_there_and_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
-    names = [str(each.name) for each in app.registered_commands]
+    names = [str(each.name) for each in program().registered_commands]
     assert len(names) == len(set(names)) > 20
     for name in names:
         assert main([name, "--help"]) == 0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from holdfast.cli.main import app, main
+from holdfast.cli.main import main, program
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.shared.options import pipeline_of
 from holdfast.cli.shared.pipeline import Pipeline
@@ -62,7 +62,7 @@ def test_the_gate_says_how_many_of_the_remarks_a_model_refuted(
 
 
 def test_the_help_names_every_exit_code() -> None:
-    told = str(app.info.help)
+    told = str(program().info.help)
     assert [each for each in Code if f" {each.value} " not in told] == []
 
 
@@ -140,13 +140,13 @@ def test_the_example_workflow_types_options_that_there_are_and_trusts_no_event()
             assert version.startswith("v") and "/" in name
     (command,) = [step["run"] for step in job["steps"] if "starter.py run" in step.get("run", "")]
     typed = {word for word in command.replace("\\\n", " ").split() if word.startswith("--")}
-    (known,) = [each for each in app.registered_commands if each.name == "run"]
+    (known,) = [each for each in program().registered_commands if each.name == "run"]
     assert known.callback is not None
     from typer.main import get_command
 
     options = {
         each
-        for parameter in get_command(app).commands["run"].params  # type: ignore[attr-defined]
+        for parameter in get_command(program()).commands["run"].params  # type: ignore[attr-defined]
         for each in parameter.opts
     }
     assert typed and typed <= options

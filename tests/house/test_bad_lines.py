@@ -19,14 +19,14 @@ import pytest
 import typer
 from test_fuzz import nothing_starts  # noqa: F401 - a fixture
 
-from holdfast.cli.main import app, main
+from holdfast.cli.main import main, program
 from holdfast.deployment.settings import Settings
 
 pytestmark = pytest.mark.long
 
 SECONDS = 5.0
 """Of CPU, for one line: what it takes without anything being started, and some."""
-COMMANDS: Mapping[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS: Mapping[str, Any] = typer.main.get_command(program()).commands  # type: ignore[attr-defined]
 LONG = "n" * 300
 READ = ("missing", "folder", "fifo", "dangling", "looping", LONG, "missing/below", "text/below")
 WRITTEN = ("folder", "fifo", "dangling", "looping", LONG, "missing/below", "text/below",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from holdfast.cli.main import app
+from holdfast.cli.main import program
 from holdfast.deployment.settings import HOME, Settings
 from pages import FIGURE, snippets
 from pictures import PICTURES
@@ -32,7 +32,7 @@ SAMPLES = {"COMMAND": "list", "TIER": "sonnet", "SHELL": "bash"}
 FOLDERS = "activities|bench|docs|holdfast|playbooks|prompts|roles|simulator|tests|workflows"
 ADDED = {name for page in PAGES for each in snippets(page) if (name := each.name)}
 """Files that a page has its reader write."""
-COMMANDS = getattr(typer.main.get_command(app), "commands")  # noqa: B009
+COMMANDS = getattr(typer.main.get_command(program()), "commands")  # noqa: B009
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 

@@ -31,7 +31,7 @@ from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.activities.claude.stream import StreamError, Transcript
 from holdfast.cli.checks.diagnosis import Checkup
 from holdfast.cli.commands.care import doctor
-from holdfast.cli.main import app, main, told
+from holdfast.cli.main import main, program, told
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.shared import completion, connection, replayed
 from holdfast.deployment.settings import HOME, Settings
@@ -130,7 +130,7 @@ def no_hang() -> Iterator[None]:
 
 @functools.cache
 def commands() -> dict[str, Any]:
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(program())
     found: dict[str, Any] = group.commands
     # It starts a process for each file, and is tried below.
     return {name: command for name, command in found.items() if name != "replay"}

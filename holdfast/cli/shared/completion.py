@@ -1,4 +1,4 @@
-"""`completion`, and what a shell gets to complete: ids of runs and subtasks; playbooks, roles,
+"""What a shell gets to complete: ids of runs and subtasks; playbooks, roles,
 limits and tiers, for which no server is asked.
 
 Looking for ids starts nothing, says nothing, and gives up after a second: a shell that hangs on a
@@ -12,48 +12,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
-import sys
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING
 
 import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]
 
-from holdfast import embedded
-from holdfast.activities.catalogue.catalogue import Catalogue
-from holdfast.cli.screen.exits import Code
-from holdfast.cli.screen.invocation import STARTER
-from holdfast.cli.screen.streams import put
-from holdfast.cli.shared.connection import configured_target
-from holdfast.cli.shared.reading import Reader
-from holdfast.contracts import Limits
-from holdfast.deployment.settings import HOME, NAME, Settings
-from holdfast.intake.connection import Connection
-from holdfast.intake.launch import RUNS
-from holdfast.temporal.connection import Target, connect
 from holdfast.text import PLAIN_ID
 
-SCRIPTS = {
-    "bash": """\
-{name}() {{ {program} "$@"; }}
-_{name}() {{
-  local IFS=$'\\n'
-  COMPREPLY=($(COMP_WORDS="${{COMP_WORDS[*]}}" COMP_CWORD=$COMP_CWORD {variable}=complete_bash \\
-    {name} 2>/dev/null))
-  [[ ${{COMPREPLY[0]}} == *= ]] && compopt -o nospace
-}}
-complete -o default -F _{name} {name}
-""",
-    "zsh": """\
-{name}() {{ {program} "$@"; }}
-_{name}() {{
-  eval "$(_TYPER_COMPLETE_ARGS="${{words[1,$CURRENT]}}" {variable}=complete_zsh {name} 2>/dev/null)"
-}}
-compdef _{name} {name}
-""",
-}
+if TYPE_CHECKING:
+    # What looks is loaded when a shell asks: every command has options that can be completed.
+    from holdfast.temporal.connection import Target
+
 VARIABLE = "_HOLDFAST_COMPLETE"
 """What a shell sets to ask for completion. The name that typer makes of starter.py by itself has a
 dot in it, which no shell can set.
@@ -61,7 +32,6 @@ dot in it, which no shell can set.
 SECONDS = 1.0
 MOST = 50
 CAPS = ("dollars", "model_calls", "tokens")
-OPEN_RUNS = f"{RUNS} AND ExecutionStatus = 'Running'"
 Ids = list[str]
 
 
@@ -71,29 +41,36 @@ def prepare() -> None:
         completion_init()
 
 
-def command(
-    shell: Annotated[Literal["bash", "zsh"], typer.Argument(metavar="SHELL", help="bash or zsh.")],
-) -> int:
-    """Print a shell function for this starter, with completion of commands, runs and subtasks."""
-    program = f"{shlex.quote(sys.executable)} {shlex.quote(str(HOME / 'starter.py'))}"
-    if STARTER == NAME:
-        program = f"command {NAME}"
-    put(SCRIPTS[shell].format(name=NAME, program=program, variable=VARIABLE).rstrip("\n"))
-    return Code.COMPLETE
+def words() -> list[str]:
+    """Return the words behind the program that a shell asks to complete; none: no shell asks."""
+    if VARIABLE not in os.environ:
+        return []
+    typed = os.environ.get("COMP_WORDS", "") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    given = typed.split()[1:]
+    # A word that is still being typed names no command.
+    return given if len(given) > 1 or typed.endswith((" ", "\n")) else []
 
 
 def playbooks(incomplete: str) -> Ids:
     """Names of the playbooks that can be used."""
+    from holdfast.activities.catalogue.catalogue import Catalogue
+    from holdfast.deployment.settings import Settings
+
     return _named(lambda: Catalogue.of(Settings().project).playbooks, incomplete)
 
 
 def roles(incomplete: str) -> Ids:
     """Names of the roles that any plan may use."""
+    from holdfast.activities.catalogue.catalogue import Catalogue
+    from holdfast.deployment.settings import Settings
+
     return _named(lambda: Catalogue.of(Settings().project).roles, incomplete)
 
 
 def limits(incomplete: str) -> Ids:
     """Names of the limits, each with the sign behind which its value stands."""
+    from holdfast.contracts import Limits
+
     return [f"{name}=" for name in _named(lambda: Limits.model_fields, incomplete)]
 
 
@@ -116,12 +93,12 @@ def _named(look: Callable[[], Iterable[str]], incomplete: str) -> Ids:
 
 def run_ids(incomplete: str) -> Ids:
     """Ids of the newest runs."""
-    return _bounded(lambda target: _runs(target, RUNS, incomplete))
+    return _bounded(lambda target: _runs(target, "", incomplete))
 
 
 def open_run_ids(incomplete: str) -> Ids:
     """Ids of the runs that are not over."""
-    return _bounded(lambda target: _runs(target, OPEN_RUNS, incomplete))
+    return _bounded(lambda target: _runs(target, " AND ExecutionStatus = 'Running'", incomplete))
 
 
 def subtask_ids(context: typer.Context, incomplete: str) -> Ids:
@@ -146,6 +123,10 @@ def _bounded(look: Callable[[Target], Awaitable[Ids]]) -> Ids:
 
 def _target() -> Target | None:
     """The server that a command would use, if it runs already."""
+    from holdfast import embedded
+    from holdfast.cli.shared.connection import configured_target
+    from holdfast.deployment.settings import Settings
+
     settings = Settings()
     if settings.uses_own_server:
         return configured_target(settings)
@@ -153,16 +134,24 @@ def _target() -> Target | None:
     return status.endpoint.target if status.endpoint and status.server_pid else None
 
 
-async def _runs(target: Target, query: str, incomplete: str) -> Ids:
+async def _runs(target: Target, which: str, incomplete: str) -> Ids:
+    from holdfast.intake.launch import RUNS
+    from holdfast.temporal.connection import connect
+
     client = await connect(target, SECONDS)
     found: Ids = []
-    async for each in client.list_workflows(query, page_size=MOST, limit=MOST):
+    async for each in client.list_workflows(f"{RUNS}{which}", page_size=MOST, limit=MOST):
         if each.parent_id is None and each.id.startswith(incomplete):
             found.append(each.id)
     return found
 
 
 async def _subtasks(target: Target, run_id: str, incomplete: str) -> Ids:
+    from holdfast.cli.shared.reading import Reader
+    from holdfast.deployment.settings import Settings
+    from holdfast.intake.connection import Connection
+    from holdfast.temporal.connection import connect
+
     connection = Connection(Settings(), target, await connect(target, SECONDS))
     view = (await Reader(connection, run_id).look()).view
     rows = view.rows if view else ()
