@@ -45,6 +45,7 @@ OF_METAVAR: Mapping[str, tuple[str, ...]] = {
     "A,B": (",", "a,a", "a,,b", ",".join("abcdefghij"), "x" * 500),
     "GOAL": ("", " ", "\u200b"),
     "TEXT": (),
+    "PLAYBOOK": ("", "nope", "../code-review", "a b"),
     "NAME": ("", "nope", "../code-review", "a b"),
     "ID": WRONG_IDS,
     "A": WRONG_IDS,
@@ -88,6 +89,9 @@ def bad_values(command: str, parameter: Any) -> tuple[str, ...]:
     if kind is int:
         least = () if parameter.min is None else (str(parameter.min - 1), "-9" * 20)
         return ("", "x", "1.5", "1e3", "½", "0x1", *least)
+    if (command, option) == ("init", "folder"):
+        # What is not there is made.
+        return ("text", "fifo", "dangling", "looping", LONG, "text/below")
     if kind is Path:
         if option in ("--out", "--sarif", "--comment"):
             return WRITTEN
@@ -160,6 +164,7 @@ def test_every_bad_value_of_every_option_is_refused_before_anything_starts(here:
 
 
 BAD_SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "project": ("missing", "text", "folder", "looping", "dangling", LONG, "~nobody-of-that-name/x"),
     "state_dir": ("looping", "~nobody-of-that-name/x"),
     "store_url": ("nope", "http://x/y", "s3://a", "file://host/x", "file:relative"),
     "allowed_roots": (),

@@ -47,6 +47,16 @@ Playbook = Annotated[
         callback=_not_empty,
     ),
 ]
+Like = Annotated[
+    str,
+    typer.Option(
+        "--like",
+        metavar="PLAYBOOK",
+        help="Copy this playbook with its roles, to change it.",
+        autocompletion=completion.playbooks,
+        callback=_not_empty,
+    ),
+]
 RoleName = Annotated[
     str,
     typer.Option(

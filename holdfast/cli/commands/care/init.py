@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.invocation import OPTION, STARTER
 from holdfast.cli.screen.streams import put, say
-from holdfast.cli.shared import completion
+from holdfast.cli.shared.options import Like
 from holdfast.deployment import project
 from holdfast.deployment.settings import Settings
 from holdfast.text.mistakes import nearly
@@ -57,20 +57,11 @@ FOLDERS = ("roles", "playbooks", "tools")
 
 def command(
     folder: Annotated[Path, typer.Argument(help="Where; the current folder if left out.")] = Path(),
-    like: Annotated[
-        str,
-        typer.Option(
-            metavar="PLAYBOOK",
-            help="Copy this playbook with its roles, to change it.",
-            autocompletion=completion.playbooks,
-        ),
-    ] = "",
+    like: Like = "",
 ) -> int:
     """Make a folder for roles, playbooks, tools and settings of your own; overwrites nothing."""
     template = _playbook(like) if like else None
-    place = folder.expanduser().resolve()
-    if place.exists() and not place.is_dir():
-        raise Exit(f"{str(folder)!r} is no folder; name one, or one that is to be made")
+    place = _made(folder)
     made: list[str] = []
     kept: list[str] = []
     for name in FOLDERS:
@@ -93,6 +84,17 @@ def command(
     program = STARTER.partition(f" {OPTION} ")[0]
     say(f"Next: {program} doctor{there}", "bold")
     return Code.COMPLETE
+
+
+def _made(folder: Path) -> Path:
+    """The whole path of the folder, which is there now. Exit if it cannot be one."""
+    try:
+        place = folder.expanduser()
+        place.mkdir(parents=True, exist_ok=True)
+        return place.resolve()
+    except (OSError, RuntimeError) as error:
+        why = getattr(error, "strerror", "") or "there is no such user"
+        raise Exit(f"{str(folder)!r} is no folder and cannot be made one: {why}") from None
 
 
 def _write(path: Path, text: str) -> bool:
