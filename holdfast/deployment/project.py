@@ -51,12 +51,21 @@ def trust(folder: Path) -> None:
     """Remember that somebody on this machine has named this project."""
     state = state_of(folder)
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (state / _MARK).write_text(f"{folder}\n", encoding="utf-8")
+    (state / _MARK).write_bytes(_marked(folder))
+
+
+def _marked(folder: Path) -> bytes:
+    return bytes(folder) + b"\n"
 
 
 def is_trusted(folder: Path) -> bool:
-    """True for a project that somebody on this machine has named."""
-    return (state_of(folder) / _MARK).is_file()
+    """True for a folder of this user that somebody on this machine has named as a project."""
+    try:
+        # Where others may write, a folder that was yours can be somebody else's by now.
+        ours = folder.stat().st_uid in (os.geteuid(), 0)
+        return ours and (state_of(folder) / _MARK).read_bytes() == _marked(folder)
+    except OSError:
+        return False
 
 
 def named(place: Path) -> Path:

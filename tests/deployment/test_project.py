@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,9 +66,20 @@ def test_a_project_of_strangers_is_refused_until_somebody_names_it_or_goes_on_wi
     assert Settings().project == folder
 
 
-def test_a_copy_of_a_trusted_project_is_not_trusted(make: Make) -> None:
-    assert project.is_trusted(make())
+def test_neither_a_copy_of_a_trusted_project_is_trusted_nor_one_that_became_another_users(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make()
+    assert project.is_trusted(folder)
     assert not project.is_trusted(make(name="copy", trusted=False))
+    (project.state_of(folder) / "project").write_text("/another/of/that/name\n")
+    assert not project.is_trusted(folder)
+    project.trust(folder)
+    if os.geteuid() == 0:
+        os.chown(folder, 12345, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    assert not project.is_trusted(folder)
 
 
 def test_the_environment_comes_before_the_secrets_file_and_that_before_the_shared_one(
