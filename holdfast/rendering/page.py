@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 
 from holdfast.contracts import Finding, Report
 from holdfast.rendering import files, findings, orders, sources
@@ -239,7 +240,8 @@ def _price_and_time(report: Report) -> Iterator[str]:
     if report.model_calls:
         more = f" Besides, {calls(unpaid)} brought no answer and cost nothing." if unpaid else ""
         yield (
-            f"{money(report.dollars)} for {calls(report.model_calls)}{_assumed(report)}:"
+            f"{money(report.dollars)} for {calls(report.model_calls)}"
+            f"{_assumed(report)}{_of_the_run(report)}:"
             f" {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out,"
             f" {usage.cache_read_tokens:,} read from cache,"
             f" {usage.cache_write_tokens:,} written to it.{_against_estimate(report)}{more}"
@@ -271,6 +273,15 @@ def _assumed(report: Report) -> str:
         f", of which {money(report.assumed)} is assumed"
         " (the worst case of calls whose answers were lost)"
     )
+
+
+def _of_the_run(report: Report) -> str:
+    """What of the price no subtask has: the plan, the answer, and whoever read it."""
+    own = [each for each in report.findings if not each.reused_from]
+    if report.dollars is None or not own or any(each.dollars is None for each in own):
+        return ""
+    rest = report.dollars - sum((each.dollars or Decimal(0) for each in own), Decimal(0))
+    return f", {money(rest)} of it for the run itself, as plan and answer" if rest > 0 else ""
 
 
 def _goes_on(report: Report, to_type: ToType) -> list[str]:

@@ -141,7 +141,10 @@ def _asked_tier(progress: Progress) -> RoleTier:
     """The tier that does or did the work, a cheaper one than planned where the cap left no more; of
     what waits, the one that is due.
     """
-    begun = progress.flight or progress.finding
+    finding = progress.finding
+    if finding is not None and finding.reused_from and finding.tries:
+        return finding.tries[-1].tier
+    begun = progress.flight or finding
     return progress.called if begun and progress.called != "none" else progress.tier
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
@@ -17,7 +18,7 @@ from holdfast.rules import keeping, leaving
 from holdfast.rules.unread import unread
 from holdfast.state import graph, noted
 from holdfast.state.run import State
-from holdfast.text import sentence
+from holdfast.text import counted, sentence
 
 MOST_WHY = 500
 """Characters of the message of a workflow that failed."""
@@ -179,12 +180,38 @@ def notes(state: State) -> tuple[str, ...]:
     if done.synthesis:
         found += done.synthesis.notes
         # What a template names as missing is the report's gaps.
-        found += () if done.synthesis.by_template else done.synthesis.gaps
+        found += () if done.synthesis.by_template else _own_gaps(state)
     if done.cut:
         found.append(_cut(state))
-    if state.phase == "closed" and not done.revised:
-        found += [f"Not mended: {issue.problem}" for issue in done.issues or ()]
+    if state.phase == "closed":
+        found += _criticised(state)
     return (*found, *_resets(state), *_assumed(state))
+
+
+def _own_gaps(state: State) -> Iterator[str]:
+    """What the answer's author says is missing, unless it stands among the gaps with its reason."""
+    assert state.finishing.synthesis is not None
+    known = [name for gap in gaps(state) for name in (gap.subtask_id, gap.title) if name]
+    for said in state.finishing.synthesis.gaps:
+        if not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said) for name in known):
+            yield said
+
+
+def _criticised(state: State) -> Iterator[str]:
+    """What a critic found in the answer, and what became of it."""
+    done = state.finishing
+    issues = done.issues or ()
+    if not done.revised:
+        yield from (f"Not mended: {issue.problem}" for issue in issues)
+        return
+    serious = [issue.problem for issue in issues if issue.severity != "info"]
+    yield (
+        f"A critic found {counted(len(serious), 'fault')} in the answer, and it was written anew:"
+        f" {sentence('; '.join(each.rstrip('.') for each in serious))}"
+    )
+    for issue in issues:
+        if issue.severity == "info":
+            yield f"A remark of the critic that was not passed on: {sentence(issue.problem)}"
 
 
 def _counted(lines: tuple[str, ...]) -> Iterator[str]:

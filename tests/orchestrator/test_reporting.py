@@ -10,6 +10,7 @@ import pytest
 
 from driving import BRIEFING, Drive, subtask
 from holdfast.calling import gathering
+from holdfast.calls.critique import Critique, Issue
 from holdfast.contracts import (
     Approval,
     Check,
@@ -22,6 +23,7 @@ from holdfast.contracts import (
     policies,
 )
 from holdfast.rendering import findings, page, running
+from holdfast.rendering.amounts import money
 from holdfast.rules import reporting, steering
 from holdfast.state.events import CancelAsked, Steered
 from holdfast.state.work import Work
@@ -413,6 +415,42 @@ def test_what_a_revision_may_still_mend_is_not_called_not_mended() -> None:
     assert "Not mended: wrong" not in running.run_view(run.state).notes
     end(run, "synthesize-2", "refused")
     assert "Not mended: wrong" in closed(run).notes
+
+
+def test_what_a_critic_found_and_what_became_of_it_stands_in_each_form() -> None:
+    run = begun(subtask("a"))
+    end(run, "work-a-1")
+    end(run, "synthesize-1")
+    issues = (
+        Issue(severity="warning", problem="The year is wrong."),
+        Issue(severity="info", problem="It is long"),
+    )
+    end(run, "critique-1", value=Critique(issues=issues))
+    end(run, "synthesize-2")
+    notes = closed(run).notes
+    assert (
+        "A critic found 1 fault in the answer, and it was written anew: The year is wrong." in notes
+    )
+    assert "A remark of the critic that was not passed on: It is long." in notes
+
+
+def test_what_the_answer_calls_missing_is_told_once_where_it_is_a_gap() -> None:
+    run = begun(subtask("a"), subtask("b"))
+    end(run, "work-a-1", "refused")
+    end(run, "work-b-1")
+    gaps = ("a has no finding", "Prices of 2025 are not known")
+    value = Synthesis(answer="it is so", gaps=gaps, confidence=70)
+    end(run, "synthesize-1", value=value)
+    notes = closed(run).notes
+    assert "Prices of 2025 are not known" in notes and "a has no finding" not in notes
+
+
+def test_the_price_says_what_of_it_no_subtask_has() -> None:
+    report = closed(begun(subtask("a"), subtask("b", "a")))
+    own = sum((each.dollars or Decimal(0) for each in report.findings), Decimal(0))
+    assert report.dollars is not None and report.dollars > own > 0
+    told = f"{money(report.dollars - own)} of it for the run itself, as plan and answer"
+    assert told in page.as_markdown(report, TO_TYPE)
 
 
 @pytest.mark.parametrize(
