@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from holdfast.activities.asking.computed import computed_from
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import Finding, Synthesis
 from holdfast.contracts.data import texts as texts_of
@@ -20,7 +21,8 @@ def flagged(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
     """The synthesis with a flag for each citation, figure and address that nothing supports, and
     with these words themselves.
 
-    Single digits are not figures: they number lists and chapters.
+    Single digits are not figures: they number lists and chapters. What two figures of the material
+    give is no invention, and a note says how.
     """
     planned = [subtask.id for subtask in material.subtasks]
     said = _said(synthesis)
@@ -39,14 +41,26 @@ def flagged(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
         for url in _once(map(bare, URL.findall(said)))
         if url not in urls
     ]
-    flags += [
-        (number, f"gives the number {number}, which no finding contains")
+    foreign = [
+        number
         for number in _once(NUMBER.findall(_uncited(answer, planned)))
         if len(_plain(number)) > 1 and _plain(number) not in numbers
     ]
+    computed = {number: computed_from(number, numbers) for number in foreign[:MOST_FLAGS]}
+    flags += [
+        (number, f"gives the number {number}, which no finding contains")
+        for number in foreign
+        if not computed.get(number)
+    ]
     told = flags[:MOST_FLAGS]
-    words = {"doubtful": tuple(word for word, _ in told), "flags": tuple(flag for _, flag in told)}
-    return synthesis.model_copy(update=words)
+    sums = [f"In no finding, and computed from two: {how}." for how in computed.values() if how]
+    return synthesis.model_copy(
+        update={
+            "doubtful": tuple(word for word, _ in told),
+            "flags": tuple(flag for _, flag in told),
+            "notes": (*synthesis.notes, *sums),
+        }
+    )
 
 
 def _said(synthesis: Synthesis) -> str:
