@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from holdfast.calling import context, verifying
 from holdfast.calls.critique import CritiqueMaterial
 from holdfast.calls.digest import DigestMaterial
+from holdfast.calls.findings import author_says
 from holdfast.calls.judge import JudgeMaterial
 from holdfast.calls.plan import PlanMaterial
 from holdfast.calls.refine import RefineMaterial
@@ -172,7 +173,8 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
     finishing = state.finishing
     serious = [each for each in finishing.issues or () if each.severity != "info"]
     previous = finishing.synthesis.answer if finishing.synthesis else ""
-    findings, cut = (_whole(state), ()) if room is None else _beside(previous, state, room)
+    said = author_says(finishing.synthesis) if finishing.synthesis else ""
+    findings, cut = (_whole(state), ()) if room is None else _beside(previous + said, state, room)
     return SynthesisMaterial(
         goal=state.goal.text,
         instruction=state.plan.synthesis_instruction,
@@ -185,6 +187,7 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
         not_run=state.not_run,
         citable=tuple(each.subtask_id for each in _whole(state) if passes_on(each)),
         previous=previous,
+        beside=said,
         issues=tuple(f"{each.severity}: {each.problem} {each.fix}".strip() for each in serious),
         judged=finishing.conflicts,
         to_verify=len(finishing.to_verify),
@@ -233,8 +236,9 @@ def _beside(answer: str, state: State, room: int) -> tuple[tuple[Finding, ...], 
 
 def for_critique(state: State, broken: Problem | None) -> CritiqueMaterial:
     assert state.plan is not None and state.finishing.synthesis is not None
-    answer = state.finishing.synthesis.answer
-    findings, cut = _beside(answer, state, context.room(state))
+    written = state.finishing.synthesis
+    said = author_says(written)
+    findings, cut = _beside(written.answer + said, state, context.room(state))
     return CritiqueMaterial(
         goal=state.goal.text,
         instruction=state.plan.synthesis_instruction,

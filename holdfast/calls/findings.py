@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from holdfast.calls.envelopes import envelope
-from holdfast.contracts import Finding
+from holdfast.contracts import Finding, Synthesis
 from holdfast.contracts.data import is_data
 from holdfast.contracts.remarks import listed, of_a_lens
 
@@ -37,3 +37,17 @@ def as_data(finding: Finding) -> str:
 def sureness(finding: Finding) -> str:
     """How sure it is, for the label of a finding; nothing where nobody can say."""
     return "" if finding.confidence is None else f", confidence {finding.confidence}"
+
+
+MOST_BESIDE = 2_000
+"""Letters of what stands beside an answer, for whoever reads or revises it."""
+
+
+def author_says(synthesis: Synthesis) -> str:
+    """Return what the author of an answer says beside it: how sure it is, what it lacks, and what
+    contradicts itself; a line each.
+    """
+    sure = () if synthesis.confidence is None else (f"confidence {synthesis.confidence} of 100",)
+    lacks = (f"missing: {each}" for each in synthesis.gaps)
+    against = (f"contradiction: {each}" for each in synthesis.conflicts)
+    return "\n".join((*sure, *lacks, *against))[:MOST_BESIDE] or "nothing"

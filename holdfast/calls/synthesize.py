@@ -59,6 +59,8 @@ class SynthesisMaterial(Contract):
     """Ids of the findings that had to be cut to fit the supervisor's context."""
     previous: str = ""
     """In a revision: the answer that is to be revised."""
+    beside: str = ""
+    """In a revision: what was said beside that answer."""
     issues: tuple[str, ...] = ()
     """In a revision: what the critic wants changed."""
     judged: tuple[str, ...] = ()
@@ -117,6 +119,7 @@ def synthesis_prompt(material: SynthesisMaterial) -> str:
     if material.previous:
         wanted = "\n".join((*material.issues, *material.judged))
         parts.append(envelope("your previous answer", material.previous))
+        parts.append(envelope("what you said beside it", material.beside))
         parts.append(envelope("what must change", wanted))
         parts.append("Write the answer anew with these changes and no others.")
     return "\n\n".join(parts)

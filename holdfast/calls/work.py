@@ -36,7 +36,15 @@ class _Worked(Answer, Generic[Result]):
     confidence: int
     sources: list[str]
     reason: Annotated[
-        Literal["out_of_scope", "ambiguous_input", "confidence_too_low", "timeout", ""], AnyCase
+        Literal[
+            "out_of_scope",
+            "not_in_material",
+            "ambiguous_input",
+            "confidence_too_low",
+            "timeout",
+            "",
+        ],
+        AnyCase,
     ]
     why: str
 

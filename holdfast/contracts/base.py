@@ -35,7 +35,12 @@ FileKind = Literal[
 ]
 """What a file of a repository is for; the last four are not what people edit."""
 FindingStatus = Literal["complete", "failed", "escalated", "skipped", "cancelled"]
-EscalationReason = Literal["out_of_scope", "ambiguous_input", "confidence_too_low", "timeout"]
+EscalationReason = Literal[
+    "out_of_scope", "not_in_material", "ambiguous_input", "confidence_too_low", "timeout"
+]
+"""Why an agent gives a subtask back: it is another role's, what it asks for stands in nothing that
+the agent was given, it can be read in two ways, nothing sure came of it, or it is too large.
+"""
 AnswerKind = Literal["", "markdown", "json", "table"]
 ReportStatus = Literal[
     "complete", "complete_with_gaps", "budget_stopped", "deadline_partial", "declined",

@@ -127,7 +127,12 @@ REMARK = Remark(
     confidence=80,
 )
 ANEW = SYNTHESIS.model_copy(
-    update={"previous": "It grew.", "issues": ("critical: no figures",), "judged": ("t1 is right",)}
+    update={
+        "previous": "It grew.",
+        "beside": "confidence 60 of 100",
+        "issues": ("critical: no figures",),
+        "judged": ("t1 is right",),
+    }
 )
 
 PROMPTS = {

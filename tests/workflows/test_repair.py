@@ -166,6 +166,28 @@ async def test_out_of_scope_without_a_fallback_is_replanned(runs: Runs) -> None:
     assert "needs a lawyer" in model.requests[model.heard.index("replan")].prompt
 
 
+async def test_what_is_not_in_the_material_is_a_gap_and_no_other_role_is_asked(
+    runs: Runs,
+) -> None:
+    lacks = works(
+        "2024 alone", status="escalate", reason="not_in_material", why="no figure of 2025"
+    )
+    planned = plans({**subtask("t1"), "secondary": "researcher"}, subtask("t2"))
+    model = ScriptedModel(
+        {
+            "plan": [planned],
+            "t1": [lacks],
+            "t2": [works("two")],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(limits={"replans": 0}), model)
+    assert statuses(report) == {"t1": "escalated", "t2": "complete"}
+    assert report.status == "complete_with_gaps"
+    (gap,) = report.gaps
+    assert "no figure of 2025" in gap.why and model.heard.count("t1") == 1
+
+
 async def test_an_ambiguous_input_gets_the_best_guess_when_nobody_may_be_asked(
     runs: Runs,
 ) -> None:
