@@ -44,7 +44,9 @@ from holdfast.text import visible
 
 @dataclass(frozen=True)
 class Agents:
-    """Activities that may ask a model. `roles` maps a role to its system prompt."""
+    """Activities that may ask a model. `roles` maps a role to its system prompt, for calls of runs
+    that do not say where theirs is kept.
+    """
 
     model: Model | None
     journal: Journal
@@ -99,7 +101,7 @@ class Agents:
             material,
             WORK,
             contents,
-            role=self._role(call, material),
+            role=await self._role(call, material),
             after=lambda draft: _checked(draft, material),
             shape=shape_of(material.form),
         )
@@ -109,7 +111,8 @@ class Agents:
         """One turn of an agent with tools: calls of tools, or its answer, which is checked here."""
         contents = await self._contents(call, material.work)
         first = await written(call, work_prompt, material.work, contents)
-        system = below(self._role(call, material.work), self._told(call, TAKE_TURN.prompt))
+        role = await self._role(call, material.work)
+        system = below(role, self._told(call, TAKE_TURN.prompt))
         reply = await take(
             self._asking(), self.store, call, material, system, first, self.tools,
             self.unfit,
@@ -219,9 +222,13 @@ class Agents:
         whole = replace(wanted, value=lambda each: after(wanted.value(each)), problem=problem)
         return await self._asking().ask(call, material, whole, system, prompt)
 
-    def _role(self, call: Call, material: WorkMaterial) -> str:
+    async def _role(self, call: Call, material: WorkMaterial) -> str:
         """The system prompt of whoever works: of a composed role ours, as of all of its kind."""
-        return self._told(call, COMPOSED_ROLE) if material.composed else self.roles[call.role]
+        if material.composed:
+            return self._told(call, COMPOSED_ROLE)
+        if material.prompt:
+            return await self._given(call, material.prompt)
+        return self.roles[call.role]
 
     def _told(self, call: Call, name: str) -> str:
         """The system prompt of this name. A run that began before a file of them was damaged gets
@@ -244,19 +251,20 @@ class Agents:
         )
 
     async def _contents(self, call: Call, material: WorkMaterial) -> dict[str, str]:
-        """The inputs of a subtask by name. PossiblyBilled when one was lost after another attempt
-        had sent the call.
+        """The inputs of a subtask by name."""
+        given = [each for each in material.inputs if each.enclosed]
+        return {each.name: await self._given(call, each.digest) for each in given}
+
+    async def _given(self, call: Call, digest: str) -> str:
+        """A text that `prepare` kept. PossiblyBilled when it was lost after another attempt had
+        sent the call.
         """
         try:
-            given = [each for each in material.inputs if each.enclosed]
-            return {each.name: await self._text(each.digest) for each in given}
+            return (await self.store.get(digest)).decode("utf-8")
         except BlobLost as error:
             if Past.read().sent:
                 raise lost(call, f"it was sent, and then: {error.message}") from None
             raise
-
-    async def _text(self, digest: str) -> str:
-        return (await self.store.get(digest)).decode("utf-8")
 
 
 def routing_line(subtask: Subtask) -> str:

@@ -128,7 +128,7 @@ class Preparation:
             named = self._named(goal, ready)
             _refuse_unreached(goal.plan or plan, served)
             briefing = Briefing(
-                roles=served.roles,
+                roles=await self._told(served.roles) if goal.use_models else served.roles,
                 playbook=self._card(playbook, plan) if playbook else None,
                 inputs=(*goal.pinned, *inputs),
                 models=self.pricing.cards() if goal.use_models else (),
@@ -167,6 +167,13 @@ class Preparation:
         except KeyError:
             known = ", ".join(sorted(self.catalogue.playbooks))
             raise BadGoal(f"unknown playbook {goal.playbook!r}; known: {known}") from None
+
+    async def _told(self, cards: Iterable[RoleCard]) -> tuple[RoleCard, ...]:
+        """The roles with what each is told from now on, whatever its file says later."""
+        prompts = {name: role.prompt for name, role in self.catalogue.roles.items()}
+        asked = {each.name: prompts.get(each.name, "") for each in cards if each.tier != "none"}
+        kept = {name: await self.store.put(text.encode()) for name, text in asked.items() if text}
+        return tuple(each.model_copy(update={"prompt": kept.get(each.name, "")}) for each in cards)
 
     def _card(self, playbook: PlaybookFile, plan: Plan | None) -> PlaybookCard:
         source = self.catalogue.sources.get(playbook.name, "")

@@ -82,6 +82,7 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
         broken=broken(state, f"work-{subtask.id}"),
         composed=role.description if role.name.startswith(graph.COMPOSED) else "",
         form=_form(state, progress),
+        prompt=role.prompt,
     )
 
 

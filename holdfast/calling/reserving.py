@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from typing import Any
 
 from holdfast.calls.kind import AnyKind
 from holdfast.contracts import (
@@ -174,7 +175,14 @@ def input_tokens(kind: AnyKind, material: Contract) -> int:
     # run waits otherwise and must reserve the same, because the journal knows its calls by what
     # they are; how long a finding waited is in no prompt.
     waits = {"__all__": {"waited"}}
-    unsaid = {"findings": waits, "dependencies": waits}
+    # Nor is where a role comes from, and where its prompt is kept, which is counted by itself.
+    kept = {"__all__": {"source", "prompt"}}
+    unsaid: dict[str, Any] = {
+        "findings": waits,
+        "dependencies": waits,
+        "roles": kept,
+        "prompt": True,
+    }
     size = len(material.model_dump_json(exclude_defaults=True, exclude=unsaid).encode())
     size += kind.longer + kind.beyond(material)
     return _tokens(size)

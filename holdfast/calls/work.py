@@ -94,6 +94,8 @@ class WorkMaterial(Contract):
     """Of a role that the plan composed, what kind of work it does."""
     form: dict[str, JsonValue] = Field(default_factory=dict)
     """The JSON schema that the result must have; empty: it is text."""
+    prompt: str = ""
+    """Digest of the role's system prompt, as `RoleCard` has it."""
 
 
 def to_draft(answer: WorkAnswer | DataAnswer, data: Mapping[str, JsonValue] | None = None) -> Draft:

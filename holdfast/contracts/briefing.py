@@ -13,7 +13,7 @@ from holdfast.contracts.plans import Plan
 
 
 class RoleCard(Contract):
-    """What planner and supervisor need to know of a role; its prompt stays with the worker."""
+    """What planner and supervisor need to know of a role."""
 
     name: str
     description: str
@@ -35,6 +35,10 @@ class RoleCard(Contract):
     """
     approval: tuple[str, ...] = ()
     """Of its tools, those of which a person must approve each call."""
+    prompt: str = ""
+    """Digest of its system prompt in the store, as it was when the run was prepared; empty: the run
+    is older, or asks no model, and the worker's own is used.
+    """
     prompt_bytes: int = 0
     """Of its prompt, and of what an endpoint is told of its tools."""
     turns: int = 0

@@ -68,14 +68,9 @@ class UnknownSetting(BadSettings):
     """A variable with our prefix that nothing reads: what it was to do is not done."""
 
 
-def _default_state(given: dict[str, Any]) -> Path:
+def _defaults_in(project: Path) -> dict[str, Path]:
     # A worker knows the tools of one project: each has a server and a worker of its own.
-    project = given.get("project")
-    return own.state_of(project) if project else own.state_home()
-
-
-def _default_servers(given: dict[str, Any]) -> Path:
-    return (given.get("project") or HOME) / ".mcp.json"
+    return {"state_dir": own.state_of(project), "mcp_file": project / ".mcp.json"}
 
 
 def _half_of_the_cores() -> int:
@@ -128,7 +123,7 @@ class Settings(BaseSettings):
         " folder upwards; set to nothing: none. Not in .env, which is the project's.",
     )  # fmt: skip
     state_dir: _Place = Field(
-        default_factory=_default_state,
+        default_factory=own.state_home,
         description="Everything the embedded server keeps; each project has a folder of its own.",
     )
     store_url: str = Field(
@@ -189,7 +184,7 @@ class Settings(BaseSettings):
         None, description="What that sandbox is given as bearer token."
     )
     mcp_file: Annotated[_Place, OF_MODELS] = Field(
-        default_factory=_default_servers,
+        HOME / ".mcp.json",
         examples=[".mcp.json"],
         description="The MCP servers whose tools roles may name.",
     )
@@ -248,7 +243,9 @@ class Settings(BaseSettings):
         _refuse_project(dotenv_settings)
         assert isinstance(init_settings, InitSettingsSource)
         project = init_settings.init_kwargs["project"]
-        file = own.values(project, cls.model_fields) if project else {}
+        file: dict[str, Any] = {}
+        if project:
+            file = _defaults_in(project) | own.values(project, cls.model_fields)
         ours = InitSettingsSource(settings_cls, init_kwargs=file)
         return init_settings, env_settings, dotenv_settings, ours, file_secret_settings
 

@@ -136,6 +136,8 @@ async def test_a_goal_is_resolved_into_all_that_the_run_needs_to_know(
     assert pinned.preview == "ä" * (PREVIEW_BYTES // 2)
     assert briefing.models == BRIEFING.models
     assert {"researcher", "analyst", "writer", "reviewer"} <= {each.name for each in briefing.roles}
+    kept = {each.name: (await store.get(each.prompt)).decode() for each in briefing.roles}
+    assert kept == {name: preparation.catalogue.roles[name].prompt for name in kept}
     assert briefing.version == "9"
 
 
@@ -151,6 +153,7 @@ async def test_a_run_without_a_model_gets_no_models_and_only_the_roles_it_can_se
     briefing = await prepare(replace(preparation, has_endpoint=False), review)
     assert briefing.models == ()
     assert {each.name for each in briefing.roles} == set(REVIEW_TOOLS)
+    assert not any(each.prompt for each in briefing.roles), "nobody is told anything"
     (agents,) = briefing.not_run
     assert "Read for mistakes of logic" in agents.what and "needs a model" in agents.why
 
