@@ -64,6 +64,10 @@ class Manifest(Contract):
     files: tuple[SnapshotFile, ...] = ()
     unread: tuple[Unread, ...] = ()
     """The first of them; all are counted below."""
+    missed: tuple[Unread, ...] = ()
+    """Of what was not read the first that are text, as far as anybody can tell, and that somebody
+    wrote."""
+    missed_in_all: int = 0
     unread_why: dict[str, int] = Field(default_factory=dict)
     unread_endings: dict[str, int] = Field(default_factory=dict)
     """By the end of the name, as `.py`; empty for what has none or a long one."""

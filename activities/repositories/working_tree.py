@@ -8,10 +8,11 @@ import re
 import stat
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.activities.repositories.output import TreeEntry
+from holdfast.activities.repositories.texts import HEAD, as_text, is_binary
 from holdfast.untrusted.folders import FOLDER, Folder, open_regular
 
 FILE_LIMIT = 1024 * 1024
@@ -48,8 +49,18 @@ _KINDS = {
 }
 
 
+Claims = Callable[[bytes], bool]
+"""Whether a file's name says that it is text, as a program's."""
+
+
 class NotRead(Exception):
-    """Why a file is not part of the snapshot, in a few words."""
+    """Why a file is not part of the snapshot, in a few words. `missed`: whoever reviews would have
+    read it, so that nobody did is no small thing; a picture, a link or a FIFO is nothing to read.
+    """
+
+    def __init__(self, why: str, *, missed: bool = False) -> None:
+        super().__init__(why)
+        self.missed = missed
 
 
 class Unchanged(Exception):
@@ -63,6 +74,8 @@ class Collected:
     files: dict[bytes, bytes] = field(default_factory=dict)
     unread: list[tuple[bytes, str]] = field(default_factory=list)
     """The first of them; all are counted below."""
+    missed: list[tuple[bytes, str]] = field(default_factory=list)
+    """Of all that were not read, each one that is text as far as anybody can tell."""
     reasons: Counter[str] = field(default_factory=Counter)
     endings: Counter[str] = field(default_factory=Counter)
     size: int = 0
@@ -73,17 +86,19 @@ class Collected:
     def add(self, path: bytes, content: bytes) -> None:
         """Keep a file; NotRead when it no longer fits."""
         if self.size + len(content) > self.limit:
-            raise NotRead(f"beyond {self.limit >> 20} MiB in all")
+            raise NotRead(f"beyond {self.limit >> 20} MiB in all", missed=True)
         if len(self.files) >= MOST_FILES:
-            raise NotRead(f"beyond {MOST_FILES:,} files in all")
+            raise NotRead(f"beyond {MOST_FILES:,} files in all", missed=True)
         if self.names + len(path) > NAMES_LIMIT:
-            raise NotRead(f"beyond {NAMES_LIMIT >> 20} MiB of names in all")
+            raise NotRead(f"beyond {NAMES_LIMIT >> 20} MiB of names in all", missed=True)
         self.files[path] = content
         self.size += len(content)
         self.names += len(path)
 
-    def leave_out(self, path: bytes, reason: str) -> None:
+    def leave_out(self, path: bytes, reason: str, *, missed: bool = False) -> None:
         """Count a file that was not read, and name it if it is one of the first."""
+        if missed:
+            self.missed.append((path, reason))
         self.reasons[reason] += 1
         ending = os.path.splitext(path)[1].lower()
         shown = ending.decode() if ENDING.fullmatch(ending) else ""
@@ -127,31 +142,37 @@ def collect(
     comparison: Comparison,
     limit: int = TOTAL_LIMIT,
     documents: int = 0,
+    claims: Claims | None = None,
 ) -> Collected:
     """Read the regular text files among `paths`, up to `limit` bytes in all; with a base, those
-    that differ from it; and documents of at most this many bytes each.
+    that differ from it; and documents of at most this many bytes each. With `claims`, what has a
+    NUL byte is text, too, if its name claims so or nothing says that it is binary.
     """
     collected = Collected(limit=limit)
     folders = _Folders(root)
     try:
         for path in sorted(paths):
             try:
-                collected.add(path, _read(folders, path, comparison, documents))
+                collected.add(path, _read(folders, path, comparison, documents, claims))
             except (Unchanged, FileNotFoundError):
                 # A tracked file that is not there was deleted: there is nothing to look at.
                 continue
             except NotRead as reason:
-                collected.leave_out(path, str(reason))
+                missed = reason.missed and not _is_binary(path, b"", claims)
+                collected.leave_out(path, str(reason), missed=missed)
             except NotADirectoryError:
                 collected.leave_out(path, "behind a link")
             except OSError as error:
-                collected.leave_out(path, f"unreadable ({error.strerror})")
+                missed = not _is_binary(path, b"", claims)
+                collected.leave_out(path, f"unreadable ({error.strerror})", missed=missed)
     finally:
         folders.close()
     return collected
 
 
-def _read(folders: _Folders, path: bytes, comparison: Comparison, documents: int) -> bytes:
+def _read(
+    folders: _Folders, path: bytes, comparison: Comparison, documents: int, claims: Claims | None
+) -> bytes:
     entry = comparison.index.get(path)
     if entry is not None and entry.mode == SUBMODULE:
         if comparison.before(path) == entry:
@@ -168,29 +189,44 @@ def _read(folders: _Folders, path: bytes, comparison: Comparison, documents: int
     if not stat.S_ISREG(found.st_mode):
         raise NotRead(_KINDS.get(stat.S_IFMT(found.st_mode), "no regular file"))
     limit = documents if documents and path.lower().endswith(DOCUMENTS) else FILE_LIMIT
-    content = _read_regular(open_regular(os.fsdecode(name), folder), path, comparison, limit)
+    handle = open_regular(os.fsdecode(name), folder)
+    content = _read_regular(handle, path, comparison, limit, claims)
     comparison.check(path, content)
-    if limit == FILE_LIMIT and b"\0" in content[:TEXT_WINDOW]:
+    odd = limit == FILE_LIMIT and b"\0" in content[:TEXT_WINDOW]
+    if odd and (claims is None or _is_binary(path, content[:HEAD], claims)):
         raise NotRead("binary")
-    return content
+    return content if claims is None else _text(content)
+
+
+def _text(content: bytes) -> bytes:
+    text = as_text(content)
+    if len(text) > FILE_LIMIT:
+        raise NotRead(f"larger than {FILE_LIMIT >> 20} MiB", missed=True)
+    return text
+
+
+def _is_binary(path: bytes, head: bytes, claims: Claims | None) -> bool:
+    return not (claims is not None and claims(path)) and is_binary(path, head)
 
 
 def check_name(path: bytes) -> None:
     """NotRead for a path that leaves its folder, or that fits below no other."""
     parts = path.split(b"/")
     if any(part in (b"", b".", b"..") or part.lower() == b".git" for part in parts):
-        raise NotRead("a path that leaves the working tree")
+        raise NotRead("a path that leaves the working tree", missed=True)
     if len(path) > PATH_BYTES:
-        raise NotRead(f"its path is longer than {PATH_BYTES} bytes")
+        raise NotRead(f"its path is longer than {PATH_BYTES} bytes", missed=True)
     if len(parts) > PATH_FOLDERS:
-        raise NotRead(f"below more than {PATH_FOLDERS} folders")
+        raise NotRead(f"below more than {PATH_FOLDERS} folders", missed=True)
     try:
         path.decode("utf-8")
     except UnicodeDecodeError:
-        raise NotRead("its name is not UTF-8") from None
+        raise NotRead("its name is not UTF-8", missed=True) from None
 
 
-def _read_regular(handle: int, path: bytes, comparison: Comparison, limit: int) -> bytes:
+def _read_regular(
+    handle: int, path: bytes, comparison: Comparison, limit: int, claims: Claims | None
+) -> bytes:
     with os.fdopen(handle, "rb", buffering=0) as file:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
@@ -203,12 +239,13 @@ def _read_regular(handle: int, path: bytes, comparison: Comparison, limit: int) 
                     digest.update(chunk)
                 if digest.hexdigest() == entry.hash:
                     raise Unchanged
-            raise NotRead(f"larger than {limit >> 20} MiB")
+            binary = _is_binary(path, os.pread(handle, HEAD, 0), claims)
+            raise NotRead(f"larger than {limit >> 20} MiB", missed=not binary)
         content = b""
         while len(content) <= limit and (chunk := file.read(CHUNK)):
             content += chunk
     if len(content) > limit:
-        raise NotRead("growing while it was read")
+        raise NotRead("growing while it was read", missed=True)
     return content
 
 

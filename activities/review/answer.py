@@ -196,8 +196,18 @@ def _rest(outcome: Outcome) -> str:
         whys = sorted(outcome.unread_why.items(), key=lambda item: (-item[1], item[0]))
         listed = ", ".join(f"{for_markdown(why)} ({n})" for why, n in whys)
         lines.append(f"{many(outcome.unread, 'file')} not read: {listed}")
+    if outcome.missed:
+        lines.append(_missed(outcome))
     lines += [for_markdown(note) for note in outcome.notes]
     return _list("Not shown, not read", lines)
+
+
+def _missed(outcome: Outcome) -> str:
+    named = outcome.missed_files[:MOST_NAMES]
+    listed = ", ".join(f"{code_span(each.path)} ({for_markdown(each.why)})" for each in named)
+    more = ", …" if outcome.missed > len(named) else ""
+    count = many(outcome.missed, "file")
+    return f"**Nobody knows what is in {count} of text**, which could not be read: {listed}{more}"
 
 
 def _missing(outcome: Outcome) -> str:

@@ -63,6 +63,8 @@ class Findings:
         counts.update(beyond)
         kept = fair_share(shown, MOST_REMARKS, lambda remark: remark.file)
         read = (parsed.read or 0) - len(parsed.not_parsed)
+        narrower = Narrower(manifest.narrowing, ())
+        missed = [each for each in manifest.missed if not narrower.takes_out(each.path)]
         return Draft(
             content=self._content(counts, len(kept), suppressed),
             data=Sightings(
@@ -76,7 +78,9 @@ class Findings:
                 not_parsed_in_all=len(parsed.not_parsed),
                 unread=manifest.unread_in_all,
                 unread_why=manifest.unread_why,
-                unread_files=tuple(self._unread_files()),
+                unread_files=tuple(self._named(manifest.unread)),
+                missed=manifest.missed_in_all - len(manifest.missed) + len(missed),
+                missed_files=tuple(self._named(missed)),
                 base=manifest.base,
                 scope=manifest.scope,
                 narrowing=manifest.narrowing,
@@ -92,8 +96,8 @@ class Findings:
         why = f"{beyond} sightings of {self.analyser.name} were too many to compare with the base"
         return (*self.manifest.notes, why)
 
-    def _unread_files(self) -> Iterator[Unread]:
-        for each in self.manifest.unread[:MOST_NAMES]:
+    def _named(self, files: Sequence[Unread]) -> Iterator[Unread]:
+        for each in files[:MOST_NAMES]:
             yield Unread(path=self.redactor.path(each.path), why=each.why)
 
     def _shown(self, files: Mapping[str, SnapshotFile]) -> list[Remark]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from holdfast.activities.review.scope import elsewhere
-from holdfast.contracts import LanguageShare, Remark
+from holdfast.contracts import LanguageShare, Remark, Unread
 from holdfast.contracts.remarks import in_the_way, stands
 
 
@@ -30,6 +30,9 @@ class Outcome:
     """How many remarks of each agent are not handed on, where there are any."""
     unread: int = 0
     unread_why: dict[str, int] = field(default_factory=dict)
+    missed: int = 0
+    """Of the files not read, how many are text that somebody wrote, as far as anybody can tell."""
+    missed_files: tuple[Unread, ...] = ()
     not_parsed: tuple[str, ...] = ()
     not_parsed_by: tuple[tuple[str, int], ...] = ()
     """The lenses that could not parse something, each with how many files."""

@@ -92,6 +92,8 @@ class _Tally:
     unread: int = 0
     unread_why: dict[str, int] = field(default_factory=dict)
     unread_files: tuple[Unread, ...] = ()
+    missed: int = 0
+    missed_files: tuple[Unread, ...] = ()
     not_parsed: set[str] = field(default_factory=set)
     not_parsed_by: list[tuple[str, int]] = field(default_factory=list)
     base: str = ""
@@ -105,6 +107,7 @@ class _Tally:
         return {
             "languages": [each.model_dump(mode="json") for each in self.languages],
             "unread": [each.model_dump() for each in self.unread_files],
+            "missed": [each.model_dump() for each in self.missed_files],
         }
 
     def add(self, finding: Finding, inputs: Sequence[str]) -> None:
@@ -133,6 +136,8 @@ class _Tally:
         if found.unread > self.unread:
             self.unread, self.unread_why = found.unread, found.unread_why
             self.unread_files = found.unread_files
+        if found.missed > self.missed:
+            self.missed, self.missed_files = found.missed, found.missed_files
 
     def outcome(self) -> Outcome:
         """What the lenses say of their own work, without a remark."""
@@ -143,6 +148,8 @@ class _Tally:
             cut_of_agents={name: count for name, count in self.cut_of_agents.items() if count},
             unread=self.unread,
             unread_why=self.unread_why,
+            missed=self.missed,
+            missed_files=self.missed_files,
             not_parsed=tuple(sorted(self.not_parsed)),
             not_parsed_by=tuple(self.not_parsed_by),
             files=self.files,
@@ -192,6 +199,7 @@ def _data(outcome: Outcome) -> dict[str, JsonValue]:
         "cut_of_agents": {**outcome.cut_of_agents},
         "unconfirmed": [each.model_dump(mode="json") for each in outcome.unconfirmed],
         "unread_in_all": outcome.unread,
+        "missed_in_all": outcome.missed,
         "not_parsed": list(outcome.not_parsed),
         "files_read": outcome.files,
         "looked_at": {lens: count for lens, count in outcome.looked},

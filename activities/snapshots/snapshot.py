@@ -11,6 +11,7 @@ import os
 import tarfile
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
@@ -31,10 +32,17 @@ from holdfast.activities.repositories.manifest import (
 )
 from holdfast.activities.repositories.output import LogEntry, TreeEntry
 from holdfast.activities.repositories.wanted import Wanted
-from holdfast.activities.repositories.working_tree import Collected, Comparison, Specials, collect
+from holdfast.activities.repositories.working_tree import (
+    MOST_UNREAD,
+    Collected,
+    Comparison,
+    Specials,
+    collect,
+)
+from holdfast.activities.review.analysing.languages import OTHER, language_of
 from holdfast.activities.review.scope import baseline, marks
 from holdfast.activities.review.scope.attributes import Attributes
-from holdfast.activities.review.scope.kinds import Base, kind_of
+from holdfast.activities.review.scope.kinds import Base, is_written, kind_of
 from holdfast.activities.snapshots import statements
 from holdfast.activities.snapshots.statements import overlooked
 from holdfast.contracts import FileKind, PinnedInput, Unread
@@ -129,6 +137,7 @@ def _written(
             " honoured: what suppresses remarks, or says that nobody wrote a file, counts where the"
             " base has it"
         )
+    missed = _missed(collected.missed, attributes, tree)
     manifest = Manifest(
         archive="",
         files=tuple(
@@ -136,6 +145,8 @@ def _written(
             for path, content in collected.files.items()
         ),
         unread=tuple(Unread(path=shown(path), why=why) for path, why in collected.unread),
+        missed=tuple(missed[:MOST_UNREAD]),
+        missed_in_all=len(missed),
         unread_why=dict(collected.reasons),
         unread_endings=dict(collected.endings),
         head=head,
@@ -161,6 +172,23 @@ def _kinds(
         kinds[path] = kind_of(path.decode(), before, attributes, base)
         ignored += marks.unmarked(text, touched[path])[1] + (kinds[path] != stated[path])
     return kinds, ignored
+
+
+def _missed(
+    unread: Sequence[tuple[bytes, str]], attributes: Attributes,
+    tree: Mapping[bytes, TreeEntry] | None,
+) -> list[Unread]:  # fmt: skip
+    """Those that somebody wrote: what is vendored or generated nobody looks through."""
+    base = None if tree is None else Base(os.fsdecode(path) for path in tree)
+    return [
+        Unread(path=shown(path), why=why)
+        for path, why in unread
+        if is_written(kind_of(shown(path), b"", attributes, base))
+    ]
+
+
+def _claims(path: bytes) -> bool:
+    return language_of(shown(path)) != OTHER
 
 
 async def _changed(
@@ -194,7 +222,8 @@ async def _scope(
 ) -> tuple[Collected, Touched | None]:  # fmt: skip
     """The files in scope, and with the tree of a base their touched lines."""
     comparison = Comparison(index, tree, view.layout.hash_letters)
-    collected = await anyio.to_thread.run_sync(collect, view.layout.tree, paths, comparison)
+    read = partial(collect, view.layout.tree, paths, comparison, claims=_claims)
+    collected = await anyio.to_thread.run_sync(read)
     if tree is None:
         return collected, None
     files = collected.files

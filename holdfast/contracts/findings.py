@@ -128,6 +128,11 @@ class Sightings(Contract):
     unread_why: dict[str, int] = Field(default_factory=dict)
     """How many files were not read for each reason."""
     unread_files: tuple[Unread, ...] = ()
+    missed: int = 0
+    """Of these, how many are text of production code, tests, examples or docs as far as anybody can
+    tell: what they hold nobody knows.
+    """
+    missed_files: tuple[Unread, ...] = ()
     base: str = ""
     """The commit that the files are compared with; empty: the whole tree is in scope."""
     scope: str = ""

@@ -162,6 +162,16 @@ def not_read(report: Report) -> tuple[int, tuple[tuple[str, int], ...]]:
     return max(in_all if isinstance(in_all, int) else 0, len(known)), tuple(whys.most_common())
 
 
+def missed(report: Report) -> tuple[int, tuple[tuple[str, str], ...]]:
+    """How many files of text a review was to read and nobody could, and the first of them, each
+    with the reason.
+    """
+    in_all, given = report.data.get("missed_in_all"), report.data.get("missed")
+    known = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+    named = tuple((str(each.get("path") or ""), str(each.get("why") or "")) for each in known)
+    return max(in_all if isinstance(in_all, int) else 0, len(named)), named
+
+
 def in_a_line(finding: Finding) -> str:
     """What a lens found, for a table; empty for what is no lens's. A table is drawn at every event:
     remarks are counted, and none is read.

@@ -13,6 +13,7 @@ from holdfast.contracts import Remark, Report
 from holdfast.contracts.remarks import (
     SEVERITIES,
     in_the_way,
+    missed,
     not_parsed,
     not_read,
     remarks_told,
@@ -87,6 +88,11 @@ def _warnings(report: Report, lost: Sequence[str]) -> Iterator[str]:
         yield f"⚠️ {count} could not be parsed: {named}{', …' * (len(lost) > MOST_FILES)}."
     if hidden := taken_out(report):
         yield f"⚠️ {for_markdown(hidden)}."
+    in_all, texts = missed(report)
+    if in_all:
+        listed = ", ".join(f"{code_span(file)} ({inline(why)})" for file, why in texts[:MOST_FILES])
+        more = ", …" * (in_all > len(texts[:MOST_FILES]))
+        yield f"⚠️ Nobody knows what is in {counted(in_all, 'file')} of text: {listed}{more}."
     unread_files, whys = not_read(report)
     if unread_files:
         listed = ", ".join(f"{inline(why)} ({n})" for why, n in whys)

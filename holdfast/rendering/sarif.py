@@ -13,6 +13,7 @@ from typing import Any
 from holdfast.contracts import Remark, Report
 from holdfast.contracts.remarks import (
     in_the_way,
+    missed,
     not_parsed,
     not_read,
     remarks_told,
@@ -90,11 +91,15 @@ def _invocation(report: Report, left: int) -> Json:
     missing += [f"{counted(count, 'file')} not read: {listed}".rstrip(": ")] if count else []
     missing += [hidden] if (hidden := taken_out(report)) else []
     told = [_notified(each) for each in missing]
+    in_all, named = missed(report)
+    told += [_notified(f"Not read: {why}", file) for file, why in named[:MOST_FILES]]
+    if in_all > len(named[:MOST_FILES]):
+        told.append(_notified(f"{in_all - len(named[:MOST_FILES])} more files of text not read"))
     lost = not_parsed(report)
     told += [_notified("Some lens could not parse this file", each) for each in lost[:MOST_FILES]]
     if len(lost) > MOST_FILES:
         told.append(_notified(f"{len(lost) - MOST_FILES} more files could not be parsed"))
-    complete = report.status == "complete"
+    complete = report.status == "complete" and not in_all
     return {
         "executionSuccessful": complete,
         **({"toolExecutionNotifications": told} if told else {}),

@@ -139,6 +139,7 @@ def test_what_is_not_shown_is_counted() -> None:
             "bugs", remark(), remark(line=5, confidence=79), suppressed=2, not_parsed=["bad.py"],
             unread=3, unread_why={"binary": 2, "a link": 1},
             unread_files=[{"path": "x", "why": "binary"}], notes=["untracked files were cut"],
+            missed=9, missed_files=[{"path": "a.js", "why": "larger than 1 MiB"}],
         ),
         lens("security", suppressed=1, not_parsed=["bad.py"], unread=3, remarks_in_all=40),
         not_run=(Omission(what="Ask a model", why="no endpoint"),),
@@ -154,6 +155,7 @@ def test_what_is_not_shown_is_counted() -> None:
         "- 3 remarks suppressed by comments in the code",
         "- 1 file that some lens could not parse: `bad.py`",
         "- 3 files not read: binary (2), a link (1)",
+        "- **Nobody knows what is in 9 files of text**, which could not be read: `a.js`",
         "- untracked files were cut",
     ):
         assert line in synthesis.answer

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import JsonValue
 
 from holdfast.cli.main import main, program
 from holdfast.cli.screen.exits import Code, Exit
@@ -59,6 +60,36 @@ def test_the_gate_says_how_many_of_the_remarks_a_model_refuted(
     assert Pipeline("warning").pass_on(told, Code.COMPLETE) is Code.REMARKS
     said = capsys.readouterr().err
     assert "2 remarks that severe, 1 of them refuted by a model, exit code 7" in said
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "remarks", "code", "ended"),
+    [
+        ("critical", [], Code.COMPLETE, Code.PARTIAL),
+        ("critical", [WARNING], Code.COMPLETE, Code.PARTIAL),
+        ("critical", [CRITICAL], Code.COMPLETE, Code.REMARKS),
+        ("critical", [], Code.FAILED, Code.FAILED),
+        ("", [CRITICAL], Code.COMPLETE, Code.COMPLETE),
+    ],
+)
+def test_the_gate_does_not_open_where_a_text_was_not_read(
+    fail_on: str, remarks: list[dict[str, Any]], code: Code, ended: Code
+) -> None:
+    told = review(*remarks)
+    told.data.update(missed_in_all=1, missed=[{"path": "a.js", "why": "larger than 1 MiB"}])
+    assert Pipeline(fail_on, links="x").pass_on(told, code) is ended
+
+
+def test_the_gate_names_the_first_texts_that_were_not_read(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = review()
+    first: list[JsonValue] = [{"path": f"{n}.js", "why": "larger than 1 MiB"} for n in range(6)]
+    told.data.update(missed_in_all=9, missed=first)
+    assert Pipeline("critical").pass_on(told, Code.COMPLETE) is Code.PARTIAL
+    said = " ".join(capsys.readouterr().err.split())
+    assert "9 files of text not read: 0.js (larger than 1 MiB), 1.js" in said
+    assert "4.js (larger than 1 MiB), …, exit code 3" in said and "5.js" not in said
 
 
 def test_the_help_names_every_exit_code() -> None:

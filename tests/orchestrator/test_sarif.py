@@ -236,6 +236,18 @@ def test_what_was_not_parsed_and_not_read_is_told_to_programs_with_its_place() -
     assert place["physicalLocation"]["artifactLocation"]["uri"] == "deploy%20%5B1%5D.sh"
 
 
+def test_a_text_that_was_not_read_is_told_with_its_place_and_the_review_is_not_whole() -> None:
+    missed = [{"path": "app/t.js", "why": "larger than 1 MiB"}]
+    run = run_of(as_sarif(report(data={"missed_in_all": 3, "missed": missed})))
+    (invocation,) = run["invocations"]
+    assert invocation["executionSuccessful"] is False
+    named, more = invocation["toolExecutionNotifications"]
+    assert named["message"]["text"] == "Not read: larger than 1 MiB"
+    (place,) = named["locations"]
+    assert place["physicalLocation"]["artifactLocation"]["uri"] == "app/t.js"
+    assert more["message"]["text"] == "2 more files of text not read"
+
+
 def test_of_very_many_files_that_were_not_parsed_the_rest_is_counted() -> None:
     names = [f"{n}.sh" for n in range(1_203)]
     run = run_of(as_sarif(report(data={"not_parsed": names})))

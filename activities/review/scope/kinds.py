@@ -71,6 +71,11 @@ def _written(kind: FileKind) -> bool:
     return kind in ("tests", "docs", "examples")
 
 
+def is_written(kind: FileKind) -> bool:
+    """Whether somebody wrote such a file here: it is not generated, vendored, minified or built."""
+    return kind == "production" or _written(kind)
+
+
 def _by_content(path: str, content: bytes, denied: set[FileKind]) -> FileKind | None:
     """What its first lines and the length of its lines say; None: nothing."""
     if "generated" not in denied and _says_generated(content):

@@ -37,6 +37,10 @@ class Narrower:
             return THRESHOLD
         return KNOWN if remark.fingerprint and remark.fingerprint in self._known else ""
 
+    def takes_out(self, file: str) -> bool:
+        """Whether a pattern of the settings is about this file."""
+        return bool(self._path(file))
+
     def _path(self, file: str) -> str:
         if file and file not in self._files:
             path = file.encode("utf-8", "surrogateescape")

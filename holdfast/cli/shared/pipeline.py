@@ -11,15 +11,17 @@ from pathlib import Path
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import say
 from holdfast.contracts import Report
-from holdfast.contracts.remarks import REVIEW, SEVERITIES, in_the_way, remarks_told
+from holdfast.contracts.remarks import REVIEW, SEVERITIES, in_the_way, missed, remarks_told
 from holdfast.rendering.comment import as_comment
 from holdfast.rendering.remarks import refuted_of
 from holdfast.rendering.sarif import as_sarif
 from holdfast.storage.files import write_whole
-from holdfast.text import counted
+from holdfast.text import counted, for_terminal
 
 FAILING = ("critical", "warning")
 """What `--fail-on` takes."""
+MOST_NAMED = 5
+"""Files that could not be read, in a line."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,10 @@ class Pipeline:
         self._write(report)
         failing = SEVERITIES[: SEVERITIES.index(self.fail_on) + 1] if self.fail_on else ()
         stopped = [each for each in told if in_the_way(each) and each.severity in failing]
-        if not stopped or code not in (Code.COMPLETE, Code.PARTIAL):
+        if code not in (Code.COMPLETE, Code.PARTIAL):
             return code
+        if not stopped:
+            return self._unless_missed(report, code)
         count = f"{counted(len(stopped), 'remark')} that severe{refuted_of(stopped)}"
         say(f"--fail-on {self.fail_on}: {count}, exit code {Code.REMARKS}", "bold red")
         return Code.REMARKS
@@ -62,6 +66,17 @@ class Pipeline:
         """
         if self.wanted and template != REVIEW:
             raise no_review(what)
+
+    def _unless_missed(self, report: Report, code: Code) -> Code:
+        """The exit code of a review without remarks in the way: what nobody read guards nothing."""
+        in_all, named = missed(report)
+        if not self.fail_on or not in_all:
+            return code
+        first = ", ".join(f"{for_terminal(file)} ({why})" for file, why in named[:MOST_NAMED])
+        more = ", …" if in_all > len(named[:MOST_NAMED]) else ""
+        said = f"{counted(in_all, 'file')} of text not read: {first}{more}"
+        say(f"--fail-on {self.fail_on}: {said}, exit code {Code.PARTIAL}", "bold red")
+        return Code.PARTIAL
 
     def _write(self, report: Report) -> None:
         for path, text in self._files(report):

@@ -171,7 +171,7 @@ async def test_suppressions_are_honoured_and_counted(
 async def test_a_lens_with_nothing_to_look_at_is_complete_and_says_so(
     repository: Repository, bench: Bench, lens: str
 ) -> None:
-    repository.commit({"data": b"\0\1"})
+    repository.commit({"data": b"\x89PNG\0"})
     draft = await bench.look(lens, repository, "HEAD" if lens in SURVEYS else "")
     if lens not in SURVEYS:
         assert draft.content.startswith("Nothing to look at: no ")

@@ -60,7 +60,12 @@ async def test_what_is_not_read_is_listed_with_the_reason(
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret.txt").write_text("outside\n")
     repository.commit(
-        {"ok.txt": "ok\n", "binary": b"\0\1", "big.txt": b"x" * (1 << 20) + b"y", "d/in.txt": "x\n"}
+        {
+            "ok.txt": "ok\n",
+            "binary": b"\x89PNG\0",
+            "big.txt": b"x" * (1 << 20) + b"y",
+            "d/in.txt": "x\n",
+        }
     )
     (repository.path / "link").symlink_to(tmp_path / "outside" / "secret.txt")
     (repository.path / "loop").symlink_to("loop")
@@ -156,8 +161,8 @@ async def test_unread_files_that_do_not_differ_from_the_base_are_not_mentioned(
 ) -> None:
     repository.write("big.txt", b"x" * (1 << 20) + b"y")
     (repository.path / "link").symlink_to("nowhere")
-    repository.commit({"binary": b"\0", "other": b"\0"})
-    repository.write("other", b"\0\0")
+    repository.commit({"binary": b"\x89PNG\0", "other": b"\x89PNG\0"})
+    repository.write("other", b"\x89PNG\0\0")
     assert unread_of(await bench.snapshot(repository, "HEAD")) == {"other": "binary"}
 
 

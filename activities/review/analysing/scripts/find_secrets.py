@@ -51,6 +51,8 @@ FEWEST_LETTERS = 10
 KEYWORD = re.compile("|".join(DENYLIST), re.IGNORECASE)
 # Longer lines are data or minified; the detectors' patterns are not all linear.
 LONGEST_LINE = 5_000
+OVERLAP = 500
+"""Letters of a piece of a longer line that the next one has, too: a token is not cut in two."""
 
 
 KEYWORD_KIND = "Secret Keyword"
@@ -112,9 +114,10 @@ def look_at(path: str, salt: bytes, own: Kinds, printed: Printed, values: dict[s
     printed["read"] += 1
     if any(len(line) > LONGEST_LINE for line in lines):
         printed["not_parsed"].append(path)
+    shapes = set(in_long_lines(lines, own))
     lines = [line if len(line) <= LONGEST_LINE else "" for line in lines]
     seen: Counter[str] = Counter()
-    for number, kind, value in sorted(set(found_in(lines, path, own))):
+    for number, kind, value in sorted({*found_in(lines, path, own), *shapes}):
         values[value] = None
         seen[kind] += 1
         if seen[kind] > OF_A_KIND:
@@ -172,6 +175,25 @@ def found_in(lines: list[str], path: str, shapes: Kinds) -> Iterator[tuple[int, 
             for match in pattern.finditer(text):
                 if len(set(match[0])) >= FEWEST_LETTERS and not STANDS_FOR.search(match[0]):
                     yield number, kind, match[0]
+
+
+def in_long_lines(lines: list[str], own: Kinds) -> Iterator[tuple[int, str, str]]:
+    """Line number, kind and value of what has the shape of a secret in lines that are too long for
+    every detector, piece by piece: a name with a value means little in what a program wrote.
+    """
+    detectors = [each for each in get_plugins() if isinstance(each, RegexBasedDetector)]
+    kinds = [(each.secret_type, pattern) for each in detectors for pattern in each.denylist] + own
+    for number, line in enumerate(lines, start=1):
+        if len(line) <= LONGEST_LINE:
+            continue
+        for start in range(0, len(line), LONGEST_LINE - OVERLAP):
+            piece = line[start : start + LONGEST_LINE]
+            for kind, pattern in kinds:
+                for match in pattern.finditer(piece):
+                    value = match[0]
+                    random = len(set(value)) >= FEWEST_LETTERS and not FILLED_IN.search(value)
+                    if random and not STANDS_FOR.search(value):
+                        yield number, kind, value
 
 
 def own_kinds(path: str) -> Kinds:
