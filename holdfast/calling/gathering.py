@@ -78,12 +78,27 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
         timeout_seconds=timeout_of(state, subtask),
         number=len(progress.tries) + 1,
         why=progress.why,
+        previous=_not_accepted(progress),
         partial=progress.partial,
         broken=broken(state, f"work-{subtask.id}"),
         composed=role.description if role.name.startswith(graph.COMPOSED) else "",
         form=_form(state, progress),
         prompt=role.prompt,
     )
+
+
+MOST_PREVIOUS = 12_000
+"""Letters of a result that was not accepted, for whoever tries next."""
+
+
+def _not_accepted(progress: Progress) -> str:
+    """Return the result of the last try, which what was said of it is about; empty: none came."""
+    last = progress.last
+    if last is None or last.status != "complete" or not (progress.tries and progress.why):
+        return ""
+    more = len(last.content) - MOST_PREVIOUS
+    cut = f"\n[… {more:,} letters more]" if more > 0 else ""
+    return last.content[:MOST_PREVIOUS] + cut
 
 
 def timeout_of(state: State, subtask: Subtask) -> int:

@@ -86,6 +86,8 @@ class WorkMaterial(Contract):
     number: int = 1
     why: str = ""
     """Why the previous try was not accepted; empty at the first."""
+    previous: str = ""
+    """The result that this is about, as far as it may be told; empty: there was none."""
     partial: str = ""
     """What an earlier try had found that ended without an answer."""
     broken: Problem | None = None
@@ -138,6 +140,8 @@ def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
     if material.why:
         why = envelope("why the previous try was not accepted", material.why)
         parts.append(f"This is try {material.number}.\n{why}")
+    if material.previous:
+        parts.append(envelope("the result of that try", material.previous))
     if material.partial:
         parts.append(
             envelope("what an earlier try had found, partial and unchecked", material.partial)

@@ -147,7 +147,14 @@ PROMPTS = {
     "work-again": (
         "",
         work_prompt(
-            WORK.model_copy(update={"number": 2, "why": "confidence 10 is below 60"}), CONTENTS
+            WORK.model_copy(
+                update={
+                    "number": 2,
+                    "why": "confidence 10 is below 60",
+                    "previous": "Perhaps it grew",
+                }
+            ),
+            CONTENTS,
         ),
     ),
     "mend": ("", mend("The same prompt as before.", BROKEN)),

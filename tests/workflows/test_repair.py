@@ -166,6 +166,24 @@ async def test_out_of_scope_without_a_fallback_is_replanned(runs: Runs) -> None:
     assert "needs a lawyer" in model.requests[model.heard.index("replan")].prompt
 
 
+async def test_whoever_tries_next_is_told_the_result_that_was_not_accepted(runs: Runs) -> None:
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"))],
+            "t1": [works("Perhaps it grew by 3", confidence=10), works("It grew by 4")],
+            "synthesize": [synthesizes("done [t1]")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert report.status == "complete"
+    first, second = (
+        request.prompt
+        for request, heard in zip(model.requests, model.heard, strict=True)
+        if heard == "t1"
+    )
+    assert "Perhaps it grew by 3" in second and "Perhaps it grew by 3" not in first
+
+
 async def test_what_is_not_in_the_material_is_a_gap_and_no_other_role_is_asked(
     runs: Runs,
 ) -> None:
