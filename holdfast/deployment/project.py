@@ -113,7 +113,8 @@ def values(folder: Path, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
         given = tomllib.loads(read_named(file, FILE_BYTES))
     except Unreadable as error:
         raise BadSettings(f"settings: {error}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
+        # Beside what is no TOML: a number or a nesting that Python does not read.
         raise BadSettings(f"settings: {file}: no TOML: {as_rest(str(error))}") from error
     for name, value in given.items():
         if wrong := _wrong(name, value, fields):

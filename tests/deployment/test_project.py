@@ -146,6 +146,8 @@ def test_each_project_keeps_its_state_in_a_place_of_its_own(
     ("text", "said"),
     [
         ("model_haiku = ", "no TOML: "),
+        pytest.param("workers = " + "[" * 9_000, "no TOML: ", id="nested"),
+        pytest.param("workers = " + "9" * 9_000, "no TOML: ", id="long"),
         ('modl_haiku = "x"', "nothing reads modl_haiku (did you mean 'model_haiku'?)"),
         ('HOLDFAST_MODEL_HAIKU = "x"', "HOLDFAST_MODEL_HAIKU (did you mean 'model_haiku'?)"),
         ("[of]\nanother = 1", "nothing reads of; known: state_dir, "),

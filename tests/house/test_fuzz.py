@@ -31,15 +31,17 @@ from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.activities.claude.stream import StreamError, Transcript
 from holdfast.cli.checks.diagnosis import Checkup
 from holdfast.cli.commands.care import doctor
+from holdfast.cli.commands.care.init import settings_file
 from holdfast.cli.main import main, program, told
 from holdfast.cli.screen.exits import Exit
-from holdfast.cli.shared import completion, connection, replayed
+from holdfast.cli.shared import connection, replayed
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded import EmbeddedError, StateDir
 from holdfast.intake import example, plans
 from holdfast.intake.answers import WantedForm, form_of
 from holdfast.plans import validity
 from holdfast.ports import ModelAnswer
+from holdfast.temporal import connection as temporal
 from holdfast.untrusted.known_secrets import KnownSecrets
 
 pytestmark = pytest.mark.long
@@ -84,6 +86,8 @@ def nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             monkeypatch.delenv(name)
     monkeypatch.setitem(Settings.model_config, "env_file", None)
     monkeypatch.setenv("HOLDFAST_STATE_DIR", str(tmp_path / "state"))
+    # Where `init` remembers what it made.
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "remembered"))
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
@@ -97,7 +101,7 @@ def nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for module, name in ((connection, "ensure_up"), (embedded, "ensure_up"), (embedded, "up")):
         monkeypatch.setattr(module, name, unstarted)
     monkeypatch.setattr(connection, "connect", unconnected)
-    monkeypatch.setattr(completion, "connect", unconnected)
+    monkeypatch.setattr(temporal, "connect", unconnected)
     monkeypatch.setattr(connection, "probe_local", lambda *_: None)
     # Git makes it.
     monkeypatch.setattr(example, "made", lambda folder: folder)
@@ -232,6 +236,7 @@ PLAN = json.dumps(
 )  # fmt: skip
 ROLE = (HOME / "roles" / "analyst.md").read_text("utf-8")
 PLAYBOOK = (HOME / "playbooks" / "code-review" / "playbook.yaml").read_text("utf-8")
+PROJECT = re.sub(r"(?m)^# (?=\w+ = )", "", settings_file("mine"))
 HISTORY = (HOME / "tests" / "histories" / "a-cancelled-run.json").read_text("utf-8")[:6_000]
 ENDPOINT = json.dumps(
     {
@@ -323,6 +328,15 @@ def _catalogue(path: Path) -> None:
 def _catalogue2(path: Path) -> None:
     with contextlib.suppress(CatalogueError):
         Catalogue.load(path.parents[2])
+
+
+@given(damaged(PROJECT))
+@settings(LOCAL)
+def test_whatever_the_settings_of_a_project_hold_they_are_taken_or_refused(
+    nothing_starts: Path, content: bytes
+) -> None:
+    folder = nothing_starts / "mine"
+    read(folder / "holdfast.toml", content, lambda path: Settings(project=path.parent))
 
 
 @given(damaged(HISTORY))

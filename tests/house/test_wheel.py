@@ -192,3 +192,14 @@ def test_a_package_beside_an_installed_wheel_brings_a_role_by_its_entry_point(
     told = run(command, "doctor", folder=tmp_path, **place_of(command, tmp_path))
     [line] = [each for each in told.stdout.splitlines() if "role packer" in each]
     assert line.endswith("from package pack-of-roles")
+
+
+def test_an_installed_wheel_makes_a_project_like_one_of_its_playbooks(
+    command: Path, tmp_path: Path
+) -> None:
+    place = place_of(command, tmp_path)
+    made = run(command, "init", "mine", "--like", "tech-support", folder=tmp_path, **place)
+    assert made.returncode == 0, made.stderr
+    told = run(command, "doctor", "--all", folder=tmp_path / "mine", **place)
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "playbook tech-support" in told.stdout and "count_words" in told.stdout
