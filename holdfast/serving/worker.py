@@ -1,6 +1,7 @@
 """The worker process: registers what `activities/wiring.py` builds, and runs until told to end.
 
     python worker.py                         with a server of your own (TEMPORAL_ADDRESS, STORE_URL)
+    python worker.py --project FOLDER        the same, for that project
     python worker.py --embedded STATE_DIR    started by the embedded server's supervision
 
 It is as many processes as HOLDFAST_WORKERS says (`holdfast/deployment/siblings.py`). SIGTERM drains
@@ -40,6 +41,7 @@ from holdfast.activities.gate.throttles import ShowThrottles
 from holdfast.activities.wiring import MakeJournal, MakeLenses, Served, build, shipped_lenses
 from holdfast.contracts import LONGEST_CALL_SECONDS, Tier
 from holdfast.contracts.policies import LENS_MARGIN_SECONDS, tools_queue
+from holdfast.deployment import project
 from holdfast.deployment.settings import Settings
 from holdfast.deployment.siblings import OPTION, Siblings, end_with_parent, number_of
 from holdfast.embedded import EmbeddedError, StateDir, attendance, embedded_target
@@ -252,10 +254,14 @@ def main(
     """The exit code. `make_…` is what another worker of this project may bring along."""
     parser = argparse.ArgumentParser(description="The worker process.")
     parser.add_argument("--embedded", metavar="STATE_DIR", type=Path, help="of the embedded server")
+    parser.add_argument("--project", metavar="FOLDER", type=Path, help="with a holdfast.toml")
     parser.add_argument(OPTION, dest="sibling", default="", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     place: Path | None = given.embedded
     try:
+        if given.project:
+            # For this process's siblings, too.
+            os.environ[project.VARIABLE] = str(project.named(given.project))
         settings = Settings(state_dir=place) if place else Settings()
         target = embedded_target(settings) if place else configured_target(settings)
         _log(settings, given.sibling, embedded=target.embedded)

@@ -137,6 +137,9 @@ def test_a_broken_file_of_settings_stops_commands_and_workers_with_the_same_line
     monkeypatch.chdir(tmp_path / "mine")
     lines = {refused(capsys, each) for each in ("list", "doctor", "up", "run goal", "clean")}
     assert worker.main([]) == Code.REFUSED
+    monkeypatch.chdir(tmp_path)
+    lines.add(capsys.readouterr().err.rstrip("\n"))
+    assert worker.main(["--project", "mine"]) == Code.REFUSED
     lines.add(capsys.readouterr().err.rstrip("\n"))
     (line,) = lines
     assert "mine/holdfast.toml: nothing reads modl_haiku" in line and "\n" not in line
