@@ -27,7 +27,10 @@ from holdfast.activities.review.surroundings import CodeAround
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Draft
 from holdfast.contracts.errors import LensFailed
+from holdfast.deployment.packages import Brought, of_group
+from holdfast.deployment.project import BadSettings
 from holdfast.ports import Lens, Store
+from holdfast.text import one_line
 from holdfast.untrusted.redact import Redactor
 
 SECRETS = "secrets"
@@ -39,14 +42,28 @@ MARGIN_SECONDS = 15.0
 
 @cache
 def analysers() -> dict[str, Analyser]:
-    """Every analyser, by name: the modules of this package that define ANALYSER."""
+    """Every analyser, by name: the modules of this package that define ANALYSER, and before them
+    those that installed packages bring. BadSettings for one of theirs that cannot be used.
+    """
     found: dict[str, Analyser] = {}
     package = holdfast.activities.review.analysers
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         analyser = getattr(importlib.import_module(module.name), "ANALYSER", None)
         if isinstance(analyser, Analyser):
             found[analyser.name] = analyser
-    return found
+    theirs = map(_brought, of_group("holdfast.lenses"))
+    return {**found, **{each.name: each for each in theirs}}
+
+
+def _brought(each: Brought) -> Analyser:
+    try:
+        analyser = getattr(importlib.import_module(each.module), "ANALYSER", None)
+    except (Exception, SystemExit) as error:
+        said = one_line(f"{type(error).__name__}: {error}")
+        raise BadSettings(f"{each.shown}: {said}; mend it, or take it away") from error
+    if not isinstance(analyser, Analyser):
+        raise BadSettings(f"{each.shown}: there is no ANALYSER in it; mend it, or take it away")
+    return analyser
 
 
 @cache

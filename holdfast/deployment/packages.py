@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
-GROUPS = ("holdfast.roles", "holdfast.playbooks", "holdfast.tools")
+GROUPS = ("holdfast.roles", "holdfast.playbooks", "holdfast.tools", "holdfast.lenses")
 
 
 @dataclass(frozen=True, order=True)

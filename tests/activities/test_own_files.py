@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.activities.catalogue import sources
 from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.review import lenses
 from holdfast.activities.toolset import shelf
 from holdfast.deployment.packages import Brought
 from holdfast.deployment.project import BadSettings
@@ -24,6 +25,12 @@ async def {name}(here: Here, word: str) -> str:
     """Says a word."""
     return word
 '''
+LENS = """
+from dataclasses import replace
+from holdfast.activities.review.analysers import bugs
+
+ANALYSER = replace(bugs.ANALYSER, name="mine")
+"""
 SHIPPED = Catalogue.load()
 
 
@@ -44,16 +51,18 @@ def packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     found = [
         Brought("pack", "1.0", f"holdfast.{kind}", "mine", f"pack.{kind}")
-        for kind in ("roles", "playbooks", "tools")
+        for kind in ("roles", "playbooks", "tools", "lenses")
     ]
     found.append(Brought("zebra", "1.0", "holdfast.roles", "mine", "zebra.nowhere"))
-    for module in (sources, shelf):
+    for module in (sources, shelf, lenses):
         monkeypatch.setattr(
             module, "of_group", lambda group: tuple(each for each in found if each.group == group)
         )
-    shelf.brought_tools.cache_clear()
+    for cached in (shelf.brought_tools, lenses.analysers):
+        cached.cache_clear()
     yield tmp_path / "site"
-    shelf.brought_tools.cache_clear()
+    for cached in (shelf.brought_tools, lenses.analysers):
+        cached.cache_clear()
     for name in [each for each in sys.modules if each.split(".")[0] == "pack"]:
         del sys.modules[name]
 
@@ -199,3 +208,24 @@ def test_a_package_whose_tools_cannot_be_imported_is_named(packages: Path) -> No
     write(packages / "pack", {"__init__.py": "", "tools.py": "import no_such_module"})
     with pytest.raises(BadSettings, match=r"^package pack: holdfast.tools: mine = pack.tools: Mod"):
         shelf.tools_for(None)
+
+
+def test_a_package_brings_a_lens_and_one_that_is_none_is_named(packages: Path) -> None:
+    shipped = (
+        "from holdfast.activities.review.analysers import bugs\nfrom dataclasses import replace\n"
+    )
+    write(
+        packages / "pack",
+        {
+            "__init__.py": "",
+            "lenses.py": f"{shipped}ANALYSER = replace(bugs.ANALYSER, name='mine')",
+        },
+    )
+    assert lenses.analysers()["mine"].command == lenses.analysers()["bugs"].command
+    lenses.analysers.cache_clear()
+    for text, why in (("x = 1", "there is no ANALYSER in it"), ("1 / 0", "ZeroDivisionError: div")):
+        sys.modules.pop("pack.lenses", None)
+        write(packages / "pack", {"lenses.py": text})
+        shutil.rmtree(packages / "pack" / "__pycache__", ignore_errors=True)
+        with pytest.raises(BadSettings, match=f"^package pack: holdfast.lenses: .*: {why}"):
+            lenses.analysers()
