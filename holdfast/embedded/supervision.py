@@ -85,7 +85,7 @@ def ensure_up(
         if caller == "starter":
             state.stopped.unlink(missing_ok=True)
         current = state.endpoint()
-        _refuse_other_project(state, current, settings)
+        refuse_other_project(state, current, settings)
         if current and _healthy(state, current) and not _stale(current, settings, caller):
             return current
         with state.locked() as lock:
@@ -96,7 +96,7 @@ def ensure_up(
                     "start it with `starter.py up`; open runs then go on",
                 )
             endpoint = state.endpoint() or first_endpoint(state, _project(settings))
-            _refuse_other_project(state, endpoint, settings)
+            refuse_other_project(state, endpoint, settings)
             endpoint = with_server(state, endpoint, programs.server, lock)
             if caller != "worker":
                 endpoint = _with_worker(state, endpoint, settings, caller, programs, lock)
@@ -180,8 +180,10 @@ def _project(settings: Settings) -> str:
     return str(settings.project or "")
 
 
-def _refuse_other_project(state: StateDir, endpoint: Endpoint | None, settings: Settings) -> None:
-    """A worker knows the roles and tools of one project: runs of another would fail with it."""
+def refuse_other_project(state: StateDir, endpoint: Endpoint | None, settings: Settings) -> None:
+    """EmbeddedError if a state directory is another project's: a worker knows the roles and tools of
+    one, and runs of another would fail with it.
+    """
     if endpoint is None or endpoint.project == _project(settings):
         return
     whose = f"the project {endpoint.project}" if endpoint.project else "no project"

@@ -211,16 +211,7 @@ def test_a_package_whose_tools_cannot_be_imported_is_named(packages: Path) -> No
 
 
 def test_a_package_brings_a_lens_and_one_that_is_none_is_named(packages: Path) -> None:
-    shipped = (
-        "from holdfast.activities.review.analysers import bugs\nfrom dataclasses import replace\n"
-    )
-    write(
-        packages / "pack",
-        {
-            "__init__.py": "",
-            "lenses.py": f"{shipped}ANALYSER = replace(bugs.ANALYSER, name='mine')",
-        },
-    )
+    write(packages / "pack", {"__init__.py": "", "lenses.py": LENS})
     assert lenses.analysers()["mine"].command == lenses.analysers()["bugs"].command
     lenses.analysers.cache_clear()
     for text, why in (("x = 1", "there is no ANALYSER in it"), ("1 / 0", "ZeroDivisionError: div")):

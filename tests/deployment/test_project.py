@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.commands.care import doctor
 from holdfast.deployment import packages, project
 from holdfast.deployment.packages import Brought
 from holdfast.deployment.project import BadSettings
@@ -208,7 +209,8 @@ def test_a_worker_is_another_one_when_a_file_of_the_project_or_a_package_is(
     assert len({*found}) == len(found)
 
 
-def test_the_state_folder_of_one_project_serves_no_other(
+@pytest.mark.anyio
+async def test_the_state_folder_of_one_project_serves_no_other(
     make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     shared = tmp_path / "shared"
@@ -217,11 +219,13 @@ def test_the_state_folder_of_one_project_serves_no_other(
     StateDir.of(ours).create()
     first = first_endpoint(StateDir.of(ours), str(one))
     StateDir.of(ours).write(first)
-    supervision._refuse_other_project(StateDir.of(ours), first, ours)
+    supervision.refuse_other_project(StateDir.of(ours), first, ours)
     for theirs in (Settings(project=other, state_dir=shared), Settings(state_dir=shared)):
         with pytest.raises(EmbeddedError, match=f"is that of the project {one}"):
             supervision.ensure_up(theirs)
     assert supervision.status(ours).server_pid is None, "nothing was started"
+    (told,) = [each async for each in doctor.server(Settings(state_dir=shared), True)]
+    assert told.mark == "bad" and f"is that of the project {one}" in told.detail
 
 
 def test_an_entry_point_that_names_no_folder_is_seen_without_running_it() -> None:

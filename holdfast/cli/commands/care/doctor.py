@@ -45,6 +45,7 @@ from holdfast.deployment.address import address_of
 from holdfast.deployment.project import FILE, values
 from holdfast.deployment.settings import HOME, BadSettings, Settings
 from holdfast.embedded.server import binary
+from holdfast.embedded.supervision import refuse_other_project
 from holdfast.intake.launch import in_outage, search_attributes_of
 from holdfast.rendering.amounts import seconds
 from holdfast.temporal.connection import Target, Unreachable, connect
@@ -154,6 +155,7 @@ async def server(settings: Settings, only_embedded: bool) -> AsyncIterator[Check
                 yield check
             return
         status = embedded.status(settings)
+        refuse_other_project(embedded.StateDir.of(settings), status.endpoint, settings)
         if status.endpoint is None or status.server_pid is None:
             binary()
             yield Checkup("server", "embedded", "ok", "not running; the first command starts it")
