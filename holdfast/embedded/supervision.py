@@ -181,8 +181,8 @@ def _project(settings: Settings) -> str:
 
 
 def refuse_other_project(state: StateDir, endpoint: Endpoint | None, settings: Settings) -> None:
-    """EmbeddedError if a state directory is another project's: a worker knows the roles and tools of
-    one, and runs of another would fail with it.
+    """EmbeddedError if a state directory is another project's: a worker knows the roles and tools
+    of one, and runs of another would fail with it.
     """
     if endpoint is None or endpoint.project == _project(settings):
         return
