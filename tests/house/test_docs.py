@@ -22,7 +22,6 @@ WITH_EXAMPLES = ("code-review", *(p.parent.name for p in sorted(HOME.glob("playb
 README = (HOME / "README.md").read_text(encoding="utf-8")
 REPAIR = (HOME / "docs" / "repair.md").read_text(encoding="utf-8")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-WORDS = (HOME / "docs" / "words.md").read_text(encoding="utf-8")
 FIGURES = (HOME / "docs" / "figures.md").read_text(encoding="utf-8")
 SPAN = re.compile(r"`([^`\n]+)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
@@ -188,30 +187,6 @@ def test_every_name_that_a_page_places_in_a_file_is_there() -> None:
             assert found, f"{page.name}: {path} has no {name}"
             seen += 1
     assert seen > 5
-
-
-def test_each_word_of_the_dictionary_is_what_the_code_calls_it() -> None:
-    rows = re.findall(r"^\| (\w+) \|.*\| `([\w/.]+)` \|$", WORDS, re.M)
-    assert len(rows) > 30
-    for word, path in rows:
-        code = (HOME / path).read_text(encoding="utf-8")
-        assert re.search(rf"^(class {word}\b|{word}\b.* = )", code, re.M), f"{path} has no {word}"
-    assert [word for word, _ in rows] == list(dict.fromkeys(word for word, _ in rows))
-
-
-def test_a_class_name_that_stands_twice_is_said_to_with_every_place() -> None:
-    """Another homonym is a name to think about, and one that went is a line to delete."""
-    rooms = ("activities", "holdfast", "simulator", "workflows")
-    places: dict[str, set[str]] = {}
-    for path in [file for room in rooms for file in (HOME / room).rglob("*.py")]:
-        for name in re.findall(r"^class (\w+)", path.read_text(encoding="utf-8"), re.M):
-            places.setdefault(name, set()).add(str(path.relative_to(HOME)))
-    listed = WORDS.partition("## Words that stand twice")[2]
-    said = {
-        name: set(SPAN.findall(means)) & {each for paths in places.values() for each in paths}
-        for name, means in re.findall(r"^\| ([A-Z]\w+) \| (.*) \|$", listed, re.M)
-    }
-    assert said == {name: paths for name, paths in places.items() if len(paths) > 1}
 
 
 # ---------------------------------------------------------------- figures
