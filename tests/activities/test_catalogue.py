@@ -51,7 +51,7 @@ def test_what_calls_of_a_shipped_role_have_in_common_is_too_short_for_any_cache(
     rules = system_prompts()["work_rules"]
     asked = [role for role in CATALOGUE.roles.values() if role.card.tier != "none"]
     longest = max(len(below(role.prompt, rules).encode()) / 4 for role in asked)
-    assert longest < 440 < LEAST_CACHED
+    assert longest < 460 < LEAST_CACHED
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE.playbooks))
