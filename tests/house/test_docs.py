@@ -88,8 +88,8 @@ def test_each_picture_that_is_made_anew_is_there() -> None:
 
 
 def test_every_make_target_of_the_readme_exists() -> None:
-    targets = set(re.findall(r"^([a-z]+):", (HOME / "Makefile").read_text(), re.MULTILINE))
-    named = set(re.findall(r"(?:`|^)make ([a-z]+)", README, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (HOME / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"(?:`|^)make ([a-z-]+)", README, re.MULTILINE))
     assert {"demo", "test"} <= named <= targets
 
 
@@ -168,10 +168,11 @@ def test_every_file_and_module_that_a_page_names_exists() -> None:
 
 
 @pytest.mark.parametrize("folder", ["holdfast", "activities"])
-def test_the_readme_says_of_each_room_where_it_is(folder: str) -> None:
+def test_contributing_says_of_each_room_where_it_is(folder: str) -> None:
     made = (path.parent for path in (HOME / folder).glob("*/__init__.py"))
     rooms = {f"{room.relative_to(HOME)}/" for room in made if not room.is_symlink()}
-    said = set(re.findall(rf"^({folder}/\w+/) +\w", README, re.MULTILINE))
+    page = (HOME / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    said = set(re.findall(rf"^({folder}/\w+/) +\w", page, re.MULTILINE))
     assert said == rooms
 
 
