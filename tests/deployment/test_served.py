@@ -424,4 +424,6 @@ async def test_doctor_says_when_the_endpoint_refuses_the_key_and_pays_nothing_to
 async def test_an_endpoint_that_cannot_be_asked_for_free_refuses_no_key(tmp_path: Path) -> None:
     async with serving(PlainEndpoint()) as endpoint:
         settings = Settings(_env_file=None, state_dir=tmp_path, anthropic_base_url=endpoint.url)
-        assert [check.mark for check in await models(settings)] == ["ok", "ok"]
+        endpoint_check, models_check = await models(settings)
+    assert (endpoint_check.mark, models_check.mark) == ("note", "ok")
+    assert "ANTHROPIC_BASE_URL" in endpoint_check.detail, "perhaps no Messages API is there at all"

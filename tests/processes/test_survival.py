@@ -65,7 +65,9 @@ class Outcome:
 
 
 def starter(state: Path, *arguments: str) -> subprocess.Popen[str]:
-    environment = os.environ | {"HOLDFAST_STATE_DIR": str(state), "HOLDFAST_IDLE_SECONDS": "60"}
+    # On a busy machine a blow falls late: then some tools must still be at work.
+    slow = {"HOLDFAST_IDLE_SECONDS": "60", "SLOW_SECONDS": "8"}
+    environment = os.environ | {"HOLDFAST_STATE_DIR": str(state)} | slow
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"):
         environment.pop(name, None)
     return subprocess.Popen(

@@ -18,12 +18,13 @@ from holdfast.contracts import Draft
 from holdfast.ports import Lens, Store
 from holdfast.serving import worker
 
+SLOW = float(os.environ.get("SLOW_SECONDS", "4"))
 SECONDS = {
     "bugs": 0.1,
-    "security": 4.0,
+    "security": SLOW,
     "performance": 0.1,
-    "secrets": 4.0,
-    "complexity": 4.0,
+    "secrets": SLOW,
+    "complexity": SLOW,
     "history": 2.0,
 }
 """Two that are finished and some that are not, whenever somebody strikes."""

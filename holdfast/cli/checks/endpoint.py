@@ -39,6 +39,7 @@ async def models(settings: Settings) -> list[Checkup]:
     secret = settings.anthropic_api_key
     key = secret.get_secret_value() if secret else ""
     shown = f"key {masked(key)}" if key else "no key"
+    odd = False
     mark, detail = await asyncio.to_thread(_reachable, endpoint_of(settings), shown)
     if mark == "ok":
         # The SDK takes seconds to import; what needs no endpoint does not wait for it.
@@ -49,10 +50,10 @@ async def models(settings: Settings) -> list[Checkup]:
             said = for_terminal(KnownSecrets(settings.secrets).blot(seen.refused))
             mark, detail = "bad", f"{detail}: refused: {said}; {_KEY_REMEDY}"
         elif seen.nothing_there:
-            mark, detail = "note", f"{detail}: {_NOTHING_THERE}"
+            odd, detail = True, f"{detail}: {_NOTHING_THERE}"
     named = ", ".join((settings.model_haiku, settings.model_sonnet, settings.model_opus))
     return [
-        Checkup("models", "endpoint", mark, detail),
+        Checkup("models", "endpoint", "note" if odd else mark, detail),
         Checkup("models", "models", "ok" if mark == "ok" else "note", named),
     ]
 
