@@ -54,7 +54,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(autouse=True)
 def _no_garbage_of_others() -> None:
-    """Collect what earlier tests left: found in the depth of a parser, its end is an error there."""
+    """Collect what earlier tests left: found deep in a parser, its end is an error there."""
     gc.collect()
 
 
