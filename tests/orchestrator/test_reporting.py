@@ -449,7 +449,7 @@ def test_the_price_says_what_of_it_no_subtask_has() -> None:
     report = closed(begun(subtask("a"), subtask("b", "a")))
     own = sum((each.dollars or Decimal(0) for each in report.findings), Decimal(0))
     assert report.dollars is not None and report.dollars > own > 0
-    told = f"{money(report.dollars - own)} of it for the run itself, as plan and answer"
+    told = f"{money(report.dollars - own)} of it went into plan and answer themselves"
     assert told in page.as_markdown(report, TO_TYPE)
 
 

@@ -139,10 +139,16 @@ def _top(run: Pictured, live: Live | None) -> Element:
         p(".eyebrow")["holdfast · run ", span(".mono")[short(report.run_id, 200)]],
         h1[title],
         p[_verdict(run, away=live is not None and bool(live.away))],
-        p(".why")[cut(sentence(run.view.outage), 1_000)] if run.view and run.view.outage else None,
+        p(".why")[cut(_begun(sentence(run.view.outage)), 1_000)]
+        if run.view and run.view.outage
+        else None,
         details[summary["The whole goal"], p[cut(goal)]] if more or goal != title else None,
         dl(".facts")[(_fact(*each) for each in _facts(run))],
     ]
+
+
+def _begun(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _verdict(run: Pictured, *, away: bool) -> Element:
