@@ -12,7 +12,7 @@ from holdfast.contracts import Draft
 from holdfast.contracts.remarks import in_the_way
 from repositories import Bench, Repository, remarks_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
 KEY = "AKIA" + "QX7Z3M5N2P4R6T8V"
 WORKFLOW = """on: push

@@ -12,6 +12,8 @@ from holdfast.activities.claude.classify import classify
 from holdfast.activities.gate.flow import FORGOTTEN, Flow
 from storms import Endpoint, Storm, without
 
+pytestmark = pytest.mark.long
+
 SEEDS = range(8)
 CHAINS, LINKS = 16, 3
 LONG = (0.2, 3.0)
