@@ -44,7 +44,7 @@ lock: ## Resolve pyproject.toml into requirements.lock anew (needs uv)
 	@env -i PATH="$$PATH" HOME="$$HOME" $${SSL_CERT_FILE:+SSL_CERT_FILE="$$SSL_CERT_FILE"} \
 		uv --no-config pip compile --quiet --universal --upgrade --generate-hashes \
 		--no-emit-index-url --no-header --no-annotate --python-version 3.11 \
-		--group dev pyproject.toml --output-file requirements.new
+		--all-extras --group dev pyproject.toml --output-file requirements.new
 	@{ echo "# What holdfast runs and is tested with, with hashes. Renewed from pyproject.toml by"; \
 		echo "# \`make lock\`; not edited by hand."; cat requirements.new; } >requirements.lock
 	@rm requirements.new

@@ -14,6 +14,7 @@ from temporalio import activity
 from holdfast.activities.asking.heartbeat import beating
 from holdfast.activities.catalogue.answer_forms import refuse_form
 from holdfast.activities.given import read_given
+from holdfast.activities.repositories.documents import lacking_reader
 from holdfast.activities.repositories.wanted import Wanted
 from holdfast.activities.toolset.serving import (
     IdleLenses,
@@ -76,7 +77,7 @@ class Preparation:
     lenses: tuple[str, ...]
     tools: tuple[str, ...] = field(default=(), kw_only=True)
     lacking: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    """Tools that cannot do their work here, and the settings that they need."""
+    """Tools that cannot do their work here, and why, as the rest of a sentence."""
     effects: tuple[str, ...] = field(default=(), kw_only=True)
     """Tools that change something outside."""
     offer: Offer = field(default=nothing_offered, kw_only=True)
@@ -258,6 +259,8 @@ class Preparation:
         content, reader = given.value.encode(), ""
         if given.kind == "file":
             content, reader = await asyncio.to_thread(read_given, given, roots)
+        if lacking := lacking_reader(content, reader):
+            raise BadGoal(f"input {given.name!r}: to read it this worker {lacking}")
         if len(content) > INPUT_BYTES and not reader:
             raise BadGoal(f"input {given.name!r} is larger than {INPUT_BYTES} bytes")
         return PinnedInput(

@@ -33,11 +33,10 @@ from holdfast.activities.toolset import fitting
 from holdfast.activities.toolset.offering import Offering
 from holdfast.activities.toolset.remembered import ToolLists
 from holdfast.activities.toolset.servers import read_servers
-from holdfast.activities.toolset.shelf import outlets_of, tools_for
+from holdfast.activities.toolset.shelf import lacking, outlets_of, tools_for
 from holdfast.activities.toolset.tool import Tool
 from holdfast.activities.turns.workshop import Workshop
 from holdfast.activities.use_tool import Tools
-from holdfast.calls.turn import WEB_FETCH, WEB_SEARCH
 from holdfast.contracts import Outlet, Tier
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
@@ -187,15 +186,13 @@ class _Parts:
         return Tools(workshop.call, self.store, self.journal)
 
     def _lacking(self) -> Mapping[str, str]:
-        """The tools that cannot do their work here, and the settings that they need."""
-        without = {
-            name: ", ".join(
-                Settings.variable(each) for each in tool.needs if not self.settings.key(each)
-            )
+        """The tools that cannot do their work here, and why."""
+        web = web_of_endpoint(self.settings, self.prices)
+        whys = {
+            name: lacking(tool, self.settings, endpoint_web=web)
             for name, tool in self.tools.items()
-            if not (web_of_endpoint(self.settings, self.prices) and name in (WEB_SEARCH, WEB_FETCH))
         }
-        return {name: settings for name, settings in without.items() if settings}
+        return {name: why for name, why in whys.items() if why}
 
     def _budget(self) -> Allowance | None:
         """What holds calls to the deployment's own caps; None without one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.deployment import extras
 from holdfast.text import says_something
 
 DOCUMENT_BYTES = 32 * 1024 * 1024
@@ -67,6 +68,16 @@ def reader_of(content: bytes) -> str:
         # Text as another system writes it, which is no UTF-8, has to be decoded.
         return "read_document"
     return ""
+
+
+def lacking_reader(content: bytes, reader: str) -> str:
+    """Say what that reader of a file needs and is not installed here, as the rest of a sentence;
+    empty: nothing. Text in any encoding needs nothing.
+    """
+    if reader == "query_data":
+        return extras.lacking("data")
+    packed = b"%PDF-" in content[:1024] or content.startswith(b"PK\x03\x04")
+    return extras.lacking("documents") if reader and packed else ""
 
 
 def is_blank(content: bytes) -> bool:

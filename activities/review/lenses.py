@@ -82,8 +82,8 @@ async def idle_of(store: Store, digest: str) -> dict[str, str]:
     """
     content = await store.get(digest)
     manifest = await anyio.to_thread.run_sync(Manifest.model_validate_json, content)
-    found = [each for each in analysers().values() if each.languages is not None]
-    needed = {each.name: any(_wanted(each, manifest)) for each in found}
+    found = analysers().values()
+    needed = {each.name: each.languages is None or any(_wanted(each, manifest)) for each in found}
     return {
         each.name: each.lacking if needed[each.name] else ""
         for each in found
@@ -155,8 +155,6 @@ async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial
     pinned = next((each for each in material.inputs if each.kind == "repository"), None)
     if pinned is None:
         raise LensFailed(f"{analyser.name}: its subtask names no input that is a repository")
-    if analyser.lacking:
-        raise LensFailed(f"{analyser.name}: {analyser.lacking}")
     deadline = time.monotonic() + max(material.timeout_seconds - MARGIN_SECONDS, 1.0)
     snapshot = await snapshots.open(pinned.digest)
     if analyser.survey is not None:
@@ -174,6 +172,8 @@ async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial
 
 
 async def _examined(analyser: Analyser, snapshot: Snapshot, deadline: float) -> Parsed:
+    if analyser.lacking:
+        raise LensFailed(f"{analyser.name}: {analyser.lacking}")
     files = _files(analyser, snapshot)
     with tempfile.TemporaryDirectory(prefix="unmarked-") as folder:
         roots = await anyio.to_thread.run_sync(_roots, snapshot, files, Path(folder))

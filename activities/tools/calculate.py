@@ -9,6 +9,7 @@ from pydantic import Field
 
 from holdfast.activities.toolset.child import in_child
 from holdfast.activities.toolset.tool import Here, ToolError, tool
+from holdfast.deployment import extras
 
 SECONDS = 10.0
 
@@ -29,7 +30,8 @@ async def calculate(
     had to be rounded says so.
     """
     del here
-    asked = json.dumps({"expression": expression, "unit": unit}).encode()
+    without = extras.lacking("units")
+    asked = json.dumps({"expression": expression, "unit": unit, "without": without}).encode()
     answer = json.loads(await in_child("calculate.py", asked, seconds=SECONDS))
     if "error" in answer:
         raise ToolError(answer["error"])

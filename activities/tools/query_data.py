@@ -28,7 +28,7 @@ SQLITE = b"SQLite format 3\0"
 Source = Annotated[str, Field(min_length=1, max_length=500)]
 
 
-@tool(seconds=45)
+@tool(seconds=45, extra="data")
 async def query_data(
     here: Here,
     sources: Annotated[

@@ -14,6 +14,7 @@ from holdfast.activities.tools.read_file import read_file
 from holdfast.activities.toolset.child import ChildFailed, in_child
 from holdfast.activities.toolset.inputs import cited_as, place_of, read, shown
 from holdfast.activities.toolset.tool import Here, Result, ToolError, tool
+from holdfast.deployment import extras
 from holdfast.text import counted, one_line, says_something
 from holdfast.untrusted.redact import redact, without_keys
 
@@ -59,6 +60,8 @@ async def read_document(
         limit = 20_000 if last == 0 else min(20_000, max(1, last - first + 1))
         arguments: dict[str, JsonValue] = {"file_path": file_path, "offset": first, "limit": limit}
         return await read_file.run(here, arguments)
+    if lacking := lacking_for(kind):
+        raise ToolError(f"{shown(file_path)} is not read: that {lacking}")
     if kind in ("csv", "html"):
         content = await anyio.to_thread.run_sync(_clean, content)
     asked = {
@@ -74,9 +77,16 @@ async def read_document(
     return Result(await anyio.to_thread.run_sync(_told, answer, name, first))
 
 
+def lacking_for(kind: str) -> str:
+    """Say what documents of a kind cannot be read without and is not installed here, as the rest of
+    a sentence; empty: nothing.
+    """
+    return "" if kind in ("csv", "text") else extras.lacking("documents")
+
+
 async def unreadable(content: bytes) -> str:
     """Why nobody would read a word of a document, as the rest of a sentence. Empty: there is one,
-    or that cannot be told soon.
+    or that cannot be told soon, or not here.
     """
     try:
         kind = kind_of(content, "document")
@@ -84,6 +94,9 @@ async def unreadable(content: bytes) -> str:
         return str(error).partition(" ")[2]
     if kind not in ("pdf", *OFFICE.values()):
         return "" if says_something(decoded(content)) else NOTHING
+    if lacking_for(kind):
+        # Who runs it may be on another machine, and says what is missing there.
+        return ""
     asked = {
         "kind": kind, "first": 1, "last": 0, "sheet": "", "letters": 1, "seconds": LOOK_SECONDS,
     }  # fmt: skip

@@ -30,7 +30,11 @@ def _sandbox(setting: Callable[[str], str]) -> str:
     return f"the sandbox at {address_of(address)}" if address else ""
 
 
-@tool(seconds=30, sends=_sandbox)
+def _extra(setting: Callable[[str], str]) -> str:
+    return "web" if setting(SANDBOX) else "python"
+
+
+@tool(seconds=30, sends=_sandbox, extra=_extra)
 async def run_python(
     here: Here,
     code: Annotated[str, Field(min_length=1, max_length=50_000, description="A Python snippet")],

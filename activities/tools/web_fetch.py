@@ -11,6 +11,7 @@ from holdfast.activities.repositories.documents import decoded
 from holdfast.activities.toolset.child import ChildFailed, in_child
 from holdfast.activities.toolset.tool import Here, ToolError, tool
 from holdfast.activities.toolset.web import Answer, fetched
+from holdfast.deployment import extras
 from holdfast.text import one_line
 
 PAGE_BYTES = 8 * 1024 * 1024
@@ -24,7 +25,7 @@ SCRIPTS = {"html": "read_text.py", "pdf": "read_pdf.py"}
 TEXTUAL = ("application/json", "application/xml", "application/javascript", "application/yaml")
 
 
-@tool(seconds=60, sends="any address of the public web that the agent names")
+@tool(seconds=60, sends="any address of the public web that the agent names", extra="web")
 async def web_fetch(
     here: Here,
     url: Annotated[str, Field(min_length=1, max_length=2_000, description="With https://")],
@@ -44,6 +45,8 @@ async def web_fetch(
 
 async def _text(answer: Answer) -> str:
     reader = READERS.get(answer.kind)
+    if reader == "pdf" and (lacking := extras.lacking("documents")):
+        raise ToolError(f"this address holds a PDF, and to read it {lacking}")
     if reader:
         return await _read(answer, reader)
     ending = answer.kind.rpartition("+")[2]

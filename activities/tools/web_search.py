@@ -70,7 +70,12 @@ PROVIDERS = {
 }  # fmt: skip
 
 
-@tool(seconds=45, needs=(SETTING,), sends="the search service that HOLDFAST_WEB_SEARCH names")
+@tool(
+    seconds=45,
+    needs=(SETTING,),
+    sends="the search service that HOLDFAST_WEB_SEARCH names",
+    extra="web",
+)
 async def web_search(
     here: Here,
     query: Annotated[str, Field(min_length=1, max_length=400)],

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from holdfast.deployment import extras
 from holdfast.deployment.variables import FILE_BYTES, filled
 from holdfast.text import one_line
 from holdfast.text.mistakes import mistakes
@@ -87,7 +88,8 @@ class _File(BaseModel):
 def read_servers(path: Path, environment: Mapping[str, str]) -> Mapping[str, Server]:
     """The servers of a file, by name; none if there is no such file. `${NAME}` and `${NAME:-else}`
     stand for variables of the environment. BadServers for a file that is none; a server that is
-    written wrongly has its flaw, and stops no other.
+    written wrongly has its flaw, and stops no other; without the library that speaks to them each
+    has that one.
     """
     if not path.exists():
         return {}
@@ -98,10 +100,13 @@ def read_servers(path: Path, environment: Mapping[str, str]) -> Mapping[str, Ser
     except ValidationError as error:
         wrong = mistakes(error, "the file")[0]
         raise BadServers(f"{str(path)!r} is no file of MCP servers: {wrong}") from error
-    return {
+    servers = {
         name: _server(name, entry, path.parent, environment)
         for name, entry in found.mcpServers.items()
     }
+    if lacking := extras.lacking("mcp"):
+        return {name: replace(each, flaw=f"it {lacking}") for name, each in servers.items()}
+    return servers
 
 
 def _server(name: str, given: object, folder: Path, environment: Mapping[str, str]) -> Server:

@@ -36,7 +36,7 @@ class RolesHere:
     missing: Mapping[str, str]
     """Name -> why it cannot be served."""
     unset: Mapping[str, str]
-    """Of the missing, those that want nothing but a setting."""
+    """Of the missing, those that want nothing but settings, packages or servers."""
     without: tuple[tuple[str, str, str], ...] = field(default=())
     """(role, tool, why) of each tool that a role goes on without."""
     unreached: Mapping[str, str] = field(default_factory=dict)
@@ -93,8 +93,9 @@ def serve(
     *,
     use_models: bool,
 ) -> RolesHere:
-    """The roles that can be served with these lenses and tools. `lacking` names tools that are here
-    and the settings without which they do nothing; a role that has others goes on without them.
+    """The roles that can be served with these lenses and tools. `lacking` says of tools that
+    are here why they do nothing, as the rest of a sentence: "needs SETTING, which is not set here".
+    A role that has others goes on without them.
     """
     served: list[RoleCard] = []
     missing, unset = {}, {}
@@ -110,12 +111,11 @@ def serve(
         elif absent:
             missing[card.name] = f"needs {', '.join(absent)}, which this worker does not have"
         elif useless and {*left} <= {READS_ON}:
-            needs = "; ".join(f"{name} needs {lacking[name]}" for name in useless)
-            missing[card.name] = unset[card.name] = f"{needs}, which is not set here"
+            needs = "; ".join(f"{name} {lacking[name]}" for name in useless)
+            missing[card.name] = unset[card.name] = needs
         else:
             served.append(card.model_copy(update={"tools": left}) if useless else card)
-            unset_here = "it needs {}, which is not set here"
-            without += [(card.name, name, unset_here.format(lacking[name])) for name in useless]
+            without += [(card.name, name, f"it {lacking[name]}") for name in useless]
     return RolesHere(tuple(served), missing, unset, tuple(without))
 
 

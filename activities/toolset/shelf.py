@@ -19,6 +19,7 @@ from holdfast.calls.turn import WEB_FETCH, WEB_SEARCH
 from holdfast.contracts import Outlet
 from holdfast.deployment.packages import Brought, of_group
 from holdfast.deployment.project import BadSettings
+from holdfast.deployment.settings import Settings
 from holdfast.text import one_line
 
 FOLDER = "tools"
@@ -113,6 +114,17 @@ def _place_of(error: BaseException, where: str) -> str:
             place = f"{file}:{trace.tb_lineno}"
         trace = trace.tb_next
     return place
+
+
+def lacking(tool: Tool, settings: Settings, *, endpoint_web: bool) -> str:
+    """Say why a tool cannot do its work with these settings and packages, as the rest of a
+    sentence; empty: it can. With `endpoint_web` the endpoint itself searches and reads the web.
+    """
+    if endpoint_web and tool.name in (WEB_SEARCH, WEB_FETCH):
+        return ""
+    unset = [Settings.variable(each) for each in tool.needs if not settings.key(each)]
+    named = f"needs {', '.join(unset)}, which is not set here" if unset else ""
+    return " and ".join(filter(None, (named, tool.lacking(settings.key))))
 
 
 def outlets_of(

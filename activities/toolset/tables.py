@@ -15,7 +15,7 @@ def markdown() -> str:
     """A row a tool, from what it declares and what a model is told of it first."""
     rows = [
         f"| `{tool.name}` | {_first(tool)} | {_effects(tool)} | {tool.seconds:g} |"
-        f" {', '.join(tool.needs) or '–'} |"
+        f" {', '.join(_needs(tool)) or '–'} |"
         for tool in shipped().values()
     ]
     head = ("| tool | what it does | effects | seconds | needs |", "|---|---|---|---|---|")
@@ -27,6 +27,12 @@ def _first(tool: Tool) -> str:
     found = _SENTENCE.match(tool.description)
     sentence = " ".join((found[1] if found else tool.description).split())
     return sentence.rstrip(".:").replace("|", "\\|")
+
+
+def _needs(tool: Tool) -> list[str]:
+    """The settings without which it does nothing, and the extra of this package."""
+    extra = tool.extra(lambda _: "")
+    return [*tool.needs, *([f"holdfast[{extra}]"] if extra else [])]
 
 
 def _effects(tool: Tool) -> str:

@@ -15,6 +15,7 @@ from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
 
 from holdfast.activities.repositories.manifest import Manifest
 from holdfast.contracts import MadeFile, PinnedInput
+from holdfast.deployment import extras
 from holdfast.text.mistakes import mistakes
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -133,6 +134,8 @@ class Tool:
     """Names of the settings that it cannot do without."""
     sends_to: Callable[[Callable[[str], str]], str] = lambda _: ""
     """Where the words of a call go, by the deployment's settings; empty: nowhere."""
+    extra: Callable[[Callable[[str], str]], str] = lambda _: ""
+    """The extra of this package that it cannot do without, by the settings; empty: none."""
 
     @property
     def told(self) -> Mapping[str, JsonValue]:
@@ -142,6 +145,13 @@ class Tool:
             "description": self.description,
             "input_schema": self.schema,
         }
+
+    def lacking(self, setting: Callable[[str], str]) -> str:
+        """Say which packages it needs that are not installed here, and how to get them, as the rest
+        of a sentence; empty: none.
+        """
+        extra = self.extra(setting)
+        return extras.lacking(extra) if extra else ""
 
     def unfit(self, arguments: Mapping[str, JsonValue]) -> str:
         """What is wrong with arguments, as `run` would say it; empty: nothing. Runs nothing."""
@@ -161,6 +171,9 @@ class Tool:
             running = self._called(here, arguments)
         except ValidationError as error:
             raise ToolError(_said(error)) from None
+        if lacking := self.lacking(lambda name: here.setting(name)):
+            cast(Coroutine[Any, Any, object], running).close()
+            raise ToolError(f"{self.name} {lacking}; do without it")
         returned = await running
         return returned if isinstance(returned, Result) else Result(returned)
 
@@ -182,6 +195,7 @@ def tool(
     approval: bool = False,
     needs: tuple[str, ...] = (),
     sends: str | Callable[[Callable[[str], str]], str] = "",
+    extra: str | Callable[[Callable[[str], str]], str] = "",
 ) -> Callable[[Callable[Concatenate[Here, ...], Awaitable[Returned]]], Tool]:
     """Makes a tool of an async function `(here: Here, …)`. Its docstring and the descriptions in
     its annotations are what a model reads. NotATool for what has no schema that says all of it.
@@ -200,6 +214,7 @@ def tool(
             approval=approval,
             needs=needs,
             sends_to=sends if callable(sends) else lambda _: sends,
+            extra=extra if callable(extra) else lambda _: extra,
         )
 
     return make

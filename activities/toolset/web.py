@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from yarl import URL
-
 from holdfast.activities.toolset.tool import ToolError
 from holdfast.deployment.address import is_loopback
 from holdfast.text import one_line
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     # Loaded once something is asked: a tenth of what every command's start would cost.
     import aiohttp
     from aiohttp.abc import AbstractResolver
+    from yarl import URL
 
 SECONDS = 20.0
 """For one page in all, with what it redirects to."""
@@ -131,6 +130,8 @@ async def fetched(
 
 def checked(url: str) -> URL:
     """The address of a page. ToolError for what is none, or carries a password."""
+    from yarl import URL
+
     if len(url) > LONGEST_URL:
         raise ToolError(f"an address has at most {LONGEST_URL:,} letters")
     try:
@@ -145,6 +146,8 @@ def checked(url: str) -> URL:
 
 
 async def _followed(session: aiohttp.ClientSession, url: URL, most: int) -> Answer:
+    from yarl import URL
+
     for _ in range(REDIRECTS + 1):
         # By hand, so that each place on the way is checked as the first one was.
         async with session.get(url, allow_redirects=False) as response:
@@ -202,6 +205,7 @@ async def asked(
     is what a model knows it by, else its host.
     """
     import aiohttp
+    from yarl import URL
 
     name, direct = named or URL(url).host, is_loopback(url)
     try:

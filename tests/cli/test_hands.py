@@ -58,7 +58,7 @@ def test_web_tools_that_are_the_endpoints_own_need_no_provider(tmp_path: Path) -
     found = {each.tool: each.what for each in outlets_of(shipped(), on.key, endpoint_web=True)}
     assert all(found[name].endswith("the endpoint, which asks the web itself") for name in found)
     off = {each.name: each for each in hands(Catalogue.load(tmp_path), Settings(_env_file=None))}
-    assert "HOLDFAST_WEB_SEARCH not set" in off["web_search"].detail
+    assert "HOLDFAST_WEB_SEARCH, which is not set here" in off["web_search"].detail
     assert off["web_search"].mark == "note", "it is left out, though no role misses it"
 
 
@@ -68,7 +68,7 @@ def test_a_key_that_is_not_set_is_named_where_a_role_has_its_tool(tmp_path: Path
     (line,) = hands(catalogue(tmp_path), unset, {"read_file": tool})
     assert line.mark == "note"
     assert "changes things outside" in line.detail
-    assert line.detail.endswith("ANTHROPIC_API_KEY not set: left out")
+    assert line.detail.endswith("needs ANTHROPIC_API_KEY, which is not set here: left out")
     settings = Settings.model_validate({"anthropic_api_key": "sk-x"})
     (line,) = hands(Catalogue.load(tmp_path), settings, {"read_file": tool})
     assert line.mark == "ok" and "not set" not in line.detail

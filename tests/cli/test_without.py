@@ -101,7 +101,7 @@ You look things up.
         (
             "web_search, mcp__register__find",
             '{"mcpServers": {"register": {"command": "/no/such/program"}}}',
-            "tool web_search, of market-researcher: HOLDFAST_WEB_SEARCH is not set here",
+            "tool web_search, of market-researcher: it needs HOLDFAST_WEB_SEARCH, which is not set",
         ),
     ],
 )

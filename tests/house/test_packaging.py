@@ -26,10 +26,19 @@ COMPOSE: dict[str, Any] = yaml.safe_load((HOME / "docker-compose.yml").read_text
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 LOCK = (HOME / "requirements.lock").read_text()
 PROJECT: dict[str, Any] = tomllib.loads((HOME / "pyproject.toml").read_text())
+EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
+DEPENDENCIES = [
+    *PROJECT["project"]["dependencies"],
+    *(each for name, extra in EXTRAS.items() if name != "all" for each in extra),
+]
 OURS = ("activities", "holdfast", "simulator", "workflows")
 DIGEST = "(?:@sha256:[0-9a-f]{64})?"
 """An operator may pin an image by it; it cannot be known offline."""
 DOCKERFILE = (HOME / "Dockerfile").read_text()
+
+
+def named(requirement: str) -> str:
+    return re.split(r"[\[<>=;! ]", requirement)[0]
 
 
 def seconds(written: str) -> timedelta:
@@ -126,30 +135,20 @@ def test_every_locked_package_has_hashes_and_no_index_is_named() -> None:
 
 
 def test_every_dependency_is_locked() -> None:
-    groups = PROJECT["dependency-groups"]
-    wanted = PROJECT["project"]["dependencies"] + groups["dev"] + groups["otel"]
-    names = {re.split(r"[\[<>=;! ]", each)[0] for each in wanted if isinstance(each, str)}
+    wanted = [*DEPENDENCIES, *PROJECT["dependency-groups"]["dev"]]
     locked = set(re.findall(r"^([a-z0-9-]+)==", LOCK, re.M))
-    assert names - locked == set()
+    assert {*map(named, wanted)} - locked == set()
 
 
 PARTS = {"pydantic-monty-client": "pydantic-monty", "mcp-types": "mcp"}
 """Of packages that come in parts, the whole that is depended on."""
 
 
-OPTIONAL = {"holdfast/telemetry/otel/exporting.py": "otel"}
-"""Modules that import a group of dependencies only when somebody has asked for it."""
-
-
 def test_every_package_that_is_imported_is_a_dependency_of_our_own() -> None:
     files = [*map(HOME.joinpath, ("worker.py", "starter.py"))]
     files += [each for folder in OURS for each in (HOME / folder).rglob("*.py")]
-    whose = packages_distributions()
+    whose, asked = packages_distributions(), {*map(named, DEPENDENCIES)}
     for file in files:
-        group = OPTIONAL.get(file.relative_to(HOME).as_posix())
-        more = PROJECT["dependency-groups"][group] if group else []
-        wanted = PROJECT["project"]["dependencies"] + more
-        asked = {re.split(r"[\[<>=;! ]", each)[0] for each in wanted}
         for name in imported(ast.parse(file.read_bytes())):
             top = name.partition(".")[0]
             if top in OURS or top in sys.stdlib_module_names:

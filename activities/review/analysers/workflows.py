@@ -9,10 +9,10 @@ from holdfast.activities.review.analysing.lens import (
     Analyser,
     CommandLine,
     Grade,
-    program,
     sifted,
     told,
 )
+from holdfast.deployment.extras import program
 
 GRADES = {
     # By its name, how bad it holds a sighting and how sure it is.
@@ -59,6 +59,5 @@ ANALYSER = Analyser(
     command=command,
     parse=told,
     program="zizmor",
-    package="zizmor",
     marker=re.compile(rb"zizmor:"),
 )

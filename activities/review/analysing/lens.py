@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
 from holdfast.activities.review.analysing.languages import language, language_of
 from holdfast.contracts import Severity
+from holdfast.deployment.extras import has_module, needs, program
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 PYTHON = (sys.executable, "-I", "-X", "utf8")
@@ -106,8 +106,10 @@ class Analyser:
     survey: Callable[[Manifest], Parsed] | None = None
     program: str = ""
     """What it runs of this environment's programs; empty: Python alone."""
-    package: str = ""
-    """What holds that program, to name to whoever lacks it."""
+    module: str = ""
+    """The module of a library that it runs by Python; empty: it needs none."""
+    extra: str = "review"
+    """The extra of this package that brings either, or a package of somebody else's."""
     marker: re.Pattern[bytes] | None = None
     """Files that hold it are looked at a second time without honouring suppressions, to count what
     is suppressed. None: the tool reports suppressed sightings itself.
@@ -120,9 +122,9 @@ class Analyser:
     @property
     def lacking(self) -> str:
         """Why it cannot look at anything here; empty: it can."""
-        if not self.program or Path(program(self.program)).is_file():
-            return ""
-        return f"{self.program} is not installed; pip install {self.package}"
+        runs = not self.program or Path(program(self.program)).is_file()
+        loads = not self.module or has_module(self.module)
+        return "" if runs and loads else f"it {needs(self.extra)}"
 
     def reads(self, file: SnapshotFile) -> bool:
         """Whether a file is one for this tool."""
@@ -137,13 +139,6 @@ class Analyser:
             if key[:length] in self.grades:
                 return self.grades[key[:length]]
         return UNKNOWN
-
-
-def program(name: str) -> str:
-    """Where this environment has a program, or would have it. What else is on the machine's path is
-    of a version that no table knows, and is not run.
-    """
-    return str(Path(sysconfig.get_path("scripts")) / name)
 
 
 def script(name: str, files: Sequence[str], *first: str) -> CommandLine:

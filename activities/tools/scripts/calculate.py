@@ -33,7 +33,9 @@ class Mistake(Exception):
 
 
 def main(request: bytes) -> bytes:
-    """The value of an `expression`, in a `unit`, as `{"said": …}`; or `{"error": …}`: why not."""
+    """The value of an `expression`, in a `unit`, as `{"said": …}`; or `{"error": …}`: why not. What
+    knows units may be absent, which `without` says as the rest of a sentence.
+    """
     asked = json.loads(request)
     context = decimal.Context(prec=DIGITS, Emax=999_999, Emin=-999_999)
     context.traps[decimal.FloatOperation] = True
@@ -50,6 +52,8 @@ def main(request: bytes) -> bytes:
         answer = {"error": str(error)}
     except decimal.DecimalException as error:
         answer = {"error": f"no number comes of this: {WHY.get(type(error), 'invalid operation')}"}
+    except ModuleNotFoundError:
+        answer = {"error": f"to calculate with units {asked['without']}; give numbers alone"}
     except (RecursionError, MemoryError):
         answer = {"error": "the expression is nested too deeply; calculate it in parts"}
     except Exception as error:

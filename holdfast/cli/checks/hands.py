@@ -12,7 +12,7 @@ from holdfast.activities.tools.run_python import run_python
 from holdfast.activities.toolset.mcp import PART, Offered, ServerFailed, offered, server_of
 from holdfast.activities.toolset.offering import unasked
 from holdfast.activities.toolset.servers import BadServers, Server, read_servers
-from holdfast.activities.toolset.shelf import source_of, tools_for
+from holdfast.activities.toolset.shelf import lacking, source_of, tools_for
 from holdfast.activities.toolset.tool import Tool
 from holdfast.calls.turn import OF_SERVERS, READS_ON, WEB_FETCH, WEB_SEARCH
 from holdfast.cli.checks.diagnosis import Checkup
@@ -40,7 +40,7 @@ def owners_in(catalogue: Catalogue) -> Owners:
 def hands(
     catalogue: Catalogue, settings: Settings, tools: Mapping[str, Tool] | None = None
 ) -> list[Checkup]:
-    """A line for each tool of ours; a note where one is left out, as its key is not set."""
+    """A line for each tool of ours; a note where one is left out, and why."""
     owners = owners_in(catalogue)
     shelf = tools_for(settings.project) if tools is None else tools
     return [_line(each, owners.get(each.name, []), settings) for each in shelf.values()]
@@ -49,7 +49,7 @@ def hands(
 def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
     needs = [Settings.variable(each) for each in tool.needs]
     own = settings.endpoint_web and tool.name in (WEB_SEARCH, WEB_FETCH)
-    unset = unset_for(tool, settings)
+    unset = lacking_for(tool, settings)
     others = [other for other, ours in OF_CLAUDE_CODE.items() if tool.name in ours]
     told = (
         source_of(tool),
@@ -57,19 +57,17 @@ def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
         f"a role may write {' or '.join(others)} for it" if others else "",
         "changes things outside" if tool.effects else "",
         "a person approves each call" if tool.approval else "",
-        f"needs {', '.join(needs)}" if needs and not own else "",
+        f"needs {', '.join(needs)}" if needs and not own and not unset else "",
         "the endpoint's own (HOLDFAST_ENDPOINT_WEB)" if own else "",
         _elsewhere(tool, settings),
-        f"{', '.join(unset)} not set: left out" if unset else "",
+        f"{unset}: left out" if unset else "",
     )
     return Checkup("agents", tool.name, "note" if unset else "ok", "; ".join(filter(None, told)))
 
 
-def unset_for(tool: Tool, settings: Settings) -> list[str]:
-    """The settings without which a tool does nothing here."""
-    if settings.endpoint_web and tool.name in (WEB_SEARCH, WEB_FETCH):
-        return []
-    return [Settings.variable(each) for each in tool.needs if not settings.key(each)]
+def lacking_for(tool: Tool, settings: Settings) -> str:
+    """Say without what a tool does nothing here; empty: it works."""
+    return lacking(tool, settings, endpoint_web=settings.endpoint_web)
 
 
 def _elsewhere(tool: Tool, settings: Settings) -> str:
@@ -89,13 +87,13 @@ def _owned(owners: list[str]) -> str:
 
 async def mcp_servers(catalogue: Catalogue, settings: Settings) -> AsyncIterator[Checkup]:
     """A line for each server, whether it starts, and for each of its tools; what a role names and
-    nobody offers; and what each role that names such a tool, or one whose key is not set, goes on
+    nobody offers; and what each role that names such a tool, or one that is left out, goes on
     without. All are asked side by side, each no longer than a run would.
     """
     every = owners_in(catalogue)
     owners = {name: roles for name, roles in every.items() if name.startswith(OF_SERVERS)}
     ours = tools_for(settings.project)
-    gone = [name for name, tool in ours.items() if name in every and unset_for(tool, settings)]
+    gone = [name for name, tool in ours.items() if name in every and lacking_for(tool, settings)]
     try:
         servers = read_servers(settings.mcp_file, os.environ)
     except BadServers as error:

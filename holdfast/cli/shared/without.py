@@ -60,16 +60,16 @@ def _tools(goal: Goal, catalogue: Catalogue, settings: Settings) -> Iterator[str
 
 
 def _gone(names: Collection[str], settings: Settings) -> dict[str, str]:
-    """Why there is no such tool here, by its name: a key that is not set, or a server of which the
-    file of servers has no usable word. What a server offers is known only when it runs.
+    """Why there is no such tool here, by its name: a setting or packages are missing, or the file
+    of servers has no usable word of its server. What a server offers is known only when it runs.
     """
     # All tools and what speaks with servers: commands that start nothing do not wait for them.
     from holdfast.activities.toolset.shelf import tools_for
-    from holdfast.cli.checks.hands import unset_for
+    from holdfast.cli.checks.hands import lacking_for
 
     ours = tools_for(settings.project)
-    unset = {name: unset_for(ours[name], settings) for name in names if name in ours}
-    gone = {name: f"{', '.join(keys)} is not set here" for name, keys in unset.items() if keys}
+    lacks = {name: lacking_for(ours[name], settings) for name in names if name in ours}
+    gone = {name: f"it {why}" for name, why in lacks.items() if why}
     gone |= _no_server([name for name in names if name.startswith(OF_SERVERS)], settings)
     return {name: f"{gone[name]}; see: {STARTER} doctor" for name in sorted(gone)}
 

@@ -9,16 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast import __version__
+from holdfast.deployment.extras import how_to_get
 from holdfast.tracing.otlp import SCOPE, OtelSpan
 from holdfast.untrusted.known_secrets import KnownSecrets
 
 VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 TIMEOUTS = ("OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT")
 DISABLED = "OTEL_SDK_DISABLED"
-MISSING = (
-    "no spans are sent, because %s is not installed: pip install opentelemetry-sdk"
-    " opentelemetry-exporter-otlp-proto-http"
-)
+MISSING = f"no spans are sent, because %s is not installed: {how_to_get('otel')}"
 Send = Callable[[Sequence[OtelSpan]], bool]
 """Whether the backend took them."""
 

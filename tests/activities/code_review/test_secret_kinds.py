@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
 
 from bench.review.believed import SHOWN
 from holdfast.activities.review.analysers import secrets
 from holdfast.untrusted.redact import redact
-from holdfast.untrusted.secret_shapes import OURS
+from holdfast.untrusted.secret_shapes import LIBRARY, OURS
 from planted_secrets import KINDS, look_alikes, made_up, planted
 from repositories import Bench, Repository, remarks_of
 
@@ -58,3 +61,13 @@ def test_a_credential_is_redacted_in_any_text(kind: str) -> None:
 
 def test_every_kind_of_ours_has_a_row_of_its_own() -> None:
     assert set(OURS) <= set(secrets.GRADES) and len(OURS) > 30
+
+
+def test_what_is_redacted_is_what_the_library_knows_and_does_not_need_it() -> None:
+    kinds: Any = get_mapping_from_secret_type_to_class()
+    known = {name: kinds[name]().denylist for name in LIBRARY}
+    assert len(known) > 15
+    assert {
+        name: [f"{'(?i)' * bool(each.flags & re.IGNORECASE)}{each.pattern}" for each in shapes]
+        for name, shapes in known.items()
+    } == LIBRARY

@@ -41,6 +41,7 @@ from holdfast.cli.shared.options import Embedded
 from holdfast.contracts import Tier
 from holdfast.contracts.policies import tools_queue
 from holdfast.contracts.search import SEARCH_ATTRIBUTES
+from holdfast.deployment import extras
 from holdfast.deployment.address import address_of
 from holdfast.deployment.project import FILE, values
 from holdfast.deployment.settings import HOME, BadSettings, Settings
@@ -61,7 +62,8 @@ _LOOK: dict[Mark, tuple[str, str]] = {
 FIRST = ("version", "folder", "state", "embedded", "own", "Web UI", "endpoint")
 """Checks that are told also when they are fine."""
 BY_DEFAULT = "(default)"
-TOOLS = ("git", "ruff", "bandit", "temporal")
+TOOLS = {"git": "", "ruff": "review", "bandit": "review", "temporal": "embedded"}
+"""Programs whose version is told, each with the extra that brings it."""
 TOOL_SECONDS = 20
 MOST_DEAD = 3
 """How many of a queue's dead workers are named; the server remembers them for some minutes."""
@@ -127,8 +129,11 @@ async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Chec
         yield check
     for check in worker_endpoint(settings, only_embedded):
         yield check
-    for name in TOOLS:
-        yield await asyncio.to_thread(tool, name)
+    for name, extra in TOOLS.items():
+        if not extra or not extras.lacking(extra):
+            yield await asyncio.to_thread(tool, name)
+    for check in optional():
+        yield check
     catalogue = await asyncio.to_thread(Catalogue.of, settings.project)
     for check in await asyncio.to_thread(hands, catalogue, settings):
         yield check
@@ -272,6 +277,16 @@ def tool(name: str) -> Checkup:
         return Checkup("tools", name, "bad", f"{found}: {error}")
     version = _VERSION.search(answer.stdout + answer.stderr)
     return Checkup("tools", name, "ok", f"{version[0] if version else 'unknown version'} ({found})")
+
+
+def optional() -> list[Checkup]:
+    """The extras of this installation, each absent one with what it would give."""
+    return [
+        Checkup("extras", name, "note", f"{extra.gives}: {extras.how_to_get(name)}")
+        if extras.lacking(name)
+        else Checkup("extras", name, "ok", extra.gives)
+        for name, extra in extras.EXTRAS.items()
+    ]
 
 
 def unusable(catalogue: Catalogue) -> list[Checkup]:

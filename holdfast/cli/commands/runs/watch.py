@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.commands.runs import approval
-from holdfast.cli.screen.exits import Code
+from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.invocation import to_type
 from holdfast.cli.screen.streams import ERR, at_terminal, say
 from holdfast.cli.shared import outcome
@@ -30,6 +30,7 @@ from holdfast.cli.shared.options import (
 from holdfast.cli.shared.pipeline import Pipeline
 from holdfast.cli.shared.reading import Look
 from holdfast.cli.shared.starting import announce
+from holdfast.deployment import extras
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 
@@ -48,6 +49,8 @@ def command(
     embedded: Embedded = False,
 ) -> int:
     """Follow a run to its end and print its report; a plan that waits can be approved here."""
+    if web and (lacking := extras.lacking("serve")):
+        raise Exit(f"--web {lacking}")
     path = check_out(out)
     pipeline = pipeline_of(fail_on, sarif, comment, links, out)
     return with_connection(

