@@ -11,13 +11,15 @@ VENV = .venv
 TESTERS ?= 3
 PYTHON = $(VENV)/bin/python
 STAMP = $(VENV)/locked.stamp
+# Of a part of what is locked: all that the demonstration shows.
+DEMO_STAMP = $(VENV)/demo.stamp
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: $(STAMP) ## Make .venv from requirements.lock; a second time it is already there
 
-demo: $(STAMP) ## Review a small example, or REPO=path, or its changes since BASE=revision; no key, no model
+demo: $(DEMO_STAMP) ## Review a small example, or REPO=path, or its changes since BASE=revision; no key, no model
 	@$(PYTHON) starter.py demo $(if $(REPO),"$(REPO)") $(if $(BASE),--base "$(BASE)")
 
 test: lint ## Style, types and what a change is most likely to break, in minutes; offline
@@ -39,14 +41,19 @@ record: $(STAMP) ## Write the recorded histories of tests/histories anew
 	$(PYTHON) tests/record.py
 
 # A bare environment, so that no index of this machine gets into the file.
-lock: ## Resolve pyproject.toml into requirements.lock anew (needs uv)
+RESOLVE = env -i PATH="$$PATH" HOME="$$HOME" $${SSL_CERT_FILE:+SSL_CERT_FILE="$$SSL_CERT_FILE"} \
+	uv --no-config pip compile --quiet --universal --upgrade --generate-hashes \
+	--no-emit-index-url --no-header --no-annotate --python-version 3.11 pyproject.toml
+
+lock: ## Resolve pyproject.toml into requirements.lock and demo.lock anew (needs uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }
-	@env -i PATH="$$PATH" HOME="$$HOME" $${SSL_CERT_FILE:+SSL_CERT_FILE="$$SSL_CERT_FILE"} \
-		uv --no-config pip compile --quiet --universal --upgrade --generate-hashes \
-		--no-emit-index-url --no-header --no-annotate --python-version 3.11 \
-		--all-extras --group dev pyproject.toml --output-file requirements.new
+	@$(RESOLVE) --all-extras --group dev --output-file requirements.new
 	@{ echo "# What holdfast runs and is tested with, with hashes. Renewed from pyproject.toml by"; \
 		echo "# \`make lock\`; not edited by hand."; cat requirements.new; } >requirements.lock
+	@$(RESOLVE) --extra embedded --extra review --constraint requirements.lock \
+		--output-file requirements.new
+	@{ echo "# What \`make demo\` shows: a part of requirements.lock. Renewed by \`make lock\`; not"; \
+		echo "# edited by hand."; cat requirements.new; } >demo.lock
 	@rm requirements.new
 
 clean: ## Remove .venv and caches; the state directory stays
@@ -54,11 +61,13 @@ clean: ## Remove .venv and caches; the state directory stays
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): requirements.lock
+$(DEMO_STAMP): demo.lock
+$(STAMP) $(DEMO_STAMP):
 	@for each in $(PYTHONS); do \
 		if "$$each" -c "$(NEW_ENOUGH)" 2>/dev/null; then found="$$each"; break; fi; \
 	done; \
 	if [ -z "$$found" ]; then \
 		echo "Python 3.11 or later is needed; none of these is: $(PYTHONS)" >&2; exit 1; \
 	fi; \
-	"$$found" -I holdfast/deployment/installing.py $(VENV) requirements.lock
-	@touch $@
+	"$$found" -I holdfast/deployment/installing.py $(VENV) $<
+	@touch $@ $(DEMO_STAMP)

@@ -50,9 +50,16 @@ EXTRAS: Mapping[str, Extra] = {
 """All but `all`, which is each of them but `dockerfiles`."""
 
 
+INSTALLED = (Path(__file__).parents[1] / "roles").is_dir()
+"""True in what a wheel has installed; in a checkout, roles stand beside the package."""
+
+
 def how_to_get(what: str) -> str:
     """Return the command that installs an extra, or a package of somebody else's."""
-    return f"pip install 'holdfast[{what}]'" if what in EXTRAS else f"pip install {what}"
+    if what not in EXTRAS:
+        return f"pip install {what}"
+    # No registry knows the version of a checkout; there one command installs all of them.
+    return f"pip install 'holdfast[{what}]'" if INSTALLED else "make setup"
 
 
 def needs(what: str) -> str:

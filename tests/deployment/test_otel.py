@@ -177,7 +177,7 @@ async def test_where_the_exporter_is_not_installed_that_is_said_and_nothing_ends
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await send_spans(runs.client, tmp_path, [])
-    assert "opentelemetry.sdk is not installed: pip install" in caplog.text
+    assert "opentelemetry.sdk is not installed: make setup" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,9 @@ DEPENDENCIES = [
     *PROJECT["project"]["dependencies"],
     *(each for name, extra in EXTRAS.items() if name != "all" for each in extra),
 ]
+DEMO = (HOME / "demo.lock").read_text()
+MARKER = r" (; .*)?\\"
+"""For whom a package is: one that all of them need may be for some alone in the smaller lock."""
 OURS = ("activities", "holdfast", "simulator", "workflows")
 DIGEST = "(?:@sha256:[0-9a-f]{64})?"
 """An operator may pin an image by it; it cannot be known offline."""
@@ -132,6 +135,14 @@ def test_every_locked_package_has_hashes_and_no_index_is_named() -> None:
     assert len(packages) > 40
     assert [each for each in packages if "--hash=sha256:" not in each] == []
     assert not re.search(r"://|--index|--extra|--find-links|@ ", LOCK)
+
+
+def test_what_the_demonstration_shows_is_a_part_of_what_is_locked() -> None:
+    parts = [re.split(r"\n(?=\S)", lock) for lock in (LOCK, DEMO)]
+    (every, shown) = ({each for each in part if each[0] != "#"} for part in parts)
+    assert {re.sub(MARKER, "", each) for each in shown} < {re.sub(MARKER, "", e) for e in every}
+    wanted = [*PROJECT["project"]["dependencies"], *EXTRAS["embedded"], *EXTRAS["review"]]
+    assert {*map(named, wanted)} <= {each.partition("==")[0] for each in shown}
 
 
 def test_every_dependency_is_locked() -> None:

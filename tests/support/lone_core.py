@@ -1,9 +1,10 @@
-"""An environment that has the core's packages and nothing of any extra, without the network: each
-file of them is a link to the one installed here.
+"""An environment as a wheel makes it that is installed without extras, without the network: a copy
+of ours, and links to the files of the core's packages as they are installed here.
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -45,7 +46,7 @@ def megabytes(packages: dict[str, Distribution]) -> float:
 
 
 def made(folder: Path) -> Path:
-    """Make the environment in this folder; its Python, which imports this checkout."""
+    """Make the environment in this folder; its Python."""
     make = (sys.executable, "-m", "venv", "--without-pip", str(folder))
     subprocess.run(make, check=True, timeout=60)
     [site] = folder.glob("lib/python*/site-packages")
@@ -53,7 +54,10 @@ def made(folder: Path) -> Path:
         place = site / within
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(path)
-    (site / "checkout.pth").write_text(f"{HOME}\n")
+    # As a wheel has it: real folders, and within the package what stands beside it here.
+    shutil.copytree(HOME / "holdfast", site / "holdfast")
+    for name in ("examples", "playbooks", "prompts", "roles"):
+        shutil.copytree(HOME / name, site / "holdfast" / name)
     return folder / "bin" / "python"
 
 

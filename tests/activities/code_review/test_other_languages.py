@@ -19,6 +19,7 @@ from holdfast.activities.review.lenses import analysers, idle_of, readers
 from holdfast.activities.toolset.serving import narrowed
 from holdfast.contracts import Draft, Omission, Plan, RoleCard, Subtask
 from holdfast.contracts.errors import LensFailed
+from holdfast.deployment.extras import needs
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = pytest.mark.anyio
@@ -250,7 +251,7 @@ async def test_a_lens_whose_program_is_not_here_is_said_only_where_it_is_missed(
         assert idle["dockerfiles"] == ""
         repository.commit({"Dockerfile": "FROM a\n"})
         idle = await idle_of(bench.store, (await bench.pin(repository)).digest)
-        why = "it needs packages that are not installed: pip install 'holdfast[dockerfiles]'"
+        why = f"it {needs('dockerfiles')}"
         assert idle["dockerfiles"] == why
         with pytest.raises(LensFailed, match=re.escape(why)):
             await bench.look("dockerfiles", repository)
