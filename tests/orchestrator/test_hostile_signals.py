@@ -128,9 +128,10 @@ class Beset(Drive):
         said = heard(name, words, self.now)
         if said is not None:
             assert isinstance(said, WasReset | TeamWaits) and said.at <= self.now
-            before = self.state.ledger.lost
+            # Before it is told, the same words are somebody else's, who may take them back.
+            told, before = RESET_BY_US in self.state.resets, self.state.ledger.lost
             self.put(said)
-            kept = [each for each in RESET_BY_US.lost if each in before]
+            kept = [each for each in RESET_BY_US.lost if told and each in before]
             assert all(each in self.state.ledger.lost for each in kept), "a true loss stays"
 
 
