@@ -153,7 +153,7 @@ class Steps:
             landing=landing,
             ended=(landing.at if landing else None) or after.now,
             # Of what was given up together, each counts at what was reserved for it.
-            spent=_spent(landing, old, new) if alone else _reserved(old, id),
+            spent=spent_by(landing, old, new) if alone else _reserved(old, id),
             assumed=new.assumed - old.assumed if alone else _reserved(old, id),
             calls=new.spent.calls - old.spent.calls if alone else 1,
             tokens=new.usage.total - old.usage.total if alone else 0,
@@ -165,9 +165,11 @@ def _reserved(ledger: Ledger, id: str) -> Decimal:
     return amount.dollars if amount else Decimal(0)
 
 
-def _spent(landing: Landing | None, old: Ledger, new: Ledger) -> Decimal | None:
+def spent_by(landing: Landing | None, old: Ledger, new: Ledger) -> Decimal | None:
+    """Return what a step cost, by the ledgers before and behind it; None: nobody knows."""
     bill = _bill(landing)
-    unpriced = bill is not None and bill.calls > 0 and bill.dollars is None
+    # A call that was lost tells no price; the ledger has booked its worst case where there is one.
+    unpriced = bill is not None and bill.calls > 0 and bill.dollars is None and new.unpriced
     return None if unpriced else new.spent.dollars - old.spent.dollars
 
 

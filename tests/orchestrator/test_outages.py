@@ -13,7 +13,8 @@ from driving import Drive, subtask
 from holdfast.calls.critique import Critique
 from holdfast.calls.ping import Pinged
 from holdfast.calls.reach import Reached, ReachMaterial
-from holdfast.contracts import Reply, Unreached, policies
+from holdfast.contracts import Bill, Reply, Unreached, policies
+from holdfast.history.steps import spent_by
 from holdfast.rendering import running
 from holdfast.state.events import Answered, Trouble, Unanswered
 from holdfast.state.moves import Ask, StartAgent
@@ -339,3 +340,14 @@ GOES_ON = "the run goes on when it answers"
 def notes(run: Drive) -> str:
     (note,) = (each for each in running.run_view(run.state).notes if each.startswith("waiting"))
     return note
+
+
+def test_a_step_that_was_lost_costs_what_the_ledger_has_booked_for_it() -> None:
+    run = working()
+    ask, before = flying(run, "work-t1-1"), run.state.ledger
+    bill = Bill(model="claude", calls=1, dollars=None, final=False)
+    lost = Unanswered(ask, Trouble("possibly_billed", "502", bill, unreached=LOST))
+    run.put(lost)
+    after = run.state.ledger
+    assert after.all_priced and after.assumed > before.assumed
+    assert spent_by(lost, before, after) == after.spent.dollars - before.spent.dollars > 0
