@@ -24,7 +24,7 @@ from holdfast.workflows import WORKFLOWS
 from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
 SAYS = calls(("read_file", NOTES), says="So far: it may be 40.")
 TWO = ready(subtask("t1", role="reader", inputs=["repo"]), subtask("t2"))

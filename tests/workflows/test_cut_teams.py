@@ -18,7 +18,7 @@ from holdfast.workflows import WORKFLOWS
 from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import Line, ScriptedModel, plans, ready, subtask, synthesizes, works
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
 PLAN = ready(subtask("t1", role="department"), subtask("t2"))
 

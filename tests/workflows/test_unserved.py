@@ -18,7 +18,7 @@ from holdfast.workflows import WORKFLOWS
 from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
 SECONDS = 12
 """Longer than an attempt may be silent, and than the work of a run with this limit may take."""

@@ -28,7 +28,7 @@ from holdfast.deployment.settings import HOME, Settings
 from holdfast.storage.directory import DirectoryStore
 from holdfast.temporal.connection import Target
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
 OWN = str(Path(__file__).parents[2] / "support" / "mcp_servers.py")
 ACT = "mcp__{}__act"
