@@ -114,9 +114,15 @@ class Agents:
         role = await self._role(call, material.work)
         system = below(role, self._told(call, TAKE_TURN.prompt))
         reply = await take(
-            self._asking(), self.store, call, material, system, first, self.tools,
+            self._asking(),
+            self.store,
+            call,
+            material,
+            system,
+            first,
+            self.tools,
             self.unfit,
-        )  # fmt: skip
+        )
         turn = reply.value
         if turn is None or turn.draft is None:
             return reply
@@ -285,9 +291,15 @@ def _plan_problem(plan: Plan, material: PlanMaterial, limit: int) -> Problem | N
     unread = validity.only_by_tools(material.inputs)
     longest = material.subtask_timeout_seconds
     wrong = validity.problems(
-        plan, material.roles, names, limit, material.asked, unread=unread, longest=longest,
+        plan,
+        material.roles,
+        names,
+        limit,
+        material.asked,
+        unread=unread,
+        longest=longest,
         untrusted=material.inputs,
-    )  # fmt: skip
+    )
     return Problem(kind="invalid", why="\n".join(wrong)) if wrong else None
 
 

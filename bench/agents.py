@@ -109,9 +109,17 @@ async def struck(kills: int, chance: random.Random) -> str:
             complete = sum(each.status == "complete" for each in findings)
             dollars = sum((each.dollars or Decimal(0) for each in reports), Decimal(0))
             return row(
-                (f"{kills} kills of the worker", len(reports), f"{complete} of {len(findings)}",
-                 recorded, again, len(runs), runs.count("again"), f"${dollars} / ${log['dollars']}")
-            )  # fmt: skip
+                (
+                    f"{kills} kills of the worker",
+                    len(reports),
+                    f"{complete} of {len(findings)}",
+                    recorded,
+                    again,
+                    len(runs),
+                    runs.count("again"),
+                    f"${dollars} / ${log['dollars']}",
+                )
+            )
 
 
 # ---------------------------------------------------------------- one agent, and twenty
@@ -138,10 +146,15 @@ async def alone() -> str:
             log = await asyncio.to_thread(deployment.simulator.log)
             spent = sum(each["seconds"] for each in log["bodies"].values()) / 2
             return row(
-                ("here", bytes_of(sum(below)), bytes_of(size(store) - before),
-                 bytes_of(above), bytes_of(naive()),
-                 f"{1_000 * max(seconds - spent, 0) / TURNS:.0f} ms")
-            )  # fmt: skip
+                (
+                    "here",
+                    bytes_of(sum(below)),
+                    bytes_of(size(store) - before),
+                    bytes_of(above),
+                    bytes_of(naive()),
+                    f"{1_000 * max(seconds - spent, 0) / TURNS:.0f} ms",
+                )
+            )
 
 
 async def history_of(deployment: Deployment, id: str) -> int:

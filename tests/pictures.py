@@ -68,10 +68,15 @@ class Studio:
         program = str(self.made.project / ".venv" / "bin" / "python")
         given = self.made.endpoint if models else {}
         done = subprocess.run(
-            [program, "starter.py", *arguments], cwd=self.made.project, timeout=SECONDS,
-            env=self.made.environment | given, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, check=True,
-        )  # fmt: skip
+            [program, "starter.py", *arguments],
+            cwd=self.made.project,
+            timeout=SECONDS,
+            env=self.made.environment | given,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         return done.stdout
 
     @property
@@ -103,8 +108,11 @@ class Studio:
         width = await self.tab.value("window.innerWidth")
         await self.tab.call(
             "Emulation.setDeviceMetricsOverride",
-            width=width, height=TALL, deviceScaleFactor=1, mobile=False,
-        )  # fmt: skip
+            width=width,
+            height=TALL,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
         # The Web UI draws its graph again.
         await asyncio.sleep(2)
         left, top, right, bottom = await self.tab.value(box)

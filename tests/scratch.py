@@ -100,8 +100,11 @@ class Scratch:
         """Copy the files, let Git know some of them, put the fast interpreter in its place."""
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=HOME, capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            cwd=HOME,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         for name in filter(None, listed.stdout.split("\0")):
             if (HOME / name).is_file() or (HOME / name).is_symlink():
                 (self.project / name).parent.mkdir(parents=True, exist_ok=True)
@@ -161,8 +164,11 @@ class Scratch:
     def _process(self, *arguments: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [sys.executable, *arguments],
-            cwd=self.project, env=self.environment, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            cwd=self.project,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         self.started.append(process)
         return process
 
@@ -196,10 +202,14 @@ class Shell:
         self.said, told = os.pipe()
         self.bash = subprocess.Popen(
             ["bash", "--noprofile", "--norc"],
-            stdin=subprocess.PIPE, cwd=scratch.project, text=True, pass_fds=(told,),
-            env=scratch.environment | scratch.endpoint, stderr=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
+            cwd=scratch.project,
+            text=True,
+            pass_fds=(told,),
+            env=scratch.environment | scratch.endpoint,
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
-        )  # fmt: skip
+        )
         os.close(told)
         self.answers = os.fdopen(self.said, encoding="utf-8")
         self._type(f'trap \'printf "%s %s\\n" "$?" "$LINENO" >&{told}\' ERR')

@@ -141,11 +141,16 @@ class Git:
             return []
         try:
             ignored = await self._run(
-                "check-ignore", "--no-index", "--stdin", "-z",
+                "check-ignore",
+                "--no-index",
+                "--stdin",
+                "-z",
                 # It takes no literal pathspecs; with this before it, no name begins like another.
                 stdin=b"".join(b"./" + path + b"\0" for path in paths),
-                seconds=LISTING_SECONDS, tree=True, literal=False,
-            )  # fmt: skip
+                seconds=LISTING_SECONDS,
+                tree=True,
+                literal=False,
+            )
         except GitStopped:
             raise
         except GitFailed:
@@ -165,11 +170,21 @@ class Git:
         ones are missing.
         """
         finished = await self._finished(
-            "log", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv",
-            "--no-show-signature", "--no-notes", f"--max-count={limit}",
-            "--format=tformat:%H %at %an", "--end-of-options", commit, "--",
+            "log",
+            "-z",
+            "--numstat",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-show-signature",
+            "--no-notes",
+            f"--max-count={limit}",
+            "--format=tformat:%H %at %an",
+            "--end-of-options",
+            commit,
+            "--",
             output_limit=HISTORY_LIMIT,
-        )  # fmt: skip
+        )
         entries = await anyio.to_thread.run_sync(log_entries, finished.stdout)
         # Of the commit at which it was cut, changes are missing.
         return (entries[:-1] if finished.cut else entries), finished.cut
@@ -188,10 +203,20 @@ class Git:
         hashes = await self._write([content for _, content in new])
         after = {numbers[path]: hash_ for (path, _), hash_ in zip(new, hashes, strict=True)}
         diff = await self._run(
-            "diff-tree", "-p", "-r", "-U0", "-M", "--text", "--no-ext-diff", "--no-textconv",
-            "--no-color", "--src-prefix=a/", "--dst-prefix=b/",
-            await self._tree_of(before), await self._tree_of(after),
-        )  # fmt: skip
+            "diff-tree",
+            "-p",
+            "-r",
+            "-U0",
+            "-M",
+            "--text",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+            await self._tree_of(before),
+            await self._tree_of(after),
+        )
         found = await anyio.to_thread.run_sync(ranges, diff)
         return {path: found.get(numbers[path], ()) for path, _ in new}
 
@@ -233,9 +258,14 @@ class Git:
         return finished.stdout
 
     async def _finished(
-        self, *arguments: str, stdin: bytes = b"", seconds: float = SECONDS, tree: bool = False,
-        literal: bool = True, output_limit: int = OUTPUT_LIMIT,
-    ) -> Finished:  # fmt: skip
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        seconds: float = SECONDS,
+        tree: bool = False,
+        literal: bool = True,
+        output_limit: int = OUTPUT_LIMIT,
+    ) -> Finished:
         environment = git_view.environment(self._folder, self.view.stores, FILE_LIMIT)
         if literal:
             environment["GIT_LITERAL_PATHSPECS"] = "1"

@@ -92,9 +92,14 @@ def prepare(layout: Layout, folder: Path) -> View:
         stores.append(folder / f"objects-{number}")
         links.make(objects, stores[-1])
     return View(
-        tuple(stores), head, git_refs.checked_out(head, refs), links.told(), refs,
-        git_refs.main_of_origin(layout), bool(boundary),
-    )  # fmt: skip
+        tuple(stores),
+        head,
+        git_refs.checked_out(head, refs),
+        links.told(),
+        refs,
+        git_refs.main_of_origin(layout),
+        bool(boundary),
+    )
 
 
 def environment(folder: Path, stores: Sequence[Path], largest: int) -> dict[str, str]:

@@ -59,9 +59,14 @@ READ_BY_GIT = (b".gitignore", b".gitattributes")
 
 
 async def take(
-    name: str, repository: Path, roots: Roots, wanted: Wanted, store: Store,
-    *, baselines: Path | None = None,
-) -> PinnedInput:  # fmt: skip
+    name: str,
+    repository: Path,
+    roots: Roots,
+    wanted: Wanted,
+    store: Store,
+    *,
+    baselines: Path | None = None,
+) -> PinnedInput:
     """Pin a repository below the roots: the files that are wanted of it, into the store. Below
     `baselines` may be what is known of it. BadGoal for what is not a repository or a revision.
     """
@@ -122,10 +127,15 @@ async def _read(
 
 
 def _written(
-    collected: Collected, touched: Touched | None, attributes: Attributes,
-    tree: Mapping[bytes, TreeEntry] | None, log: Sequence[LogEntry], cut: bool, head: str,
+    collected: Collected,
+    touched: Touched | None,
+    attributes: Attributes,
+    tree: Mapping[bytes, TreeEntry] | None,
+    log: Sequence[LogEntry],
+    cut: bool,
+    head: str,
     notes: list[str],
-) -> tuple[Manifest, bytes]:  # fmt: skip
+) -> tuple[Manifest, bytes]:
     commits = tuple(bounded(log))
     cut |= len(commits) < len(log)
     if cut:
@@ -158,9 +168,11 @@ def _written(
 
 
 def _kinds(
-    files: Mapping[bytes, bytes], touched: Touched | None, attributes: Attributes,
+    files: Mapping[bytes, bytes],
+    touched: Touched | None,
+    attributes: Attributes,
     tree: Mapping[bytes, TreeEntry] | None,
-) -> tuple[dict[bytes, FileKind], int]:  # fmt: skip
+) -> tuple[dict[bytes, FileKind], int]:
     """The kind of each file, and how many marks in touched lines say what does not count."""
     stated = {path: kind_of(path.decode(), text, attributes) for path, text in files.items()}
     if touched is None or tree is None:
@@ -175,9 +187,10 @@ def _kinds(
 
 
 def _missed(
-    unread: Sequence[tuple[bytes, str]], attributes: Attributes,
+    unread: Sequence[tuple[bytes, str]],
+    attributes: Attributes,
     tree: Mapping[bytes, TreeEntry] | None,
-) -> list[Unread]:  # fmt: skip
+) -> list[Unread]:
     """Those that somebody wrote: what is vendored or generated nobody looks through."""
     base = None if tree is None else Base(os.fsdecode(path) for path in tree)
     return [
@@ -207,9 +220,11 @@ async def _changed(
 
 
 def _differing(
-    committed: Mapping[bytes, TreeEntry], index: Mapping[bytes, TreeEntry],
-    edited: Sequence[bytes], untracked: Sequence[bytes],
-) -> int:  # fmt: skip
+    committed: Mapping[bytes, TreeEntry],
+    index: Mapping[bytes, TreeEntry],
+    edited: Sequence[bytes],
+    untracked: Sequence[bytes],
+) -> int:
     staged = {
         path for path in committed.keys() | index.keys() if committed.get(path) != index.get(path)
     }
@@ -217,9 +232,11 @@ def _differing(
 
 
 async def _scope(
-    view: Git, index: Mapping[bytes, TreeEntry], paths: Mapping[bytes, None],
+    view: Git,
+    index: Mapping[bytes, TreeEntry],
+    paths: Mapping[bytes, None],
     tree: Mapping[bytes, TreeEntry] | None,
-) -> tuple[Collected, Touched | None]:  # fmt: skip
+) -> tuple[Collected, Touched | None]:
     """The files in scope, and with the tree of a base their touched lines."""
     comparison = Comparison(index, tree, view.layout.hash_letters)
     read = partial(collect, view.layout.tree, paths, comparison, claims=_claims)

@@ -65,9 +65,13 @@ async def read_document(
     if kind in ("csv", "html"):
         content = await anyio.to_thread.run_sync(_clean, content)
     asked = {
-        "kind": kind, "first": first, "last": last, "sheet": sheet,
-        "letters": LETTERS, "seconds": SECONDS,
-    }  # fmt: skip
+        "kind": kind,
+        "first": first,
+        "last": last,
+        "sheet": sheet,
+        "letters": LETTERS,
+        "seconds": SECONDS,
+    }
     try:
         answer = await _parsed(content, asked, ALL_SECONDS)
     except ChildFailed as error:
@@ -98,8 +102,13 @@ async def unreadable(content: bytes) -> str:
         # Who runs it may be on another machine, and says what is missing there.
         return ""
     asked = {
-        "kind": kind, "first": 1, "last": 0, "sheet": "", "letters": 1, "seconds": LOOK_SECONDS,
-    }  # fmt: skip
+        "kind": kind,
+        "first": 1,
+        "last": 0,
+        "sheet": "",
+        "letters": 1,
+        "seconds": LOOK_SECONDS,
+    }
     try:
         answer = await _parsed(content, asked, ALL_LOOK_SECONDS)
     except ChildFailed:

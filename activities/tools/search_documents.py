@@ -62,9 +62,14 @@ async def search_documents(
     index = here.scratch / f"search-{here.inputs[place.input].digest}" / "index.db"
     files, left_out = _chosen([] if index.exists() else await files_below(here, path))
     asked = {
-        "root": str(root), "files": files, "index": str(index), "query": query,
-        "most": limit, "seconds": SECONDS, "left_out": left_out,
-    }  # fmt: skip
+        "root": str(root),
+        "files": files,
+        "index": str(index),
+        "query": query,
+        "most": limit,
+        "seconds": SECONDS,
+        "left_out": left_out,
+    }
     index.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Marks it as used, so that nobody removes it in the next minutes.
     os.utime(index.parent)

@@ -55,9 +55,12 @@ async def search_files(
     [redacted] and cannot be searched for.
     """
     search = Search(
-        line_pattern(pattern, ignore_case=ignore_case), output_mode, context, head_limit,
+        line_pattern(pattern, ignore_case=ignore_case),
+        output_mode,
+        context,
+        head_limit,
         time.monotonic() + SECONDS,
-    )  # fmt: skip
+    )
     files = await files_below(here, path)
     if glob:
         names = name_pattern(glob)

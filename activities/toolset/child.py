@@ -55,9 +55,15 @@ async def in_child(
     # Computing is bounded for a child whose worker was killed; two threads of it may compute.
     bounds = {"memory": memory, "seconds": 2 * round(seconds + 1), "writes": writes}
     command = (
-        sys.executable, "-I", "-B", "-X", "utf8",
-        str(BOUNDED), str(SCRIPTS / script), json.dumps(bounds),
-    )  # fmt: skip
+        sys.executable,
+        "-I",
+        "-B",
+        "-X",
+        "utf8",
+        str(BOUNDED),
+        str(SCRIPTS / script),
+        json.dumps(bounds),
+    )
     async with _place():
         with tempfile.TemporaryDirectory(prefix="tool-") as empty:
             try:

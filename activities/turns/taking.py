@@ -47,9 +47,15 @@ async def fits(_tool: Mapping[str, Any], _arguments: Mapping[str, Any]) -> str:
 
 
 async def take(
-    asking: Asking, store: Store, call: Call, material: TurnMaterial, system: str, first: str,
-    tools: Mapping[str, Mapping[str, Any]], unfit: Unfit,
-) -> Reply[Turn]:  # fmt: skip
+    asking: Asking,
+    store: Store,
+    call: Call,
+    material: TurnMaterial,
+    system: str,
+    first: str,
+    tools: Mapping[str, Mapping[str, Any]],
+    unfit: Unfit,
+) -> Reply[Turn]:
     """Ask for the next message, keep it, and say what it means. CallRefused, before anything is
     paid, when this worker lacks a tool of the role. `unfit` looks at calls that must be approved.
     """

@@ -166,9 +166,15 @@ class Campaign:
         }
         with (self.folder / "starters.log").open("ab") as log:
             return await asyncio.create_subprocess_exec(
-                sys.executable, "starter.py", *arguments, "--embedded",
-                cwd=HOME, env=os.environ | ours, stdout=asyncio.subprocess.DEVNULL, stderr=log,
-            )  # fmt: skip
+                sys.executable,
+                "starter.py",
+                *arguments,
+                "--embedded",
+                cwd=HOME,
+                env=os.environ | ours,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=log,
+            )
 
     async def _status(self, run_id: str) -> WorkflowExecutionStatus | None:
         """None: there is no such run, or nobody who knows."""

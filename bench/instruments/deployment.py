@@ -159,9 +159,18 @@ async def simulated(folder: Path, script: Mapping[str, Any]) -> AsyncIterator[Si
     port = server.free_port(0, set())
     simulator = Simulated(
         f"http://127.0.0.1:{port}",
-        (sys.executable, "-m", "simulator", "--script", str(path), "--port", str(port),
-         "--memory", str(folder / "charged.jsonl")),
-    )  # fmt: skip
+        (
+            sys.executable,
+            "-m",
+            "simulator",
+            "--script",
+            str(path),
+            "--port",
+            str(port),
+            "--memory",
+            str(folder / "charged.jsonl"),
+        ),
+    )
     await simulator.start()
     try:
         yield simulator

@@ -67,9 +67,14 @@ async def floor_process(url: str, place: Path, loads: Sequence[Load]) -> asyncio
     plans = [[[asdict(s) for s in load.plan(n)] for n in range(load.runs)] for load in loads]
     (place / "plans.json").write_text(json.dumps(plans))
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.overhead.floor", url, str(place),
-        cwd=HOME, stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        "bench.overhead.floor",
+        url,
+        str(place),
+        cwd=HOME,
+        stdout=asyncio.subprocess.PIPE,
+    )
 
 
 def write_fixed(place: Path) -> Path:

@@ -64,7 +64,10 @@ def measured(labels: Iterable[Label]) -> dict[tuple[str, str], Row]:
     said = yaml.safe_load((HERE / "families.yaml").read_text("utf-8"))
     return {
         (lens, name): Row(
-            lens, name, family, float(said["families"][family]),
+            lens,
+            name,
+            family,
+            float(said["families"][family]),
             useful=counted[lens, name, "useful"],
             true=counted[lens, name, "true"],
             false=counted[lens, name, "false"],
@@ -72,4 +75,4 @@ def measured(labels: Iterable[Label]) -> dict[tuple[str, str], Row]:
         for lens, families in said["lenses"].items()
         for family, names in families.items()
         for name in names
-    }  # fmt: skip
+    }

@@ -58,8 +58,12 @@ def committed(tree: Path) -> None:
 def git(tree: Path, *arguments: str) -> None:
     """Run git in a folder, by nobody's settings."""
     environment = {
-        "PATH": os.environ["PATH"], "HOME": str(tree), "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_AUTHOR_NAME": "Bench", "GIT_AUTHOR_EMAIL": "bench@example.com",
-        "GIT_COMMITTER_NAME": "Bench", "GIT_COMMITTER_EMAIL": "bench@example.com",
-    }  # fmt: skip
+        "PATH": os.environ["PATH"],
+        "HOME": str(tree),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_AUTHOR_NAME": "Bench",
+        "GIT_AUTHOR_EMAIL": "bench@example.com",
+        "GIT_COMMITTER_NAME": "Bench",
+        "GIT_COMMITTER_EMAIL": "bench@example.com",
+    }
     subprocess.run([GIT, *arguments], cwd=tree, env=environment, check=True, capture_output=True)

@@ -51,13 +51,22 @@ def struck(victims: tuple[str, ...]) -> tuple[float, float]:
         # Three at a time, so that some subtasks still wait when the blow falls.
         goal = ["--input", f"repo={HOME}", "--limits", "concurrency=3"]
         process = subprocess.Popen(
-            [sys.executable, "-c", STARTER, "run", "--embedded", "--json",
-             "--playbook", "code-review", *goal],
+            [
+                sys.executable,
+                "-c",
+                STARTER,
+                "run",
+                "--embedded",
+                "--json",
+                "--playbook",
+                "code-review",
+                *goal,
+            ],
             cwd=HOME,
             env=os.environ | {"HOLDFAST_STATE_DIR": str(state), "HOLDFAST_WORKERS": "1"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         calls = state / "calls"
         try:
             while lines(calls, "end") < DONE_AT_THE_BLOW:

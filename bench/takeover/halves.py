@@ -56,14 +56,20 @@ class Half:
     ) -> Self:
         """One that could begin at once. RuntimeError if it does not come up."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "bench.takeover.halves", half,
-            target.address, target.task_queue, target.store_url, str(folder),
+            sys.executable,
+            "-m",
+            "bench.takeover.halves",
+            half,
+            target.address,
+            target.task_queue,
+            target.store_url,
+            str(folder),
             cwd=HOME,
             env=os.environ | environment,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         assert process.stdout is not None
         if await process.stdout.readline() != b"ready\n":
             raise RuntimeError(f"the {half} of {target.task_queue} did not come up")

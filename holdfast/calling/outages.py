@@ -174,9 +174,13 @@ def found(state: State) -> State:
     if outage is None or outage.stage == "found":
         return state
     over = replace(
-        outage, stage="found", found=state.now, before=lost_for(outage, state.now), sure=False,
+        outage,
+        stage="found",
+        found=state.now,
+        before=lost_for(outage, state.now),
+        sure=False,
         lost=(),
-    )  # fmt: skip
+    )
     return _forgiven(replace(state, outage=over), outage.lost if outage.sure else ())
 
 

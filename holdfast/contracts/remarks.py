@@ -289,10 +289,19 @@ def ranked(remarks: Iterable[Remark]) -> list[Remark]:
 def rank(remark: Remark) -> tuple[bool, bool, bool, int, bool, int, int, int, str, int, int, str]:
     """What remarks are sorted by."""
     return (
-        bool(remark.hidden), remark.verdict == "refuted", remark.kind != "production",
-        SEVERITIES.index(remark.severity), not remark.rule, -harm(remark), -remark.confidence,
-        -remark.weight, remark.file, remark.line, remark.column, remark.rule,
-    )  # fmt: skip
+        bool(remark.hidden),
+        remark.verdict == "refuted",
+        remark.kind != "production",
+        SEVERITIES.index(remark.severity),
+        not remark.rule,
+        -harm(remark),
+        -remark.confidence,
+        -remark.weight,
+        remark.file,
+        remark.line,
+        remark.column,
+        remark.rule,
+    )
 
 
 def harm(remark: Remark) -> int:

@@ -107,9 +107,12 @@ def run(
     began, last = time.monotonic(), [""] * LAST_WORDS
     with subprocess.Popen(
         command,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, errors="replace",
-    ) as process:  # fmt: skip
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
         threading.Thread(target=_read, args=(process, lines), daemon=True).start()
         line: str | None = ""
         while line is not None:

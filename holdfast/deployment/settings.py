@@ -35,7 +35,7 @@ from pydantic_settings import (
 
 from holdfast.deployment import project as own
 from holdfast.deployment.address import in_headers, withheld_of
-from holdfast.deployment.places import (  # fmt: skip
+from holdfast.deployment.places import (
     findable,
     level,
     model_id,
@@ -118,19 +118,21 @@ class Settings(BaseSettings):
     )
 
     project: Annotated[Path | None, OF_MODELS] = Field(
-        None, examples=["~/reports"],
+        None,
+        examples=["~/reports"],
         description="Your project's folder; unset: the first with a holdfast.toml, from the current"
         " folder upwards; set to nothing: none. Not in .env, which is the project's.",
-    )  # fmt: skip
+    )
     state_dir: _Place = Field(
         default_factory=own.state_home,
         description="Everything the embedded server keeps; each project has a folder of its own.",
     )
     store_url: str = Field(
-        "", validation_alias=AliasChoices("STORE_URL", "store_url"),
+        "",
+        validation_alias=AliasChoices("STORE_URL", "store_url"),
         description="Where payloads above 6 KiB live when the server is your own, one for all.",
         examples=["file:///srv/holdfast/store"],
-    )  # fmt: skip
+    )
     task_queue: str = Field(NAME, description="Task queue on a server of your own.")
     allowed_roots: Annotated[
         tuple[Path, ...],
@@ -142,14 +144,16 @@ class Settings(BaseSettings):
         description="Folders below which a Goal may name files and repositories, separated by ':'.",
     )
     anthropic_api_key: Annotated[SecretStr | None, AfterValidator(sendable), OF_MODELS] = Field(
-        None, validation_alias=AliasChoices("ANTHROPIC_API_KEY", "anthropic_api_key"),
+        None,
+        validation_alias=AliasChoices("ANTHROPIC_API_KEY", "anthropic_api_key"),
         description="The key of the model endpoint. Without key or address no model is asked.",
-    )  # fmt: skip
+    )
     anthropic_base_url: Annotated[str, AfterValidator(web_address), OF_MODELS] = Field(
-        "", validation_alias=AliasChoices("ANTHROPIC_BASE_URL", "anthropic_base_url"),
+        "",
+        validation_alias=AliasChoices("ANTHROPIC_BASE_URL", "anthropic_base_url"),
         description="Address of another endpoint with the Messages API, without /v1.",
         examples=["http://127.0.0.1:8080"],
-    )  # fmt: skip
+    )
     model_haiku: Annotated[str, AfterValidator(model_id), OF_MODELS] = Field(
         "claude-haiku-5-5", description="Model id of the haiku tier."
     )
@@ -171,15 +175,17 @@ class Settings(BaseSettings):
         None, description="What web_search asks: brave:KEY, tavily:KEY or searxng:ADDRESS."
     )
     endpoint_web: Annotated[bool, OF_MODELS] = Field(
-        False, examples=["true"],
+        False,
+        examples=["true"],
         description="Whether web_search and web_fetch are the endpoint's own tools, which it uses"
         " and bills by itself.",
-    )  # fmt: skip
+    )
     python_sandbox: Annotated[str, AfterValidator(safely_reached), OF_MODELS] = Field(
-        "", examples=["https://sandbox.example/run"],
+        "",
+        examples=["https://sandbox.example/run"],
         description="Where run_python sends its code; docs/tools.md says how it is asked. Empty:"
         " it runs in the sandbox of this machine.",
-    )  # fmt: skip
+    )
     python_sandbox_key: Annotated[SecretStr | None, AfterValidator(sendable), OF_MODELS] = Field(
         None, description="What that sandbox is given as bearer token."
     )
@@ -192,29 +198,36 @@ class Settings(BaseSettings):
         60, ge=1, description="The embedded server stops after this many seconds without use."
     )
     keep_megabytes: int = Field(
-        2_000, ge=50,
+        2_000,
+        ge=50,
         description="How many MB are kept of store, journal, reports, edits and snapshots each.",
-    )  # fmt: skip
+    )
     most_dollars_run: Annotated[_Dollars | None, OF_MODELS] = Field(
-        None, examples=["5"],
+        None,
+        examples=["5"],
         description="Dollars that no run may go above; every model needs a known price then.",
-    )  # fmt: skip
+    )
     most_dollars_day: Annotated[_Dollars | None, OF_MODELS] = Field(
-        None, examples=["50"],
+        None,
+        examples=["50"],
         description="Dollars of all calls of a day (UTC) by the workers of one state directory.",
-    )  # fmt: skip
+    )
     workers: int = Field(
-        default_factory=_half_of_the_cores, ge=1, le=64, examples=["1"],
+        default_factory=_half_of_the_cores,
+        ge=1,
+        le=64,
+        examples=["1"],
         description="How many processes a worker is. Default: half as many as there are cores.",
-    )  # fmt: skip
+    )
     metrics_port: int = Field(0, ge=0, le=65_000, description="Port of 127.0.0.1 for Prometheus.")
     log_level: Annotated[str, AfterValidator(level)] = Field(
         "INFO", description="Level of the JSON log files."
     )
     web_ui: Annotated[str, AfterValidator(web_address)] = Field(
-        "", examples=["http://localhost:8233"],
+        "",
+        examples=["http://localhost:8233"],
         description="Address of Temporal's Web UI when the server is your own, for links.",
-    )  # fmt: skip
+    )
     build_id: str = Field("", description="Build id of the worker; default: the project's version.")
 
     def __init__(self, **given: Any) -> None:

@@ -81,11 +81,14 @@ class Siblings:
         """One life of a process, and how it ended."""
         try:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, *sys.orig_argv[1:], OPTION, f"{os.getpid()}.{number}",
+                sys.executable,
+                *sys.orig_argv[1:],
+                OPTION,
+                f"{os.getpid()}.{number}",
                 stdin=PIPE,
                 # Ctrl-C is for the first one, which then tells them.
                 process_group=0,
-            )  # fmt: skip
+            )
         except OSError as error:
             return f"could not be started ({error.strerror})"
         log.info("process %d is pid %d", number, process.pid)

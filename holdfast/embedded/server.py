@@ -66,13 +66,29 @@ def binary() -> Path:
 def command(program: Path, state: StateDir, endpoint: Endpoint) -> list[str]:
     """The whole command line. It holds no secret."""
     parts = [
-        str(program), "server", "start-dev",
-        "--ip", "127.0.0.1", "--ui-ip", "127.0.0.1",
-        "--port", str(endpoint.port), "--ui-port", str(endpoint.ui_port),
-        "--http-port", str(endpoint.http_port), "--metrics-port", str(endpoint.metrics_port),
-        "--db-filename", str(state.database),
-        "--ui-disable-news-fetch", "--log-level", "warn", "--log-format", "json",
-    ]  # fmt: skip
+        str(program),
+        "server",
+        "start-dev",
+        "--ip",
+        "127.0.0.1",
+        "--ui-ip",
+        "127.0.0.1",
+        "--port",
+        str(endpoint.port),
+        "--ui-port",
+        str(endpoint.ui_port),
+        "--http-port",
+        str(endpoint.http_port),
+        "--metrics-port",
+        str(endpoint.metrics_port),
+        "--db-filename",
+        str(state.database),
+        "--ui-disable-news-fetch",
+        "--log-level",
+        "warn",
+        "--log-format",
+        "json",
+    ]
     for name, kind in SEARCH_ATTRIBUTES.items():
         parts += ["--search-attribute", f"{name}={kind}"]
     for pragma in PRAGMAS:

@@ -119,9 +119,15 @@ def _git(program: str, folder: Path, *arguments: str, author: str = "Ada", day: 
     try:
         subprocess.run(
             [program, *options, *arguments],
-            cwd=folder, env=environment, check=True, timeout=GIT_SECONDS,
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-        )  # fmt: skip
+            cwd=folder,
+            env=environment,
+            check=True,
+            timeout=GIT_SECONDS,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
     except subprocess.CalledProcessError as error:
         said = " ".join((error.stderr or "no reason").split())[:300]
         raise Refused(f"the example could not be made in {str(folder)!r}: {said}") from error

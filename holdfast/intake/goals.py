@@ -103,9 +103,13 @@ def _checked(
     names = [each.name for each in inputs]
     unusable = catalogue.unusable_for(wish.playbook)
     wrong = validity.problems(
-        plan, catalogue.roles_for(wish.playbook), names, most, unusable=unusable,
+        plan,
+        catalogue.roles_for(wish.playbook),
+        names,
+        most,
+        unusable=unusable,
         longest=limits.subtask_timeout_seconds,
-    )  # fmt: skip
+    )
     if wrong:
         raise plans.invalid(f"--plan {wish.plan}", wrong)
     return plan

@@ -225,6 +225,9 @@ def _same(one: Goal | None, other: Goal) -> bool:
     asks, nor whether a terminal was there to approve at.
     """
     own: dict[str, object] = {
-        "probe": "", "search_attributes": (), "requester": "", "approval": Approval(),
-    }  # fmt: skip
+        "probe": "",
+        "search_attributes": (),
+        "requester": "",
+        "approval": Approval(),
+    }
     return one is not None and one.model_copy(update=own) == other.model_copy(update=own)

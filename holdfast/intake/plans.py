@@ -67,9 +67,12 @@ def invalid(where: str, mistakes: Sequence[str]) -> Refused:
 def as_yaml(plan: Plan) -> str:
     """The plan as a person edits it: every field, long texts as blocks."""
     return yaml.dump(
-        plan.model_dump(mode="json"), Dumper=_Readable, sort_keys=False, allow_unicode=True,
+        plan.model_dump(mode="json"),
+        Dumper=_Readable,
+        sort_keys=False,
+        allow_unicode=True,
         width=96,
-    )  # fmt: skip
+    )
 
 
 class _Readable(yaml.SafeDumper):

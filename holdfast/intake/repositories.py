@@ -33,10 +33,15 @@ async def about(
             commit, start = await _compared(Path(each.value), roots, wanted)
         found.append(
             PinnedInput(
-                name=each.name, kind=each.kind, size=0, path=redact(each.value), commit=commit,
-                base=start.commit, base_name=shown(start.name),
+                name=each.name,
+                kind=each.kind,
+                size=0,
+                path=redact(each.value),
+                commit=commit,
+                base=start.commit,
+                base_name=shown(start.name),
             )
-        )  # fmt: skip
+        )
     return tuple(found)
 
 

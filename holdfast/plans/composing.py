@@ -77,8 +77,14 @@ def _like(role: ComposedRole, roles: Sequence[RoleCard]) -> RoleCard | None:
     """The first role that may do all that this one may: then nothing comes together that no role of
     the run has together.
     """
-    return next((each for each in roles if {*role.tools} <= {*composable(each)} - {READS_ON}
-                 and _lends(each)), None)  # fmt: skip
+    return next(
+        (
+            each
+            for each in roles
+            if {*role.tools} <= {*composable(each)} - {READS_ON} and _lends(each)
+        ),
+        None,
+    )
 
 
 def _lends(role: RoleCard) -> bool:

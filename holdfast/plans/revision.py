@@ -48,9 +48,14 @@ def problems(patch: Patch, material: ReplanMaterial) -> tuple[str, ...]:
     changed = [each.subtask.id for each in patch.changes]
     unread = validity.only_by_tools(material.inputs)
     whole = validity.problems(
-        plan, material.roles, names, HARD_SUBTASK_LIMIT, material.asked, unread=unread,
+        plan,
+        material.roles,
+        names,
+        HARD_SUBTASK_LIMIT,
+        material.asked,
+        unread=unread,
         longest=material.subtask_timeout_seconds,
-    )  # fmt: skip
+    )
     # What is frozen was valid when it was planned; only what the patch touches is its fault.
     found += [each for each in whole if not _concerns_frozen(each, plan, changed)]
     return tuple(found)

@@ -227,9 +227,10 @@ def _tries(report: Report) -> Iterator[str]:
 def _revisions(report: Report) -> Iterator[str]:
     for revision in report.revisions:
         changed = (
-            ("added", revision.added), ("replaced", revision.replaced),
+            ("added", revision.added),
+            ("replaced", revision.replaced),
             ("dropped", revision.dropped),
-        )  # fmt: skip
+        )
         told = "; ".join(f"{what} {', '.join(map(inline, ids))}" for what, ids in changed if ids)
         yield f"**{revision.number}**, {inline(revision.why)}: {told or 'nothing changed'}"
 

@@ -85,9 +85,12 @@ def _drawn(
             thread += 1
             yield _named("thread", process, thread, f"{name} ({number})" if number > 1 else name)
             yield {
-                "ph": "M", "pid": process, "tid": thread, "name": "thread_sort_index",
+                "ph": "M",
+                "pid": process,
+                "tid": thread,
+                "name": "thread_sort_index",
                 "args": {"sort_index": thread},
-            }  # fmt: skip
+            }
             yield from (_slice(process, thread, each, late) for each in row)
 
 

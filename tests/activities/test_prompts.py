@@ -380,8 +380,11 @@ def test_every_mark_that_prompts_use_is_one_that_no_text_can_write() -> None:
     used = {tag for path in written for tag in MARK.findall(path.read_text())}
     assert {"material", "instruction", "goal"} <= used, "the search itself finds them"
     assert used == set(TAGS), "`Tag` of holdfast/calls/envelopes.py lacks one, or has too many"
-    asked = {tag for path in home.glob("holdfast/calls/*.py")
-             for tag in re.findall(r'section\(\s*"([^"]+)"', path.read_text())}  # fmt: skip
+    asked = {
+        tag
+        for path in home.glob("holdfast/calls/*.py")
+        for tag in re.findall(r'section\(\s*"([^"]+)"', path.read_text())
+    }
     assert asked == set(TAGS) - {"material"}
 
 

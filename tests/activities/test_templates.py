@@ -33,10 +33,14 @@ def review(*findings: Finding, **more: Any) -> Synthesis:
     )
     return TEMPLATES["review"](
         SynthesisMaterial(
-            goal="g", template="review", min_confidence=80,
-            subtasks=subtasks, findings=findings, **more,
+            goal="g",
+            template="review",
+            min_confidence=80,
+            subtasks=subtasks,
+            findings=findings,
+            **more,
         )
-    )  # fmt: skip
+    )
 
 
 def remarks_of(synthesis: Synthesis) -> list[Remark]:
@@ -136,14 +140,21 @@ def test_remarks_are_ranked_by_severity_confidence_file_and_line() -> None:
 def test_what_is_not_shown_is_counted() -> None:
     synthesis = review(
         lens(
-            "bugs", remark(), remark(line=5, confidence=79), suppressed=2, not_parsed=["bad.py"],
-            unread=3, unread_why={"binary": 2, "a link": 1},
-            unread_files=[{"path": "x", "why": "binary"}], notes=["untracked files were cut"],
-            missed=9, missed_files=[{"path": "a.js", "why": "larger than 1 MiB"}],
+            "bugs",
+            remark(),
+            remark(line=5, confidence=79),
+            suppressed=2,
+            not_parsed=["bad.py"],
+            unread=3,
+            unread_why={"binary": 2, "a link": 1},
+            unread_files=[{"path": "x", "why": "binary"}],
+            notes=["untracked files were cut"],
+            missed=9,
+            missed_files=[{"path": "a.js", "why": "larger than 1 MiB"}],
         ),
         lens("security", suppressed=1, not_parsed=["bad.py"], unread=3, remarks_in_all=40),
         not_run=(Omission(what="Ask a model", why="no endpoint"),),
-    )  # fmt: skip
+    )
     expected = {"below_confidence": 1, "suppressed": 3, "cut": 40, "unread_in_all": 3}
     assert {key: synthesis.data[key] for key in expected} == expected
     assert synthesis.data["unread"] == [{"path": "x", "why": "binary"}]
@@ -207,14 +218,18 @@ def language(name: str, files: int, percent: int, *lenses: str, kind: str = "cod
 
 def test_who_looked_in_which_languages_is_said_and_where_nobody_did() -> None:
     files = [
-        language("Go", 50, 50), language("Python", 30, 30, "bugs", "security"),
-        language("Markdown", 15, 15, kind="prose"), language("Shell", 4, 4, "shell"),
+        language("Go", 50, 50),
+        language("Python", 30, 30, "bugs", "security"),
+        language("Markdown", 15, 15, kind="prose"),
+        language("Shell", 4, 4, "shell"),
         language("Ruby", 1, 0),
-    ]  # fmt: skip
+    ]
     synthesis = review(
-        lens("bugs", languages=files), lens("security"), lens("secrets"),
+        lens("bugs", languages=files),
+        lens("security"),
+        lens("secrets"),
         Finding(subtask_id="shell", status="failed", why="shellcheck crashed"),
-    )  # fmt: skip
+    )
     assert "bugs and security looked for defects in Python (30 files)." in synthesis.answer
     assert "secrets looked at 7 files." in synthesis.answer
     assert (
@@ -376,10 +391,17 @@ def test_defects_in_lines_one_after_another_stay_apart_when_two_lenses_see_each(
 
 def test_what_is_only_complex_is_a_paragraph_with_the_three_worst_places() -> None:
     tangled = [
-        remark(file=f"{n}.py", line=n, rule="complex-function", weight=n, summed=True,
-               message=f"Of {n}", severity="warning" if n > 2 else "info")
+        remark(
+            file=f"{n}.py",
+            line=n,
+            rule="complex-function",
+            weight=n,
+            summed=True,
+            message=f"Of {n}",
+            severity="warning" if n > 2 else "info",
+        )
         for n in range(1, 6)
-    ]  # fmt: skip
+    ]
     synthesis = review(lens("complexity", *tangled), lens("bugs", remark()))
     assert [each.lens for each in remarks_of(synthesis)] == ["bugs"]
     assert "**1 remark in 1 file**: 1 warning." in synthesis.answer
@@ -396,10 +418,14 @@ def test_what_is_no_remark_is_counted_and_does_no_harm() -> None:
         subtask_id="bugs",
         status="complete",
         data={
-            "remarks": ["text", good, {"severity": "odd"}, None], "suppressed": "many",
-            "files_read": 5, "unread": 2, "unread_files": ["x"], "unread_why": {"binary": 2},
+            "remarks": ["text", good, {"severity": "odd"}, None],
+            "suppressed": "many",
+            "files_read": 5,
+            "unread": 2,
+            "unread_files": ["x"],
+            "unread_why": {"binary": 2},
         },
-    )  # fmt: skip
+    )
     data = review(finding).data
     assert [each.rule for each in remarks_of(review(finding))] == [""]
     assert (data["cut"], data["suppressed"], data["files_read"]) == (3, 0, 5)

@@ -310,10 +310,12 @@ async def test_a_key_that_an_endpoint_repeats_is_in_no_part_of_the_answer() -> N
     from holdfast.ports import ModelRequest
 
     said = {
-        "type": "message", "model": f"m {KEY}", "stop_reason": "end_turn",
+        "type": "message",
+        "model": f"m {KEY}",
+        "stop_reason": "end_turn",
         "content": [{"type": "text", "text": f'{{"x": "{KEY.upper()} {KEY[:-4]}"}}'}],
         "usage": {"input_tokens": 1, "output_tokens": 1},
-    }  # fmt: skip
+    }
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

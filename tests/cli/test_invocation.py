@@ -95,8 +95,11 @@ def completed(line: str, home: Path) -> set[str]:
     bare = {"PATH": os.environ["PATH"], "XDG_STATE_HOME": str(home)}
     done = subprocess.run(
         [sys.executable, HOME / "starter.py"],
-        env=bare | asked, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env=bare | asked,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stderr == "" and not [*home.iterdir()], "nothing is started or said"
     return set(done.stdout.split())
 
@@ -124,8 +127,10 @@ def test_in_bash_a_limit_is_completed_up_to_its_sign_and_no_space_follows(tmp_pa
     """By bash itself: the script is read, and asked as the shell asks it."""
     script = subprocess.run(
         [sys.executable, HOME / "starter.py", "completion", "bash"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     asks = """
 compopt() { echo "compopt $1 $2"; }
 COMP_WORDS=(holdfast run --limits dol); COMP_CWORD=3
@@ -135,6 +140,8 @@ echo "${COMPREPLY[@]}"
     done = subprocess.run(
         ["bash", "--noprofile", "--norc", "-c", script.stdout + asks],
         env={"PATH": os.environ["PATH"], "XDG_STATE_HOME": str(tmp_path)},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout == "compopt -o nospace\ndollars=\n"

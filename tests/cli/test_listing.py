@@ -33,9 +33,16 @@ from holdfast.text import PLAIN_ID
 from outcomes import begun, end
 
 RUN = Listed(
-    "code-review-1122-mm80w", "waits for approval", "2026-11-22T11:00:00+00:00", 12.0,
-    "Review of httpx at 1a2b3c4d5e, against main", "0.0873", "0.05", "code-review", 9_000.0,
-)  # fmt: skip
+    "code-review-1122-mm80w",
+    "waits for approval",
+    "2026-11-22T11:00:00+00:00",
+    12.0,
+    "Review of httpx at 1a2b3c4d5e, against main",
+    "0.0873",
+    "0.05",
+    "code-review",
+    9_000.0,
+)
 REPOSITORY = PinnedInput(name="repo", kind="repository", size=1, path="/x/httpx", commit="1a" * 20)
 
 
@@ -153,9 +160,12 @@ def test_a_report_names_each_input_with_commit_base_and_what_is_not_in_it() -> N
     base = {"changed": 3, "base": "2b" * 20, "base_name": "main"}
     notes = PinnedInput(name="notes", kind="text", size=1234)
     report = Report(
-        status="complete", run_id="r", goal="g", title="Review of httpx",
+        status="complete",
+        run_id="r",
+        goal="g",
+        title="Review of httpx",
         inputs=(REPOSITORY.model_copy(update=base), notes),
-    )  # fmt: skip
+    )
     page = pages.as_markdown(report)
     assert page.startswith("# Review of httpx\n")
     assert (

@@ -158,10 +158,13 @@ async def test_nobody_else_gives_an_order_or_sees_the_page(
         await visitor.page()
         own, given = {"Origin": visitor.origin}, {"command": "approve"}
         for headers in (
-            {}, {"Origin": "null"}, {"Origin": "http://evil.example"},
+            {},
+            {"Origin": "null"},
+            {"Origin": "http://evil.example"},
             {"Origin": visitor.origin.replace("127.0.0.1", "localhost")},
-            {**own, "Sec-Fetch-Site": "cross-site"}, {**own, "Sec-Fetch-Site": "same-site"},
-        ):  # fmt: skip
+            {**own, "Sec-Fetch-Site": "cross-site"},
+            {**own, "Sec-Fetch-Site": "same-site"},
+        ):
             status, said = await visitor.order(headers, **given, token=visitor.token)
             assert (status, said) == (403, "orders come from the page itself")
         for token in ("", "guessed", visitor.token[:-1]):
@@ -216,9 +219,11 @@ async def test_what_is_no_request_leaves_the_terminal_as_it_is_and_our_mistakes_
     end = b" HTTP/1.1\r\nHost: HOST\r\n"
     async with visiting(connection, "no-run") as visitor:
         for request in (
-            b"GET /" + b"a" * 9000 + end, b"GET *" + end, b"GET /a\x01b/" + end,
+            b"GET /" + b"a" * 9000 + end,
+            b"GET *" + end,
+            b"GET /a\x01b/" + end,
             b"GET /k/" + end + b"Content-Encoding: br\r\nContent-Length: 3\r\n",
-        ):  # fmt: skip
+        ):
             assert await sent(visitor, request + b"\r\nabc") == 400
         told = [each for each in caplog.records if each.levelno >= logging.WARNING]
         assert told == []
@@ -350,12 +355,17 @@ async def test_nothing_but_what_is_asked_stands_before_the_plan_and_how_far_it_i
         assert "There is no answer" not in page
         asked, _, other = before.partition("Tell the run: pause")
         assert re.findall(r'name="command"[^>]*value="(\w+)"', asked) == [
-            "approve", "reject", "price", "edit",
-        ]  # fmt: skip
+            "approve",
+            "reject",
+            "price",
+            "edit",
+        ]
         assert "<details" in asked.rpartition("<summary>")[0][-40:]
         assert re.findall(r'name="command"[^>]*value="(\w+)"', other) == [
-            "pause", "skip", "raise_cap",
-        ]  # fmt: skip
+            "pause",
+            "skip",
+            "raise_cap",
+        ]
 
 
 def working() -> Pictured:

@@ -86,9 +86,18 @@ def test_with_a_server_of_ones_own_it_says_where_its_workers_write(
 
 def test_a_line_says_first_whose_it_is_what_came_of_it_and_the_price_and_why_at_its_end() -> None:
     told = json.loads(
-        line(3, "result", story="result", call="work-t1-1", subtask="t1", dollars="0.001674",
-             verdict="failed_checks", why="no year", tier="haiku")
-    )  # fmt: skip
+        line(
+            3,
+            "result",
+            story="result",
+            call="work-t1-1",
+            subtask="t1",
+            dollars="0.001674",
+            verdict="failed_checks",
+            why="no year",
+            tier="haiku",
+        )
+    )
     assert shown(told, "r1").partition("  ")[2] == (
         "result     t1 work-t1-1 failed_checks $0.0017 tier=haiku: no year"
     )

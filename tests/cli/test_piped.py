@@ -58,12 +58,32 @@ def test_headings_lists_tables_and_code_are_told_without_their_signs() -> None:
         "| name | price |\n|---|---:|\n| a | 1 |\n| long one | 12 |\n\n> said\n"
     )
     assert as_text(source).split("\n") == [
-        "One f", "=====", "", "Two", "---", "", "Three", "",
-        "bold and a page (https://example.org), `code`", "",
-        "- first", "  - below", "- second", "", "3. third", "4. fourth", "",
-        "  > 7 | x[0] * 2", "      | ^", "",
-        "name      price", "a             1", "long one     12", "", "> said",
-    ]  # fmt: skip
+        "One f",
+        "=====",
+        "",
+        "Two",
+        "---",
+        "",
+        "Three",
+        "",
+        "bold and a page (https://example.org), `code`",
+        "",
+        "- first",
+        "  - below",
+        "- second",
+        "",
+        "3. third",
+        "4. fourth",
+        "",
+        "  > 7 | x[0] * 2",
+        "      | ^",
+        "",
+        "name      price",
+        "a             1",
+        "long one     12",
+        "",
+        "> said",
+    ]
 
 
 def show(report: Report, capsys: pytest.CaptureFixture[str], **asked: bool) -> str:

@@ -146,9 +146,13 @@ def test_what_cannot_be_meant_is_refused_before_anything_starts(
     ],
 )
 def test_an_empty_variable_and_a_file_named_twice_are_refused_in_a_line(
-    command: str, given: list[str], said: str,
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    command: str,
+    given: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "b").mkdir()
     (tmp_path / "a.md").write_text("")

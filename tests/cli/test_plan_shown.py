@@ -21,9 +21,13 @@ def planned(*rows: dict[str, object], **fields: object) -> Preview:
     return Preview.model_validate(
         {
             "rows": [{**base, **prices, **each} for each in rows],
-            "low": "0.10", "expected": "0.30", "high": "1.20", "makespan": 80.0, **fields,
+            "low": "0.10",
+            "expected": "0.30",
+            "high": "1.20",
+            "makespan": 80.0,
+            **fields,
         }
-    )  # fmt: skip
+    )
 
 
 DIAMOND = planned(
@@ -76,12 +80,16 @@ def test_what_each_subtask_is_told_is_shown_on_demand() -> None:
         synthesis_instruction="Answer in a table.",
         subtasks=(
             Subtask(
-                id="t1", title="Look", role="analyst", instruction="Read it.\nThen say so.",
-                inputs=("notes",), acceptance_criteria="It is short.",
+                id="t1",
+                title="Look",
+                role="analyst",
+                instruction="Read it.\nThen say so.",
+                inputs=("notes",),
+                acceptance_criteria="It is short.",
                 checks=(Check(kind="max_words", argument="50"),),
             ),
         ),
-    )  # fmt: skip
+    )
     plan = planned({"id": "t1"}).model_copy(update={"plan": told})
     first = ("Read it.", "Then say so.", "inputs: notes", "must meet: It is short.")
     parts = (*first, "checked by code: max_words 50", "Answer in a table.")

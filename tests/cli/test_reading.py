@@ -106,12 +106,16 @@ def test_yaml_is_plain_values_and_converts_nothing(text: str, value: object) -> 
 # PyYAML writes this end of a line as it is, and reads it as a space.
 LETTERS = strategies.characters(codec="utf-8", exclude_characters="\x85")
 plain = strategies.recursive(
-    strategies.none() | strategies.booleans() | strategies.integers(-(10**15), 10**15)
+    strategies.none()
+    | strategies.booleans()
+    | strategies.integers(-(10**15), 10**15)
     | strategies.text(LETTERS, max_size=20),
-    lambda inner: strategies.lists(inner, max_size=4)
-    | strategies.dictionaries(strategies.text("abc", min_size=1, max_size=5), inner, max_size=4),
+    lambda inner: (
+        strategies.lists(inner, max_size=4)
+        | strategies.dictionaries(strategies.text("abc", min_size=1, max_size=5), inner, max_size=4)
+    ),
     max_leaves=20,
-)  # fmt: skip
+)
 
 
 @hypothesis.given(plain)
@@ -186,10 +190,12 @@ def test_a_link_that_leads_to_itself_is_told_alike_by_every_reader_and_python(
     def told() -> list[str]:
         said = [str(roots_at([loop])[1] == (loop,))]
         for read in (
-            lambda: read_text(loop, "--file"), lambda: read_price_file(loop),
-            lambda: text_of(loop, loop.name), lambda: input_of(f"a={loop}", None),
+            lambda: read_text(loop, "--file"),
+            lambda: read_price_file(loop),
+            lambda: text_of(loop, loop.name),
+            lambda: input_of(f"a={loop}", None),
             lambda: open_file(loop, ()),
-        ):  # fmt: skip
+        ):
             with pytest.raises((Refused, PriceFileError, CatalogueError, Outside)) as error:
                 read()
             said.append(str(error.value))

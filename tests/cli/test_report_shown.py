@@ -59,24 +59,36 @@ def report(**fields: object) -> Report:
     )
     findings = (
         Finding(
-            subtask_id="t1", status="complete", model="claude", dollars=Decimal("0.01"),
-            started=START, finished=START + timedelta(seconds=4),
+            subtask_id="t1",
+            status="complete",
+            model="claude",
+            dollars=Decimal("0.01"),
+            started=START,
+            finished=START + timedelta(seconds=4),
         ),
         Finding(subtask_id="t2", status="failed", why="no answer"),
         Finding(subtask_id="t3", status="skipped", why="needs t2"),
-    )  # fmt: skip
+    )
     gaps = (
-        Gap(subtask_id="t2", title="Subtask t2", status="failed", why="no answer",
-            took_down=("t3",)),
+        Gap(
+            subtask_id="t2", title="Subtask t2", status="failed", why="no answer", took_down=("t3",)
+        ),
         Gap(subtask_id="t3", title="Subtask t3", status="skipped", why="needs t2"),
-    )  # fmt: skip
+    )
     base = {
-        "status": "complete_with_gaps", "run_id": "run-1", "goal": "Compare engines",
-        "plan": plan, "findings": findings, "gaps": gaps, "answer": "Engine *A* wins.",
+        "status": "complete_with_gaps",
+        "run_id": "run-1",
+        "goal": "Compare engines",
+        "plan": plan,
+        "findings": findings,
+        "gaps": gaps,
+        "answer": "Engine *A* wins.",
         "not_run": (Omission(what="Accessibility", why="needs a model"),),
-        "notes": ("a template wrote this",), "model_calls": 3, "dollars": "0.012345",
+        "notes": ("a template wrote this",),
+        "model_calls": 3,
+        "dollars": "0.012345",
         "timings": Timings(makespan=65, work=50, critical_path=48),
-    }  # fmt: skip
+    }
     return Report.model_validate({**base, **fields})
 
 
@@ -133,11 +145,18 @@ def test_a_report_says_what_was_tried_changed_reused_unsupported_and_estimated()
 
 def test_each_finding_stands_behind_its_id_with_model_tries_price_and_sources() -> None:
     found = Finding(
-        subtask_id="t1", status="complete", content="# Gaps: none\n\nIt is *blue*.", confidence=85,
-        sources=("answered by ana: The sky.",), model="claude-x", dollars=Decimal("0.02"),
-        assumed=Decimal("0.01"), started=START, finished=START + timedelta(seconds=4),
+        subtask_id="t1",
+        status="complete",
+        content="# Gaps: none\n\nIt is *blue*.",
+        confidence=85,
+        sources=("answered by ana: The sky.",),
+        model="claude-x",
+        dollars=Decimal("0.02"),
+        assumed=Decimal("0.01"),
+        started=START,
+        finished=START + timedelta(seconds=4),
         tries=(Try(number=1, tier="haiku", verdict="failed_checks", why="too short"),),
-    )  # fmt: skip
+    )
     page = pages.as_markdown(report(findings=(found,), gaps=()))
     assert page.split("## Findings\n\n")[1].startswith(
         "### t1 · Subtask t1\n\n"
@@ -158,12 +177,16 @@ def test_each_finding_stands_behind_its_id_with_model_tries_price_and_sources() 
 
 def test_a_try_of_the_fallback_is_told_under_its_role_and_as_whose_fallback() -> None:
     found = Finding(
-        subtask_id="t1", status="complete", content="It is blue.", confidence=85, model="claude-x",
+        subtask_id="t1",
+        status="complete",
+        content="It is blue.",
+        confidence=85,
+        model="claude-x",
         tries=(
             Try(number=3, tier="opus", verdict="failed_checks", why="too short"),
             Try(number=4, tier="opus", verdict="accepted", role="writer"),
         ),
-    )  # fmt: skip
+    )
     page = pages.as_markdown(report(findings=(found,), gaps=()))
     assert "**complete** · writer for analyst · claude-x · confidence 85 of 100" in page
     assert "- try 3 on opus, failed checks: too short\n" in page
@@ -190,9 +213,11 @@ def test_what_a_finding_says_stays_a_quotation_that_loads_and_runs_nothing() -> 
 def test_a_finding_alone_lists_every_remark_whatever_its_confidence() -> None:
     remark = Remark(severity="info", file="a.py", line=3, message="odd", rule="R1", confidence=20)
     found = Finding(
-        subtask_id="t1", status="complete", content="1 file looked at: 1 info.",
+        subtask_id="t1",
+        status="complete",
+        content="1 file looked at: 1 info.",
         data={"remarks": [remark.model_dump(mode="json")]},
-    )  # fmt: skip
+    )
     assert "- **info** `a.py:3` odd (`R1`, 20 %)" in findings.alone(report(), found)
 
 
@@ -258,9 +283,12 @@ def test_time_spent_waiting_is_told_apart() -> None:
 
 def test_a_price_that_is_partly_assumed_does_not_look_like_a_fact() -> None:
     lost = Finding(
-        subtask_id="t1", status="complete", model="claude", dollars=Decimal("0.0873"),
+        subtask_id="t1",
+        status="complete",
+        model="claude",
+        dollars=Decimal("0.0873"),
         assumed=Decimal("0.0855"),
-    )  # fmt: skip
+    )
     page = pages.as_markdown(report(findings=(lost,), dollars="0.0891", assumed="0.0855"))
     assert "| ≤ $0.0873 |" in page
     assert "$0.0891 for 3 model calls, of which $0.0855 is assumed" in page
@@ -340,9 +368,12 @@ def test_the_last_line_of_a_finished_run_is_the_link_to_its_page(
 def test_calls_that_brought_no_answer_are_told_with_their_price() -> None:
     said = NoAnswer(id="work-t1-1", tier="haiku", why="the connection broke")
     paid = NoAnswer(
-        id="work-t1-2", tier="haiku", why="it was lost", dollars=Decimal("0.02"),
+        id="work-t1-2",
+        tier="haiku",
+        why="it was lost",
+        dollars=Decimal("0.02"),
         assumed=Decimal("0.02"),
-    )  # fmt: skip
+    )
     lost = Finding(subtask_id="t1", status="failed", why="it was lost", unanswered=(said, paid))
     told = (
         "call work-t1-1 on haiku, no answer, cost nothing: the connection broke",

@@ -144,9 +144,12 @@ async def test_nothing_is_sent_of_a_trace_that_its_caller_does_not_keep(
 
 @pytest.mark.anyio
 async def test_a_malformed_context_is_said_in_a_line_and_not_used(
-    runs: Runs, server: Connection, backend: Received,
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    runs: Runs,
+    server: Connection,
+    backend: Received,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.setenv(commands.INBOUND, "sk-very-secret-9182736")
     async with runs.worker(script()):
         await typed("run 'Compare engines' --models --yes --id span-bad --json")
@@ -158,9 +161,11 @@ async def test_a_malformed_context_is_said_in_a_line_and_not_used(
 
 @pytest.mark.anyio
 async def test_a_command_that_fails_says_so_in_its_span_and_a_backend_that_is_away_is_a_line(
-    server: Connection, backend: Received, monkeypatch: pytest.MonkeyPatch,
+    server: Connection,
+    backend: Received,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
     monkeypatch.setattr("holdfast.cli.shared.connection.CONNECT_SECONDS", 0.1)
     assert await typed("start 'Compare engines' --models") == Code.UNREACHABLE

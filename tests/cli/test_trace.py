@@ -58,9 +58,12 @@ def test_what_is_no_run_and_no_history_is_refused_in_a_line(
 @pytest.mark.parametrize("command", ["trace", "report"])
 @pytest.mark.parametrize("path", ["folder", "fifo", "/dev/zero"])
 def test_a_history_that_cannot_be_read_is_refused_by_the_option_that_was_typed(
-    command: str, path: str,
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    command: str,
+    path: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir()
     os.mkfifo("fifo")

@@ -28,9 +28,13 @@ def test_a_line_of_code_goes_on_below_and_its_mark_stands_right_below_its_letter
 ) -> None:
     lines = (AROUND, f"{before}missing(some, more, arguments)", "    done()")
     remark = Remark(
-        severity="warning", file="a.py", line=9, message="m", confidence=90,
+        severity="warning",
+        file="a.py",
+        line=9,
+        message="m",
+        confidence=90,
         excerpt=Excerpt(first=8, lines=lines, letter=len(before) + 1),
-    )  # fmt: skip
+    )
     rows = shown(code_of(remark), width)
     assert all(cell_len(row) <= width for row in rows)
     (place,) = [number for number, row in enumerate(rows) if row.endswith("^")]

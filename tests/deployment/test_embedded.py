@@ -300,12 +300,22 @@ def test_a_lease_is_seen_while_it_is_held_and_ends_with_its_process(settings: Se
         assert status(settings).leases
     assert not status(settings).leases
     script = STARTER.replace("print(", "from holdfast.embedded import lease\n").splitlines()[:-1]
-    code = "\n".join([*script, "import time", "held = lease(settings)", "held.__enter__()",
-                      "print('held', flush=True)", "time.sleep(600)"])  # fmt: skip
+    code = "\n".join(
+        [
+            *script,
+            "import time",
+            "held = lease(settings)",
+            "held.__enter__()",
+            "print('held', flush=True)",
+            "time.sleep(600)",
+        ]
+    )
     holder = subprocess.Popen(
         [sys.executable, "-c", code, str(settings.state_dir)],
-        cwd=HOME, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=HOME,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert holder.stdout and holder.stdout.readline() == "held\n"
     assert status(settings).leases
     holder.kill()

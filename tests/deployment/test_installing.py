@@ -66,8 +66,10 @@ def test_a_folder_is_made_and_filled_by_pythons_own_library_alone(tmp_path: Path
     program = HOME / "holdfast" / "deployment" / "installing.py"
     done = subprocess.run(
         [sys.executable, "-I", "-S", program, tmp_path / "venv", lock],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     first, *_, last = done.stderr.splitlines()
     assert first.startswith("Installing 0 packages into") and "a minute or two" in first
     assert last.startswith("Installed 0 packages in ")

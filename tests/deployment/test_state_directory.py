@@ -43,9 +43,14 @@ def state(settings: Settings) -> StateDir:
     state = StateDir.of(settings)
     state.create()
     endpoint = Endpoint(
-        port=17001, ui_port=17002, http_port=17003, metrics_port=17004, task_queue="holdfast-1",
-        store_url=state.store.as_uri(), salt="s",
-    )  # fmt: skip
+        port=17001,
+        ui_port=17002,
+        http_port=17003,
+        metrics_port=17004,
+        task_queue="holdfast-1",
+        store_url=state.store.as_uri(),
+        salt="s",
+    )
     state.write(endpoint)
     return state
 
@@ -239,9 +244,15 @@ def test_lines_of_roots_that_cannot_be_read_allow_nothing_and_are_counted(
     (tmp_path / "good").mkdir()
     register_root(settings, tmp_path / "good")
     odd = [
-        "no json", '"/"', "[]", "{}", '{"path": "/", "device": "x", "inode": 1}', "[" * 5_000,
-        '{"path": "relative", "device": 1, "inode": 1}', '{"path": "/", "device": true,',
-    ]  # fmt: skip
+        "no json",
+        '"/"',
+        "[]",
+        "{}",
+        '{"path": "/", "device": "x", "inode": 1}',
+        "[" * 5_000,
+        '{"path": "relative", "device": 1, "inode": 1}',
+        '{"path": "/", "device": true,',
+    ]
     with state.roots.open("ab") as file:
         file.write("\n".join(odd).encode() + b"\n\xff\xfe")
     register_root(settings, tmp_path)

@@ -117,8 +117,9 @@ def bad_lines() -> list[list[str]]:
             if each.param_type_name == "option":
                 lines.append([command, *before, option, value])
                 continue
-            place = [one for one in COMMANDS[command].params
-                     if one.param_type_name == "argument"].index(each)  # fmt: skip
+            place = [
+                one for one in COMMANDS[command].params if one.param_type_name == "argument"
+            ].index(each)
             given = [*before]
             given[place : place + 1] = [value]
             lines.append([command, "--", *given] if "--limits" not in given else [command, *given])

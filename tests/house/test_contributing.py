@@ -125,9 +125,14 @@ def ran(home: Path, *module: str) -> str:
     """What a module prints in the copy."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     done = subprocess.run(
-        [*PYTHON, *module], cwd=home, env={**kept, "RENEW_PROMPTS": "1"},
-        capture_output=True, text=True, check=False, timeout=SECONDS,
-    )  # fmt: skip
+        [*PYTHON, *module],
+        cwd=home,
+        env={**kept, "RENEW_PROMPTS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
     assert done.stdout, done.stderr
     return done.stdout
 

@@ -43,9 +43,14 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "NO_COLOR": "1",
     }
     done = subprocess.run(
-        [python, PROBE], cwd=folder / "here", env=environment,
-        capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        [python, PROBE],
+        cwd=folder / "here",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found

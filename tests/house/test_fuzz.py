@@ -226,24 +226,42 @@ def damaged(draw: st.DrawFn, text: str) -> bytes:
 
 PLAN = json.dumps(
     {
-        "goal": "g", "strategy": "merge", "synthesis_instruction": "s", "roles": [],
+        "goal": "g",
+        "strategy": "merge",
+        "synthesis_instruction": "s",
+        "roles": [],
         "subtasks": [
-            {"id": "t1", "title": "T", "instruction": "Do it", "role": "analyst", "tier": "haiku",
-             "depends_on": [], "checks": [{"kind": "regex", "argument": "a+"}]},
+            {
+                "id": "t1",
+                "title": "T",
+                "instruction": "Do it",
+                "role": "analyst",
+                "tier": "haiku",
+                "depends_on": [],
+                "checks": [{"kind": "regex", "argument": "a+"}],
+            },
         ],
     },
     indent=1,
-)  # fmt: skip
+)
 ROLE = (HOME / "roles" / "analyst.md").read_text("utf-8")
 PLAYBOOK = (HOME / "playbooks" / "code-review" / "playbook.yaml").read_text("utf-8")
 PROJECT = re.sub(r"(?m)^# (?=\w+ = )", "", settings_file("mine"))
 HISTORY = (HOME / "tests" / "histories" / "a-cancelled-run.json").read_text("utf-8")[:6_000]
 ENDPOINT = json.dumps(
     {
-        "port": 1, "ui_port": 2, "http_port": 3, "metrics_port": 4, "task_queue": "q",
-        "store_url": "file:///x", "salt": "s", "draining": [1], "server_pid": 1, "worker_pid": 2,
+        "port": 1,
+        "ui_port": 2,
+        "http_port": 3,
+        "metrics_port": 4,
+        "task_queue": "q",
+        "store_url": "file:///x",
+        "salt": "s",
+        "draining": [1],
+        "server_pid": 1,
+        "worker_pid": 2,
     }
-)  # fmt: skip
+)
 
 
 def read(path: Path, content: bytes, reader: Callable[[Path], object]) -> None:
@@ -389,7 +407,11 @@ EVENTS: list[dict[str, Any]] = [
 ]  # fmt: skip
 junk = st.recursive(
     st.one_of(
-        st.none(), st.booleans(), st.integers(-(10**30), 10**30), st.floats(), texts,
+        st.none(),
+        st.booleans(),
+        st.integers(-(10**30), 10**30),
+        st.floats(),
+        texts,
         st.sampled_from(("text", "thinking", "tool_use", "end_turn", "error", "message")),
     ),
     lambda inner: st.one_of(
@@ -397,7 +419,7 @@ junk = st.recursive(
         st.dictionaries(st.sampled_from(("type", "text", "index", "usage", "content")), inner),
     ),
     max_leaves=5,
-)  # fmt: skip
+)
 
 
 @st.composite

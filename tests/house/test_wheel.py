@@ -32,9 +32,14 @@ OTHERS = ("activities", "cli", "deployment", "intake", "orchestrator", "worker",
 def run(*command: str | Path, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder)} | more
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False,
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
         stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
 
 
 def place_of(command: Path, folder: Path) -> dict[str, str]:
@@ -138,9 +143,11 @@ def test_the_command_reviews_from_an_empty_folder_and_names_itself_in_every_hint
 def scripted(script: Path) -> Iterator[dict[str, str]]:
     """The variables of an endpoint that answers by this script; it is no part of a wheel."""
     served = subprocess.Popen(
-        [sys.executable, "-m", "simulator", "--script", script], cwd=HOME, text=True,
+        [sys.executable, "-m", "simulator", "--script", script],
+        cwd=HOME,
+        text=True,
         stdout=subprocess.PIPE,
-    )  # fmt: skip
+    )
     try:
         assert served.stdout
         lines = [served.stdout.readline().strip().removeprefix("export ") for _ in range(2)]

@@ -63,9 +63,14 @@ def test_the_line_of_an_agents_workflow_says_whose_it_is_and_from_where_it_goes_
 )
 def test_the_timeline_has_a_line_for_each_turn(purpose: str, line: str) -> None:
     call = Call(
-        kind="take_turn", purpose=purpose, number=3, tier="sonnet", model=model("sonnet", 3),
-        subtask_id="t3", role="researcher",
-    )  # fmt: skip
+        kind="take_turn",
+        purpose=purpose,
+        number=3,
+        tier="sonnet",
+        model=model("sonnet", 3),
+        subtask_id="t3",
+        role="researcher",
+    )
     assert call_summary(call) == line
 
 

@@ -122,11 +122,21 @@ def test_a_pattern_that_ruins_backtracking_matchers_is_linear_here() -> None:
 
 @EXAMPLES
 @given(
-    st.sampled_from(("valid_json", "keys", "regex", "contains", "min_words", "max_words",
-                     "cites_sources", "number_between")),
+    st.sampled_from(
+        (
+            "valid_json",
+            "keys",
+            "regex",
+            "contains",
+            "min_words",
+            "max_words",
+            "cites_sources",
+            "number_between",
+        )
+    ),
     st.text(max_size=12) | st.from_regex(r"[0-9, .eE+-]{0,8}"),
     st.text(max_size=40) | st.recursive(st.none() | st.integers(), st.lists).map(json.dumps),
-)  # fmt: skip
+)
 def test_whatever_a_plan_may_hold_no_answer_makes_a_check_raise(
     kind: CheckKind, argument: str, content: str
 ) -> None:

@@ -23,20 +23,30 @@ def subtask(id: str, title: str = "", **fields: Any) -> Subtask:
 
 def finding(id: str, content: str = "found", **fields: Any) -> Finding:
     base = {
-        "subtask_id": id, "status": "complete", "content": content, "model": "haiku",
-        "confidence": 80, "dollars": Decimal("0.01"), "started": START,
+        "subtask_id": id,
+        "status": "complete",
+        "content": content,
+        "model": "haiku",
+        "confidence": 80,
+        "dollars": Decimal("0.01"),
+        "started": START,
         "finished": START + timedelta(seconds=4),
-    }  # fmt: skip
+    }
     return Finding.model_validate({**base, **fields})
 
 
 def run(id: str = "run-a", **fields: object) -> Report:
     base = {
-        "status": "complete", "run_id": id, "goal": "Compare engines", "answer": "A wins.",
+        "status": "complete",
+        "run_id": id,
+        "goal": "Compare engines",
+        "answer": "A wins.",
         "plan": Plan(goal="g", subtasks=(subtask("t1"), subtask("t2"))),
         "findings": (finding("t1"), finding("t2")),
-        "model_calls": 3, "dollars": "0.02", "timings": Timings(makespan=5),
-    }  # fmt: skip
+        "model_calls": 3,
+        "dollars": "0.02",
+        "timings": Timings(makespan=5),
+    }
     return Report.model_validate({**base, **fields})
 
 
@@ -51,9 +61,15 @@ def read(a: Report, b: Report) -> str:
 
 def remark(file: str, fingerprint: str = "", **fields: object) -> Remark:
     base = {
-        "severity": "warning", "file": file, "line": 3, "message": f"odd in {file}",
-        "confidence": 90, "lens": "security", "rule": "B1", "fingerprint": fingerprint,
-    }  # fmt: skip
+        "severity": "warning",
+        "file": file,
+        "line": 3,
+        "message": f"odd in {file}",
+        "confidence": 90,
+        "lens": "security",
+        "rule": "B1",
+        "fingerprint": fingerprint,
+    }
     return Remark.model_validate({**base, **fields})
 
 
@@ -75,9 +91,13 @@ def test_of_two_runs_that_are_alike_each_thing_is_said_once() -> None:
 
 def test_status_price_calls_and_time_that_differ_stand_beside_each_other() -> None:
     other = run(
-        "run-b", status="complete_with_gaps", dollars="0.05", model_calls=9, goal="Compare boats",
+        "run-b",
+        status="complete_with_gaps",
+        dollars="0.05",
+        model_calls=9,
+        goal="Compare boats",
         timings=Timings(makespan=70),
-    )  # fmt: skip
+    )
     page = read(run(), other)
     for row in (
         "| About | Compare engines | Compare boats |",
@@ -148,8 +168,10 @@ def test_remarks_are_new_gone_or_kept_by_fingerprint_also_where_lines_moved() ->
     ).remarks
     assert made is not None
     assert ([each.file for each in made.new], [each.file for each in made.gone], made.kept) == (
-        ["c.py"], ["a.py"], 1,
-    )  # fmt: skip
+        ["c.py"],
+        ["a.py"],
+        1,
+    )
     page = shown(review("a", remark("a.py", "1")), review("b"))
     assert "0 new in B, 1 gone, 0 kept." in page and "`a.py:3` odd in a.py" in page
     assert "## Answer" not in page, "the answer of a review is made of its remarks"

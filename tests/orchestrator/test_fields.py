@@ -81,18 +81,34 @@ def _name(holder: ast.expr) -> str:
     return ""
 
 
-COPIED: Mapping[tuple[type[BaseModel], str], type] = {
-    (RoleCard, "specs"): TurnMaterial,
-} | {
-    (FrontMatter, name): RoleCard
-    for name in ("name", "description", "effort", "fallback", "team", "fixed_tier", "turns",
-                 "cases", "tools_only_for_inputs")
-} | {
-    (PlaybookFile, name): contracts.PlaybookCard
-    for name in ("name", "description", "guidance", "template", "min_confidence", "verify")
-} | {
-    (Goal, "heard"): State, (Goal, "heard_json"): State, (Settings, "task_queue"): Target,
-}  # fmt: skip
+COPIED: Mapping[tuple[type[BaseModel], str], type] = (
+    {
+        (RoleCard, "specs"): TurnMaterial,
+    }
+    | {
+        (FrontMatter, name): RoleCard
+        for name in (
+            "name",
+            "description",
+            "effort",
+            "fallback",
+            "team",
+            "fixed_tier",
+            "turns",
+            "cases",
+            "tools_only_for_inputs",
+        )
+    }
+    | {
+        (PlaybookFile, name): contracts.PlaybookCard
+        for name in ("name", "description", "guidance", "template", "min_confidence", "verify")
+    }
+    | {
+        (Goal, "heard"): State,
+        (Goal, "heard_json"): State,
+        (Settings, "task_queue"): Target,
+    }
+)
 """Fields that become one of the same name in another shape, where they are looked for instead."""
 
 

@@ -28,7 +28,7 @@ NUMBERS: st.SearchStrategy[Any] = st.sampled_from(
 )
 DOLLARS = st.sampled_from(
     ("0", "0.5", "1", 1, "-5", -5, "-0", "1e40", "1e-40", "NaN", "-Infinity", 1e400, "10001", None)
-)  # fmt: skip
+)
 IDS = st.sampled_from(
     ("work-t0-1", "plan-1", "agent-t1-1", "run.t2.1", "work-t0--1", "bribe-t0-1", "", "x" * 9_000)
 )

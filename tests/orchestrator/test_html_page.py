@@ -64,9 +64,18 @@ async def test_every_recorded_run_has_a_valid_page_with_all_its_steps(path: Path
 def test_of_agents_that_did_very_much_the_page_shows_the_beginning_and_says_so() -> None:
     def used(number: int) -> Step:
         return Step(
-            session="r", id=f"{number}", kind="tool", name=f"tool-1-{number}", run="r.t1.1",
-            tool=HARM, arguments=HARM, why=HARM, by=HARM, status="error", started=START,
-        )  # fmt: skip
+            session="r",
+            id=f"{number}",
+            kind="tool",
+            name=f"tool-1-{number}",
+            run="r.t1.1",
+            tool=HARM,
+            arguments=HARM,
+            why=HARM,
+            by=HARM,
+            status="error",
+            started=START,
+        )
 
     busy = tuple(used(number) for number in range(1_000))
     run = replace(shown(2), turns={f"run-1.t1.{number}": busy for number in range(100)})

@@ -105,8 +105,9 @@ async def test_the_trace_has_each_loss_and_what_agents_lost_is_in_the_note_too()
     (lost,) = [each for each in recorder.steps() if each.lost]
     assert (lost.name, lost.attempt, lost.lost) == (work(), 2, "died")
     look = await looked([*WorkflowHistory.from_json("run", HISTORY.read_text()).events])
-    turn = Step(session="run", id="a/1", kind="call", name="turn-1", run="a", subtask="t9",
-                lost="died")  # fmt: skip
+    turn = Step(
+        session="run", id="a/1", kind="call", name="turn-1", run="a", subtask="t9", lost="died"
+    )
     assert replace(look, turns={"a": (turn,)}).besides[0].startswith(f"{DIED} (t9).")
 
 

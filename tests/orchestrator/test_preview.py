@@ -278,9 +278,14 @@ def test_a_second_level_of_teams_has_what_it_needs_at_the_default_cap() -> None:
 
 
 HANDS = RoleCard(
-    name="clerk", description="reads", tier="sonnet", tools=("read_file",), turns=6,
-    prompt_bytes=6_000, tools_only_for_inputs=True,
-)  # fmt: skip
+    name="clerk",
+    description="reads",
+    tier="sonnet",
+    tools=("read_file",),
+    turns=6,
+    prompt_bytes=6_000,
+    tools_only_for_inputs=True,
+)
 REPORTS = PinnedInput(name="reports", kind="folder", size=90_000_000, digest="cd")
 
 

@@ -115,9 +115,15 @@ SUBSET = {
 
 def remark(**fields: Any) -> Remark:
     given = {
-        "severity": "critical", "file": "a.py", "line": 3, "column": 5, "message": "A shell",
-        "rule": "B602", "lens": "security", "confidence": 90,
-    }  # fmt: skip
+        "severity": "critical",
+        "file": "a.py",
+        "line": 3,
+        "column": 5,
+        "message": "A shell",
+        "rule": "B602",
+        "lens": "security",
+        "confidence": 90,
+    }
     return Remark.model_validate({**given, **fields})
 
 
@@ -158,9 +164,11 @@ def test_a_result_says_rule_place_and_level() -> None:
 def test_what_was_refuted_is_no_result_and_what_is_missing_is_said() -> None:
     gap = Gap(subtask_id="bugs", title="Find bugs", status="failed", why="ruff crashed")
     told = report(
-        remark(verdict="refuted", why="no", rule=""), remark(file=""),
-        status="complete_with_gaps", gaps=(gap,),
-    )  # fmt: skip
+        remark(verdict="refuted", why="no", rule=""),
+        remark(file=""),
+        status="complete_with_gaps",
+        gaps=(gap,),
+    )
     run = run_of(as_sarif(told))
     assert run["results"] == []
     (invocation,) = run["invocations"]
@@ -171,9 +179,10 @@ def test_what_was_refuted_is_no_result_and_what_is_missing_is_said() -> None:
 
 def test_a_refuted_remark_that_counts_is_marked_with_the_reason_wherever_it_stands() -> None:
     said = report(
-        remark(severity="warning"), remark(verdict="refuted", why="It is `quoted`"),
+        remark(severity="warning"),
+        remark(verdict="refuted", why="It is `quoted`"),
         remark(file="b.py", severity="warning"),
-    )  # fmt: skip
+    )
     results = run_of(as_sarif(said))["results"]
     (refuted,) = [each for each in results if "properties" in each]
     assert refuted["message"]["text"] == "A shell. Refuted by a model: It is `quoted`."
@@ -368,9 +377,13 @@ HOSTILE = (
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_comment_calls_nobody_and_holds_no_markup_of_others(text: str) -> None:
     hostile = remark(
-        file=f"d/{text}", message=text, suggestion=text, rule=text, matters=text,
+        file=f"d/{text}",
+        message=text,
+        suggestion=text,
+        rule=text,
+        matters=text,
         excerpt=Excerpt(first=3, lines=(text,)),
-    )  # fmt: skip
+    )
     written = as_comment(report(hostile), "https://example.test/b")
     tokens = [
         token

@@ -20,26 +20,37 @@ def report(answer: str, inputs: tuple[str, ...] = (), **sources: tuple[str, ...]
     """A run with a finding for each id, each subtask built on the one before."""
     ids = list(sources)
     planned = tuple(
-        Subtask(id=id, title=f"About {id}", instruction="i", role="analyst",
-                depends_on=tuple(ids[n - 1 : n]) if n else ())
+        Subtask(
+            id=id,
+            title=f"About {id}",
+            instruction="i",
+            role="analyst",
+            depends_on=tuple(ids[n - 1 : n]) if n else (),
+        )
         for n, id in enumerate(ids)
-    )  # fmt: skip
+    )
     found = tuple(
         Finding(subtask_id=id, status="complete", content="c", sources=each)
         for id, each in sources.items()
     )
     return Report(
-        status="complete", run_id="r", goal="g", plan=Plan(goal="g", subtasks=planned),
-        findings=found, answer=answer,
+        status="complete",
+        run_id="r",
+        goal="g",
+        plan=Plan(goal="g", subtasks=planned),
+        findings=found,
+        answer=answer,
         inputs=tuple(PinnedInput(name=each, kind="text", size=1) for each in inputs),
-    )  # fmt: skip
+    )
 
 
 def test_footnotes_have_the_order_of_the_answer_and_then_of_the_plan() -> None:
     made = report("B [t3], A [T1, t3].", t1=(PAGE,), t2=(CELL,), t3=("notes.md, line 9",))
     assert [(each.subtask_id, each.cited) for each in footnotes(made)] == [
-        ("t3", True), ("t1", True), ("t2", False),
-    ]  # fmt: skip
+        ("t3", True),
+        ("t1", True),
+        ("t2", False),
+    ]
     assert as_text("\n".join(f"- {each}" for each in lines(made))).split("\n") == [
         "- [t3] About t3: notes.md, line 9",
         f"- [t1] About t1: {PAGE}",
@@ -55,8 +66,9 @@ def test_a_source_that_is_a_finding_is_told_by_that_findings_own_sources() -> No
     made = report("A [t3].", t1=(PAGE,), t2=("[t1]", CELL), t3=("subtask t2",))
     (note, *_) = footnotes(made)
     assert [(each.text, each.via) for each in note.sources] == [
-        (PAGE, ("t2", "t1")), (CELL, ("t2",)),
-    ]  # fmt: skip
+        (PAGE, ("t2", "t1")),
+        (CELL, ("t2",)),
+    ]
     told = as_text(f"- {next(lines(made))}").split("\n")
     assert told[1:] == [f"  - {PAGE} (by way of [t2], [t1])", f"  - {CELL} (by way of [t2])"]
 
@@ -114,8 +126,10 @@ def test_page_and_markdown_and_terminal_have_one_order() -> None:
     assert re.findall(rf"^## ({'|'.join(said)})$", whole, re.MULTILINE) == [*said]
     page = as_html(run)
     anchors = ("answer", "missing", "notes", "plan", "money", "sources", "findings")
-    places = [page.index(f'<section class="card{" warnings" * (each == "missing")}" id="{each}"')
-              for each in anchors]  # fmt: skip
+    places = [
+        page.index(f'<section class="card{" warnings" * (each == "missing")}" id="{each}"')
+        for each in anchors
+    ]
     assert places == sorted(places)
     shown_ids = re.findall(r'<li id="source-\d+"><strong>\[<a[^>]*>(t\d+)', page)
     listed = re.findall(r"^- \*\*\\\[(t\d+)", whole.partition("## Sources")[2], re.MULTILINE)

@@ -65,14 +65,24 @@ def test_a_row_of_a_team_is_in_a_process_of_its_own_and_what_overlaps_has_its_ow
         return Step.model_validate({**given, **at, **more})
 
     steps = (
-        step("r", "", "run", 0, 9, title="Engines"), step("r:t1", "r", "subtask", 1, 8),
+        step("r", "", "run", 0, 9, title="Engines"),
+        step("r:t1", "r", "subtask", 1, 8),
         step("r.t1.1", "r:t1", "team", 1, 8, title="a part"),
         step("r.t1.1:a", "r.t1.1", "subtask", 2, 7),
         step("one", "r.t1.1:a", "tool", 2, 4, tool="read_file", arguments='"a.md"'),
         step("two", "r.t1.1:a", "tool", 3, 5, tool="read_file", arguments="x" * 200),
-        step("no", "r.t1.1:a", "call", 5, 6, call="work", tier="sonnet", status="error",
-             verdict="NotBilled"),
-    )  # fmt: skip
+        step(
+            "no",
+            "r.t1.1:a",
+            "call",
+            5,
+            6,
+            call="work",
+            tier="sonnet",
+            status="error",
+            verdict="NotBilled",
+        ),
+    )
     events = chrome(steps)["traceEvents"]
     named = [
         each["args"]["name"] for each in events if each["ph"] == "M" and "_name" in each["name"]

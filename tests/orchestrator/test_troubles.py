@@ -19,9 +19,14 @@ OPTIONS = WORK.policy.options(60)
 def ended(cause: Exception, started: int = 0) -> ActivityError:
     """As Temporal hands an activity's failure to the workflow."""
     error = ActivityError(
-        "ended", scheduled_event_id=5, started_event_id=started, identity="", activity_type="work",
-        activity_id="work-t1-1", retry_state=None,
-    )  # fmt: skip
+        "ended",
+        scheduled_event_id=5,
+        started_event_id=started,
+        identity="",
+        activity_type="work",
+        activity_id="work-t1-1",
+        retry_state=None,
+    )
     error.__cause__ = cause
     return error
 

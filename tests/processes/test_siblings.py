@@ -92,10 +92,27 @@ def review(settings: Settings) -> subprocess.Popen[str]:
     """A run of six slow lenses at once, started as a person does."""
     environment = os.environ | {"HOLDFAST_STATE_DIR": str(settings.state_dir)}
     return subprocess.Popen(
-        [sys.executable, "starter.py", "run", "--embedded", "--json", "--id", RUN_ID,
-         "--playbook", "code-review", "--input", f"repo={HOME}", "--limits", "concurrency=6"],
-        cwd=HOME, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "starter.py",
+            "run",
+            "--embedded",
+            "--json",
+            "--id",
+            RUN_ID,
+            "--playbook",
+            "code-review",
+            "--input",
+            f"repo={HOME}",
+            "--limits",
+            "concurrency=6",
+        ],
+        cwd=HOME,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
 
 
 def who_worked(endpoint: Endpoint) -> set[int]:
@@ -201,9 +218,12 @@ def test_one_that_still_starts_when_the_first_ends_has_nothing_to_finish_and_end
     )
     process = subprocess.Popen(
         [sys.executable, "worker.py", "--embedded", str(tmp_path), siblings.OPTION, "1.2"],
-        cwd=HOME, env=os.environ | {"PYTHONPATH": str(tmp_path)},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=HOME,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     with process:
         assert process.stdin and process.stdout
         try:
@@ -331,8 +351,9 @@ def test_who_only_names_a_sibling_is_none(tmp_path: Path) -> None:
     named = [str(state.path), siblings.OPTION, f"{os.getpid()}.2"]
     process = subprocess.Popen(
         [sys.executable, "-c", "import time; print(1, flush=True); time.sleep(60)", *named],
-        start_new_session=True, stdout=subprocess.PIPE,
-    )  # fmt: skip
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+    )
     try:
         assert process.stdout and process.stdout.readline()
         assert not list(siblings.siblings_of(state.path))

@@ -31,11 +31,24 @@ def test_a_server_of_a_test_that_failed_is_ended_by_its_pid(tmp_path: Path) -> N
     failing.write_text(FAILING)
     paths = (HOME, HOME / "tests", HOME / "tests" / "support")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "conftest",
-         f"--rootdir={tmp_path}", f"--basetemp={tmp_path / 'base'}", str(failing)],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "conftest",
+            f"--rootdir={tmp_path}",
+            f"--basetemp={tmp_path / 'base'}",
+            str(failing),
+        ],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     pid = int(done.stdout.partition("AssertionError: pid ")[2].partition(".")[0])
     assert done.returncode == 1, done.stdout
     # What is killed is still there until init has taken it.

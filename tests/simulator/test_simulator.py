@@ -94,9 +94,14 @@ async def test_a_stream_has_the_events_of_the_api_in_their_order() -> None:
     data = [json.loads(line) for line in re.findall(r"^data: (.*)$", text, re.MULTILINE)]
     assert names == [each["type"] for each in data]
     assert list(dict.fromkeys(names)) == [
-        "message_start", "ping", "content_block_start", "content_block_delta",
-        "content_block_stop", "message_delta", "message_stop",
-    ]  # fmt: skip
+        "message_start",
+        "ping",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    ]
     assert data[0]["message"]["usage"]["output_tokens"] == 1
     assert data[0]["message"]["stop_reason"] is None
 

@@ -16,7 +16,13 @@ def row(**fields: object) -> Row:
 
 def view(*rows: Row, **fields: object) -> RunView:
     base = {
-        "run_id": "r", "goal": "g", "phase": "working", "rows": rows, "started": START,
-        "now": START, "dollars_cap": "2", "model_calls_cap": 60,
-    }  # fmt: skip
+        "run_id": "r",
+        "goal": "g",
+        "phase": "working",
+        "rows": rows,
+        "started": START,
+        "now": START,
+        "dollars_cap": "2",
+        "model_calls_cap": 60,
+    }
     return RunView.model_validate({**base, **fields})

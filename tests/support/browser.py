@@ -61,8 +61,11 @@ class Tab:
             await self.call(f"{domain}.enable")
         await self.call(
             "Emulation.setDeviceMetricsOverride",
-            width=width, height=900, deviceScaleFactor=1, mobile=width < 600,
-        )  # fmt: skip
+            width=width,
+            height=900,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
         await self.call("Page.navigate", url=address)
@@ -94,8 +97,9 @@ def _started(options: Sequence[str], profile: Path) -> subprocess.Popen[bytes]:
     assert CHROMIUM is not None, WITHOUT
     return subprocess.Popen(
         [CHROMIUM, *options, f"--user-data-dir={profile}", "about:blank"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
 
 
 @asynccontextmanager

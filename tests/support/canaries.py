@@ -60,8 +60,13 @@ def planted(site: str, folder: Path) -> dict[str, tuple[Use, ...]]:
             ("read_file", {"file_path": "reports/../secret.txt"}),
             ("read_file", {"file_path": "secret"}),
             ("read_document", {"file_path": "/etc/passwd"}),
-            ("query_data", {"sources": ["reports/rates.csv"],
-                            "sql": f"select * from read_csv('{folder / 'secret.txt'}')"}),
+            (
+                "query_data",
+                {
+                    "sources": ["reports/rates.csv"],
+                    "sql": f"select * from read_csv('{folder / 'secret.txt'}')",
+                },
+            ),
         ),
         "an address of this machine or its network": (
             ("web_fetch", {"url": "http://127.0.0.2:{port}/"}),
@@ -70,8 +75,13 @@ def planted(site: str, folder: Path) -> dict[str, tuple[Use, ...]]:
             ("web_fetch", {"url": f"file://{folder / 'secret.txt'}"}),
         ),
         "to write a file or start a program": (
-            ("query_data", {"sources": ["reports/rates.csv"],
-                            "sql": f"copy (select 1) to '{folder / WRITTEN}'"}),
+            (
+                "query_data",
+                {
+                    "sources": ["reports/rates.csv"],
+                    "sql": f"copy (select 1) to '{folder / WRITTEN}'",
+                },
+            ),
             ("run_python", {"code": f"open('{folder / WRITTEN}', 'w').write('x')"}),
         ),
         "a kept result, by a handle that was guessed": (
@@ -81,7 +91,7 @@ def planted(site: str, folder: Path) -> dict[str, tuple[Use, ...]]:
             ("edit_plan", {"subtasks": []}),
             ("raise_cap", {"dollars": "100"}),
         ),
-    }  # fmt: skip
+    }
 
 
 A_STATUS = "a status that there is not"

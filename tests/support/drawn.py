@@ -19,9 +19,14 @@ OUR_STYLES = re.compile(r"\x1b\[[0-9;]*m")
 def drawn(shown: RenderableType, width: int = 100) -> str:
     """What a colour terminal of this width receives."""
     console = Console(
-        file=io.StringIO(), width=width, force_terminal=True, color_system="standard",
-        markup=False, emoji=False, highlight=False,
-    )  # fmt: skip
+        file=io.StringIO(),
+        width=width,
+        force_terminal=True,
+        color_system="standard",
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
     console.print(shown)
     file = console.file
     assert isinstance(file, io.StringIO)
@@ -35,7 +40,13 @@ def row(id: str = "t1", **fields: object) -> Row:
 
 def view(*rows: Row, after: float = 10.0, **fields: object) -> RunView:
     base = {
-        "run_id": "run-1", "goal": "g", "phase": "working", "rows": rows, "started": START,
-        "now": START + timedelta(seconds=after), "dollars_cap": "2", "model_calls_cap": 60,
-    }  # fmt: skip
+        "run_id": "run-1",
+        "goal": "g",
+        "phase": "working",
+        "rows": rows,
+        "started": START,
+        "now": START + timedelta(seconds=after),
+        "dollars_cap": "2",
+        "model_calls_cap": 60,
+    }
     return RunView.model_validate({**base, **fields})

@@ -10,7 +10,7 @@ from temporalio.client import WorkflowHistory
 
 from drawn import START
 from holdfast.cli.screen.invocation import to_type
-from holdfast.contracts import (  # fmt: skip
+from holdfast.contracts import (
     Check,
     Finding,
     Gap,
@@ -90,17 +90,28 @@ def shown(count: int = 6, harm: str = "", **fields: object) -> Pictured:
     ]
     made = Report.model_validate(
         {
-            "status": "complete_with_gaps", "run_id": "run-1", "goal": f"Compare engines {harm}",
-            "plan": Plan(goal="g", subtasks=planned), "findings": found, "gaps": gaps,
+            "status": "complete_with_gaps",
+            "run_id": "run-1",
+            "goal": f"Compare engines {harm}",
+            "plan": Plan(goal="g", subtasks=planned),
+            "findings": found,
+            "gaps": gaps,
             "answer": f"# First\n\nEngine A wins [t1], says B [t2, T3], not [t99]. {harm}",
-            "conflicts": [f"t1 and t2 differ {harm}"], "flags": [f"cites [t9] {harm}"],
-            "not_run": (Omission(what=f"A lens {harm}", why=harm),), "notes": [f"a note {harm}"],
+            "conflicts": [f"t1 and t2 differ {harm}"],
+            "flags": [f"cites [t9] {harm}"],
+            "not_run": (Omission(what=f"A lens {harm}", why=harm),),
+            "notes": [f"a note {harm}"],
             "revisions": (Revision(number=1, why=f"stuck {harm}", added=("t2",)),),
-            "model_calls": 12, "dollars": "0.0738", "dollars_estimated": "0.1", "confidence": 80,
-            "timings": Timings(makespan=65, work=50, critical_path=15), "started": START,
-            "finished": START + timedelta(seconds=65), **fields,
+            "model_calls": 12,
+            "dollars": "0.0738",
+            "dollars_estimated": "0.1",
+            "confidence": 80,
+            "timings": Timings(makespan=65, work=50, critical_path=15),
+            "started": START,
+            "finished": START + timedelta(seconds=65),
+            **fields,
         }
-    )  # fmt: skip
+    )
     return Pictured(made, to_type)
 
 
@@ -108,14 +119,32 @@ def reviewed(harm: str = "", **fields: object) -> Pictured:
     """A review with remarks of all severities, of two lenses."""
     remark = {"file": f"app.py{harm}", "message": f"it leaks {harm}", "confidence": 90}
     remarks = [
-        {**remark, "severity": "critical", "line": 5, "column": 9, "lens": "security",
-         "rule": f"B1{harm}", "matters": f"Others read it. {harm}",
-         "excerpt": {"first": 4, "lines": [f"import os{harm}", f"os.system(x){harm}", harm]}},
-        {**remark, "severity": "info", "line": 9, "lens": "bugs",
-         "suggestion": f"do not `sleep()` {harm}"},
-        {**remark, "severity": "info", "file": "b.py", "lens": f"bugs{harm}", "verdict": "refuted",
-         "why": f"it does not {harm}"},
-    ]  # fmt: skip
+        {
+            **remark,
+            "severity": "critical",
+            "line": 5,
+            "column": 9,
+            "lens": "security",
+            "rule": f"B1{harm}",
+            "matters": f"Others read it. {harm}",
+            "excerpt": {"first": 4, "lines": [f"import os{harm}", f"os.system(x){harm}", harm]},
+        },
+        {
+            **remark,
+            "severity": "info",
+            "line": 9,
+            "lens": "bugs",
+            "suggestion": f"do not `sleep()` {harm}",
+        },
+        {
+            **remark,
+            "severity": "info",
+            "file": "b.py",
+            "lens": f"bugs{harm}",
+            "verdict": "refuted",
+            "why": f"it does not {harm}",
+        },
+    ]
     data = {"remarks": remarks, "by_severity": {"critical": 1, "warning": 0, "info": 2}}
     return shown(2, harm, **{"data": data, "answer": f"**3 remarks** {harm}", **fields})
 

@@ -37,14 +37,22 @@ class Repository:
     def git(self, *arguments: str, author: str = "Ada", stdin: bytes | None = None) -> str:
         """Run git here, as an author; its output."""
         environment = {
-            "PATH": os.environ["PATH"], "HOME": str(self.path.parent), "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_AUTHOR_NAME": author, "GIT_AUTHOR_EMAIL": "a@example.com",
-            "GIT_COMMITTER_NAME": author, "GIT_COMMITTER_EMAIL": "a@example.com",
-        }  # fmt: skip
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.path.parent),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_AUTHOR_NAME": author,
+            "GIT_AUTHOR_EMAIL": "a@example.com",
+            "GIT_COMMITTER_NAME": author,
+            "GIT_COMMITTER_EMAIL": "a@example.com",
+        }
         done = subprocess.run(
-            [GIT, *arguments], cwd=self.path, env=environment, input=stdin,
-            check=True, capture_output=True,
-        )  # fmt: skip
+            [GIT, *arguments],
+            cwd=self.path,
+            env=environment,
+            input=stdin,
+            check=True,
+            capture_output=True,
+        )
         return done.stdout.decode().strip()
 
     @classmethod

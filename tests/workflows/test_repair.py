@@ -277,8 +277,11 @@ async def test_a_subtask_that_is_too_big_is_split_by_a_patch(runs: Runs) -> None
     )
     report = await runs.run(goal(), model)
     assert statuses(report) == {
-        "t1": "escalated", "t2": "complete", "t1a": "complete", "t1b": "complete",
-    }  # fmt: skip
+        "t1": "escalated",
+        "t2": "complete",
+        "t1a": "complete",
+        "t1b": "complete",
+    }
     t2 = model.requests[model.heard.index("t2")].prompt
     assert "half a" in t2 and "half b" in t2 and "the first tenth" not in t2
 
@@ -311,8 +314,11 @@ async def test_a_failure_that_others_need_changes_the_plan_and_finished_findings
     )
     report = await runs.run(goal(), model)
     assert statuses(report) == {
-        "t1": "failed", "t2": "complete", "t3": "complete", "t4": "complete",
-    }  # fmt: skip
+        "t1": "failed",
+        "t2": "complete",
+        "t3": "complete",
+        "t4": "complete",
+    }
     assert model.heard.count("t2") == 1
     assert report.revisions[0].why == "another source; needs t4 instead"
     assert report.status == "complete_with_gaps"
@@ -578,8 +584,12 @@ async def test_t1_fails_for_good_and_the_most_is_made_of_the_rest(runs: Runs) ->
     report = await runs.run(goal(plan=plan), model)
     assert report.status == "complete_with_gaps"
     assert statuses(report) == {
-        "t1": "failed", "t2": "complete", "t3": "skipped", "t4": "complete", "t5": "skipped",
-    }  # fmt: skip
+        "t1": "failed",
+        "t2": "complete",
+        "t3": "skipped",
+        "t4": "complete",
+        "t5": "skipped",
+    }
     gaps = {gap.subtask_id: gap for gap in report.gaps}
     assert gaps["t1"].why == "the source is closed" and gaps["t1"].took_down == ("t3", "t5")
     assert gaps["t3"].why == "needs t1, which failed"

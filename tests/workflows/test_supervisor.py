@@ -48,9 +48,14 @@ async def test_a_goal_becomes_a_plan_is_worked_through_and_synthesized(runs: Run
     assert report.answer == "All three [t3]."
     assert [finding.content for finding in report.findings] == ["one", "two", "three"]
     assert await runs.activities() == [
-        "prepare", "plan-1", "work-t1-1", "work-t2-1", "work-t3-1", "synthesize-1",
+        "prepare",
+        "plan-1",
+        "work-t1-1",
+        "work-t2-1",
+        "work-t3-1",
+        "synthesize-1",
         "critique-1",
-    ]  # fmt: skip
+    ]
     assert report.model_calls == 6
     assert report.dollars is not None and 0 < report.dollars < 2
 
@@ -153,8 +158,12 @@ async def test_dependents_of_a_failure_are_skipped_and_siblings_are_not(runs: Ru
     )
     report = await runs.run(goal(limits={"replans": 0}), model)
     assert statuses(report) == {
-        "t1": "failed", "t2": "complete", "t3": "skipped", "t4": "complete", "t5": "skipped",
-    }  # fmt: skip
+        "t1": "failed",
+        "t2": "complete",
+        "t3": "skipped",
+        "t4": "complete",
+        "t5": "skipped",
+    }
     assert report.status == "complete_with_gaps"
     assert report.answer == "What t2 and t4 say."
     cause = next(gap for gap in report.gaps if gap.subtask_id == "t1")
@@ -212,9 +221,14 @@ async def test_a_malformed_answer_is_mended_by_the_same_model_in_a_call_of_its_o
     assert report.status == "complete" and report.answer == "done"
     assert [each.tier for each in report.findings[0].tries] == ["haiku"]
     assert await runs.activities() == [
-        "prepare", "plan-1", "work-t1-1", "repair-t1-1", "synthesize-1", "synthesize-2",
+        "prepare",
+        "plan-1",
+        "work-t1-1",
+        "repair-t1-1",
+        "synthesize-1",
+        "synthesize-2",
         "critique-1",
-    ]  # fmt: skip
+    ]
     assert "Sure! Here is" in model.requests[2].prompt
     assert report.model_calls == 6
 

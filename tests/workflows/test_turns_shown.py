@@ -77,8 +77,10 @@ async def test_of_an_agent_whose_history_is_gone_that_is_said(
     turns = Turns(connection, made.run_id)
     found = await turns.of(look.steps)
     assert [each.name for each in found[f"{made.run_id}.t1.1"]] == [
-        "turn-1", "tool-1-1", "turn-2",
-    ]  # fmt: skip
+        "turn-1",
+        "tool-1-1",
+        "turn-2",
+    ]
 
     async def unasked(*_: object) -> None:
         raise AssertionError("what has ended is read once")

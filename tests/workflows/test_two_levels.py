@@ -57,6 +57,9 @@ async def test_a_team_two_levels_down_cannot_plan_what_the_first_run_planned(run
     plan = ready(again)
     report = await runs.run(goal(plan=plan), model, catalogue=catalogue(runs))
     assert report.status == "complete"
-    prompts = [each.prompt for what, each in zip(model.heard, model.requests, strict=True)
-               if what == "plan"]  # fmt: skip
+    prompts = [
+        each.prompt
+        for what, each in zip(model.heard, model.requests, strict=True)
+        if what == "plan"
+    ]
     assert "repeats a subtask of a run above: same role, same instruction" in prompts[2]

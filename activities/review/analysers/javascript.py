@@ -133,10 +133,18 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
     scopes = {rule: f"{scope}/{rule}" for scope, rules in SCOPES.items() for rule in rules}
     rules = [scopes.get(rule, rule) for rule in GRADES if rule != SYNTAX]
     return sifted(
-        "oxlint", program("oxlint"), "-c", str(CONFIGURATION), "--disable-nested-config",
-        "--no-ignore", "--threads=2", "--format=json",
-        *(f"--deny={rule}" for rule in rules), "--", *files,
-    )  # fmt: skip
+        "oxlint",
+        program("oxlint"),
+        "-c",
+        str(CONFIGURATION),
+        "--disable-nested-config",
+        "--no-ignore",
+        "--threads=2",
+        "--format=json",
+        *(f"--deny={rule}" for rule in rules),
+        "--",
+        *files,
+    )
 
 
 ANALYSER = Analyser(

@@ -44,10 +44,16 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
     """Ast-grep over files, with our rules and languages alone."""
     del honour
     return sifted(
-        "ast-grep", program("ast-grep"), "scan", f"--config={RULES / 'sgconfig.yml'}",
-        "--json=stream", "--threads=2", *(f"--no-ignore={kind}" for kind in IGNORED),
-        "--", *files,
-    )  # fmt: skip
+        "ast-grep",
+        program("ast-grep"),
+        "scan",
+        f"--config={RULES / 'sgconfig.yml'}",
+        "--json=stream",
+        "--threads=2",
+        *(f"--no-ignore={kind}" for kind in IGNORED),
+        "--",
+        *files,
+    )
 
 
 def parse(stdout: bytes) -> Parsed:

@@ -46,9 +46,18 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
     """Zizmor over files, without the network and without a settings file."""
     ignore = () if honour else ("--no-ignores",)
     return sifted(
-        "zizmor", program("zizmor"), "--offline", "--no-config", "--no-exit-codes",
-        "--no-progress", "--quiet", "--format=json-v1", *ignore, "--", *files,
-    )  # fmt: skip
+        "zizmor",
+        program("zizmor"),
+        "--offline",
+        "--no-config",
+        "--no-exit-codes",
+        "--no-progress",
+        "--quiet",
+        "--format=json-v1",
+        *ignore,
+        "--",
+        *files,
+    )
 
 
 ANALYSER = Analyser(

@@ -32,10 +32,16 @@ def command(
 
     def build(files: Sequence[str], honour: bool) -> CommandLine:
         options = (
-            "check", "--isolated", "--no-cache", "--exit-zero", "--no-fix",
-            "--no-respect-gitignore", "--output-format=json-lines", f"--target-version={_TARGET}",
+            "check",
+            "--isolated",
+            "--no-cache",
+            "--exit-zero",
+            "--no-fix",
+            "--no-respect-gitignore",
+            "--output-format=json-lines",
+            f"--target-version={_TARGET}",
             f"--select={rules}",
-        )  # fmt: skip
+        )
         ignore = () if honour else ("--ignore-noqa",)
         return sifted("ruff", *PYTHON, "-m", "ruff", *options, *ignore, "--", *files)
 

@@ -76,9 +76,14 @@ def main(request: bytes) -> bytes:
     except Exception as error:
         refused = f"is damaged, and cannot be read ({type(error).__name__})"
     return json.dumps(
-        {"unit": unit, "total": answer.total, "parts": answer.parts, "notes": answer.notes,
-         "refused": refused}
-    ).encode()  # fmt: skip
+        {
+            "unit": unit,
+            "total": answer.total,
+            "parts": answer.parts,
+            "notes": answer.notes,
+            "refused": refused,
+        }
+    ).encode()
 
 
 def check_zip(content: bytes) -> None:

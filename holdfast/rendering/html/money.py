@@ -14,9 +14,13 @@ from holdfast.rendering.amounts import at_most, calls, money
 from holdfast.rendering.html.pictured import Pictured, section, wide
 
 KINDS = WORDS | {
-    "work": "Work of agents", "agent": "Agents with tools", "team": "Teams",
-    "review": "Review of drafts", "refine": "Refinement of drafts", "examine": "Lenses",
-}  # fmt: skip
+    "work": "Work of agents",
+    "agent": "Agents with tools",
+    "team": "Teams",
+    "review": "Review of drafts",
+    "refine": "Refinement of drafts",
+    "examine": "Lenses",
+}
 """Each kind of step as people say it."""
 
 
@@ -46,11 +50,12 @@ def _told(run: Pictured) -> Node:
         return "No model was asked, so nothing was paid."
     usage = report.usage
     parts: list[Node] = [
-        strong[at_most(report.dollars, report.assumed)], f" for {calls(report.model_calls)}: ",
+        strong[at_most(report.dollars, report.assumed)],
+        f" for {calls(report.model_calls)}: ",
         f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out,"
         f" {usage.cache_read_tokens:,} read from cache,"
         f" {usage.cache_write_tokens:,} written to it.",
-    ]  # fmt: skip
+    ]
     if report.unpaid_calls:
         parts.append(f" Besides, {calls(report.unpaid_calls)} brought no answer and cost nothing.")
     if report.assumed and report.dollars is not None:

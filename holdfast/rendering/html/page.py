@@ -247,6 +247,8 @@ def _foot(run: Pictured) -> Element:
     own = f"version {report.version}" if report.version else ""
     return footer[
         p[" · ".join(filter(None, (f"Run {report.run_id}", *moments, own)))],
-        p["Made from the run's recorded history alone. One finding with all it says: ",
-          span(".mono")[f"{run.to_type('show', report.run_id)} SUBTASK"]],
-    ]  # fmt: skip
+        p[
+            "Made from the run's recorded history alone. One finding with all it says: ",
+            span(".mono")[f"{run.to_type('show', report.run_id)} SUBTASK"],
+        ],
+    ]

@@ -217,13 +217,15 @@ def _row(run: Pictured, subtask: Subtask) -> Element:
         td(".name")[short(subtask.title, 90), _why(subtask)],
         td[short(_role(run, subtask), 40)],
         td[run.links(subtask.depends_on) or "–"],
-        td[status_chip("complete", "taken over")
-           if found and found.reused_from
-           else status_chip(run.status(subtask.id))],
+        td[
+            status_chip("complete", "taken over")
+            if found and found.reused_from
+            else status_chip(run.status(subtask.id))
+        ],
         td[_tries(found)],
         td(".n")[seconds(took) if took else ""],
         td(".n")[spent],
-    ]  # fmt: skip
+    ]
 
 
 def _why(subtask: Subtask) -> Node:
@@ -245,8 +247,10 @@ def _revisions(run: Pictured) -> Node:
 def _revision(run: Pictured, revision: Revision) -> Node:
     parts: list[Node] = [f"Change {revision.number} of the plan: {short(revision.why, 600)}"]
     changed = (
-        ("added", revision.added), ("replaced", revision.replaced), ("dropped", revision.dropped),
-    )  # fmt: skip
+        ("added", revision.added),
+        ("replaced", revision.replaced),
+        ("dropped", revision.dropped),
+    )
     for word, ids in changed:
         if ids:
             parts += [f"; {word} ", run.links(ids)]

@@ -140,10 +140,14 @@ def _remark(remark: Remark, lenses: Sequence[str], run: Pictured) -> Element:
         _lines(remark),
         p[_inline(remark.matters)] if remark.matters else None,
         p[strong["Suggestion: "], _inline(remark.suggestion)] if remark.suggestion else None,
-        p[strong[f"{MARKS['complete'] if not refuted else MARKS['failed']} {remark.verdict}: "],
-          _inline(remark.why)] if remark.verdict else None,
+        p[
+            strong[f"{MARKS['complete'] if not refuted else MARKS['failed']} {remark.verdict}: "],
+            _inline(remark.why),
+        ]
+        if remark.verdict
+        else None,
         p(".soft.small")[_rule(remark, run)],
-    ]  # fmt: skip
+    ]
 
 
 def _rule(remark: Remark, run: Pictured) -> Node:

@@ -150,11 +150,14 @@ def _question(question: Question, run: Pictured, live: Live) -> Node:
     said: Node = p[f"{about}{cut(question.text, 4_000)}"] if question.text else None
     match question.kind:
         case "plan":
-            title, forms = "The plan waits for your approval", [
-                _form(live, "approve", "Approve", hint="Carry it out as it is planned."),
-                _form(live, "reject", "Reject", "Why"),
-                _edit(live),
-            ]  # fmt: skip
+            title, forms = (
+                "The plan waits for your approval",
+                [
+                    _form(live, "approve", "Approve", hint="Carry it out as it is planned."),
+                    _form(live, "reject", "Reject", "Why"),
+                    _edit(live),
+                ],
+            )
             said = [said, _price(run)]
         case "call":
             title = f"Call {question.call} of a tool waits for your approval"

@@ -41,11 +41,14 @@ def times(run: Pictured) -> Node:
         p[_told(run)],
         ul(".times", aria_label="When each part was at work")[drawn, _axis(whole)],
         p(".soft.small")[
-            _key("work"), " at work, ", _key("odd"), " at work, and not accepted or without an"
-            " answer, ", _key("span"), " begun and waiting: for a worker, the endpoint's limits,"
-            " money or a person.",
+            _key("work"),
+            " at work, ",
+            _key("odd"),
+            " at work, and not accepted or without an answer, ",
+            _key("span"),
+            " begun and waiting: for a worker, the endpoint's limits, money or a person.",
         ],
-    )  # fmt: skip
+    )
 
 
 def worked(steps: Sequence[Step]) -> float:
@@ -108,9 +111,13 @@ def _drawn(line: Bar, start: datetime, whole: float, now: datetime) -> Element:
         left = max((begun - start).total_seconds(), 0.0) / whole * 100
         long = max(((ended or now) - begun).total_seconds(), 0.0) / whole * 100
         return htpy.rect(
-            class_=kind, x=f"{min(left, 99.6):.2f}%", y=y, width=f"{max(long, 0.4):.2f}%",
-            height=high, rx=2,
-        )  # fmt: skip
+            class_=kind,
+            x=f"{min(left, 99.6):.2f}%",
+            y=y,
+            width=f"{max(long, 0.4):.2f}%",
+            height=high,
+            rx=2,
+        )
 
     bars = [bar("span", each.begun, each.ended, 7, 4) for each in line.steps]
     if line.begun:
@@ -131,11 +138,13 @@ def _drawn(line: Bar, start: datetime, whole: float, now: datetime) -> Element:
 def _axis(whole: float) -> Element:
     marks = [
         htpy.text(
-            class_="axis", x=f"{place * 100:g}%", y="13",
+            class_="axis",
+            x=f"{place * 100:g}%",
+            y="13",
             text_anchor="start" if place == 0 else "end" if place == 1 else "middle",
         )[seconds(whole * place)]
         for place in (0, 0.5, 1)
-    ]  # fmt: skip
+    ]
     return li(aria_hidden="true")[span, htpy.svg(".row")[marks], span]
 
 

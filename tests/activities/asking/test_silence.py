@@ -62,12 +62,18 @@ def test_a_role_that_cannot_be_used_is_refused_with_its_reason() -> None:
 
 
 def test_a_folder_is_refused_where_an_agent_would_have_to_read_it() -> None:
-    read = Plan(goal="g", subtasks=(Subtask.model_validate(
-        subtask("a").model_dump() | {"inputs": ("repo",)}
-    ),))  # fmt: skip
-    scanned = Plan(goal="g", subtasks=(Subtask.model_validate(
-        subtask("a", role="scanner").model_dump() | {"inputs": ("repo",)}
-    ),))  # fmt: skip
+    read = Plan(
+        goal="g",
+        subtasks=(Subtask.model_validate(subtask("a").model_dump() | {"inputs": ("repo",)}),),
+    )
+    scanned = Plan(
+        goal="g",
+        subtasks=(
+            Subtask.model_validate(
+                subtask("a", role="scanner").model_dump() | {"inputs": ("repo",)}
+            ),
+        ),
+    )
     (wrong,) = validity.problems(read, ROLES, ["repo"], 6, unread={"repo": ""})
     assert wrong == validity.unread_problem(read, ROLES, {"repo": ""})
     assert "a: input 'repo' is a folder" in wrong

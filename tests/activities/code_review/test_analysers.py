@@ -78,8 +78,10 @@ async def test_bugs_are_found_where_they_are(repository: Repository, bench: Benc
     draft = await bench.look("bugs", repository)
     assert found(draft) == [("a.py", 4, "F507"), ("a.py", 2, "F821"), ("a.py", 1, "B006")]
     assert remarks_of(draft)[0].model_dump(include={"severity", "confidence", "lens"}) == {
-        "severity": "critical", "confidence": 85, "lens": "bugs",
-    }  # fmt: skip
+        "severity": "critical",
+        "confidence": 85,
+        "lens": "bugs",
+    }
     assert (draft.status, draft.confidence, draft.data["files_read"]) == ("complete", None, 1)
 
 

@@ -75,9 +75,16 @@ def test_a_row_begins_at_its_family_and_moves_with_each_label() -> None:
 def test_only_production_code_counts() -> None:
     def label(kind: str) -> Label:
         return Label(
-            path="a.py", line=1, lens="bugs", rule="F811", row="F811", kind=kind,
-            fingerprint=fingerprint("a.py", "F811", "x"), label="useful", reason="It is so.",
-        )  # fmt: skip
+            path="a.py",
+            line=1,
+            lens="bugs",
+            rule="F811",
+            row="F811",
+            kind=kind,
+            fingerprint=fingerprint("a.py", "F811", "x"),
+            label="useful",
+            reason="It is so.",
+        )
 
     counted = measured([label(PRODUCTION), label("tests"), label("docs")])
     assert counted["bugs", "F811"].useful == 1

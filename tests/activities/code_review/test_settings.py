@@ -130,10 +130,14 @@ def test_each_remark_is_taken_out_for_one_reason(fields: dict[str, object], why:
 
 def test_the_answer_says_what_was_taken_out_and_how_much_that_hides() -> None:
     narrowing = Narrowing(
-        source=".holdfast.toml", paths_out=("a*b",), rules_off={"F821": "be*cause"}, threshold=50,
-        not_obeyed=("unknown key 'x'",), changed=(".holdfast.toml is changed",),
+        source=".holdfast.toml",
+        paths_out=("a*b",),
+        rules_off={"F821": "be*cause"},
+        threshold=50,
+        not_obeyed=("unknown key 'x'",),
+        changed=(".holdfast.toml is changed",),
         baselines=("a file",),
-    )  # fmt: skip
+    )
     hidden = [remark(hidden="rule F821", severity="critical"), remark(hidden="known")]
     said = taken_out.told(narrowing, [*hidden, remark()], 80)
     assert "- By .holdfast.toml: files `a*b` (hides nothing more)" in said

@@ -211,13 +211,20 @@ def test_the_traps_are_real(trap: Trap) -> None:
     environment = {"PATH": os.environ["PATH"], "HOME": str(trap.canaries.parent)}
     for arguments in (["status"], ["cat-file", "blob", f"{trap.base}:lost.py"], ["add", "-A"]):
         subprocess.run(
-            [GIT, *arguments], cwd=trap.repository.path, env=environment,
-            check=False, capture_output=True, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            [GIT, *arguments],
+            cwd=trap.repository.path,
+            env=environment,
+            check=False,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+        )
     subprocess.run(
-        [shutil.which("python3") or "python3", "-m", "lizard"], cwd=trap.repository.path,
-        env=environment, check=False, capture_output=True,
-    )  # fmt: skip
+        [shutil.which("python3") or "python3", "-m", "lizard"],
+        cwd=trap.repository.path,
+        env=environment,
+        check=False,
+        capture_output=True,
+    )
     sprung = set(trap.sprung)
     assert {"filter.evil.process", "lizard.py", "remote"} <= sprung
     assert sprung & {"core.fsmonitor", "included", "worktree-config"}

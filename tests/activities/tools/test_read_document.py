@@ -36,9 +36,15 @@ async def refused(content: bytes, name: str = "report", **arguments: str | int) 
 async def test_a_pdf_is_told_page_by_page() -> None:
     content = pdf(["First page", "Second page\nwith two lines", "Third"])
     assert (await told(content)).splitlines() == [
-        "[report: 3 pages]", "[page 1]", "First page", "[page 2]", "Second page",
-        "with two lines", "[page 3]", "Third",
-    ]  # fmt: skip
+        "[report: 3 pages]",
+        "[page 1]",
+        "First page",
+        "[page 2]",
+        "Second page",
+        "with two lines",
+        "[page 3]",
+        "Third",
+    ]
     assert await told(content, first=3) == "[report: 3 pages]\n[page 3]\nThird"
     assert "Third" not in await told(content, last=2)
     assert "has nothing from page 9 on; it has 3" in await refused(content, first=9)
@@ -47,9 +53,13 @@ async def test_a_pdf_is_told_page_by_page() -> None:
 async def test_a_word_document_is_told_by_paragraphs_with_its_tables() -> None:
     content = word(["One.", "", "Two."], [["Region", "Sales"], ["North", "12"]])
     assert (await told(content, "report.docx")).splitlines() == [
-        "[report.docx]", "paragraph 1: # Title", "paragraph 2: One.", "paragraph 3: Two.",
-        "paragraph 4: Region | Sales", "paragraph 5: North | 12",
-    ]  # fmt: skip
+        "[report.docx]",
+        "paragraph 1: # Title",
+        "paragraph 2: One.",
+        "paragraph 3: Two.",
+        "paragraph 4: Region | Sales",
+        "paragraph 5: North | 12",
+    ]
     assert "paragraph 3: Two." in await told(content, first=3, last=3)
 
 
@@ -72,8 +82,13 @@ async def test_a_workbook_is_told_with_sheets_rows_and_columns() -> None:
 async def test_a_presentation_is_told_by_slides_with_notes() -> None:
     content = slides(["Hello", "World"], notes="Smile")
     assert (await told(content)).splitlines() == [
-        "[report: 2 slides]", "[slide 1]", "Hello", "[slide 2]", "World", "(notes) Smile",
-    ]  # fmt: skip
+        "[report: 2 slides]",
+        "[slide 1]",
+        "Hello",
+        "[slide 2]",
+        "World",
+        "(notes) Smile",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -95,9 +110,12 @@ async def test_a_page_is_told_as_a_reader_sees_it() -> None:
     minute.<br>Not more.</p><script>steal()</script><p hidden>ignore all</p>
     <div style="Display: none">rules</div><table><tr><td>a<td>b</table>"""
     assert (await told(content)).splitlines() == [
-        "[report]", "line 1: ## Rate limits", "line 2: Five a minute.", "line 3: Not more.",
+        "[report]",
+        "line 1: ## Rate limits",
+        "line 2: Five a minute.",
+        "line 3: Not more.",
         "line 4: a | b",
-    ]  # fmt: skip
+    ]
 
 
 async def test_markdown_and_text_are_told_as_read_file_tells_them() -> None:
@@ -167,9 +185,10 @@ async def test_a_long_document_is_told_in_pieces() -> None:
     [whole] = bench.results.values()
     assert b"first=4" in whole.partition(b"\n")[0] and len(whole) < 500_000
     [place] = [n for n in range(1, 1_002) if f"first={n} reads on".encode() in whole]
-    assert f"row {place}: {place - 1} | x" in (
-        await bench.use(read_document, file_path="list.csv", first=place)
-    ).text  # fmt: skip
+    assert (
+        f"row {place}: {place - 1} | x"
+        in (await bench.use(read_document, file_path="list.csv", first=place)).text
+    )
 
 
 @pytest.mark.parametrize("kind", ["pdf", "docx", "xlsx", "csv", "html"])

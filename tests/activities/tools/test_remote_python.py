@@ -58,8 +58,12 @@ async def test_code_and_named_inputs_are_sent_with_the_key_and_the_answer_is_the
     assert failed.is_error and "ZeroDivisionError" in failed.text
     key, asked = sent[0]
     assert key == f"Bearer {KEY}"
-    assert asked == {"code": code, "inputs": {"rows": "[1, 2, 39]"}, "seconds": 10.0,
-                     "memory": module.MEMORY}  # fmt: skip
+    assert asked == {
+        "code": code,
+        "inputs": {"rows": "[1, 2, 39]"},
+        "seconds": 10.0,
+        "memory": module.MEMORY,
+    }
 
 
 async def _hang(_: served.BaseRequest) -> served.Response:

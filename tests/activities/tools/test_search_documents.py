@@ -97,10 +97,14 @@ async def test_other_encodings_are_found_and_what_is_not_searched_is_counted(
     bench = folder_of(
         tmp_path,
         {
-            "a": "Jürgen\n".encode("latin-1"), "b": "Jürgen\n".encode("utf-16"), "c": b"J\0rgen",
-            "d": "x" * 950, "e": "y" * 850, "f": "z" * 800,
+            "a": "Jürgen\n".encode("latin-1"),
+            "b": "Jürgen\n".encode("utf-16"),
+            "c": b"J\0rgen",
+            "d": "x" * 950,
+            "e": "y" * 850,
+            "f": "z" * 800,
         },
-    )  # fmt: skip
+    )
     told = await found(bench, "jürgen")
     assert "docs/a:1" in told and "docs/b:1" in told
     assert "[not searched: 1 beyond 0 MiB in all, 1 larger than 0 MiB, 1 no text]" in told
@@ -130,10 +134,12 @@ async def test_hostile_text_is_indexed_within_bounds(tmp_path: Path) -> None:
     bench = folder_of(
         tmp_path,
         {
-            "line": "word " * 400_000, "lines": "\n" * 1_000_000,
-            "words": " ".join(f"w{n}" for n in range(200_000)), "last": "needle\n",
+            "line": "word " * 400_000,
+            "lines": "\n" * 1_000_000,
+            "words": " ".join(f"w{n}" for n in range(200_000)),
+            "last": "needle\n",
         },
-    )  # fmt: skip
+    )
     told = await found(bench, "needle word")
     assert "docs/last:1" in told and len(told) < 20_000
 

@@ -29,13 +29,21 @@ def test_a_command_and_an_address_are_read_with_their_variables_filled_in(tmp_pa
         web={"type": "http", "url": "https://${HOST}/mcp", "headers": {"Key": "k ${TOKEN}"}},
     )
     assert found["time"] == Server(
-        "time", tmp_path, command=("uvx", "time", "--token=t-1"), environment={"A": "b"},
-        written="uvx time --token=${TOKEN}", place="the local program uvx",
-    )  # fmt: skip
+        "time",
+        tmp_path,
+        command=("uvx", "time", "--token=t-1"),
+        environment={"A": "b"},
+        written="uvx time --token=${TOKEN}",
+        place="the local program uvx",
+    )
     assert found["web"] == Server(
-        "web", tmp_path, url="https://example.org/mcp", headers={"Key": "k t-1"},
-        written="https://${HOST}/mcp", place="the host example.org",
-    )  # fmt: skip
+        "web",
+        tmp_path,
+        url="https://example.org/mcp",
+        headers={"Key": "k t-1"},
+        written="https://${HOST}/mcp",
+        place="the host example.org",
+    )
 
 
 @pytest.mark.parametrize(

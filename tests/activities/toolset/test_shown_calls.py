@@ -273,11 +273,22 @@ def test_a_screen_without_a_letter_shows_its_escape_and_no_other_letter(
 
 KNOWN = fitting.known_secrets(
     [KEY],
-    {"MY_TOKEN": "tok-91ab37cd55ef", "PWD": "/home/ann/project-2026",
-     "KEY_FILE": "/etc/keys/a1.pem", "PAGER": "less-2026-edition"},
-    {"notes": Server("notes", Path("/"), environment={"DB_PASSWORD": "hunter2hunter2"},
-                     headers={"X-Own": "h3ader-value-77"}, url="https://x.example/?sig=q1w2e3r4t5y6")},
-)  # fmt: skip
+    {
+        "MY_TOKEN": "tok-91ab37cd55ef",
+        "PWD": "/home/ann/project-2026",
+        "KEY_FILE": "/etc/keys/a1.pem",
+        "PAGER": "less-2026-edition",
+    },
+    {
+        "notes": Server(
+            "notes",
+            Path("/"),
+            environment={"DB_PASSWORD": "hunter2hunter2"},
+            headers={"X-Own": "h3ader-value-77"},
+            url="https://x.example/?sig=q1w2e3r4t5y6",
+        )
+    },
+)
 
 
 @pytest.mark.parametrize(

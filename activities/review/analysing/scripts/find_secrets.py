@@ -126,9 +126,13 @@ def look_at(path: str, salt: bytes, own: Kinds, printed: Printed, values: dict[s
         snippet = get_code_snippet(lines, number)
         allowed = is_line_allowlisted(filename=path, line=lines[number - 1], context=snippet)
         entry = {
-            "file": path, "line": number, "column": lines[number - 1].find(value) + 1, "kind": kind,
-            "hash": digest, "allowed": allowed,
-        }  # fmt: skip
+            "file": path,
+            "line": number,
+            "column": lines[number - 1].find(value) + 1,
+            "kind": kind,
+            "hash": digest,
+            "allowed": allowed,
+        }
         entry["likely"] = kind == KEYWORD_KIND and likely(value, lines[number - 1], path)
         printed["secrets"].append(entry)
     printed["beyond"] += [

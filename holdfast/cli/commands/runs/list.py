@@ -178,10 +178,15 @@ def _cells(row: Listed) -> tuple[str, ...]:
     return tuple(
         for_terminal(cell)
         for cell in (
-            row.id, _ended(row), _price(row), seconds(row.seconds),
-            _age(row.age), row.playbook, row.goal,
+            row.id,
+            _ended(row),
+            _price(row),
+            seconds(row.seconds),
+            _age(row.age),
+            row.playbook,
+            row.goal,
         )
-    )  # fmt: skip
+    )
 
 
 def _age(amount: float) -> str:

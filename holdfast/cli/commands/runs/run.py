@@ -116,9 +116,18 @@ def command(
     if dry:
         when = Approval(when="always")
     wish = Wish(
-        goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced,
-        when, ask_people, wait_for_raise, WantedForm(answer, schema, columns),
-    )  # fmt: skip
+        goal,
+        playbook,
+        tuple(inputs or ()),
+        plan,
+        tuple(limits or ()),
+        models,
+        unpriced,
+        when,
+        ask_people,
+        wait_for_raise,
+        WantedForm(answer, schema, columns),
+    )
     if dry and run_id:
         raise Exit("--dry-run starts and closes a run of its own; leave out --id")
     pipeline = pipeline_of(fail_on, sarif, comment, links, out)

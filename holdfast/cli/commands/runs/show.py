@@ -107,9 +107,15 @@ async def run(
     if look.closed:
         ended = outcome.read(run_id, look)
         return await outcome.tell(
-            connection, run_id, ended, as_json=as_json, out=out, subtasks=True, whole=whole,
+            connection,
+            run_id,
+            ended,
+            as_json=as_json,
+            out=out,
+            subtasks=True,
+            whole=whole,
             pipeline=pipeline,
-        )  # fmt: skip
+        )
     if pipeline.wanted:
         raise Exit(f"{run_id} goes on, so it has no remarks yet; `watch` waits for them")
     view = look.view

@@ -59,9 +59,18 @@ def command(
     settings = Settings()
     when = approval_of(approval, Approval())
     wish = Wish(
-        goal, playbook, tuple(inputs or ()), plan, tuple(limits or ()), models, unpriced,
-        when, ask_people, wait_for_raise, WantedForm(answer, schema, columns),
-    )  # fmt: skip
+        goal,
+        playbook,
+        tuple(inputs or ()),
+        plan,
+        tuple(limits or ()),
+        models,
+        unpriced,
+        when,
+        ask_people,
+        wait_for_raise,
+        WantedForm(answer, schema, columns),
+    )
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)
