@@ -189,7 +189,7 @@ def test_every_name_that_a_page_places_in_a_file_is_there() -> None:
 # ---------------------------------------------------------------- figures
 
 
-def test_each_section_of_figures_has_its_command_and_the_columns_that_it_prints() -> None:
+def test_each_section_of_figures_has_its_command_and_tables_that_it_prints() -> None:
     kept = sections_of(FIGURES)
     del kept["Measured once"]  # By commands that the repository's history has.
     for title, section in kept.items():
@@ -199,7 +199,7 @@ def test_each_section_of_figures_has_its_command_and_the_columns_that_it_prints(
             columns for module in modules for columns in importlib.import_module(module).COLUMNS
         ]
         shown = [tuple(cells(head)) for head in re.findall(r"^(\|.*)\n\|[-:|]+$", section, re.M)]
-        assert shown == printed, f"docs/figures.md, {title}"
+        assert shown and set(shown) <= set(printed), f"docs/figures.md, {title}"
 
 
 def test_a_figure_that_is_said_twice_is_the_same() -> None:
