@@ -10,8 +10,8 @@ from holdfast.text import visible
 
 
 def address_of(url: str) -> str:
-    """Scheme, host, port and path of an address, without user, password, query and fragment: fit to
-    be shown. `?` when it is not an address.
+    """Return scheme, host, port and path of an address, without user, password, query and fragment,
+    so that it can be shown; `?` if it is no address.
     """
     try:
         parts = urlsplit(url)
@@ -27,8 +27,8 @@ def address_of(url: str) -> str:
 
 
 def withheld_of(url: str) -> tuple[str, ...]:
-    """What an address carries that is not to be shown: user with password, password, and the values
-    of its query, as written and as meant.
+    """Return the secret parts of an address (user with password, password, values of its query),
+    both encoded and decoded.
     """
     try:
         parts = urlsplit(url)
@@ -42,7 +42,7 @@ def withheld_of(url: str) -> tuple[str, ...]:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether an address surely stays on this machine."""
+    """True if an address certainly stays on this machine."""
     try:
         host = urlsplit(url).hostname or ""
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -51,7 +51,9 @@ def is_loopback(url: str) -> bool:
 
 
 def in_headers(environment: Mapping[str, str]) -> list[str]:
-    """What a backend of OpenTelemetry is given to let spans in: the values of its headers."""
+    """Return the values of the headers that an OpenTelemetry backend is sent; they may be
+    credentials.
+    """
     names = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
     pairs = [pair for name in names for pair in environment.get(name, "").split(",")]
     return [unquote(pair.partition("=")[2].strip()) for pair in pairs]

@@ -31,7 +31,7 @@ SERVER = (
 
 
 def example() -> str:
-    """Every setting that an operator may set, as comments: nothing is set by it."""
+    """Return `.env.example`: every setting that an operator may set, commented out."""
     return "\n\n".join(_parts()) + "\n"
 
 
@@ -44,7 +44,7 @@ def _parts() -> Iterator[str]:
 
 
 def _default(name: str) -> str:
-    """As a variable; what follows from the machine is left out."""
+    """Return a default as a variable has it; empty if it depends on the machine."""
     field = Settings.model_fields[name]
     return "" if field.default_factory else as_text(field.default)
 

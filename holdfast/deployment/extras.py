@@ -11,7 +11,9 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Extra:
-    """One extra of `pyproject.toml`, and what of it shows that it is installed."""
+    """An extra of `pyproject.toml` and the modules or programs by which its presence is
+    recognised.
+    """
 
     gives: str
     """What there is with it, for whoever wonders whether to install it."""
@@ -63,19 +65,17 @@ def how_to_get(what: str) -> str:
 
 
 def needs(what: str) -> str:
-    """Say of something that its extra or package is absent and how to get it, as the rest of a
-    sentence.
-    """
+    """Return the rest of a sentence: that an extra or package is absent, and how to get it."""
     return f"needs packages that are not installed: {how_to_get(what)}"
 
 
 def lacking(extra: str) -> str:
-    """Return what `needs` says if a part of an extra is not installed here; empty: all of it is."""
+    """Return what `needs` says if part of an extra is not installed here, else an empty string."""
     return needs(extra) if any(_absent(EXTRAS[extra])) else ""
 
 
 def has_module(name: str) -> bool:
-    """True if a module can be imported here; only the packages above it are."""
+    """True if a module can be imported here. Imports only the packages above it."""
     try:
         return importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:
@@ -83,8 +83,8 @@ def has_module(name: str) -> bool:
 
 
 def program(name: str) -> str:
-    """Where this environment has a program, or would have it. What else is on the machine's path is
-    of a version that no table knows, and is not run.
+    """Return the path where this environment has a program, or would have it. Programs elsewhere on
+    PATH are of unknown versions and are not run.
     """
     return str(Path(sysconfig.get_path("scripts")) / name)
 

@@ -35,7 +35,7 @@ _NAME = re.compile(
 
 
 class Screen:
-    """Where a step says how far it is: one line that lives, or lines that stay."""
+    """Shows progress: one line that is redrawn on a terminal, lines that stay elsewhere."""
 
     def __init__(self, out: TextIO) -> None:
         self.out = out
@@ -43,11 +43,11 @@ class Screen:
         self.said = time.monotonic()
 
     def step(self, text: str) -> None:
-        """What begins, or is done: it stays."""
+        """Print a line that stays."""
         self._write(f"\r\x1b[K{text}\n" if self.lives else f"{text}\n")
 
     def now(self, text: str) -> None:
-        """How far a step is; replaced by what comes next where a line can live."""
+        """Show progress until the next line; does nothing where a line cannot be redrawn."""
         if self.lives:
             width = max(os.get_terminal_size(self.out.fileno()).columns, 20)
             self._write(f"\r\x1b[K{text[: width - 1]}")
@@ -61,7 +61,7 @@ class Screen:
 
 
 class Installation:
-    """What pip has said so far, counted."""
+    """Counts what pip has reported so far."""
 
     def __init__(self, packages: int, site: Callable[[], int]) -> None:
         self.packages = packages
@@ -73,7 +73,7 @@ class Installation:
         """When the last package was fetched; 0: it is not."""
 
     def hear(self, line: str) -> None:
-        """A line of pip's."""
+        """Take in a line of pip's output."""
         if line.startswith("Ignoring "):
             self.packages -= 1
         elif name := _NAME.match(line):
@@ -102,7 +102,7 @@ def run(
     hear: Callable[[str], None],
     told: Callable[[float], str],
 ) -> None:
-    """Run a step to its end and say how far it is. SystemExit with its last words if it fails."""
+    """Run one step to its end, showing its progress. SystemExit with its last words if it fails."""
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     began, last = time.monotonic(), [""] * LAST_WORDS
     with subprocess.Popen(
@@ -135,7 +135,7 @@ def _read(process: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) 
 
 
 def install(folder: Path, lock: Path, screen: Screen) -> None:
-    """Make the folder if it is not there, and install what the lock names."""
+    """Create the environment if it is missing and install what the lock names."""
     packages = len(re.findall(r"^[A-Za-z0-9._-]+==", lock.read_text(encoding="utf-8"), re.M))
     began = time.monotonic()
     fetched, kept = MEGABYTES.get(lock.name, (0, 0))
@@ -162,7 +162,7 @@ def install(folder: Path, lock: Path, screen: Screen) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit code."""
+    """Return the exit code."""
     folder, lock = map(Path, arguments)
     try:
         install(folder, lock, Screen(sys.stderr))

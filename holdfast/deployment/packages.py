@@ -13,7 +13,7 @@ GROUPS = ("holdfast.roles", "holdfast.playbooks", "holdfast.tools", "holdfast.le
 
 @dataclass(frozen=True, order=True)
 class Brought:
-    """One entry point of a package."""
+    """An entry point by which a package brings roles, playbooks, tools or lenses."""
 
     package: str
     version: str
@@ -23,11 +23,11 @@ class Brought:
 
     @property
     def shown(self) -> str:
-        """How it is written, for whoever is to correct it."""
+        """Return it as `pyproject.toml` writes it, for whoever has to correct it."""
         return f"package {self.package}: {self.group}: {self.name} = {self.module}"
 
     def folder(self) -> Path | None:
-        """Return the folder of the package that it names, of which nothing is run; None: none."""
+        """Return the folder of the named package without importing it; None if there is none."""
         try:
             spec = importlib.util.find_spec(self.module)
         except (ImportError, ValueError):
@@ -38,7 +38,7 @@ class Brought:
 
 @functools.cache
 def brought() -> tuple[Brought, ...]:
-    """Everything that the packages of this Python bring, in the order of their names."""
+    """Return the entry points of all installed packages, sorted by name."""
     found = set[Brought]()
     for group in GROUPS:
         for each in entry_points(group=group):
@@ -48,5 +48,5 @@ def brought() -> tuple[Brought, ...]:
 
 
 def of_group(group: str) -> tuple[Brought, ...]:
-    """Those of one group."""
+    """Return the entry points of one group."""
     return tuple(each for each in brought() if each.group == group)

@@ -19,28 +19,28 @@ _PLAIN = re.compile(r"[^\s\x00-\x1f\x7f]+")
 
 
 def sendable(value: SecretStr | None) -> SecretStr | None:
-    """A key as a header of a request can carry it; what is said of it holds nothing of it."""
+    """Return a key that can be sent as a header. ValueError, without any of its text, otherwise."""
     if value is not None and not _HEADER.fullmatch(value.get_secret_value()):
         raise ValueError("holds a space, a line end or a letter that no key has; copy it once more")
     return value
 
 
 def model_id(value: str) -> str:
-    """The id of a model: one word."""
+    """Return the id of a model. ValueError unless it is one word."""
     if not _PLAIN.fullmatch(value):
         raise ValueError("is no id of a model; give one without spaces")
     return value
 
 
 def level(value: str) -> str:
-    """The name of a level of logging, in any letters."""
+    """Return the name of a logging level, in any case. ValueError for another word."""
     if value.upper() not in LEVELS:
         raise ValueError(f"give one of {', '.join(LEVELS)}")
     return value
 
 
 def understood(value: str) -> str:
-    """What an endpoint is said to understand: a word, or names separated by commas."""
+    """Return what an endpoint is said to understand: one word, or names separated by commas."""
     names = {name.strip() for name in value.split(",") if name.strip()}
     if value not in ("auto", "full", "none") and not names <= {*UNDERSTOOD, "none"}:
         raise ValueError(f"give auto, full, none, or a list of {', '.join(UNDERSTOOD)}")
@@ -48,7 +48,7 @@ def understood(value: str) -> str:
 
 
 def web_address(url: str) -> str:
-    """The address of a server that is asked by HTTP, or nothing."""
+    """Return an HTTP address, or an empty string. ValueError for anything else."""
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -60,7 +60,7 @@ def web_address(url: str) -> str:
 
 
 def searched_by(value: SecretStr | None) -> SecretStr | None:
-    """A provider and its key, or the address of one's own; what is said of it holds no key."""
+    """Return `PROVIDER:KEY`, or the address of a search server. The ValueError holds no key."""
     if value is None:
         return None
     name, _, key = value.get_secret_value().partition(":")
@@ -72,7 +72,9 @@ def searched_by(value: SecretStr | None) -> SecretStr | None:
 
 
 def safely_reached(url: str) -> str:
-    """The address of a sandbox: code and key go there, so only this machine may do without TLS."""
+    """Return the address of a sandbox. ValueError for one on another machine without TLS: code and
+    the key go there.
+    """
     parts = urlsplit(url)
     schemes = ("https", "http") if is_loopback(url) else ("https",)
     if not url or (parts.hostname and parts.scheme in schemes and parts.username is None):
@@ -84,7 +86,7 @@ def safely_reached(url: str) -> str:
 
 
 def findable(path: Path) -> Path:
-    """The path as it was given, where it can lead to a place at all."""
+    """Return the path unchanged. ValueError if it can lead nowhere."""
     why = ""
     try:
         path.expanduser().stat()

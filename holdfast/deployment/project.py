@@ -31,7 +31,7 @@ _MARK = "project"
 
 
 class BadSettings(ValueError):
-    """What was set cannot be taken as it stands; the message is the whole line."""
+    """A setting that cannot be used. The message is the whole line for the user."""
 
 
 def state_home() -> Path:
@@ -124,7 +124,7 @@ def values(folder: Path, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
 
 
 def _wrong(name: str, value: object, fields: Mapping[str, FieldInfo]) -> str:
-    """Why a key cannot stand in the file; empty: it can."""
+    """Return why a key cannot stand in the file; empty if it can."""
     known = [each for each in fields if not is_secret(fields[each]) and each != _MARK]
     if name == _MARK:
         return f"{name}: no effect, as the file is in that folder; remove it"
@@ -147,5 +147,5 @@ def _wrong(name: str, value: object, fields: Mapping[str, FieldInfo]) -> str:
 
 
 def is_secret(field: FieldInfo) -> bool:
-    """True for a setting that no file may hold which is shared."""
+    """True for a setting that must not stand in a file that is shared."""
     return SecretStr in (field.annotation, *getattr(field.annotation, "__args__", ()))

@@ -65,7 +65,7 @@ OF_MODELS = "decides which model is asked, for how much, and what its tools reac
 
 
 class UnknownSetting(BadSettings):
-    """A variable with our prefix that nothing reads: what it was to do is not done."""
+    """A variable with our prefix that nothing reads, so that it would have no effect."""
 
 
 def _defaults_in(project: Path) -> dict[str, Path]:
@@ -249,7 +249,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Those that pydantic reads, once each of their variables is known to have an effect."""
+        """Return pydantic's own sources after checking that each of their variables is read."""
         for source in (env_settings, dotenv_settings):
             if isinstance(source, EnvSettingsSource):
                 _refuse_unknown(source.env_vars)
@@ -264,31 +264,35 @@ class Settings(BaseSettings):
 
     @classmethod
     def variable(cls, name: str) -> str:
-        """The environment variable that sets a field."""
+        """Return the environment variable that sets a field."""
         alias = cls.model_fields[name].validation_alias
         if isinstance(alias, AliasChoices):
             return str(alias.choices[0])
         return f"{cls.model_config['env_prefix']}{name.upper()}"
 
     def key(self, name: str) -> str:
-        """The value of a setting that a tool needs; empty: it is not set."""
+        """Return the value of a setting that a tool needs; empty if it is not set."""
         value = getattr(self, name, None)
         return value.get_secret_value() if isinstance(value, SecretStr) else str(value or "")
 
     @classmethod
     def is_of_models(cls, name: str) -> bool:
-        """Whether a field decides which model is asked, and for how much."""
+        """True for a field that decides which model is asked, and at what price."""
         return OF_MODELS in cls.model_fields[name].metadata
 
     def as_variables(self) -> dict[str, str]:
-        """Every setting as the environment variable that sets it, secrets too; empty: none."""
+        """Return every setting by its environment variable, secrets included; empty string for
+        None.
+        """
         return {
             self.variable(name): as_text(getattr(self, name)) for name in type(self).model_fields
         }
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values that no log, screen or history may show: keys, and what addresses carry."""
+        """Return the values that no log, screen or history may show: keys, and secret parts of
+        addresses.
+        """
         key = self.anthropic_api_key
         found = [key.get_secret_value()] if key else []
         if self.web_search:
@@ -306,7 +310,7 @@ class Settings(BaseSettings):
 
     @property
     def uses_own_server(self) -> bool:
-        """Whether Temporal's variables point at a server that is not ours to start."""
+        """True if Temporal's own variables name a server, which is then not ours to start."""
         return any(
             os.environ.get(name)
             for name in ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
@@ -314,19 +318,19 @@ class Settings(BaseSettings):
 
     @property
     def has_endpoint(self) -> bool:
-        """Whether a model can be asked at all."""
+        """True if a model can be asked at all."""
         return self.anthropic_api_key is not None or bool(self.anthropic_base_url)
 
     @property
     def capped_by(self) -> str:
-        """The variable that bounds the dollars of this deployment, if one does; else empty."""
+        """Return the variable that bounds the dollars of this deployment; empty if none does."""
         caps = ("most_dollars_day", "most_dollars_run")
         held = (name for name in caps if getattr(self, name) is not None)
         return next(map(self.variable, held), "")
 
 
 def as_text(value: object) -> str:
-    """The value of a setting as its variable has it; empty: none."""
+    """Return the value of a setting as its variable has it; empty for None."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, tuple):
@@ -336,7 +340,9 @@ def as_text(value: object) -> str:
 
 
 def _check_file(path: Path) -> None:
-    """BadSettings for a `.env` that is there and is not text: its library would wait for a FIFO."""
+    """Raise BadSettings for a `.env` that is no readable text file: python-dotenv would block on a
+    FIFO.
+    """
     if not os.path.lexists(path):
         return
     try:
@@ -350,7 +356,7 @@ def _check_file(path: Path) -> None:
 
 
 def _refuse_unknown(given: Mapping[str, str | None]) -> None:
-    """UnknownSetting for a variable that is set, has our prefix and is read by nobody."""
+    """Raise UnknownSetting for a variable that is set, has our prefix and is read by nothing."""
     read = [*(Settings.variable(name) for name in Settings.model_fields), *OTHERS]
     # On Linux and macOS the sources hand names on in small letters, and read them in any.
     names = [name.upper() for name, value in given.items() if value]

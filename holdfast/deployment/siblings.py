@@ -36,17 +36,17 @@ log = logging.getLogger("worker")
 
 
 class Siblings:
-    """Those of this process, which starts them again when they die."""
+    """The other processes of this worker, restarted when they die."""
 
     def __init__(self, count: int) -> None:
-        """Starts this many at once; needs a running event loop."""
+        """Start this many processes at once. Needs a running event loop."""
         self._ending = asyncio.Event()
         self._alive: dict[int, Process] = {}
         # The first process is number 1.
         self._kept = [asyncio.create_task(self._keep(number + 2)) for number in range(count)]
 
     async def drain(self) -> None:
-        """Let each finish what it has; return when all have ended."""
+        """Let each finish its work; return when all have ended."""
         self._ending.set()
         for process in self._alive.values():
             with suppress(ProcessLookupError):
@@ -54,7 +54,7 @@ class Siblings:
         await asyncio.gather(*self._kept)
 
     async def kill(self) -> None:
-        """End all at once."""
+        """Kill all at once."""
         self._ending.set()
         for process in self._alive.values():
             with suppress(ProcessLookupError):
@@ -78,7 +78,7 @@ class Siblings:
                     await self._ending.wait()
 
     async def _lived(self, number: int) -> str:
-        """One life of a process, and how it ended."""
+        """Run one process to its end and return how it ended."""
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -102,12 +102,12 @@ class Siblings:
 
 
 def number_of(given: str) -> int:
-    """Which sibling it is that was started so, from 2 on."""
+    """Return the number of a sibling (from 2) by the value that it was started with."""
     return int(given.rpartition(".")[2])
 
 
 class Parent(threading.Thread):
-    """Waits, in a sibling, until the first process is gone."""
+    """Waits, in a sibling, for the end of the first process."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -130,9 +130,10 @@ class Parent(threading.Thread):
 
 @cache
 def watch_parent() -> Parent:
-    """In a sibling, before anything that takes long: end this process at once when the first one is
-    gone, until there is something to drain. On a busy machine the imports alone can take longer
-    than a sibling may outlive the first process.
+    """End this sibling at once when the first process is gone, until there is something to drain.
+
+    Call it before anything slow: on a busy machine the imports alone can take longer than a sibling
+    may outlive the first process.
     """
     parent = Parent()
     parent.start()
@@ -140,16 +141,19 @@ def watch_parent() -> Parent:
 
 
 def end_with_parent(told: Callable[[], None]) -> None:
-    """In a sibling: when the first process is gone, say so on this event loop, and end this process
-    soon after, whatever it does then.
+    """Call `told` on this event loop when the first process is gone, and end this sibling soon
+    after in any case.
     """
     loop = asyncio.get_running_loop()
     watch_parent().tell = partial(loop.call_soon_threadsafe, told)
 
 
 def siblings_of(state_dir: Path, parent: int | None = None) -> Iterator[psutil.Process]:
-    """Those that work for a state directory, of one first process or of any, whether it lives or
-    not. Each names its first process, which leads its session: who only says so is not among them.
+    """Yield the processes that work for a state directory, of one first process or of any, alive or
+    not.
+
+    A process counts only if it is in the session that its first process leads: a claim in its
+    environment is not enough.
     """
     for process in psutil.process_iter(["cmdline", "status"]):
         command: list[str] = process.info["cmdline"] or []

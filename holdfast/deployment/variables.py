@@ -14,7 +14,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 def filled(text: str, environment: Mapping[str, str]) -> str:
-    """A text with its variables filled in. KeyError names one that is not set."""
+    """Return a text with its variables filled in. KeyError names one that is not set."""
     return _VARIABLE.sub(lambda found: _value(found, environment), text)
 
 
@@ -26,8 +26,8 @@ def _value(found: re.Match[str], environment: Mapping[str, str]) -> str:
 
 
 def servers_here(settings: Settings, environment: Mapping[str, str]) -> str:
-    """What the file of MCP servers comes to in this environment: a worker that was started in
-    another one fills in other variables. It may hold secrets, and is only to be compared.
+    """Return the file of MCP servers with this environment's variables filled in. Only for
+    comparing two environments: it may hold secrets.
     """
     try:
         text = read_named(settings.mcp_file, FILE_BYTES)

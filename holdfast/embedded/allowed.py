@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 
 
 def register_root(settings: Settings, path: Path) -> None:
-    """Allow Goals of this user to name the file or folder that is at `path` now, and what is below
-    it. Nothing is allowed where nothing is.
+    """Allow Goals of this user to name the file or folder at `path` and what is below it. Does
+    nothing if nothing is there.
     """
     state = StateDir.of(settings)
     try:
@@ -45,8 +45,8 @@ def register_root(settings: Settings, path: Path) -> None:
 
 
 def allowed_roots(settings: Settings, *, embedded: bool) -> Callable[[], Roots]:
-    """What Goals may name: the roots of the settings as they are now, and for an embedded server
-    also what starters have registered so far.
+    """Return a function that reads what Goals may name: the roots of the settings and, for an
+    embedded server, those that starters have registered so far.
     """
     fixed, missing = roots_at(settings.allowed_roots)
     for path in missing:
@@ -55,14 +55,14 @@ def allowed_roots(settings: Settings, *, embedded: bool) -> Callable[[], Roots]:
 
 
 def registered(settings: Settings) -> Roots:
-    """What was allowed, the latest word on each path. Read it each time: roots are added while a
-    worker runs. Lines that cannot be read allow nothing.
+    """Return the registered roots, the last entry of each path. Read it each time: starters add
+    roots while a worker runs. Unreadable lines allow nothing.
     """
     return _read(settings)[0]
 
 
 def unreadable(settings: Settings) -> int:
-    """How many lines of the file allow nothing, because they cannot be read."""
+    """Return the number of lines that cannot be read and so allow nothing."""
     return _read(settings)[1]
 
 

@@ -33,8 +33,9 @@ async def attend(
     open_runs: Callable[[], Awaitable[int]],
     drain: Callable[[], Awaitable[None]],
 ) -> None:
-    """Put on record that this worker is up, and restart a dead server every 2 s; return when this
-    worker was replaced, or when it has stopped the server because nobody used it for
+    """Record that this worker is up and restart a dead server, every 2 s.
+
+    Returns when this worker was replaced, or after it has stopped a server that nobody used for
     `idle_seconds`. `drain` stops this worker's pollers.
     """
     state = StateDir.of(settings)
@@ -91,6 +92,6 @@ async def _retire(
 
 
 def _came_up(state: StateDir) -> None:
-    """Tell the next start that this one has not failed."""
+    """Record that this worker came up, so that its start does not count as failed."""
     with suppress(OSError, EmbeddedError):
         private.write(state.ready, str(os.getpid()))

@@ -15,8 +15,8 @@ _STEPS = 10_000
 
 
 def trouble(path: Path, seconds: float = LOOK_SECONDS) -> str:
-    """Why no server can use this file; empty when nothing is wrong with it, or nothing was found
-    within this many seconds. Only reads: a server that runs goes on writing meanwhile.
+    """Return why no server can use this file; empty if nothing wrong was found within `seconds`.
+    Only reads: a running server goes on writing.
     """
     try:
         with path.open("rb") as file:

@@ -20,8 +20,8 @@ _KINDS = {".py", ".md", ".yaml"}
 
 
 def code_version(project: Path | None = None) -> str:
-    """The program's version and a mark of the files as they are, those of the project with them,
-    and of what packages bring: a worker that runs what was edited since is of another version.
+    """Return the program's version with a hash of its files, the project's and those that packages
+    bring, so that edited code makes another version.
     """
     digest = hashlib.sha256("".join(f"{each}\n" for each in brought()).encode())
     for path in sorted((*_shipped_files(), *_files_of(project))):
@@ -55,8 +55,8 @@ def _files_of(project: Path | None) -> Iterator[Path]:
 
 
 def model_environment(settings: Settings, salt: str) -> str:
-    """A salted hash of what decides on models, prices and what tools reach, the file of MCP servers
-    with it; empty: no endpoint.
+    """Return a salted hash of the settings that decide on models, prices and tools, the file of MCP
+    servers included; empty without an endpoint.
     """
     if not settings.has_endpoint:
         return ""
@@ -68,8 +68,8 @@ def model_environment(settings: Settings, salt: str) -> str:
 
 
 def worker_environment(settings: Settings) -> dict[str, str]:
-    """The environment of a worker: its starter's, with the starter's settings made explicit.
-    Temporal's own variables do not concern an embedded worker.
+    """Return the environment of a worker: its starter's, with every setting made explicit and
+    without Temporal's own variables.
     """
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith("TEMPORAL_")

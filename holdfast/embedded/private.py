@@ -18,8 +18,8 @@ _REMEDY = "set HOLDFAST_STATE_DIR to a folder of yours"
 
 
 def make_folder(path: Path) -> None:
-    """A folder that is ours and nobody else's. EmbeddedError if it is another user's, or if others
-    could put things into it; OSError if it cannot be made.
+    """Make a folder that only this user can use. EmbeddedError if it is another user's or others
+    can write to it; OSError if it cannot be made.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = path.lstat()
@@ -40,7 +40,7 @@ def make_folder(path: Path) -> None:
 
 
 def open_file(path: Path, flags: int = os.O_RDWR) -> int:
-    """A handle on a private file, made if it is missing. OSError for a link, EmbeddedError for
+    """Open a private file, creating it if it is missing. OSError for a link, EmbeddedError for
     another user's file.
     """
     handle = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
@@ -61,7 +61,7 @@ def write(path: Path, content: str) -> None:
 
 
 def touch(path: Path) -> None:
-    """Make an empty file, or mark it as used now."""
+    """Create an empty file, or set its modification time to now."""
     handle = open_file(path)
     try:
         os.utime(handle)
@@ -70,5 +70,7 @@ def touch(path: Path) -> None:
 
 
 def read(path: Path, limit: int) -> bytes:
-    """The content of a small file. OSError if it is missing, a link, or larger."""
+    """Return the content of a small file. OSError if it is missing, a link, or larger than `limit`
+    bytes.
+    """
     return read_regular(path, limit)

@@ -63,7 +63,7 @@ os.execv(program[0], program)
 
 
 class Record(BaseModel):
-    """What a process wrote of itself."""
+    """What a process wrote about itself."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -80,7 +80,7 @@ def spawn(
     environment: Mapping[str, str],
     lock: int,
 ) -> subprocess.Popen[bytes]:
-    """Start a program in its own session; return when it has recorded itself, or ended."""
+    """Start a program in its own session; return when it has written its record, or ended."""
     if log.exists() and log.stat().st_size > LOG_BYTES:
         log.replace(log.with_suffix(log.suffix + ".1"))
     with os.fdopen(private.open_file(log, os.O_WRONLY | os.O_APPEND), "ab") as output:
@@ -108,7 +108,7 @@ def _is(record: Record | None, pid: int) -> bool:
 
 
 def recorded(pid_file: Path) -> Record | None:
-    """What a process wrote of itself; None if there is nothing, or nothing that could be true."""
+    """Return what a process wrote about itself; None if nothing, or nothing plausible, is there."""
     try:
         return Record.model_validate_json(private.read(pid_file, RECORD_BYTES))
     except (OSError, ValidationError):
@@ -116,7 +116,7 @@ def recorded(pid_file: Path) -> Record | None:
 
 
 def alive(record: Record | None, mark: Path) -> bool:
-    """Whether this very process runs, and was started for `mark`."""
+    """True if this very process runs and was started for `mark`."""
     if record is None or record.pid <= 0:
         return False
     try:
@@ -134,8 +134,8 @@ def alive(record: Record | None, mark: Path) -> bool:
 
 
 def _is_program(record: Record, command: list[str], mark: Path) -> bool:
-    """Whether a command line is the recorded program's: its own, or before it the interpreter that
-    is about to become it, or that runs it.
+    """True if a command line is the recorded program's: its own, or that of the interpreter that
+    runs or is about to become it.
     """
     arguments = list(record.program[1:])
     return bool(arguments) and command[-len(arguments) :] == arguments and str(mark) in command
@@ -152,14 +152,14 @@ def _began(record: Record, process: psutil.Process) -> bool:
 
 
 def running(pid_file: Path, mark: Path) -> Record | None:
-    """The recorded process, if it lives."""
+    """Return the recorded process if it is alive."""
     record = recorded(pid_file)
     return record if alive(record, mark) else None
 
 
 def users_of(database: Path, seconds: float) -> tuple[int, ...]:
-    """Pids of servers, whoever started them, that have this database open, after waiting at most
-    this many seconds for those that are just ending.
+    """Return the pids of all servers that have this database open, after giving those that are
+    ending up to `seconds`.
     """
     until = time.monotonic() + seconds
     while True:
@@ -179,7 +179,7 @@ def _names(command: list[str], database: str) -> bool:
 
 
 def terminate(record: Record | None, mark: Path) -> bool:
-    """Ask a process to end. False: it is gone or not ours."""
+    """Send SIGTERM. False if the process is gone or not ours."""
     if record is None or not alive(record, mark):
         return False
     try:
@@ -190,7 +190,7 @@ def terminate(record: Record | None, mark: Path) -> bool:
 
 
 def stop(record: Record | None, mark: Path, grace: float) -> bool:
-    """End a process, by force after `grace` seconds. False: it was gone or not ours."""
+    """End a process, with SIGKILL after `grace` seconds. False if it was gone or not ours."""
     if record is None or not terminate(record, mark):
         return False
     deadline = time.monotonic() + grace
@@ -204,8 +204,8 @@ def stop(record: Record | None, mark: Path, grace: float) -> bool:
 
 
 def let_go(pid: int) -> None:
-    """Wait for one that was killed: it loses its command line, by which it is ours, before its open
-    files; and these go with the last of its threads, not with the first.
+    """Wait until a killed process has closed its files. It loses its command line first, and its
+    files only with its last thread.
     """
     deadline = time.monotonic() + LET_GO_SECONDS
     with suppress(psutil.Error):
@@ -217,8 +217,8 @@ def let_go(pid: int) -> None:
 
 
 def last_line(log: Path) -> str:
-    """What a process said last: the reason, when it ended by itself. What is long is shortened in
-    its middle, because the server wraps a cause from the left: that a port is taken stands last.
+    """Return the last line of a log, which has the reason if the process ended by itself. A long
+    one is shortened in the middle: the server puts the cause (a port in use) at the end.
     """
     try:
         lines = log.read_bytes()[-4096:].decode(errors="replace").split("\n")

@@ -51,7 +51,7 @@ DYNAMIC = (
 
 
 def binary() -> Path:
-    """The server's program: the one installed beside this Python, else one on the path."""
+    """Return the server's program: the one beside this Python, else the first on PATH."""
     beside = Path(sys.executable).parent / "temporal"
     found = beside if beside.exists() else shutil.which("temporal")
     if not found:
@@ -64,7 +64,7 @@ def binary() -> Path:
 
 
 def command(program: Path, state: StateDir, endpoint: Endpoint) -> list[str]:
-    """The whole command line. It holds no secret."""
+    """Return the whole command line. It holds no secret."""
     parts = [
         str(program),
         "server",
@@ -99,7 +99,7 @@ def command(program: Path, state: StateDir, endpoint: Endpoint) -> list[str]:
 
 
 def free_port(wanted: int, taken: set[int]) -> int:
-    """`wanted` if it is free, so that browser tabs and clients go on working; else another."""
+    """Return `wanted` if it is free, so that open browser tabs keep working; else another."""
     if wanted and _comes_free(wanted):
         taken.add(wanted)
         return wanted
@@ -113,7 +113,7 @@ def free_port(wanted: int, taken: set[int]) -> int:
 
 
 def _comes_free(port: int) -> bool:
-    """A killed server's threads can hold its ports for an instant after it counts as dead."""
+    """True if a port becomes free soon: threads of a killed server hold it a moment longer."""
     deadline = time.monotonic() + PORT_SECONDS
     while not _free(port):
         if time.monotonic() > deadline:
@@ -123,7 +123,7 @@ def _comes_free(port: int) -> bool:
 
 
 def with_free_ports(endpoint: Endpoint, keep: bool) -> Endpoint:
-    """The endpoint on ports that are free; `keep`: on those it had, as far as they are."""
+    """Return the endpoint on free ports; with `keep` on its former ones where they are free."""
     taken: set[int] = set()
     names = ("port", "ui_port", "http_port", "metrics_port")
     return endpoint.model_copy(
@@ -143,9 +143,9 @@ def _free(port: int) -> bool:
 
 
 def answers(endpoint: Endpoint) -> bool:
-    """Whether the server serves our namespace with its search attributes; also sets the retention.
+    """True if the server serves our namespace with its search attributes; also sets the retention.
 
-    Blocking, at most about a second; not for a thread with a running event loop.
+    Blocks for about a second at most: not for a thread with a running event loop.
     """
     return asyncio.run(_answers(endpoint.target.address))
 

@@ -70,7 +70,7 @@ class Endpoint(BaseModel):
 
     @property
     def target(self) -> Target:
-        """What `holdfast.temporal.connection.connect` takes."""
+        """Return what `holdfast.temporal.connection.connect` takes."""
         return Target(
             address=f"127.0.0.1:{self.port}",
             task_queue=self.task_queue,
@@ -124,22 +124,22 @@ class StateDir:
 
     @property
     def tools(self) -> Path:
-        """What tools have made and can make again."""
+        """Folder of what tools have made and can make again."""
         return self.path / "tools"
 
     @property
     def servers(self) -> Path:
-        """What MCP servers told of their tools when they last did."""
+        """Folder of the tool lists that MCP servers last gave."""
         return self.path / "mcp"
 
     @property
     def heard(self) -> Path:
-        """Addresses of endpoints that have answered."""
+        """File of the addresses of endpoints that have answered."""
         return self.path / "heard"
 
     @property
     def held(self) -> Path:
-        """Which attempts each worker process holds."""
+        """Folder that records which attempts each worker process holds."""
         return self.path / "held"
 
     @property
@@ -151,7 +151,7 @@ class StateDir:
         return self.path / "logs"
 
     def worker_log(self, number: int) -> Path:
-        """Of this process of the worker; the first has the plain name."""
+        """Return the log of one process of the worker; the first has the plain name."""
         return self.logs / ("worker.jsonl" if number == 1 else f"worker-{number}.jsonl")
 
     @property
@@ -171,8 +171,8 @@ class StateDir:
         return self.path / "roots"
 
     def create(self) -> None:
-        """Make what is missing, private to the user. EmbeddedError for what is another user's, or
-        was open to others.
+        """Create what is missing, private to the user. EmbeddedError for what is another user's or
+        open to others.
         """
         private.make_folder(self.path)
         for folder in (self.store, self.journal, self.logs):
@@ -182,8 +182,10 @@ class StateDir:
                 private.make_folder(folder)
 
     def endpoint(self) -> Endpoint | None:
-        """None: nothing was ever started here. EmbeddedError when the file says nothing that could
-        be true: a second server on one database must not come of it.
+        """Return the recorded endpoint; None if nothing was ever started here.
+
+        EmbeddedError if the file is not plausible: starting anew could put a second server on one
+        database.
         """
         path = self.path / "endpoint.json"
         remedy = (
@@ -214,8 +216,8 @@ class StateDir:
 
     @contextmanager
     def locked(self) -> Iterator[int]:
-        """Hold the exclusive lock; yields its descriptor, which a process that is being started
-        inherits until it has recorded itself.
+        """Hold the exclusive lock. Yields its descriptor, which a starting process inherits until
+        it has written its record.
         """
         with _opened(self.path / "lock") as descriptor:
             deadline = time.monotonic() + LOCK_SECONDS
@@ -231,7 +233,7 @@ class StateDir:
 
 
 def embedded_target(settings: Settings) -> Target:
-    """The embedded server of this state directory. ValueError if none was ever started."""
+    """Return the target of this state directory's server. ValueError if none was ever started."""
     endpoint = StateDir.of(settings).endpoint()
     if endpoint is None:
         raise ValueError(f"{settings.state_dir}: nothing was started there; use starter.py up")
@@ -249,7 +251,7 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 def flock(descriptor: int, kind: int) -> bool:
-    """Whether the lock could be had at once."""
+    """True if the lock could be had at once."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -259,7 +261,7 @@ def flock(descriptor: int, kind: int) -> bool:
 
 @contextmanager
 def lease(settings: Settings) -> Iterator[None]:
-    """Keep server and worker from stopping as idle. Take it before `ensure_up`. The kernel drops it
+    """Keep server and worker from stopping as idle. Take it before `ensure_up`; the kernel drops it
     with the process.
     """
     state = StateDir.of(settings)
@@ -276,7 +278,7 @@ def lease(settings: Settings) -> Iterator[None]:
 
 
 def leased(state: StateDir) -> bool:
-    """Whether a starter holds a lease."""
+    """True if a starter holds a lease."""
     try:
         with _opened(state.path / "lease") as descriptor:
             return not flock(descriptor, fcntl.LOCK_EX)
@@ -286,7 +288,7 @@ def leased(state: StateDir) -> bool:
 
 @contextmanager
 def retiring(state: StateDir) -> Iterator[bool]:
-    """Keep starters out while an idle server stops. Yields False when somebody came first."""
+    """Keep starters out while an idle server stops. Yields False if a starter came first."""
     with _opened(state.path / "lock") as lock, _opened(state.path / "lease") as lease_file:
         yield (
             not state.hold.exists()

@@ -35,7 +35,7 @@ WORKER = _worker()
 
 @dataclass(frozen=True)
 class Programs:
-    """What is started: the server's program (None: the installed one) and the worker's command, to
+    """The programs to start: the server's (None: the installed one) and the worker's command, to
     which `--embedded STATE_DIR` is added.
     """
 
@@ -45,7 +45,7 @@ class Programs:
 
 @dataclass(frozen=True)
 class Status:
-    """What lives right now. A pid is None when that process is not running."""
+    """What is running now; the pid of a process that is not running is None."""
 
     state_dir: Path
     endpoint: Endpoint | None
@@ -59,7 +59,9 @@ class Status:
     """Whether a starter holds a lease."""
 
     def worker_pids(self) -> tuple[int, ...]:
-        """All processes of the worker, the one on record first. Looks at all of the machine."""
+        """Return all processes of the worker, the recorded one first. Looks at every process of the
+        machine.
+        """
         if self.worker_pid is None:
             return ()
         others = siblings_of(self.state_dir, self.worker_pid)
@@ -71,10 +73,10 @@ def ensure_up(
 ) -> Endpoint:
     """Start whichever of server and worker is dead; return when the server answers.
 
-    Blocking (some 10 ms when all is well, about a second at a start): from async code use
-    `asyncio.to_thread`. Call it once as "starter", which also replaces a worker of another version
-    or model environment, then every 2 s as "watcher", which only heals. The worker itself heals the
-    server. Raises EmbeddedError, also for a watcher after `down`.
+    Blocks (some 10 ms when all is well, about a second at a start): use `asyncio.to_thread` from
+    async code. Call it once as "starter", which also replaces a worker of another version or model
+    environment, then every 2 s as "watcher", which only heals. The worker itself heals the server.
+    Raises EmbeddedError, also for a watcher after `down`.
     """
     state = StateDir.of(settings)
     programs = programs or Programs()
@@ -104,7 +106,7 @@ def ensure_up(
 
 
 def up(settings: Settings, programs: Programs | None = None) -> Endpoint:
-    """`ensure_up`, and hold the processes up until `down`, whether anybody uses them or not."""
+    """Call `ensure_up` and keep the processes up until `down`, used or not."""
     state = StateDir.of(settings)
     with said(state.path):
         state.create()
@@ -113,8 +115,9 @@ def up(settings: Settings, programs: Programs | None = None) -> Endpoint:
 
 
 def down(settings: Settings, tell: Callable[[str], None] = lambda _: None) -> tuple[int, ...]:
-    """Stop server and worker now, cleanly; return the pids that were stopped (empty: none ran).
-    Runs that are open go on at the next `ensure_up`. `tell` hears what is waited for, before it is.
+    """Stop server and worker cleanly; return the stopped pids (empty if none ran).
+
+    Open runs go on at the next `ensure_up`. `tell` is given what is about to be waited for.
     """
     state = StateDir.of(settings)
     try:
@@ -163,7 +166,7 @@ def _down(
 
 
 def status(settings: Settings) -> Status:
-    """What lives, without starting or changing anything."""
+    """Return what is running, without starting or changing anything."""
     state = StateDir.of(settings)
     return Status(
         state_dir=state.path,
@@ -181,8 +184,8 @@ def _project(settings: Settings) -> str:
 
 
 def refuse_other_project(state: StateDir, endpoint: Endpoint | None, settings: Settings) -> None:
-    """EmbeddedError if a state directory is another project's: a worker knows the roles and tools
-    of one, and runs of another would fail with it.
+    """Raise EmbeddedError if a state directory belongs to another project, whose roles and tools
+    its worker has.
     """
     if endpoint is None or endpoint.project == _project(settings):
         return
@@ -195,15 +198,15 @@ def refuse_other_project(state: StateDir, endpoint: Endpoint | None, settings: S
 
 
 def _healthy(state: StateDir, endpoint: Endpoint) -> bool:
-    """Whether both live, and the server is the one that was seen to answer."""
+    """True if both are alive and the server has been seen to answer."""
     return running_pid(state, "server") == endpoint.server_pid and bool(
         running_pid(state, "worker")
     )
 
 
 def _stale(endpoint: Endpoint, settings: Settings, caller: Caller) -> bool:
-    """Whether the worker must be replaced. Only a starter, once, replaces a worker that could serve
-    somebody else: two that watch would otherwise replace each other's forever.
+    """True if the worker must be replaced. Only a starter does so, once: two watchers would replace
+    each other's for ever.
     """
     if caller == "worker":
         return False
@@ -256,8 +259,8 @@ def _with_worker(
 
 
 def _failed_starts(state: StateDir, endpoint: Endpoint, log: Path) -> int:
-    """How many workers in a row ended before they came up; EmbeddedError when it is one too many,
-    once, so that the next call tries anew.
+    """Return how many workers in a row ended before they came up. EmbeddedError when that is one
+    too many; the next call tries anew.
     """
     if not endpoint.worker_pid or _came_up(state) == endpoint.worker_pid:
         return 0
@@ -269,7 +272,7 @@ def _failed_starts(state: StateDir, endpoint: Endpoint, log: Path) -> int:
 
 
 def _came_up(state: StateDir) -> int:
-    """The pid of the last worker that came up; 0: none."""
+    """Return the pid of the last worker that came up; 0 if none did."""
     try:
         return int(private.read(state.ready, 100))
     except (OSError, ValueError):

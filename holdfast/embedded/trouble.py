@@ -16,12 +16,12 @@ class EmbeddedError(Exception):
 
 
 class StateGone(EmbeddedError):
-    """Somebody deleted the state directory while its processes ran: they end."""
+    """The state directory was deleted while its processes ran; they end."""
 
 
 @contextmanager
 def said(place: Path) -> Iterator[None]:
-    """Turn what the file system refuses below the state directory into one line."""
+    """Turn errors of the file system below the state directory into one EmbeddedError."""
     try:
         yield
     except OSError as error:

@@ -9,7 +9,7 @@ import sys
 
 
 def main() -> None:
-    """Serve until told to end, and end this process with the exit code."""
+    """Serve until told to end, then exit with the worker's code."""
     # What is imported stays: to look for garbage in it is a tenth of what a start costs.
     gc.disable()
     # Until the event loop listens there is nothing to drain: told to end, it ends well.

@@ -87,8 +87,8 @@ def workers(
     processes: int = 1,
     **more: Any,
 ) -> list[Worker]:
-    """One worker for workflows and what asks models, one for what works on this machine, which so
-    many processes share. `more`: what the SDK is told of both beside the usual.
+    """Return one worker for workflows and model calls and one for tools on this machine, whose
+    capacity `processes` share. `more` are further options of the SDK for both.
     """
     options = _options(build_id) | {"interceptors": interceptors} | more
     main = Worker(
@@ -128,8 +128,8 @@ def _options(build_id: str) -> dict[str, Any]:
 async def serve(
     settings: Settings, target: Target, served: Served, gate: RateGate, *, first: bool
 ) -> None:
-    """Work until SIGTERM or SIGINT; embedded, also until nobody needs this process. The `first` one
-    of a worker has all duties, its siblings end with it.
+    """Work until SIGTERM or SIGINT; embedded, also until nobody needs this process. The `first`
+    process has all duties, its siblings end with it.
     """
     told = _told_to_end(first=first)
     client = await connect(target, CONNECT_SECONDS)
@@ -204,7 +204,7 @@ def _registered(
 def _duties(
     settings: Settings, target: Target, client: Client, gate: RateGate, *, first: bool
 ) -> Iterator[Coroutine[Any, Any, None]]:
-    """What goes on beside the work, until the process ends."""
+    """Yield what runs beside the work until the process ends."""
     if first:
         yield keep_clean(settings, target, client)
     if settings.metrics_port:
@@ -221,7 +221,7 @@ def _counting(settings: Settings) -> Sequence[Interceptor]:
 async def attend(
     settings: Settings, target: Target, client: Client, started: list[Worker], siblings: Siblings
 ) -> None:
-    """The embedded worker's duties beside its work."""
+    """Do the embedded worker's duties beside its work."""
 
     async def open_runs() -> int:
         # Another program may have the server's port by now, and never answer.
@@ -240,8 +240,8 @@ async def attend(
 
 
 async def drain(started: list[Worker], siblings: Siblings) -> None:
-    """Take no more work, let what is in flight finish. All together: one that waits for its last
-    call must not leave the others taking new work.
+    """Take no more work and let what is in flight finish. All at once: while one waits for its last
+    call, another must not take new work.
     """
     await asyncio.gather(*(each.shutdown() for each in started), siblings.drain())
 
@@ -251,7 +251,7 @@ def main(
     make_lenses: MakeLenses = shipped_lenses,
     make_journal: MakeJournal = FileJournal,
 ) -> int:
-    """The exit code. `make_…` is what another worker of this project may bring along."""
+    """Return the exit code. `make_…` let another worker of this project bring its own parts."""
     parser = argparse.ArgumentParser(description="The worker process.")
     parser.add_argument("--embedded", metavar="STATE_DIR", type=Path, help="of the embedded server")
     parser.add_argument("--project", metavar="FOLDER", type=Path, help="with a holdfast.toml")

@@ -11,11 +11,11 @@ __all__ = ["BadStore", "DirectoryStore", "store_at"]
 
 
 class BadStore(ValueError):
-    """The store's address is of a kind that is not served."""
+    """The store's address is of an unsupported kind."""
 
 
 def store_at(url: str) -> DirectoryStore:
-    """The store of an address, which is `file:///PATH`: another kind of store comes in here."""
+    """Return the store at an address, which is `file:///PATH` so far."""
     parts = urlsplit(url)
     if parts.scheme != "file" or not parts.path.startswith("/") or parts.netloc:
         raise BadStore(f"STORE_URL {url!r}: not an address of the form file:///PATH")

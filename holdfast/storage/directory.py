@@ -21,7 +21,9 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Blob:
-    """A file of the store: a blob, or (`digest` empty) what a killed process left half-written."""
+    """A file of the store: a blob, or (with an empty `digest`) what a killed process left
+    unfinished.
+    """
 
     path: Path
     digest: str
@@ -31,18 +33,18 @@ class Blob:
 
 
 class DirectoryStore:
-    """Blobs as private files named by their SHA-256; equal content is kept once.
+    """Keeps blobs as private files named by their SHA-256; equal content is kept once.
 
-    Nothing that is read is believed before its content was compared with its name, and a `put` of
-    the same content heals what is missing or damaged. A blob's modification time says when it was
-    last put, so that a clean-up can tell what a run that is just starting relies on.
+    Content is compared with its name whenever it is read, and a `put` of the same content repairs
+    what is missing or damaged. The modification time tells when a blob was last put, so that a
+    clean-up spares what a starting run relies on.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     async def put(self, content: bytes) -> str:
-        """Store and return the SHA-256 in hex. After a crash half-way there is no such name."""
+        """Store content and return its SHA-256 in hex. A crash half-way leaves no such name."""
         try:
             return await asyncio.to_thread(self._write, content)
         except OSError as error:
@@ -51,11 +53,11 @@ class DirectoryStore:
             raise
 
     async def get(self, digest: str) -> bytes:
-        """The blob, as it was put. BlobLost if this store does not have it, or has it damaged."""
+        """Return a blob. BlobLost if it is missing or damaged."""
         return await asyncio.to_thread(self._read, digest)
 
     def files(self) -> Iterator[Blob]:
-        """Every file of the store but what vanishes meanwhile or leads nowhere. Blocking."""
+        """Yield every file of the store. Blocking; skips what vanishes meanwhile."""
         for path in self.root.glob("[0-9a-f][0-9a-f]/*"):
             with suppress(OSError):
                 status = path.stat()
@@ -63,8 +65,8 @@ class DirectoryStore:
                 yield Blob(path, digest, status.st_size, status.st_mtime)
 
     def damaged(self, seconds: float) -> tuple[str, ...]:
-        """Digests of blobs that are not what their name says, as far as a look of this many seconds
-        finds them, the newest first. Blocking.
+        """Return the digests of damaged blobs found within `seconds`, the newest first.
+        Blocking.
         """
         until = time.monotonic() + seconds
         found = []
@@ -77,13 +79,15 @@ class DirectoryStore:
         return tuple(found)
 
     def keep(self, digest: str) -> None:
-        """Mark a blob as needed today; nothing happens if it is not there. Blocking."""
+        """Mark a blob as needed today; does nothing if it is missing. Blocking."""
         # The file of another user of a shared store cannot be marked; that user's worker does it.
         with suppress(OSError):
             os.utime(self._path(digest))
 
     def remove(self, path: Path, used: float) -> bool:
-        """Remove a file unless it was put or kept after `used`; whether it went. Blocking."""
+        """Remove a file unless it was put or kept after `used`; True if it was removed.
+        Blocking.
+        """
         # What cannot be removed, such as a folder where a blob should be, stays.
         with self._locked(fcntl.LOCK_EX), suppress(OSError):
             if path.stat().st_mtime <= used:
@@ -136,8 +140,8 @@ class DirectoryStore:
 
     @contextmanager
     def _locked(self, kind: int) -> Iterator[None]:
-        """Shared to say that a blob is needed, exclusive to remove one: nobody removes what
-        somebody else has just been told is there.
+        """Hold the lock: shared to rely on a blob, exclusive to remove one, so that nothing is
+        removed that somebody was just told is there.
         """
         descriptor = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
@@ -148,7 +152,9 @@ class DirectoryStore:
 
 
 def _digest_of(path: Path) -> str:
-    """Of a blob's content; empty when it cannot be read. FileNotFoundError when it is gone."""
+    """Return the SHA-256 of a blob's content; empty if it cannot be read. FileNotFoundError if it
+    is gone.
+    """
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -159,7 +165,7 @@ def _digest_of(path: Path) -> str:
 
 
 def _holds(path: Path, content: bytes) -> bool:
-    """Whether a file has exactly this content."""
+    """True if a file has exactly this content."""
     try:
         return path.stat().st_size == len(content) and path.read_bytes() == content
     except OSError:

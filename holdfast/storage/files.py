@@ -10,9 +10,10 @@ from pathlib import Path
 
 
 def create(path: Path, content: bytes, *, sync: bool = True) -> None:
-    """Create a private file that did not exist, whole and on the disk, or leave none behind.
-    OSError says why it could not, FileExistsError that somebody was faster. Without `sync` it
-    outlives its process, and not yet a power failure.
+    """Create a new private file, whole and on the disk, or leave none behind.
+
+    OSError says why it could not; FileExistsError that somebody was faster. Without `sync` it
+    survives its process, but not a power failure.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o600)
@@ -29,8 +30,8 @@ def create(path: Path, content: bytes, *, sync: bool = True) -> None:
 
 @contextmanager
 def drafted(path: Path, content: bytes, *, sync: bool = True) -> Iterator[Path]:
-    """A private file beside a path, on the disk, which the block may put in its place. It is gone
-    afterwards; a process that is killed leaves it, by a name that ends in `.draft`.
+    """Yield a private file beside `path`, on the disk, for the block to move into place; removed
+    afterwards. A killed process leaves it with a name that ends in `.draft`.
     """
     draft = path.with_name(f".{secrets.token_hex(8)}.draft")
     create(draft, content, sync=sync)
@@ -47,7 +48,7 @@ def write_whole(path: Path, content: bytes, *, sync: bool = True) -> None:
 
 
 def to_disk(path: Path | str) -> None:
-    """Make what is in a file, or the new names in a folder, survive a power failure."""
+    """Flush a file, or the names in a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

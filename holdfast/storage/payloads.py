@@ -51,7 +51,7 @@ class PayloadLost(Exception):
 
 
 class StoreDriver(StorageDriver):
-    """Payloads as blobs of a store."""
+    """Puts payloads into a store as blobs."""
 
     def __init__(self, store: DirectoryStore) -> None:
         self._store = store
@@ -76,7 +76,9 @@ class StoreDriver(StorageDriver):
 
 
 def external_storage(store: DirectoryStore) -> ExternalStorage:
-    """Keeps big payloads out of history: those of activities from 6 KiB, of workflows from 256."""
+    """Return the SDK's external storage: it takes payloads of activities from 6 KiB and of
+    workflows from 256 KiB.
+    """
     driver = StoreDriver(store)
 
     def select(_context: StorageDriverSelectContext, payload: Payload) -> StorageDriver | None:
@@ -89,15 +91,15 @@ def external_storage(store: DirectoryStore) -> ExternalStorage:
 
 
 async def inline(message: Message, store: DirectoryStore) -> None:
-    """Replace every reference to a stored payload, anywhere in a history event, by its content.
-    BlobLost when the store does not have one.
+    """Replace every reference to a stored payload in a history event by its content. BlobLost if
+    the store lacks one.
     """
     for payload in _references(message):
         payload.ParseFromString(await store.get(_digest_in(payload)))
 
 
 def stored(events: Iterable[Message]) -> frozenset[str]:
-    """The digests of all payloads that history events only refer to."""
+    """Return the digests of all payloads that history events only refer to."""
     return frozenset(_digest_in(each) for event in events for each in _references(event))
 
 
@@ -106,7 +108,7 @@ def _digest_in(reference: Payload) -> str:
 
 
 def _references(message: Message) -> Iterator[Payload]:
-    """Every payload inside a message that stands for a stored one."""
+    """Yield every payload in a message that is a reference to a stored one."""
     if isinstance(message, Payload):
         if message.external_payloads:
             yield message

@@ -25,8 +25,10 @@ PIECE_BYTES = 1 << 20
 
 
 async def needed(client: Client, store: DirectoryStore) -> tuple[frozenset[str], int]:
-    """The blobs of this store that a history of the server's namespace needs, and how many runs
-    there are. Reads every history: 40 to 60 ms each. RPCError.
+    """Return the blobs of this store that any history of the server's namespace needs, and the
+    number of runs.
+
+    Reads every history, at 40 to 60 ms each. RPCError.
     """
     named: set[str] = set()
     runs = 0
@@ -57,8 +59,8 @@ async def _named_by(client: Client, execution: WorkflowExecution) -> set[str]:
 
 
 def _with_what_they_name(store: DirectoryStore, named: set[str]) -> frozenset[str]:
-    """Those of the named blobs that are there, with those that they name themselves; all of them
-    marked as needed today, for another server that shares the store and does not know them.
+    """Return the named blobs that exist and those that they name in turn, and mark all as needed
+    today: another server that shares the store does not know them.
     """
     there = {blob.digest: blob.path for blob in store.files() if blob.digest}
     found: set[str] = set()

@@ -58,7 +58,9 @@ REFUSED = "this run is being taken over by another worker; ask again in a moment
 
 @dataclass(frozen=True)
 class OneAtATime(WorkflowRunner):
-    """A runner, the sandbox or none, whose instances are handed one event at a time."""
+    """Wraps a workflow runner (the sandbox or none) so that its instances get one event at a
+    time.
+    """
 
     inner: WorkflowRunner
 
@@ -115,8 +117,8 @@ class _Instance(WorkflowInstance):
         return whole
 
     def _handed(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
-        """What is done with a part. A run that was started with something else than its goal ends:
-        the SDK would fail its first workflow task again and again.
+        """Hand one part to the run. A run that was started with something other than a Goal fails
+        here; the SDK would retry its first workflow task for ever.
         """
         begins = [each.initialize_workflow for each in act.jobs if _begins(each)]
         # Ours all take one argument; what another workflow takes is its own business.
@@ -131,7 +133,9 @@ class _Instance(WorkflowInstance):
         return done
 
     def _is_outside_a_task(self, act: WorkflowActivation) -> bool:
-        """Whether there are new results, but no task began after the one handed over before."""
+        """True if there are new results but no workflow task began after the one handed over
+        before.
+        """
         return (
             not act.is_replaying
             and act.timestamp.ToNanoseconds() == self.time_ns
@@ -140,7 +144,7 @@ class _Instance(WorkflowInstance):
         )
 
     def _brought_by(self, act: WorkflowActivation) -> bool:
-        """Whether this is a query that may have brought the results before it."""
+        """True for a query that may have brought the results before it."""
         return self.unsure and any(job.query_workflow.query_id == QUERY for job in act.jobs)
 
     def _look_at(self, act: WorkflowActivation) -> None:
@@ -172,12 +176,12 @@ def _begins(job: WorkflowActivationJob) -> bool:
 
 
 def _is_one_value(given: Sequence[Payload]) -> bool:
-    """True if these arguments are one, and neither nothing nor mere bytes."""
+    """True if these arguments are a single value, neither null nor raw bytes."""
     return len(given) == 1 and not given[0].metadata.get("encoding", b"").startswith(b"binary/")
 
 
 def _unfit(details: WorkflowInstanceDetails, given: Sequence[Payload]) -> str:
-    """Why a run cannot begin with these arguments, as one line; empty: it can."""
+    """Return why a run cannot begin with these arguments, in one line; empty if it can."""
     (kind,) = details.defn.arg_types or [object]
     takes = f"{details.defn.name} takes one argument, its {kind.__name__}"
     if len(given) != 1:
@@ -202,9 +206,7 @@ def _failed(why: str) -> WorkflowActivationCompletion:
 
 
 def _parts(act: WorkflowActivation) -> Iterator[WorkflowActivation]:
-    """The activation in as many as it has results; Updates go last, and what else there is first,
-    as it would.
-    """
+    """Yield one activation for each result, in order; everything else goes first, Updates last."""
     results = [job for job in act.jobs if job.WhichOneof("variant") in RESULTS]
     updates = [job for job in act.jobs if job.WhichOneof("variant") == UPDATE]
     others = [job for job in act.jobs if job.WhichOneof("variant") not in (*RESULTS, UPDATE)]
@@ -218,13 +220,13 @@ def _parts(act: WorkflowActivation) -> Iterator[WorkflowActivation]:
 
 
 def _comes_last(job: WorkflowActivationJob) -> bool:
-    """Whether it is a Signal that has no place among results: it asks to start nothing more."""
+    """True for a Signal that has no place among results because it asks to start nothing."""
     return job.signal_workflow.signal_name == HOLD
 
 
 def _head(act: WorkflowActivation) -> WorkflowActivation:
-    """The activation without its jobs, which hold all that came back: copied for each part, many
-    results at once would cost the square of their size.
+    """Return the activation without its jobs. They hold all results: copying them for each part
+    would cost the square of their size.
     """
     head = WorkflowActivation()
     for descriptor, value in act.ListFields():
@@ -247,7 +249,9 @@ def _with(head: WorkflowActivation, jobs: Sequence[WorkflowActivationJob]) -> Wo
 
 
 def _asks(done: WorkflowActivationCompletion) -> bool:
-    """Whether this has anything that the server records: no answer to a query, no refusal."""
+    """True if this completion holds anything that the server records: not for an answer to a query
+    or a refusal.
+    """
     return any(
         command.WhichOneof("variant") != "respond_to_query"
         and not command.update_response.HasField("rejected")

@@ -18,19 +18,21 @@ from temporalio.worker import (
 
 @runtime_checkable
 class Drawn(Protocol):
-    """A workflow that draws its board when it is asked."""
+    """A workflow that draws its board when asked."""
 
     def details(self) -> str: ...
 
 
 class ShowBoards(Interceptor):
-    """Of every workflow that draws one; commands and state of the run stay untouched."""
+    """Sets the board as current details of every workflow that draws one; commands and state stay
+    untouched.
+    """
 
     def workflow_interceptor_class(
         self,
         input: WorkflowInterceptorClassInput,  # noqa: ARG002 - the SDK passes it by name
     ) -> type[WorkflowInboundInterceptor]:
-        """The SDK makes one of these for each run."""
+        """Return the interceptor that the SDK makes for each run."""
         return _Shows
 
 

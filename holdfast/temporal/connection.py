@@ -59,7 +59,7 @@ TASK_SECONDS = 10
 
 @dataclass(frozen=True)
 class Target:
-    """A server, and what a deployment keeps beside it."""
+    """A server and what a deployment keeps beside it."""
 
     address: str
     namespace: str = "default"
@@ -88,7 +88,7 @@ class Unreachable(Exception):
 
 
 class _Converter(PydanticJSONPlainPayloadConverter):
-    """pydantic's JSON, with a mark on what a person should be able to read in the Web UI."""
+    """Converts by pydantic's JSON and marks what a person should be able to read in the Web UI."""
 
     def to_payload(self, value: Any) -> Payload | None:
         payload = super().to_payload(value)
@@ -109,8 +109,8 @@ class _PayloadConverter(CompositePayloadConverter):
 
 
 class _FailureConverter(DefaultFailureConverter):
-    """What the SDK says of an activity whose arguments it cannot have is told to try again; that
-    the blob is lost is permanent.
+    """Makes an activity fail for good when a blob of its arguments is lost; the SDK would retry
+    it.
     """
 
     def to_failure(
@@ -130,8 +130,8 @@ def _runner(existing: WorkflowRunner | None) -> WorkflowRunner:
 
 
 class _SameForAll(DataConverter):
-    """Neither our converters nor our storage ask whom a payload is for. The SDK would make new ones
-    for each payload, which is a tenth of what a worker computes.
+    """Shares one converter and one storage between all payloads. The SDK would make new ones for
+    each, which is a tenth of a worker's CPU time.
     """
 
     def _with_store_context(self, store_ctx: StorageDriverStoreContext) -> DataConverter:  # noqa: ARG002
@@ -146,7 +146,7 @@ class _SameForAll(DataConverter):
 
 
 def data_converter(storage: ExternalStorage | None) -> DataConverter:
-    """Contracts as JSON."""
+    """Return the converter of contracts to JSON."""
     return _SameForAll(
         payload_converter_class=_PayloadConverter,
         failure_converter_class=_FailureConverter,
@@ -165,7 +165,9 @@ class _Plugin(SimplePlugin):
 
 
 def plugin(store: DirectoryStore | None) -> SimplePlugin:
-    """What client, worker, replayer and tests share. Without a store everything stays inline."""
+    """Return the plugin that client, worker, replayer and tests share. Without a store everything
+    stays inline.
+    """
     storage = external_storage(store) if store else None
     return _Plugin(
         "holdfast",
@@ -177,8 +179,8 @@ def plugin(store: DirectoryStore | None) -> SimplePlugin:
 
 
 def configured() -> ClientConnectConfig:
-    """What Temporal's own variables and profile say. RuntimeError, ValueError or OSError: they
-    cannot be read.
+    """Return what Temporal's own variables and profile say. RuntimeError, ValueError or OSError if
+    they cannot be read.
     """
     file = os.environ.get(CONFIG_FILE)
     if file and os.path.exists(file):
@@ -191,7 +193,7 @@ def configured() -> ClientConnectConfig:
 
 
 async def connect(target: Target, seconds: float = 5.0) -> Client:
-    """A client of the target's server; tries for up to `seconds`, then raises Unreachable."""
+    """Return a client of the target's server, trying for up to `seconds`. Raises Unreachable."""
     # Without a store nothing is kept outside: a starter that only lists runs needs none.
     store = store_at(target.store_url) if target.store_url else None
     options: dict[str, Any] = {}

@@ -14,8 +14,8 @@ LOCAL_UI_OFFSET = 1000
 
 
 def configured_target(settings: Settings, otherwise: str = "") -> Target:
-    """The server that Temporal's variables or profile name. BadSettings if they do not fit
-    together; `otherwise` is what its reader could do instead, without such a server.
+    """Return the server that Temporal's variables or profile name. BadSettings if they do not fit
+    together; `otherwise` says what the user could do without such a server.
     """
     try:
         config = configured()
@@ -27,7 +27,9 @@ def configured_target(settings: Settings, otherwise: str = "") -> Target:
 
 
 def target_at(settings: Settings, address: str, namespace: str, otherwise: str = "") -> Target:
-    """The server at an address, with the store of the settings; BadSettings without one."""
+    """Return the server at an address, with the store of the settings. BadSettings without a
+    store.
+    """
     if not settings.store_url:
         raise BadSettings(
             f"STORE_URL is not set: with a server of your own ({address}) worker and starter need"
@@ -49,7 +51,7 @@ def target_at(settings: Settings, address: str, namespace: str, otherwise: str =
 
 
 def web_ui_of(address: str) -> str:
-    """The Web UI that usually belongs to a server's address; empty when nothing usual is known."""
+    """Return the usual Web UI address for a server's address; empty if none is known."""
     host, _, port = address.rpartition(":")
     if host in ("localhost", "127.0.0.1") and port.isdigit():
         return f"http://{host}:{int(port) + LOCAL_UI_OFFSET}"

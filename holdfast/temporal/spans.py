@@ -21,10 +21,10 @@ from holdfast.contracts import Briefing, Reply, Span
 
 
 class NoteSpans(Interceptor):
-    """Of every activity that returns, or that ends with an error of its own."""
+    """Notes a span for every activity that returns or ends with an error of its own."""
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
-        """The SDK makes one of these for each worker."""
+        """Return the interceptor that the SDK makes for each worker."""
         return _Timed(next)
 
 
