@@ -39,7 +39,7 @@ def name_wrong(name: str) -> str:
 
 def too_much(made: Iterable[MadeFile], name: str, size: int) -> str:
     """Why a subtask that has made these files makes no other one; empty: it may."""
-    others = [each for each in made if not same(each.name, name)]
+    others = [each for each in made if not same_name(each.name, name)]
     if size > FILE_BYTES:
         return f"{name} has {size:,} bytes; a file has at most {FILE_BYTES:,}"
     if len(others) >= MOST_FILES:
@@ -49,7 +49,7 @@ def too_much(made: Iterable[MadeFile], name: str, size: int) -> str:
     return ""
 
 
-def same(one: str, other: str) -> bool:
+def same_name(one: str, other: str) -> bool:
     """Whether two names may be one file: some disks do not tell capitals apart."""
     return one.lower() == other.lower()
 
@@ -57,7 +57,7 @@ def same(one: str, other: str) -> bool:
 def together(made: tuple[MadeFile, ...], more: Iterable[MadeFile]) -> tuple[MadeFile, ...]:
     """The files with what was made after them; a later one of a name takes the place of it."""
     for new in more:
-        made = (*(each for each in made if not same(each.name, new.name)), new)
+        made = (*(each for each in made if not same_name(each.name, new.name)), new)
     return made
 
 
@@ -80,7 +80,7 @@ def _apart(subtask_id: str, name: str, taken: list[str]) -> str:
     for number in range(1, len(taken) + 2):
         after = f"-{number}" if number > 1 else ""
         tried = f"{f'{before}{stem}'[: STEM - len(after)]}{after}.{endings}"
-        if not any(same(tried, each) for each in taken):
+        if not any(same_name(tried, each) for each in taken):
             return tried
     raise AssertionError("of one name more than are taken, one is free")
 
@@ -93,6 +93,6 @@ def placed(report: Report) -> Iterator[tuple[Finding, MadeFile, str]]:
         taken = list[str]()
         for file in finding.files:
             good = PLAIN_ID.fullmatch(finding.subtask_id) and not name_wrong(file.name)
-            clear = good and not any(same(file.name, each) for each in taken)
+            clear = good and not any(same_name(file.name, each) for each in taken)
             taken.append(file.name)
             yield finding, file, f"{finding.subtask_id}/{file.name}" if clear else ""
