@@ -35,7 +35,7 @@ from holdfast.calls.turn import (
 )
 from holdfast.calls.work import exchange_seconds
 from holdfast.contracts import Call, Problem, policies
-from holdfast.contracts.made_files import together
+from holdfast.contracts.made_files import merge_files
 from holdfast.contracts.policies import USE_TOOL, Options
 from holdfast.contracts.replacing import replace
 from holdfast.state.events import Trouble
@@ -173,7 +173,7 @@ def apply(state: AgentState, event: Event) -> AgentState:
 
 def _made(state: AgentState, result: ToolResult) -> AgentState:
     """The state that knows what a call has made and read."""
-    files = together(state.resume.files, result.files)
+    files = merge_files(state.resume.files, result.files)
     opened = tuple(dict.fromkeys((*state.resume.opened, *result.opened)))
     update = {"files": files, "opened": opened}
     return replace(state, resume=state.resume.model_copy(update=update))

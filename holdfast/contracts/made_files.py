@@ -54,7 +54,7 @@ def same_name(one: str, other: str) -> bool:
     return one.lower() == other.lower()
 
 
-def together(made: tuple[MadeFile, ...], more: Iterable[MadeFile]) -> tuple[MadeFile, ...]:
+def merge_files(made: tuple[MadeFile, ...], more: Iterable[MadeFile]) -> tuple[MadeFile, ...]:
     """The files with what was made after them; a later one of a name takes the place of it."""
     for new in more:
         made = (*(each for each in made if not same_name(each.name, new.name)), new)

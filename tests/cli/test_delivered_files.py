@@ -15,7 +15,7 @@ from driving import Drive, subtask
 from holdfast.cli.shared.delivery import deliver, files_of, with_files
 from holdfast.cli.shared.reading import Look
 from holdfast.contracts import Finding, MadeFile, Plan, Report
-from holdfast.contracts.made_files import ENDINGS, name_wrong, of_a_team, together, too_much
+from holdfast.contracts.made_files import ENDINGS, merge_files, name_wrong, of_a_team, too_much
 from holdfast.rendering.html.prose import prose
 from holdfast.rendering.page import as_markdown
 from holdfast.state.events import TeamEnded
@@ -173,7 +173,7 @@ def test_a_subtask_that_has_made_much_makes_no_more() -> None:
     assert "at most 4,194,304" in too_much((), "a.csv", 5_000_000)
     large = tuple(file(f"{number}.csv", 4_000_000) for number in range(4))
     assert "together" in too_much(large, "a.csv", 2_000_000)
-    assert together(many[:2], [file("0.CSV", 9)])[-1].size == 9
+    assert merge_files(many[:2], [file("0.CSV", 9)])[-1].size == 9
 
 
 def test_what_a_team_made_is_named_after_its_subtask_there() -> None:
