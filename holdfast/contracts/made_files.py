@@ -61,7 +61,7 @@ def merge_files(made: tuple[MadeFile, ...], more: Iterable[MadeFile]) -> tuple[M
     return made
 
 
-def of_a_team(report: Report) -> tuple[tuple[MadeFile, ...], int]:
+def collect_team_files(report: Report) -> tuple[tuple[MadeFile, ...], int]:
     """What the agents of a team made, each named after its subtask there; and how many more."""
     found: list[MadeFile] = []
     for finding in report.findings:

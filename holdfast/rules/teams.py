@@ -21,7 +21,7 @@ from holdfast.contracts import (
     ReportStatus,
     Standstill,
 )
-from holdfast.contracts.made_files import of_a_team
+from holdfast.contracts.made_files import collect_team_files
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
 from holdfast.rules import keeping, speechless
@@ -147,7 +147,7 @@ def ended(state: State, event: TeamEnded, now: datetime) -> State:
     unpaid = state.unpaid_calls + report.unpaid_calls
     state = replace(state, ledger=state.ledger.settle(move.id, bill), unpaid_calls=unpaid)
     state = update(state, move.subtask_id, lambda each: add_bill(each, bill))
-    files, more = of_a_team(report)
+    files, more = collect_team_files(report)
     if more:
         note = f"{move.subtask_id}: its team made more than {len(files)} files; run {report.run_id}"
         state = replace(state, notes=(*state.notes, f"{note} has {more} that are not listed here."))

@@ -15,7 +15,13 @@ from driving import Drive, subtask
 from holdfast.cli.shared.delivery import deliver, files_of, with_files
 from holdfast.cli.shared.reading import Look
 from holdfast.contracts import Finding, MadeFile, Plan, Report
-from holdfast.contracts.made_files import ENDINGS, merge_files, name_wrong, of_a_team, too_much
+from holdfast.contracts.made_files import (
+    ENDINGS,
+    collect_team_files,
+    merge_files,
+    name_wrong,
+    too_much,
+)
 from holdfast.rendering.html.prose import prose
 from holdfast.rendering.page import as_markdown
 from holdfast.state.events import TeamEnded
@@ -179,7 +185,7 @@ def test_a_subtask_that_has_made_much_makes_no_more() -> None:
 def test_what_a_team_made_is_named_after_its_subtask_there() -> None:
     file = MadeFile(name="a.csv", size=1, digest="0" * 64)
     long = MadeFile(name=f"{'x' * 79}.csv", size=1, digest="0" * 64)
-    kept, left = of_a_team(report(file, long))
+    kept, left = collect_team_files(report(file, long))
     assert [each.name for each in kept] == ["t1-a.csv", f"t1-{'x' * 77}.csv"] and left == 0
     assert not any(name_wrong(each.name) for each in kept)
 
@@ -196,9 +202,11 @@ def test_of_a_team_no_file_takes_the_place_of_another_and_what_is_left_out_is_co
         ]
         return report().model_copy(update={"findings": tuple(findings)})
 
-    kept, left = of_a_team(made(("a", "b-c.csv"), ("a-b", "C.csv"), ("a-b-c", f"{'x' * 80}.md")))
+    kept, left = collect_team_files(
+        made(("a", "b-c.csv"), ("a-b", "C.csv"), ("a-b-c", f"{'x' * 80}.md"))
+    )
     assert [each.name for each in kept] == ["a-b-c.csv", "a-b-C-2.csv", f"a-b-c-{'x' * 74}.md"]
-    kept, left = of_a_team(made(*((f"t{number}", "a.csv") for number in range(23))))
+    kept, left = collect_team_files(made(*((f"t{number}", "a.csv") for number in range(23))))
     assert (len(kept), left) == (20, 3)
 
 
