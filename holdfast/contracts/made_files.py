@@ -85,7 +85,7 @@ def _apart(subtask_id: str, name: str, taken: list[str]) -> str:
     raise AssertionError("of one name more than are taken, one is free")
 
 
-def placed(report: Report) -> Iterator[tuple[Finding, MadeFile, str]]:
+def place_files(report: Report) -> Iterator[tuple[Finding, MadeFile, str]]:
     """Each file of a report's findings with its path below the folder of its files; an empty path
     is that of one which must not be written.
     """

@@ -18,7 +18,7 @@ from holdfast.cli.screen.streams import say
 from holdfast.cli.shared.reading import Look
 from holdfast.contracts import MadeFile, Report
 from holdfast.contracts.errors import BlobLost
-from holdfast.contracts.made_files import FILE_BYTES, placed
+from holdfast.contracts.made_files import FILE_BYTES, place_files
 from holdfast.rendering.answers import answer_file
 from holdfast.storage import DirectoryStore
 from holdfast.storage.files import write_whole
@@ -167,7 +167,7 @@ async def with_files(report: Report, store: DirectoryStore, folder: Path) -> Rep
     """
     missing = []
     files: dict[str, tuple[MadeFile, ...]] = {each.subtask_id: () for each in report.findings}
-    for finding, file, path in placed(report):
+    for finding, file, path in place_files(report):
         why = ""
         try:
             if not _stands(file, folder / path):
