@@ -27,7 +27,7 @@ _DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])\Z", re.IGNORECASE)
 """Names that mean no file on some systems, whatever their ending is."""
 
 
-def name_wrong(name: str) -> str:
+def check_name(name: str) -> str:
     """Why a file may not be called so; empty: it may."""
     shown = visible(name[:80])
     if not _NAME.match(name) or _DEVICES.match(name.partition(".")[0]):
@@ -73,7 +73,7 @@ def collect_team_files(report: Report) -> tuple[tuple[MadeFile, ...], int]:
 
 def _apart(subtask_id: str, name: str, taken: list[str]) -> str:
     """The name below that of its subtask, with a number where another file is called so."""
-    if name_wrong(name):
+    if check_name(name):
         return name
     before = f"{subtask_id.replace('.', '_')}-" if PLAIN_ID.fullmatch(subtask_id) else ""
     stem, _, endings = name.partition(".")
@@ -92,7 +92,7 @@ def place_files(report: Report) -> Iterator[tuple[Finding, MadeFile, str]]:
     for finding in report.findings:
         taken = list[str]()
         for file in finding.files:
-            good = PLAIN_ID.fullmatch(finding.subtask_id) and not name_wrong(file.name)
+            good = PLAIN_ID.fullmatch(finding.subtask_id) and not check_name(file.name)
             clear = good and not any(same_name(file.name, each) for each in taken)
             taken.append(file.name)
             yield finding, file, f"{finding.subtask_id}/{file.name}" if clear else ""

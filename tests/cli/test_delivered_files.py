@@ -17,9 +17,9 @@ from holdfast.cli.shared.reading import Look
 from holdfast.contracts import Finding, MadeFile, Plan, Report
 from holdfast.contracts.made_files import (
     ENDINGS,
+    check_name,
     collect_team_files,
     merge_files,
-    name_wrong,
     too_much,
 )
 from holdfast.rendering.html.prose import prose
@@ -42,13 +42,13 @@ HOSTILE = (
 def test_a_name_that_leads_elsewhere_or_runs_when_it_is_clicked_is_refused_in_one_line(
     name: str,
 ) -> None:
-    wrong = name_wrong(name)
+    wrong = check_name(name)
     assert wrong and "\n" not in wrong and "\u202e" not in wrong and len(wrong) < 300
 
 
 @pytest.mark.parametrize("name", ["notes.csv", "a-1_b.tar.txt", "A.MD", "2024.json", "a.b.c.py"])
 def test_a_plain_name_is_taken(name: str) -> None:
-    assert name_wrong(name) == "" and name.rpartition(".")[2].lower() in ENDINGS
+    assert check_name(name) == "" and name.rpartition(".")[2].lower() in ENDINGS
 
 
 def report(*files: MadeFile, subtask: str = "t1") -> Report:
@@ -187,7 +187,7 @@ def test_what_a_team_made_is_named_after_its_subtask_there() -> None:
     long = MadeFile(name=f"{'x' * 79}.csv", size=1, digest="0" * 64)
     kept, left = collect_team_files(report(file, long))
     assert [each.name for each in kept] == ["t1-a.csv", f"t1-{'x' * 77}.csv"] and left == 0
-    assert not any(name_wrong(each.name) for each in kept)
+    assert not any(check_name(each.name) for each in kept)
 
 
 def test_of_a_team_no_file_takes_the_place_of_another_and_what_is_left_out_is_counted() -> None:
