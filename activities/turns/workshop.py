@@ -19,7 +19,7 @@ from holdfast.activities.turns.conversation import arguments_of
 from holdfast.calls.turn import OF_SERVERS, UseMaterial
 from holdfast.contracts import MadeFile, PinnedInput
 from holdfast.contracts.errors import PossiblyBilled
-from holdfast.contracts.made_files import check_name, merge_files, too_much
+from holdfast.contracts.made_files import check_name, check_room, merge_files
 from holdfast.ports import Journal, Store
 
 HANDLE_LETTERS = 16
@@ -89,7 +89,7 @@ class Surroundings:
     async def hand_up(self, name: str, content: bytes) -> MadeFile:
         """Keep a file that the agent made."""
         before = merge_files(self.made, self.handed_up)
-        wrong = check_name(name) or too_much(before, name, len(content))
+        wrong = check_name(name) or check_room(before, name, len(content))
         if wrong:
             raise ToolError(wrong)
         file = MadeFile(name=name, size=len(content), digest=await self.store.put(content))

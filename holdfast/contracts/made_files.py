@@ -37,7 +37,7 @@ def check_name(name: str) -> str:
     return ""
 
 
-def too_much(made: Iterable[MadeFile], name: str, size: int) -> str:
+def check_room(made: Iterable[MadeFile], name: str, size: int) -> str:
     """Why a subtask that has made these files makes no other one; empty: it may."""
     others = [each for each in made if not same_name(each.name, name)]
     if size > FILE_BYTES:

@@ -18,9 +18,9 @@ from holdfast.contracts import Finding, MadeFile, Plan, Report
 from holdfast.contracts.made_files import (
     ENDINGS,
     check_name,
+    check_room,
     collect_team_files,
     merge_files,
-    too_much,
 )
 from holdfast.rendering.html.prose import prose
 from holdfast.rendering.page import as_markdown
@@ -174,11 +174,11 @@ def test_a_subtask_that_has_made_much_makes_no_more() -> None:
         return MadeFile(name=name, size=size, digest=hashlib.sha256(name.encode()).hexdigest())
 
     many = tuple(file(f"{number}.csv") for number in range(20))
-    assert "20 files" in too_much(many, "new.csv", 1)
-    assert too_much(many, "0.CSV", 1) == "", "one takes the place of another"
-    assert "at most 4,194,304" in too_much((), "a.csv", 5_000_000)
+    assert "20 files" in check_room(many, "new.csv", 1)
+    assert check_room(many, "0.CSV", 1) == "", "one takes the place of another"
+    assert "at most 4,194,304" in check_room((), "a.csv", 5_000_000)
     large = tuple(file(f"{number}.csv", 4_000_000) for number in range(4))
-    assert "together" in too_much(large, "a.csv", 2_000_000)
+    assert "together" in check_room(large, "a.csv", 2_000_000)
     assert merge_files(many[:2], [file("0.CSV", 9)])[-1].size == 9
 
 

@@ -13,7 +13,7 @@ from holdfast.activities.repositories.manifest import Manifest
 from holdfast.activities.toolset.running import call
 from holdfast.activities.toolset.tool import Result, Tool, ToolError
 from holdfast.contracts import MadeFile, PinnedInput
-from holdfast.contracts.made_files import check_name, too_much
+from holdfast.contracts.made_files import check_name, check_room
 
 
 @dataclass
@@ -72,7 +72,7 @@ class Bench:
         return handle
 
     async def hand_up(self, name: str, content: bytes) -> MadeFile:
-        wrong = check_name(name) or too_much((), name, len(content))
+        wrong = check_name(name) or check_room((), name, len(content))
         if wrong:
             raise ToolError(wrong)
         self.files[name] = content
