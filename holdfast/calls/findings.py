@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from holdfast.calls.envelopes import envelope
 from holdfast.contracts import Finding, Synthesis
 from holdfast.contracts.data import is_data
-from holdfast.contracts.remarks import listed, of_a_lens
+from holdfast.contracts.remarks import has_remarks, listed
 
 
 def told(findings: Iterable[Finding]) -> list[str]:
@@ -19,7 +19,7 @@ def passed_on(finding: Finding) -> str:
     """Its content, of a lens the remarks too; of an escalation its partial."""
     if finding.status == "escalated" and finding.escalation:
         return finding.escalation.partial
-    if of_a_lens(finding) and not is_data(finding):
+    if has_remarks(finding) and not is_data(finding):
         return f"{finding.content}\n{listed(finding)}".strip()
     return finding.content
 

@@ -56,7 +56,7 @@ HOLES = re.compile(
 LENSES_OF_HOLES = {"security", "workflows"}
 
 
-def of_a_lens(finding: Finding) -> bool:
+def has_remarks(finding: Finding) -> bool:
     """Whether what it found are remarks, if only none."""
     return isinstance(finding.data.get("remarks"), list)
 

@@ -10,7 +10,7 @@ from itertools import islice
 
 from holdfast.contracts import Finding, PinnedInput, Remark, Report, Subtask
 from holdfast.contracts.base import Contract, Money
-from holdfast.contracts.remarks import of_a_lens, ranked, remarks_told
+from holdfast.contracts.remarks import has_remarks, ranked, remarks_told
 from holdfast.contracts.titles import held
 from holdfast.rendering.amounts import at_most, calls, seconds
 from holdfast.rendering.findings import said_in, subtask_of, who
@@ -238,7 +238,7 @@ def _pair(a: Report, b: Report, one: Subtask, other: Subtask, names: Mapping[str
 def _text(report: Report, subtask: Subtask) -> str:
     """Return what it found in words; empty of a lens, whose remarks are compared one by one."""
     found = _finding(report, subtask)
-    return said_in(found) if found and not of_a_lens(found) else ""
+    return said_in(found) if found and not has_remarks(found) else ""
 
 
 # ---------------------------------------------------------------- remarks and answers

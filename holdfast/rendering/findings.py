@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from holdfast.contracts import Finding, Remark, Report, Subtask
 from holdfast.contracts.data import as_markdown, is_data
-from holdfast.contracts.remarks import of_a_lens, remarks_of
+from holdfast.contracts.remarks import has_remarks, remarks_of
 from holdfast.rendering.amounts import at_most, hands, seconds
 from holdfast.text import code_span, for_json, inline
 from holdfast.text.harmless import quoted
@@ -52,7 +52,7 @@ def alone(report: Report, finding: Finding) -> str:
     """One finding by itself, with everything in it: the report's answer is not there to read."""
     apart = report.model_copy(update={"answer": ""})
     parts = [section(apart, finding)]
-    if of_a_lens(finding):
+    if has_remarks(finding):
         found = remarks_of(finding)
         parts += ["\n".join(f"- {remark_line(each)}" for each in found)] if found else []
     elif finding.data:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.contracts import Finding, Report
-from holdfast.contracts.remarks import of_a_lens
+from holdfast.contracts.remarks import has_remarks
 from holdfast.rendering.findings import shorten_source, subtask_of
 from holdfast.text import counted, inline
 from holdfast.text.marks import BRACKETS
@@ -58,7 +58,7 @@ def footnotes(report: Report) -> tuple[Footnote, ...]:
     notes = []
     for id in dict.fromkeys((*cited, *found)):
         sources = tuple(_resolved(found[id], named, {id}))
-        if not sources and (id not in cited or of_a_lens(found[id])):
+        if not sources and (id not in cited or has_remarks(found[id])):
             continue
         subtask = subtask_of(report, id)
         builds_on = () if sources else tuple(each for each in subtask.depends_on if each in found)

@@ -8,7 +8,7 @@ from htpy import Element, Node, article, code, details, div, h3, li, p, strong, 
 
 from holdfast.contracts import Finding, Subtask
 from holdfast.contracts.data import as_markdown, is_data
-from holdfast.contracts.remarks import of_a_lens
+from holdfast.contracts.remarks import has_remarks
 from holdfast.history.steps import WORDS
 from holdfast.rendering import findings, orders
 from holdfast.rendering.html.exchanges import exchange
@@ -96,7 +96,7 @@ def _history(run: Pictured, subtask: Subtask, found: Finding | None) -> Node:
         summary[f"How it was done: {many}", f", {len(tries)} tries" if len(tries) > 1 else ""],
         ul(".small")[lines] if lines else None,
         ul(".small")[(li[prose_line(cut(each))] for each in tries)]
-        if tries and not (found and of_a_lens(found))
+        if tries and not (found and has_remarks(found))
         else None,
         [exchange(each, run) for each in steps],
         ul(".small")[(li[prose_line(cut(each))] for each in declined)] if declined else None,
