@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from holdfast.calls.envelopes import envelope
 from holdfast.contracts import Finding, Synthesis
 from holdfast.contracts.data import is_data
-from holdfast.contracts.remarks import has_remarks, listed
+from holdfast.contracts.remarks import has_remarks, list_remarks
 
 
 def told(findings: Iterable[Finding]) -> list[str]:
@@ -20,7 +20,7 @@ def passed_on(finding: Finding) -> str:
     if finding.status == "escalated" and finding.escalation:
         return finding.escalation.partial
     if has_remarks(finding) and not is_data(finding):
-        return f"{finding.content}\n{listed(finding)}".strip()
+        return f"{finding.content}\n{list_remarks(finding)}".strip()
     return finding.content
 
 

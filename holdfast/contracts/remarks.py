@@ -110,7 +110,7 @@ def _of_agent(remark: Remark, finding: Finding, inputs: Collection[str]) -> Rema
     )
 
 
-def listed(finding: Finding) -> str:
+def list_remarks(finding: Finding) -> str:
     """The remarks of a lens, the first ones by rank, for whoever builds on them; empty: none."""
     found = [each for each in ranked(remarks_of(finding)) if not each.hidden]
     lines = [f"{each.file}:{each.line} {each.severity}: {each.message}" for each in found[:LISTED]]
