@@ -125,7 +125,7 @@ def remarks_in(data: Mapping[str, JsonValue]) -> tuple[Remark, ...]:
     return tuple(remark for item in items if (remark := _remark(item)) is not None)
 
 
-def remarks_told(report: Report) -> tuple[Remark, ...] | None:
+def report_remarks(report: Report) -> tuple[Remark, ...] | None:
     """The remarks of a review's report, by rank; None: it is of no review."""
     return remarks_in(report.data) if isinstance(report.data.get("remarks"), list) else None
 

@@ -16,7 +16,7 @@ from holdfast.contracts.remarks import (
     missed,
     not_parsed,
     not_read,
-    remarks_told,
+    report_remarks,
     stands,
     taken_out,
     told_once,
@@ -44,7 +44,7 @@ def as_comment(report: Report, links: str = "") -> str:
     """The comment. `links` is the address of the files at the reviewed commit, without a slash at
     its end; without one, places are told and link nowhere.
     """
-    standing = [each for each in remarks_told(report) or () if in_the_way(each)]
+    standing = [each for each in report_remarks(report) or () if in_the_way(each)]
     groups = told_once(standing)
     lost = not_parsed(report)
     head = "\n\n".join([MARK, _headline(standing, bool(lost)), *_warnings(report, lost)])

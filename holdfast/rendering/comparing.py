@@ -10,7 +10,7 @@ from itertools import islice
 
 from holdfast.contracts import Finding, PinnedInput, Remark, Report, Subtask
 from holdfast.contracts.base import Contract, Money
-from holdfast.contracts.remarks import has_remarks, ranked, remarks_told
+from holdfast.contracts.remarks import has_remarks, ranked, report_remarks
 from holdfast.contracts.titles import held
 from holdfast.rendering.amounts import at_most, calls, seconds
 from holdfast.rendering.findings import said_in, subtask_of, who
@@ -245,7 +245,7 @@ def _text(report: Report, subtask: Subtask) -> str:
 
 
 def _remarks(a: Report, b: Report) -> Remarks | None:
-    one, other = remarks_told(a), remarks_told(b)
+    one, other = report_remarks(a), report_remarks(b)
     if one is None or other is None:
         return None
     ours, theirs = (

@@ -16,7 +16,7 @@ from holdfast.contracts.remarks import (
     missed,
     not_parsed,
     not_read,
-    remarks_told,
+    report_remarks,
     stands,
     taken_out,
 )
@@ -46,7 +46,7 @@ Json = dict[str, Any]
 
 def as_sarif(report: Report) -> str:
     """The document; only what stands is in it. A report that is of no review has no results."""
-    standing = [each for each in remarks_told(report) or () if in_the_way(each) and each.file]
+    standing = [each for each in report_remarks(report) or () if in_the_way(each) and each.file]
     rules = _rules(standing)
     places = {rule["id"]: place for place, rule in enumerate(rules)}
     results = [*_fitting(_results(standing, places))]

@@ -11,7 +11,7 @@ from pathlib import Path
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import say
 from holdfast.contracts import Report
-from holdfast.contracts.remarks import REVIEW, SEVERITIES, in_the_way, missed, remarks_told
+from holdfast.contracts.remarks import REVIEW, SEVERITIES, in_the_way, missed, report_remarks
 from holdfast.rendering.comment import as_comment
 from holdfast.rendering.remarks import refuted_of
 from holdfast.rendering.sarif import as_sarif
@@ -44,7 +44,7 @@ class Pipeline:
         """
         if not self.wanted:
             return code
-        told = remarks_told(report)
+        told = report_remarks(report)
         if told is None:
             if code is not Code.COMPLETE:
                 return code
