@@ -130,7 +130,7 @@ def report_remarks(report: Report) -> tuple[Remark, ...] | None:
     return remarks_in(report.data) if isinstance(report.data.get("remarks"), list) else None
 
 
-def not_parsed(report: Report) -> tuple[str, ...]:
+def unparsed_files(report: Report) -> tuple[str, ...]:
     """The files of a review that some lens could not parse."""
     given = report.data.get("not_parsed")
     return tuple(map(str, given)) if isinstance(given, list) else ()

@@ -14,12 +14,12 @@ from holdfast.contracts.remarks import (
     SEVERITIES,
     in_the_way,
     missed,
-    not_parsed,
     not_read,
     report_remarks,
     stands,
     taken_out,
     told_once,
+    unparsed_files,
 )
 from holdfast.rendering import remarks as shown
 from holdfast.rendering.sarif import encoded
@@ -46,7 +46,7 @@ def as_comment(report: Report, links: str = "") -> str:
     """
     standing = [each for each in report_remarks(report) or () if in_the_way(each)]
     groups = told_once(standing)
-    lost = not_parsed(report)
+    lost = unparsed_files(report)
     head = "\n\n".join([MARK, _headline(standing, bool(lost)), *_warnings(report, lost)])
     tail = _tail(report)
     room = MOST_LETTERS - MARGIN - len(head) - len(tail)

@@ -14,11 +14,11 @@ from holdfast.contracts import Remark, Report
 from holdfast.contracts.remarks import (
     in_the_way,
     missed,
-    not_parsed,
     not_read,
     report_remarks,
     stands,
     taken_out,
+    unparsed_files,
 )
 from holdfast.text import counted, sentence, visible
 
@@ -95,7 +95,7 @@ def _invocation(report: Report, left: int) -> Json:
     told += [_notified(f"Not read: {why}", file) for file, why in named[:MOST_FILES]]
     if in_all > len(named[:MOST_FILES]):
         told.append(_notified(f"{in_all - len(named[:MOST_FILES])} more files of text not read"))
-    lost = not_parsed(report)
+    lost = unparsed_files(report)
     told += [_notified("Some lens could not parse this file", each) for each in lost[:MOST_FILES]]
     if len(lost) > MOST_FILES:
         told.append(_notified(f"{len(lost) - MOST_FILES} more files could not be parsed"))
