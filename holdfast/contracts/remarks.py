@@ -136,7 +136,7 @@ def unparsed_files(report: Report) -> tuple[str, ...]:
     return tuple(map(str, given)) if isinstance(given, list) else ()
 
 
-def taken_out(report: Report) -> str:
+def describe_hidden(report: Report) -> str:
     """How many remarks the repository's own settings or a baseline took out of a review, and what
     did; empty: none.
     """

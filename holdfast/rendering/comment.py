@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from holdfast.contracts import Remark, Report
 from holdfast.contracts.remarks import (
     SEVERITIES,
+    describe_hidden,
     in_the_way,
     missed,
     not_read,
     report_remarks,
     stands,
-    taken_out,
     told_once,
     unparsed_files,
 )
@@ -86,7 +86,7 @@ def _warnings(report: Report, lost: Sequence[str]) -> Iterator[str]:
         named = ", ".join(code_span(each) for each in lost[:MOST_FILES])
         count = counted(len(lost), "file")
         yield f"⚠️ {count} could not be parsed: {named}{', …' * (len(lost) > MOST_FILES)}."
-    if hidden := taken_out(report):
+    if hidden := describe_hidden(report):
         yield f"⚠️ {for_markdown(hidden)}."
     in_all, texts = missed(report)
     if in_all:

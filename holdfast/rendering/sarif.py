@@ -12,12 +12,12 @@ from typing import Any
 
 from holdfast.contracts import Remark, Report
 from holdfast.contracts.remarks import (
+    describe_hidden,
     in_the_way,
     missed,
     not_read,
     report_remarks,
     stands,
-    taken_out,
     unparsed_files,
 )
 from holdfast.text import counted, sentence, visible
@@ -89,7 +89,7 @@ def _invocation(report: Report, left: int) -> Json:
     count, whys = not_read(report)
     listed = ", ".join(f"{why} ({n})" for why, n in whys)
     missing += [f"{counted(count, 'file')} not read: {listed}".rstrip(": ")] if count else []
-    missing += [hidden] if (hidden := taken_out(report)) else []
+    missing += [hidden] if (hidden := describe_hidden(report)) else []
     told = [_notified(each) for each in missing]
     in_all, named = missed(report)
     told += [_notified(f"Not read: {why}", file) for file, why in named[:MOST_FILES]]
