@@ -152,7 +152,7 @@ def describe_hidden(report: Report) -> str:
     return said_by if counts else ""
 
 
-def not_read(report: Report) -> tuple[int, tuple[tuple[str, int], ...]]:
+def count_unread(report: Report) -> tuple[int, tuple[tuple[str, int], ...]]:
     """How many files of a review nobody could read, and why, the most common reason first: of the
     first of them, where there are very many.
     """

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from holdfast.contracts import Remark, Report
 from holdfast.contracts.remarks import (
     SEVERITIES,
+    count_unread,
     describe_hidden,
     in_the_way,
     missed,
-    not_read,
     report_remarks,
     stands,
     told_once,
@@ -93,7 +93,7 @@ def _warnings(report: Report, lost: Sequence[str]) -> Iterator[str]:
         listed = ", ".join(f"{code_span(file)} ({inline(why)})" for file, why in texts[:MOST_FILES])
         more = ", …" * (in_all > len(texts[:MOST_FILES]))
         yield f"⚠️ Nobody knows what is in {counted(in_all, 'file')} of text: {listed}{more}."
-    unread_files, whys = not_read(report)
+    unread_files, whys = count_unread(report)
     if unread_files:
         listed = ", ".join(f"{inline(why)} ({n})" for why, n in whys)
         yield f"{counted(unread_files, 'file')} not read{f': {listed}' * bool(listed)}."

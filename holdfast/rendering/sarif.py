@@ -12,10 +12,10 @@ from typing import Any
 
 from holdfast.contracts import Remark, Report
 from holdfast.contracts.remarks import (
+    count_unread,
     describe_hidden,
     in_the_way,
     missed,
-    not_read,
     report_remarks,
     stands,
     unparsed_files,
@@ -86,7 +86,7 @@ def _invocation(report: Report, left: int) -> Json:
     """How far the review went: what is missing is told as a notification."""
     missing = [f"{gap.title}: {gap.why}" for gap in report.gaps]
     missing += [f"{left} remarks beyond what one file may hold"] if left else []
-    count, whys = not_read(report)
+    count, whys = count_unread(report)
     listed = ", ".join(f"{why} ({n})" for why, n in whys)
     missing += [f"{counted(count, 'file')} not read: {listed}".rstrip(": ")] if count else []
     missing += [hidden] if (hidden := describe_hidden(report)) else []
