@@ -162,7 +162,7 @@ def count_unread(report: Report) -> tuple[int, tuple[tuple[str, int], ...]]:
     return max(in_all if isinstance(in_all, int) else 0, len(known)), tuple(whys.most_common())
 
 
-def missed(report: Report) -> tuple[int, tuple[tuple[str, str], ...]]:
+def count_missed(report: Report) -> tuple[int, tuple[tuple[str, str], ...]]:
     """How many files of text a review was to read and nobody could, and the first of them, each
     with the reason.
     """

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from holdfast.contracts import Remark, Report
 from holdfast.contracts.remarks import (
     SEVERITIES,
+    count_missed,
     count_unread,
     describe_hidden,
     in_the_way,
-    missed,
     report_remarks,
     stands,
     told_once,
@@ -88,7 +88,7 @@ def _warnings(report: Report, lost: Sequence[str]) -> Iterator[str]:
         yield f"⚠️ {count} could not be parsed: {named}{', …' * (len(lost) > MOST_FILES)}."
     if hidden := describe_hidden(report):
         yield f"⚠️ {for_markdown(hidden)}."
-    in_all, texts = missed(report)
+    in_all, texts = count_missed(report)
     if in_all:
         listed = ", ".join(f"{code_span(file)} ({inline(why)})" for file, why in texts[:MOST_FILES])
         more = ", …" * (in_all > len(texts[:MOST_FILES]))

@@ -12,10 +12,10 @@ from typing import Any
 
 from holdfast.contracts import Remark, Report
 from holdfast.contracts.remarks import (
+    count_missed,
     count_unread,
     describe_hidden,
     in_the_way,
-    missed,
     report_remarks,
     stands,
     unparsed_files,
@@ -91,7 +91,7 @@ def _invocation(report: Report, left: int) -> Json:
     missing += [f"{counted(count, 'file')} not read: {listed}".rstrip(": ")] if count else []
     missing += [hidden] if (hidden := describe_hidden(report)) else []
     told = [_notified(each) for each in missing]
-    in_all, named = missed(report)
+    in_all, named = count_missed(report)
     told += [_notified(f"Not read: {why}", file) for file, why in named[:MOST_FILES]]
     if in_all > len(named[:MOST_FILES]):
         told.append(_notified(f"{in_all - len(named[:MOST_FILES])} more files of text not read"))

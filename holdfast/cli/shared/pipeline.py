@@ -11,7 +11,7 @@ from pathlib import Path
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import say
 from holdfast.contracts import Report
-from holdfast.contracts.remarks import REVIEW, SEVERITIES, in_the_way, missed, report_remarks
+from holdfast.contracts.remarks import REVIEW, SEVERITIES, count_missed, in_the_way, report_remarks
 from holdfast.rendering.comment import as_comment
 from holdfast.rendering.remarks import refuted_of
 from holdfast.rendering.sarif import as_sarif
@@ -69,7 +69,7 @@ class Pipeline:
 
     def _unless_missed(self, report: Report, code: Code) -> Code:
         """The exit code of a review without remarks in the way: what nobody read guards nothing."""
-        in_all, named = missed(report)
+        in_all, named = count_missed(report)
         if not self.fail_on or not in_all:
             return code
         first = ", ".join(f"{for_terminal(file)} ({why})" for file, why in named[:MOST_NAMED])
