@@ -172,7 +172,7 @@ def count_missed(report: Report) -> tuple[int, tuple[tuple[str, str], ...]]:
     return max(in_all if isinstance(in_all, int) else 0, len(named)), named
 
 
-def in_a_line(finding: Finding) -> str:
+def summarize(finding: Finding) -> str:
     """What a lens found, for a table; empty for what is no lens's. A table is drawn at every event:
     remarks are counted, and none is read.
     """

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from holdfast.calling import outages
 from holdfast.contracts import RoleTier, policies
-from holdfast.contracts.remarks import in_a_line
+from holdfast.contracts.remarks import summarize
 from holdfast.contracts.view import Question, Row, RunView
 from holdfast.rules import agents, approvals
 from holdfast.rules.reporting import notes, status_of, title
@@ -153,4 +153,4 @@ def _note(progress: Progress) -> str:
     if finding is None:
         return progress.why
     unread = f"opened nothing of {', '.join(finding.unread)}" if finding.unread else ""
-    return in_a_line(finding) or finding.why or unread
+    return summarize(finding) or finding.why or unread
