@@ -13,7 +13,7 @@ from holdfast.contracts.remarks import (
     SEVERITIES,
     by_agent,
     is_credential,
-    merged_remarks,
+    merge_remarks,
     ranked,
     sightings_of,
 )
@@ -34,7 +34,7 @@ def chosen(state: State) -> State:
     if playbook is None or not wanted(state):
         return state
     found = [each for each in _found(state) if not each.summed]
-    least, merged = shown_from(state), merged_remarks(found)
+    least, merged = shown_from(state), merge_remarks(found)
     shown = [each for each in merged if each.confidence >= least and not each.hidden]
     agents = {each.subtask_id for each in state.findings if by_agent(each)}
     first = _shared(ranked(shown), agents, playbook.verify)

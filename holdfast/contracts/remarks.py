@@ -196,7 +196,7 @@ def is_credential(remark: Remark) -> bool:
     return _subject(remark) == CREDENTIAL
 
 
-def merged_remarks(remarks: Iterable[Remark]) -> list[Remark]:
+def merge_remarks(remarks: Iterable[Remark]) -> list[Remark]:
     """Each defect once; the rule is in the module's first lines."""
     places = sorted(remarks, key=lambda each: (each.file, _subject(each), each.line))
     groups: list[list[Remark]] = []

@@ -11,7 +11,7 @@ from holdfast.activities.catalogue.templates import TEMPLATES
 from holdfast.activities.review.answer import MOST_LINES, MOST_PER_FILE, MOST_SHOWN
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import Escalation, Finding, Omission, Remark, Subtask, Synthesis
-from holdfast.contracts.remarks import merged_remarks
+from holdfast.contracts.remarks import merge_remarks
 from holdfast.text import code_span, for_terminal
 
 
@@ -112,14 +112,14 @@ def test_the_same_defect_seen_by_two_lenses_is_one_remark() -> None:
 def test_what_counts_as_the_same_defect(
     first: dict[str, Any], second: dict[str, Any], count: int
 ) -> None:
-    assert len(merged_remarks([remark(**first), remark(**second)])) == count
+    assert len(merge_remarks([remark(**first), remark(**second)])) == count
 
 
 def test_a_merged_remark_keeps_the_highest_of_each() -> None:
     one = remark(lens="x", rule="R", severity="critical", confidence=50)
     other = remark(lens="y", rule="R", severity="info", confidence=95)
     for order in ([one, other], [other, one]):
-        (merged,) = merged_remarks(order)
+        (merged,) = merge_remarks(order)
         assert (merged.severity, merged.confidence, merged.lens) == ("critical", 95, "x")
         assert merged.also == ("y:R",)
 
@@ -372,13 +372,13 @@ def test_each_remark_says_why_it_matters_and_what_to_do_where_somebody_wrote_tha
 def test_two_names_of_one_defect_in_one_line_are_one_remark() -> None:
     for one, other in (("PLE2502", "B613"), ("B012", "SIM107")):
         found = [remark(lens="bugs", rule=one), remark(lens="security", rule=other)]
-        assert len(merged_remarks(found)) == 1
+        assert len(merge_remarks(found)) == 1
 
 
 def test_code_of_a_request_that_is_run_is_one_remark_whatever_tools_call_it() -> None:
     ours = remark(lens="patterns", rule="js-code-of-request", severity="critical", message="Runs")
     for rule in ("no-eval", "no-implied-eval"):
-        (one,) = merged_remarks([remark(lens="javascript", rule=rule, message="eval"), ours])
+        (one,) = merge_remarks([remark(lens="javascript", rule=rule, message="eval"), ours])
         assert (one.rule, one.also) == ("js-code-of-request", (f"javascript:{rule}",))
 
 
@@ -386,7 +386,7 @@ def test_defects_in_lines_one_after_another_stay_apart_when_two_lenses_see_each(
     ours = [remark(lens="patterns", rule="js-code-of-request", line=n) for n in range(1, 6)]
     theirs = [remark(lens="javascript", rule="no-eval", line=n) for n in range(1, 6)]
     for found in ([*ours, *theirs], [*theirs, *ours]):
-        assert sorted(each.line for each in merged_remarks(found)) == [1, 2, 3, 4, 5]
+        assert sorted(each.line for each in merge_remarks(found)) == [1, 2, 3, 4, 5]
 
 
 def test_what_is_only_complex_is_a_paragraph_with_the_three_worst_places() -> None:

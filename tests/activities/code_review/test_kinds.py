@@ -11,7 +11,7 @@ from holdfast.activities.review.scope import elsewhere
 from holdfast.activities.review.scope.attributes import MOST_RULES, Attributes
 from holdfast.activities.review.scope.kinds import kind_of
 from holdfast.contracts import FileKind, Remark
-from holdfast.contracts.remarks import merged_remarks, ranked
+from holdfast.contracts.remarks import merge_remarks, ranked
 from repositories import Bench, Repository, remarks_of
 
 NONE = Attributes()
@@ -157,9 +157,9 @@ def test_a_key_of_a_fixture_is_a_warning_that_says_so_and_one_in_production_is_c
 def test_of_one_defect_that_only_one_lens_takes_out_the_other_stays() -> None:
     one = remark("production", lens="secrets", rule="secret-keyword")
     other = remark("production", lens="security", rule="B105", hidden="rule B105", confidence=95)
-    (merged,) = merged_remarks([one, other])
+    (merged,) = merge_remarks([one, other])
     assert not merged.hidden and merged.confidence == 90
-    (both,) = merged_remarks([one.model_copy(update={"hidden": "threshold"}), other])
+    (both,) = merge_remarks([one.model_copy(update={"hidden": "threshold"}), other])
     assert both.hidden
 
 
