@@ -12,7 +12,7 @@ from holdfast.activities.review.outcome import Outcome
 from holdfast.activities.review.scope import elsewhere
 from holdfast.activities.review.scope_words import looked
 from holdfast.contracts import Remark
-from holdfast.contracts.remarks import OF_AN_AGENT, in_the_way, told_once
+from holdfast.contracts.remarks import OF_AN_AGENT, blocks_change, told_once
 from holdfast.rendering import remarks as shown
 from holdfast.text import code_span, for_markdown
 from holdfast.text import counted as many
@@ -162,7 +162,7 @@ def _refuted(outcome: Outcome) -> str:
     for remark in refuted:
         text = for_markdown(remark.message.strip().rstrip("."))
         why = for_markdown(remark.why.strip().rstrip("."))
-        by = " Counted: an analyser found it." if in_the_way(remark) else ""
+        by = " Counted: an analyser found it." if blocks_change(remark) else ""
         by = by if remark.rule else " Not counted: only an agent says it."
         lines.append(
             f"{shown.place(remark)}: {text} ({code_span(remark.rule or remark.lens)}). {why}.{by}"

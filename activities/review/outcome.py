@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from holdfast.activities.review.scope import elsewhere
 from holdfast.contracts import LanguageShare, Remark, Unread
-from holdfast.contracts.remarks import in_the_way, stands
+from holdfast.contracts.remarks import blocks_change, stands
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Outcome:
     @property
     def counted(self) -> list[Remark]:
         """What may hold up a change: also what an analyser found and a model refuted."""
-        return [each for each in self.remarks if in_the_way(each)]
+        return [each for each in self.remarks if blocks_change(each)]
 
     def readers(self, language: LanguageShare) -> tuple[str, ...]:
         """The lenses for a language that really looked: one that could parse nothing did not."""

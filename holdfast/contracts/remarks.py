@@ -245,7 +245,7 @@ def stands(remark: Remark) -> bool:
     return remark.verdict != "refuted"
 
 
-def in_the_way(remark: Remark) -> bool:
+def blocks_change(remark: Remark) -> bool:
     """Whether it may hold up a change: it is listed, of production code, and no model refuted it
     that was alone to say so. What an analyser found, which has a rule, no model's word takes away:
     it has read the code under review, where somebody may have told it what to say. A critical

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from holdfast.contracts import Remark, Report
 from holdfast.contracts.remarks import (
     SEVERITIES,
+    blocks_change,
     count_missed,
     count_unread,
     describe_hidden,
-    in_the_way,
     report_remarks,
     stands,
     told_once,
@@ -44,7 +44,7 @@ def as_comment(report: Report, links: str = "") -> str:
     """The comment. `links` is the address of the files at the reviewed commit, without a slash at
     its end; without one, places are told and link nowhere.
     """
-    standing = [each for each in report_remarks(report) or () if in_the_way(each)]
+    standing = [each for each in report_remarks(report) or () if blocks_change(each)]
     groups = told_once(standing)
     lost = unparsed_files(report)
     head = "\n\n".join([MARK, _headline(standing, bool(lost)), *_warnings(report, lost)])

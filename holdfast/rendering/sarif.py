@@ -12,10 +12,10 @@ from typing import Any
 
 from holdfast.contracts import Remark, Report
 from holdfast.contracts.remarks import (
+    blocks_change,
     count_missed,
     count_unread,
     describe_hidden,
-    in_the_way,
     report_remarks,
     stands,
     unparsed_files,
@@ -46,7 +46,7 @@ Json = dict[str, Any]
 
 def as_sarif(report: Report) -> str:
     """The document; only what stands is in it. A report that is of no review has no results."""
-    standing = [each for each in report_remarks(report) or () if in_the_way(each) and each.file]
+    standing = [each for each in report_remarks(report) or () if blocks_change(each) and each.file]
     rules = _rules(standing)
     places = {rule["id"]: place for place, rule in enumerate(rules)}
     results = [*_fitting(_results(standing, places))]

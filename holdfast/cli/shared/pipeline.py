@@ -11,7 +11,13 @@ from pathlib import Path
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import say
 from holdfast.contracts import Report
-from holdfast.contracts.remarks import REVIEW, SEVERITIES, count_missed, in_the_way, report_remarks
+from holdfast.contracts.remarks import (
+    REVIEW,
+    SEVERITIES,
+    blocks_change,
+    count_missed,
+    report_remarks,
+)
 from holdfast.rendering.comment import as_comment
 from holdfast.rendering.remarks import refuted_of
 from holdfast.rendering.sarif import as_sarif
@@ -51,7 +57,7 @@ class Pipeline:
             raise no_review(f"run {report.run_id}")
         self._write(report)
         failing = SEVERITIES[: SEVERITIES.index(self.fail_on) + 1] if self.fail_on else ()
-        stopped = [each for each in told if in_the_way(each) and each.severity in failing]
+        stopped = [each for each in told if blocks_change(each) and each.severity in failing]
         if code not in (Code.COMPLETE, Code.PARTIAL):
             return code
         if not stopped:

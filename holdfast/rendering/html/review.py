@@ -27,7 +27,7 @@ from htpy import (
 from htpy import input as box
 
 from holdfast.contracts import Remark, Severity
-from holdfast.contracts.remarks import SEVERITIES, in_the_way, remarks_in, stands
+from holdfast.contracts.remarks import SEVERITIES, blocks_change, remarks_in, stands
 from holdfast.rendering.html.pictured import MARKS, Pictured, cut, section, short
 from holdfast.rendering.html.prose import prose, prose_line
 from holdfast.rendering.html.style import LENSES
@@ -70,7 +70,7 @@ def review(run: Pictured) -> Element:
 
 def _headline(remarks: Sequence[Remark]) -> Element:
     """The same remarks as the answer and the gate count."""
-    told = [each for each in remarks if in_the_way(each)]
+    told = [each for each in remarks if blocks_change(each)]
     others = sum(stands(each) and each.kind != "production" for each in remarks)
     beside = f" {counted(others, 'remark')} outside production code." if others else None
     if not told:
@@ -88,7 +88,7 @@ def _headline(remarks: Sequence[Remark]) -> Element:
 def _first(run: Pictured, remarks: Iterable[Remark]) -> list[Node]:
     """What was reviewed, and what to look at first."""
     scope = run.report.data.get("scope")
-    standing = [each for each in remarks if in_the_way(each) and stands(each)]
+    standing = [each for each in remarks if blocks_change(each) and stands(each)]
     return [
         p["Reviewed: ", cut(scope, 4_000), "."] if isinstance(scope, str) and scope else None,
         p[prose_line(said)] if (said := one_thing(standing)) else None,

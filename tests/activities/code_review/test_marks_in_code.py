@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.activities.review.scope import marks
 from holdfast.contracts import Draft
-from holdfast.contracts.remarks import in_the_way
+from holdfast.contracts.remarks import blocks_change
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = [pytest.mark.long, pytest.mark.anyio]
@@ -123,7 +123,7 @@ async def test_a_new_folder_or_first_line_makes_no_file_one_that_nobody_wrote(
     repository.commit({path: f"{head}print(nope)\n"})
     (seen,) = remarks_of(await bench.look("bugs", repository, "main"))
     assert seen.kind == kind
-    assert in_the_way(seen) is (kind == "production")
+    assert blocks_change(seen) is (kind == "production")
 
 
 async def test_what_the_base_calls_generated_stays_so(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ async def test_a_credential_that_a_change_brings_is_in_the_way_wherever_it_stand
     mark = "// Code generated. DO NOT EDIT. noqa nosec pragma: allowlist secret\n"
     repository.commit({path: f'{mark}key = "{KEY}"  # pragma: allowlist secret\n'})
     found = remarks_of(await bench.look("secrets", repository, "main"))
-    assert [each.severity for each in found if in_the_way(each)] == ["critical"]
+    assert [each.severity for each in found if blocks_change(each)] == ["critical"]
 
 
 def test_only_marks_in_touched_lines_are_taken_out_and_nothing_moves() -> None:
