@@ -12,7 +12,7 @@ from holdfast.activities.review.outcome import Outcome
 from holdfast.activities.review.scope import elsewhere
 from holdfast.activities.review.scope_words import looked
 from holdfast.contracts import Remark
-from holdfast.contracts.remarks import OF_AN_AGENT, blocks_change, told_once
+from holdfast.contracts.remarks import OF_AN_AGENT, blocks_change, group_same
 from holdfast.rendering import remarks as shown
 from holdfast.text import code_span, for_markdown
 from holdfast.text import counted as many
@@ -80,7 +80,7 @@ def _one_by_one(outcome: Outcome) -> Iterable[str]:
     of_file: Counter[str] = Counter()
     told: list[Group] = []
     left: list[Remark] = []
-    for group in told_once(outcome.standing):
+    for group in group_same(outcome.standing):
         first = group[0]
         room = len(told) < MOST_SHOWN and of_file[first.file] < most_per_file
         if (len(told) < MOST_CRITICAL) if first.severity == "critical" else room:

@@ -258,7 +258,7 @@ def blocks_change(remark: Remark) -> bool:
     return (stands(remark) or not alone) and not remark.hidden and counts
 
 
-def told_once(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:
+def group_same(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:
     """The remarks by what they say, in the order of the first of each: a defect that stands in many
     places is told once, with its places.
     """

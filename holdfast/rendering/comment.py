@@ -16,9 +16,9 @@ from holdfast.contracts.remarks import (
     count_missed,
     count_unread,
     describe_hidden,
+    group_same,
     report_remarks,
     stands,
-    told_once,
     unparsed_files,
 )
 from holdfast.rendering import remarks as shown
@@ -45,7 +45,7 @@ def as_comment(report: Report, links: str = "") -> str:
     its end; without one, places are told and link nowhere.
     """
     standing = [each for each in report_remarks(report) or () if blocks_change(each)]
-    groups = told_once(standing)
+    groups = group_same(standing)
     lost = unparsed_files(report)
     head = "\n\n".join([MARK, _headline(standing, bool(lost)), *_warnings(report, lost)])
     tail = _tail(report)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.contracts import Remark, Severity
-from holdfast.contracts.remarks import SEVERITIES, harm, stands, told_once
+from holdfast.contracts.remarks import SEVERITIES, group_same, harm, stands
 from holdfast.text import code_span, counted, for_markdown, sentence, visible
 
 MOST_PLACES, MOST_CRITICAL_PLACES = 8, 100
@@ -101,7 +101,7 @@ def one_thing(standing: Sequence[Remark]) -> str:
     """The remark to act on first, and why it is that one; nothing where one is all there is, or
     none is urgent.
     """
-    groups = told_once(standing)
+    groups = group_same(standing)
     if len(groups) < 2 or groups[0][0].severity == "info":
         return ""
     first, *others = groups[0]
