@@ -20,11 +20,11 @@ from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import Finding, LanguageShare, Narrowing, Remark, Subtask, Synthesis, Unread
 from holdfast.contracts.remarks import (
     SEVERITIES,
+    add_verdicts,
     by_agent,
     merge_remarks,
     ranked,
     sightings_of,
-    verdicts_added,
 )
 
 
@@ -46,7 +46,7 @@ def review(material: SynthesisMaterial) -> Synthesis:
 def _outcome(material: SynthesisMaterial, tally: _Tally) -> Outcome:
     """What the review came to."""
     agents = agents_of(material.findings)
-    everything = ranked(verdicts_added(merge_remarks(tally.remarks), material.verified))
+    everything = ranked(add_verdicts(merge_remarks(tally.remarks), material.verified))
     merged, unconfirmed = parted(everything, agents)
     merged = taken_out.of_agents(merged, agents, tally.narrowing)
     above = [each for each in merged if each.confidence >= material.min_confidence]

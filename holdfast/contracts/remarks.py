@@ -269,7 +269,7 @@ def group_same(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:
     return [tuple(group) for group in groups.values()]
 
 
-def verdicts_added(remarks: Iterable[Remark], verified: Iterable[Remark]) -> list[Remark]:
+def add_verdicts(remarks: Iterable[Remark], verified: Iterable[Remark]) -> list[Remark]:
     """The same remarks, with what was said of those that were verified."""
     said = {_unsaid(each): each for each in verified}
     return [said.get(each, each) for each in remarks]
