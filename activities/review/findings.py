@@ -18,7 +18,7 @@ from holdfast.activities.review.scope.elsewhere import tempered
 from holdfast.activities.review.scope.narrowing import Narrower
 from holdfast.activities.review.surroundings import CodeAround
 from holdfast.contracts import Draft, LanguageShare, Remark, Sightings, Unread
-from holdfast.contracts.remarks import is_credential, rank, ranked
+from holdfast.contracts.remarks import is_credential, rank, rank_remarks
 from holdfast.rendering.remarks import by_severity
 from holdfast.text import counted
 from holdfast.untrusted.redact import Redactor
@@ -117,7 +117,7 @@ class Findings:
                 remark = self._recognised(remark, *code[index])
             hidden = narrower.hidden(remark)
             marked.append(remark.model_copy(update={"hidden": hidden}) if hidden else remark)
-        return ranked(marked)
+        return rank_remarks(marked)
 
     def _recognised(self, remark: Remark, line: str, occurrence: int) -> Remark:
         # Of the line of a credential nothing is told, be it a hash.

@@ -23,7 +23,7 @@ from holdfast.contracts.remarks import (
     add_verdicts,
     by_agent,
     merge_remarks,
-    ranked,
+    rank_remarks,
     sightings_of,
 )
 
@@ -46,7 +46,7 @@ def review(material: SynthesisMaterial) -> Synthesis:
 def _outcome(material: SynthesisMaterial, tally: _Tally) -> Outcome:
     """What the review came to."""
     agents = agents_of(material.findings)
-    everything = ranked(add_verdicts(merge_remarks(tally.remarks), material.verified))
+    everything = rank_remarks(add_verdicts(merge_remarks(tally.remarks), material.verified))
     merged, unconfirmed = parted(everything, agents)
     merged = taken_out.of_agents(merged, agents, tally.narrowing)
     above = [each for each in merged if each.confidence >= material.min_confidence]

@@ -12,7 +12,7 @@ from holdfast.activities.review.scope.attributes import Attributes
 from holdfast.activities.review.scope.kinds import kind_of
 from holdfast.activities.review.scope.narrowing import KNOWN, RULE, THRESHOLD, Narrower
 from holdfast.contracts import Narrowing, Remark
-from holdfast.contracts.remarks import ranked
+from holdfast.contracts.remarks import rank_remarks
 from holdfast.text import code_span, counted, for_markdown
 
 MOST_NAMED = 10
@@ -37,7 +37,7 @@ def of_agents(
             told = each.model_copy(update={"kind": kind_of(each.file, b"", Attributes())})
             each = told.model_copy(update={"hidden": narrower.hidden(told)})
         found.append(each)
-    return ranked(found)
+    return rank_remarks(found)
 
 
 def hidden_by(remarks: Iterable[Remark]) -> dict[str, int]:

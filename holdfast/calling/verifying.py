@@ -14,7 +14,7 @@ from holdfast.contracts.remarks import (
     by_agent,
     is_credential,
     merge_remarks,
-    ranked,
+    rank_remarks,
     sightings_of,
 )
 from holdfast.contracts.replacing import replace
@@ -37,7 +37,7 @@ def chosen(state: State) -> State:
     least, merged = shown_from(state), merge_remarks(found)
     shown = [each for each in merged if each.confidence >= least and not each.hidden]
     agents = {each.subtask_id for each in state.findings if by_agent(each)}
-    first = _shared(ranked(shown), agents, playbook.verify)
+    first = _shared(rank_remarks(shown), agents, playbook.verify)
     return replace(state, finishing=replace(state.finishing, to_verify=first))
 
 

@@ -112,7 +112,7 @@ def _of_agent(remark: Remark, finding: Finding, inputs: Collection[str]) -> Rema
 
 def list_remarks(finding: Finding) -> str:
     """The remarks of a lens, the first ones by rank, for whoever builds on them; empty: none."""
-    found = [each for each in ranked(remarks_of(finding)) if not each.hidden]
+    found = [each for each in rank_remarks(remarks_of(finding)) if not each.hidden]
     lines = [f"{each.file}:{each.line} {each.severity}: {each.message}" for each in found[:LISTED]]
     more = [f"and {len(found) - LISTED} more"] if found[LISTED:] else []
     return "\n".join([*lines, *more])
@@ -227,7 +227,7 @@ def _same(one: Remark, other: Remark) -> bool:
 def _one(group: Sequence[Remark]) -> Remark:
     # What is taken out for one lens or rule stays if another saw it, too.
     seen = [each for each in group if not each.hidden] or group
-    best, *others = ranked(seen)
+    best, *others = rank_remarks(seen)
     names = (lens_and_rule(each) for each in others)
     own = lens_and_rule(best)
     also = tuple(dict.fromkeys(name for name in (*best.also, *names) if name != own))
@@ -279,7 +279,7 @@ def _unsaid(remark: Remark) -> Remark:
     return remark.model_copy(update={"verdict": "", "why": ""})
 
 
-def ranked(remarks: Iterable[Remark]) -> list[Remark]:
+def rank_remarks(remarks: Iterable[Remark]) -> list[Remark]:
     """Production code first, then by severity, of equals what analysers found first, then by harm,
     confidence, weight, file and line; what was refuted comes later, and last what is not listed.
     """

@@ -10,7 +10,7 @@ from itertools import islice
 
 from holdfast.contracts import Finding, PinnedInput, Remark, Report, Subtask
 from holdfast.contracts.base import Contract, Money
-from holdfast.contracts.remarks import has_remarks, ranked, report_remarks
+from holdfast.contracts.remarks import has_remarks, rank_remarks, report_remarks
 from holdfast.contracts.titles import held
 from holdfast.rendering.amounts import at_most, calls, seconds
 from holdfast.rendering.findings import said_in, subtask_of, who
@@ -256,9 +256,9 @@ def _remarks(a: Report, b: Report) -> Remarks | None:
     unseen = [each for each in new if not _looked(a, each)]
     unseen += [each for each in gone if not _looked(b, each)]
     return Remarks(
-        new=tuple(ranked(each for each in new if _looked(a, each))),
-        gone=tuple(ranked(each for each in gone if _looked(b, each))),
-        not_looked_for=tuple(ranked(unseen)),
+        new=tuple(rank_remarks(each for each in new if _looked(a, each))),
+        gone=tuple(rank_remarks(each for each in gone if _looked(b, each))),
+        not_looked_for=tuple(rank_remarks(unseen)),
         kept=len(ours.keys() & theirs.keys()),
     )
 

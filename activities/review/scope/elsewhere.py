@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from holdfast.contracts import FileKind, Remark
-from holdfast.contracts.remarks import is_credential, ranked, stands
+from holdfast.contracts.remarks import is_credential, rank_remarks, stands
 from holdfast.rendering.remarks import by_severity, place, prose
 
 KINDS: tuple[FileKind, ...] = (
@@ -47,7 +47,7 @@ def told(remarks: Sequence[Remark]) -> str:
     """What stands outside production code as a line of Markdown: counts by kind, and the worst few;
     of what nobody edits by hand only criticals are named. Empty: nothing does.
     """
-    other = [each for each in ranked(remarks) if each.kind != "production" and stands(each)]
+    other = [each for each in rank_remarks(remarks) if each.kind != "production" and stands(each)]
     if not other:
         return ""
     kinds = ", ".join(_count(kind, other) for kind in KINDS if any(e.kind == kind for e in other))

@@ -11,7 +11,7 @@ from holdfast.activities.review.scope import elsewhere
 from holdfast.activities.review.scope.attributes import MOST_RULES, Attributes
 from holdfast.activities.review.scope.kinds import kind_of
 from holdfast.contracts import FileKind, Remark
-from holdfast.contracts.remarks import merge_remarks, ranked
+from holdfast.contracts.remarks import merge_remarks, rank_remarks
 from repositories import Bench, Repository, remarks_of
 
 NONE = Attributes()
@@ -123,7 +123,7 @@ def test_of_a_severity_what_analysers_found_comes_before_what_agents_say_however
     analyser = remark("production", lens="bugs", file="b.py")
     surer = remark("production", lens="logic", rule="", file="c.py", confidence=95)
     worse = remark("production", lens="logic", rule="", severity="critical", confidence=80)
-    assert ranked([agent, analyser, surer, worse]) == [worse, analyser, surer, agent]
+    assert rank_remarks([agent, analyser, surer, worse]) == [worse, analyser, surer, agent]
 
 
 def test_production_code_comes_first_and_the_rest_stands_in_a_line_of_its_own() -> None:
@@ -134,7 +134,7 @@ def test_production_code_comes_first_and_the_rest_stands_in_a_line_of_its_own() 
         remark("vendored", severity="critical", line=9, message="A key"),
         remark("docs", severity="info"),
     ]
-    assert ranked(remarks)[0].kind == "production"
+    assert rank_remarks(remarks)[0].kind == "production"
     assert elsewhere.in_production(remarks) == [remarks[1]]
     assert elsewhere.by_kind(remarks) == {"production": 1, "tests": 1, "docs": 1, "vendored": 2}
     assert elsewhere.told(remarks) == (
