@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from holdfast.contracts import Finding, Remark
-from holdfast.contracts.remarks import by_agent
+from holdfast.contracts.remarks import is_from_agent
 from holdfast.text import code_span, for_markdown
 
 MOST_SHOWN = 10
@@ -15,7 +15,7 @@ MOST_SHOWN = 10
 
 def agents_of(findings: Iterable[Finding]) -> dict[str, int]:
     """The agents that came to an end, each with how many calls of tools it made."""
-    done = (each for each in findings if each.status == "complete" and by_agent(each))
+    done = (each for each in findings if each.status == "complete" and is_from_agent(each))
     return {each.subtask_id: each.tool_calls for each in done}
 
 

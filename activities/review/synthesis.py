@@ -21,7 +21,7 @@ from holdfast.contracts import Finding, LanguageShare, Narrowing, Remark, Subtas
 from holdfast.contracts.remarks import (
     SEVERITIES,
     add_verdicts,
-    by_agent,
+    is_from_agent,
     merge_remarks,
     rank_remarks,
     sightings_of,
@@ -115,7 +115,7 @@ class _Tally:
         found = sightings_of(finding, inputs)
         self.remarks += found.remarks
         cut = max(found.remarks_in_all - len(found.remarks), 0)
-        if by_agent(finding):
+        if is_from_agent(finding):
             self.cut_of_agents[finding.subtask_id] = cut
             return
         self.cut += cut

@@ -11,8 +11,8 @@ from holdfast.calls.verify import Place, Verdict, Verdicts, VerifyMaterial
 from holdfast.contracts import PinnedInput, Problem, Remark, policies
 from holdfast.contracts.remarks import (
     SEVERITIES,
-    by_agent,
     is_credential,
+    is_from_agent,
     merge_remarks,
     rank_remarks,
     sightings_of,
@@ -36,7 +36,7 @@ def chosen(state: State) -> State:
     found = [each for each in _found(state) if not each.summed]
     least, merged = shown_from(state), merge_remarks(found)
     shown = [each for each in merged if each.confidence >= least and not each.hidden]
-    agents = {each.subtask_id for each in state.findings if by_agent(each)}
+    agents = {each.subtask_id for each in state.findings if is_from_agent(each)}
     first = _shared(rank_remarks(shown), agents, playbook.verify)
     return replace(state, finishing=replace(state.finishing, to_verify=first))
 

@@ -68,7 +68,7 @@ def sightings_of(finding: Finding, inputs: Collection[str] = ()) -> Sightings:
     `inputs` are the names of what an agent was given: its tools show a repository's files below it.
     """
     given, remarks = finding.data.get("remarks"), remarks_in(finding.data)
-    if by_agent(finding):
+    if is_from_agent(finding):
         sure = remarks_of(finding, inputs)
         return Sightings(remarks=sure[:OF_AN_AGENT], remarks_in_all=len(sure))
     said = {**finding.data, "remarks": remarks}
@@ -85,13 +85,13 @@ def remarks_of(finding: Finding, inputs: Collection[str] = ()) -> tuple[Remark, 
     """The remarks of a lens as it handed them on, of an agent all that it is sure of; what is no
     remark is left out.
     """
-    if not by_agent(finding):
+    if not is_from_agent(finding):
         return sightings_of(finding, inputs).remarks
     sure = (each for each in remarks_in(finding.data) if each.confidence >= SURE)
     return tuple(_of_agent(each, finding, inputs) for each in sure)
 
 
-def by_agent(finding: Finding) -> bool:
+def is_from_agent(finding: Finding) -> bool:
     """Whether a model found it, which nobody takes at its word."""
     return bool(finding.model)
 
