@@ -18,11 +18,11 @@ def title_of(goal: str, own: str, pattern: str, inputs: Sequence[PinnedInput]) -
         return goal
     title = pattern
     for each in inputs:
-        title = title.replace("{" + each.name + "}", held(each))
+        title = title.replace("{" + each.name + "}", describe_input(each))
     return title
 
 
-def held(pinned: PinnedInput) -> str:
+def describe_input(pinned: PinnedInput) -> str:
     """`httpx at 1a2b3c4d5e, with 3 files not committed, against main`; of a file its name."""
     name = PurePath(pinned.path).name or pinned.name
     if pinned.kind != "repository":

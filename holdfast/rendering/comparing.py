@@ -11,7 +11,7 @@ from itertools import islice
 from holdfast.contracts import Finding, PinnedInput, Remark, Report, Subtask
 from holdfast.contracts.base import Contract, Money
 from holdfast.contracts.remarks import has_remarks, rank_remarks, report_remarks
-from holdfast.contracts.titles import held
+from holdfast.contracts.titles import describe_input
 from holdfast.rendering.amounts import at_most, calls, seconds
 from holdfast.rendering.findings import said_in, subtask_of, who
 from holdfast.rendering.page import MOST_VALUE, STATUS
@@ -166,7 +166,7 @@ def _inputs(a: PinnedInput | None, b: PinnedInput | None) -> tuple[str, str]:
 def _input(pinned: PinnedInput) -> str:
     scope = f", {pinned.scope}" if pinned.scope else ""
     if pinned.path:
-        return f"{held(pinned)}{scope}"
+        return f"{describe_input(pinned)}{scope}"
     whole = len(pinned.preview.encode()) == pinned.size <= MOST_VALUE
     return " ".join(pinned.preview.split()) if whole else f"text, {pinned.size:,} bytes"
 

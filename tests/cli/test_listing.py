@@ -20,7 +20,7 @@ from holdfast.cli.shared.delivery import place
 from holdfast.cli.shared.options import check_file, check_out
 from holdfast.contracts import Limits, PinnedInput, Report, Synthesis, Unreached
 from holdfast.contracts.search import MEMO_REMARKS, MEMO_STATUS, MEMO_WHY, OUTAGE, STATUS
-from holdfast.contracts.titles import held, title_of
+from holdfast.contracts.titles import describe_input, title_of
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import summary
@@ -147,7 +147,7 @@ def test_a_playbooks_run_is_called_by_what_it_reads_and_any_other_by_its_goal() 
     ],
 )
 def test_a_repository_is_named_with_its_commit(fields: dict[str, object], shown: str) -> None:
-    assert held(REPOSITORY.model_copy(update=fields)) == shown
+    assert describe_input(REPOSITORY.model_copy(update=fields)) == shown
 
 
 def test_a_summary_is_harmless_and_fits_what_the_server_takes() -> None:
