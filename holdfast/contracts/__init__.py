@@ -68,7 +68,7 @@ from holdfast.contracts.goals import (
     PinnedInput,
 )
 from holdfast.contracts.models import Capabilities, ModelCard, PriceStep
-from holdfast.contracts.orders import Given, Lost, Order, Standstill, Undone, sealed
+from holdfast.contracts.orders import Given, Lost, Order, Standstill, Undone, seal_word
 from holdfast.contracts.plans import Check, ComposedRole, Plan, Subtask
 from holdfast.contracts.report import Report
 

@@ -14,7 +14,7 @@ from holdfast.contracts.goals import Limits
 from holdfast.contracts.plans import Plan
 
 
-def sealed(word: str) -> str:
+def seal_word(word: str) -> str:
     """Return what shows that somebody has a word, and does not tell the word."""
     return sha256(word.encode()).hexdigest()
 
