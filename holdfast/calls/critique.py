@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from holdfast.calls.envelopes import envelope, section
-from holdfast.calls.findings import author_says, told
+from holdfast.calls.findings import author_says, enclose_findings
 from holdfast.calls.kind import Answer, AnyCase, ModelKind
 from holdfast.contracts import Contract, Finding, Problem, Reply, Severity, Synthesis
 from holdfast.contracts.policies import model_policy
@@ -57,7 +57,7 @@ def critique_prompt(material: CritiqueMaterial) -> str:
         (
             section("goal", material.goal),
             section("instruction", material.instruction or "Answer the goal."),
-            *told(material.findings),
+            *enclose_findings(material.findings),
             envelope("the answer to check", material.synthesis.answer),
             envelope("what its author says beside it", author_says(material.synthesis)),
             "What must change before this is delivered?",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from holdfast.calls.envelopes import section
-from holdfast.calls.findings import told
+from holdfast.calls.findings import enclose_findings
 from holdfast.calls.kind import Answer, ModelKind
 from holdfast.contracts import Contract, Finding, Problem, Reply
 from holdfast.contracts.policies import model_policy
@@ -38,7 +38,7 @@ def digest_prompt(material: DigestMaterial) -> str:
     return "\n\n".join(
         (
             section("goal", material.goal),
-            *told(material.findings),
+            *enclose_findings(material.findings),
             f"Shorten to at most {material.words} words.",
         )
     )

@@ -10,7 +10,7 @@ from holdfast.contracts.data import is_data
 from holdfast.contracts.remarks import has_remarks, list_remarks
 
 
-def told(findings: Iterable[Finding]) -> list[str]:
+def enclose_findings(findings: Iterable[Finding]) -> list[str]:
     """Each finding in an envelope, failures with why."""
     return [envelope(_label(each), each.digest or each.content or each.why) for each in findings]
 

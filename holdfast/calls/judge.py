@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.calls.envelopes import section
-from holdfast.calls.findings import told
+from holdfast.calls.findings import enclose_findings
 from holdfast.calls.kind import Answer, ModelKind
 from holdfast.contracts import Contract, Finding, Problem, Reply
 from holdfast.contracts.policies import model_policy
@@ -41,7 +41,9 @@ def to_judgement(answer: JudgeAnswer, material: JudgeMaterial) -> Judgement:
 
 
 def judge_prompt(material: JudgeMaterial) -> str:
-    return "\n\n".join((section("question", material.question), *told(material.findings)))
+    return "\n\n".join(
+        (section("question", material.question), *enclose_findings(material.findings))
+    )
 
 
 JUDGE: ModelKind[JudgeMaterial, JudgeAnswer, Judgement] = ModelKind(
