@@ -15,7 +15,7 @@ def enclose_findings(findings: Iterable[Finding]) -> list[str]:
     return [envelope(_label(each), each.digest or each.content or each.why) for each in findings]
 
 
-def passed_on(finding: Finding) -> str:
+def shared_text(finding: Finding) -> str:
     """Its content, of a lens the remarks too; of an escalation its partial."""
     if finding.status == "escalated" and finding.escalation:
         return finding.escalation.partial

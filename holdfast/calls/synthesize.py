@@ -7,7 +7,7 @@ import json
 from pydantic import JsonValue
 
 from holdfast.calls.envelopes import defanged, envelope, section
-from holdfast.calls.findings import as_data, passed_on, sureness
+from holdfast.calls.findings import as_data, shared_text, sureness
 from holdfast.calls.kind import Answer, ModelKind, percent
 from holdfast.contracts import (
     AnswerForm,
@@ -112,7 +112,7 @@ def synthesis_prompt(material: SynthesisMaterial) -> str:
             label += f"{sureness(finding)}{as_data(finding)}"
             parts.append(envelope(label, finding.digest or finding.content))
         else:
-            text = f"{finding.why}\n{passed_on(finding)}".strip()
+            text = f"{finding.why}\n{shared_text(finding)}".strip()
             parts.append(envelope(f"{label}, {finding.status}", text))
     if material.form.is_data:
         parts.append(_as_data(material.form))

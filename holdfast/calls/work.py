@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import Field, JsonValue
 
 from holdfast.calls.envelopes import envelope, section
-from holdfast.calls.findings import as_data, passed_on, sureness
+from holdfast.calls.findings import as_data, shared_text, sureness
 from holdfast.calls.kind import Answer, AnyCase, ModelKind, percent
 from holdfast.contracts import (
     LONGEST_CALL_SECONDS,
@@ -136,7 +136,9 @@ def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
     unread = [_unread(pinned) for pinned in material.inputs if not pinned.enclosed]
     if unread:
         parts.append("\n".join(["Inputs that only tools read, by name:", *unread]))
-    parts += [envelope(_dependency_label(each), passed_on(each)) for each in material.dependencies]
+    parts += [
+        envelope(_dependency_label(each), shared_text(each)) for each in material.dependencies
+    ]
     if material.why:
         why = envelope("why the previous try was not accepted", material.why)
         parts.append(f"This is try {material.number}.\n{why}")
