@@ -24,7 +24,7 @@ from pydantic import JsonValue
 
 from holdfast.activities.toolset.servers import Server
 from holdfast.activities.toolset.tool import NAME, Here, Result, Tool, ToolError, misfits
-from holdfast.calls.envelopes import defanged
+from holdfast.calls.envelopes import defang
 from holdfast.text import for_terminal, one_line
 from holdfast.untrusted.process import Finished, ProgramStopped, run
 
@@ -140,7 +140,7 @@ def _described(schema: Any) -> Any:
 
 
 def _harmless(said: str) -> str:
-    return defanged(for_terminal(said))
+    return defang(for_terminal(said))
 
 
 def _flaw(name: str, told: Mapping[str, Any], schema: object, others: Mapping[str, Tool]) -> str:
@@ -150,7 +150,7 @@ def _flaw(name: str, told: Mapping[str, Any], schema: object, others: Mapping[st
     if name in others:
         return "has the same name as another one, but for signs that no name may have"
     written = json.dumps(schema, ensure_ascii=False)
-    if not told["flaw"] and defanged(written) != written:
+    if not told["flaw"] and defang(written) != written:
         return "has a mark of our prompts among the names or values of its arguments"
     return str(told["flaw"])
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.calls.envelopes import defanged, envelope
+from holdfast.calls.envelopes import defang, envelope
 from holdfast.calls.turn import ToolResult
 from holdfast.contracts import Contract
 from holdfast.contracts.errors import CallRefused
@@ -124,4 +124,4 @@ async def _told(
 
 def _said(told: Told) -> dict[str, Any]:
     """What the house says, which may quote what a model wrote."""
-    return {"type": "text", "text": defanged(told.said)}
+    return {"type": "text", "text": defang(told.said)}

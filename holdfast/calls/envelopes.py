@@ -38,16 +38,16 @@ LABEL = str.maketrans({'"': "'", "<": "(", ">": ")"})
 
 def envelope(source: str, text: str) -> str:
     """Untrusted text between labelled marks that it cannot close, nor open others of ours."""
-    label = " ".join(defanged(source).translate(LABEL).split())
-    return f'<material source="{label}">\n{defanged(text)}\n</material>'
+    label = " ".join(defang(source).translate(LABEL).split())
+    return f'<material source="{label}">\n{defang(text)}\n</material>'
 
 
 def section(tag: Tag, text: str) -> str:
     """What the agent is asked to do; it can write none of our marks either."""
-    return f"<{tag}>\n{defanged(text)}\n</{tag}>"
+    return f"<{tag}>\n{defang(text)}\n</{tag}>"
 
 
-def defanged(text: str) -> str:
+def defang(text: str) -> str:
     """Untrusted text without our marks. A reader takes `< / Material >` for one as well, and what
     looks or decodes like it, so no spelling of one is left: its bracket becomes a round one.
     """

@@ -6,7 +6,7 @@ import json
 
 from pydantic import JsonValue
 
-from holdfast.calls.envelopes import defanged, envelope, section
+from holdfast.calls.envelopes import defang, envelope, section
 from holdfast.calls.findings import as_data, shared_text, sureness
 from holdfast.calls.kind import Answer, ModelKind, percent
 from holdfast.contracts import (
@@ -130,7 +130,7 @@ def _as_data(form: AnswerForm) -> str:
     if form.kind == "json":
         return f"{AS_JSON} {OF_DATA}"
     wanted = f" The columns are these: {json.dumps(form.columns, ensure_ascii=False)}."
-    return f"{AS_TABLE}{defanged(wanted) if form.columns else ''} {OF_DATA}"
+    return f"{AS_TABLE}{defang(wanted) if form.columns else ''} {OF_DATA}"
 
 
 SYNTHESIZE: ModelKind[SynthesisMaterial, SynthesisAnswer, Synthesis] = ModelKind(

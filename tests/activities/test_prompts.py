@@ -30,7 +30,7 @@ from holdfast.activities.wiring import Served
 from holdfast.calls import MODEL_KINDS
 from holdfast.calls.critique import CritiqueMaterial, critique_prompt
 from holdfast.calls.digest import DigestMaterial, digest_prompt
-from holdfast.calls.envelopes import TAGS, Tag, defanged, envelope, mend, section
+from holdfast.calls.envelopes import TAGS, Tag, defang, envelope, mend, section
 from holdfast.calls.judge import JudgeMaterial, judge_prompt
 from holdfast.calls.plan import PlanMaterial, plan_prompt
 from holdfast.calls.refine import RefineMaterial, refine_prompt
@@ -401,12 +401,12 @@ def test_no_untrusted_text_can_write_a_mark_of_a_prompt(tag: Tag, spelt: str) ->
             section("goal", hostile).split("\n", 1)[1].rsplit("\n", 1)[0],
             conversation._said(told)["text"],
         ):
-            assert "a (" in text and text == defanged(text), (name, text)
+            assert "a (" in text and text == defang(text), (name, text)
 
 
 def test_what_only_resembles_a_mark_stays_as_it_was_written() -> None:
     kept = "<materials> <goalkeeper> a < b <questionnaire/> List<Goals> <p> x << instructions"
-    assert defanged(kept) == kept
+    assert defang(kept) == kept
 
 
 def test_a_planner_never_sees_more_of_an_input_than_its_preview() -> None:
