@@ -77,7 +77,7 @@ MOST_SHOWN = 60
 """Subtasks of a plan that whoever changes it is shown; a model plans half as many."""
 
 
-def shown(material: ReplanMaterial) -> tuple[Subtask, ...]:
+def select_shown(material: ReplanMaterial) -> tuple[Subtask, ...]:
     """The subtasks that are shown, in plan order: of very many first what went wrong and what needs
     that, then what has not ended.
     """
@@ -95,14 +95,14 @@ def shown(material: ReplanMaterial) -> tuple[Subtask, ...]:
 
 def _unshown(material: ReplanMaterial) -> int:
     """The bytes of the material that stand in no prompt, as a negative number."""
-    seen = [each.id for each in shown(material)]
+    seen = [each.id for each in select_shown(material)]
     hidden = (each for each in material.plan.subtasks if each.id not in seen)
     return -sum(len(each.instruction.encode()) for each in hidden)
 
 
 def _others(material: ReplanMaterial) -> str:
     """How many subtasks are not shown, by how far they are; empty: none."""
-    seen = [each.id for each in shown(material)]
+    seen = [each.id for each in select_shown(material)]
     left = Counter(each.status for each in material.standings if each.subtask_id not in seen)
     counts = ", ".join(f"{count} {status}" for status, count in left.items())
     return f"{left.total()} more subtasks are not shown: {counts}." if left else ""
@@ -111,7 +111,7 @@ def _others(material: ReplanMaterial) -> str:
 def replan_prompt(material: ReplanMaterial) -> str:
     standings = {each.subtask_id: each for each in material.standings}
     lines = []
-    for subtask in shown(material):
+    for subtask in select_shown(material):
         each = standings[subtask.id]
         edges = ", ".join(subtask.depends_on) or "nothing"
         said = f" ({each.why})" if each.why else ""

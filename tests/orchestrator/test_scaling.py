@@ -11,7 +11,7 @@ import pytest
 
 from driving import BRIEFING, START, Drive, subtask
 from holdfast.calls.critique import Critique
-from holdfast.calls.replan import ReplanMaterial, Standing, replan_prompt, shown
+from holdfast.calls.replan import ReplanMaterial, Standing, replan_prompt, select_shown
 from holdfast.contracts import Bill, Contract, Draft, Goal, Limits, Plan, Reply, Span, Synthesis
 from holdfast.rules.next_moves import next_moves
 from holdfast.rules.reducer import apply
@@ -103,7 +103,7 @@ def test_whoever_changes_a_plan_of_a_thousand_is_shown_what_went_wrong_and_what_
     )
     plan = Plan(goal="Compare", subtasks=subtasks)
     told = ReplanMaterial(goal="Compare", plan=plan, standings=standings, trouble="t500", roles=())
-    assert [each.id for each in shown(told)] == ["t3", "t500", "t998"]
+    assert [each.id for each in select_shown(told)] == ["t3", "t500", "t998"]
     prompt = replan_prompt(told)
     assert "997 more subtasks are not shown: 997 complete." in prompt and len(prompt) < 2_000
 
