@@ -33,7 +33,7 @@ from holdfast.calls.replan import REPLAN, Patch, ReplanMaterial
 from holdfast.calls.review import REVIEW, Review, ReviewMaterial
 from holdfast.calls.synthesize import SYNTHESIZE, SynthesisMaterial
 from holdfast.calls.turn import TAKE_TURN, Turn, TurnMaterial
-from holdfast.calls.verify import VERIFY, Verdicts, VerifyMaterial, as_shown
+from holdfast.calls.verify import VERIFY, Verdicts, VerifyMaterial, mark_absent
 from holdfast.calls.work import COMPOSED_ROLE, WORK, WorkMaterial, below, work_prompt
 from holdfast.contracts import Call, Draft, Plan, Problem, Reply, Subtask, Synthesis, Usage
 from holdfast.contracts.errors import BlobLost, CallRefused, RunStopping
@@ -177,7 +177,7 @@ class Agents:
         assert self.code is not None, "whoever asks models can open snapshots"
         shown = await self.code(material)
         return await self._ask(
-            call, material, VERIFY, shown, after=lambda verdicts: as_shown(verdicts, shown)
+            call, material, VERIFY, shown, after=lambda verdicts: mark_absent(verdicts, shown)
         )
 
     @activity.defn

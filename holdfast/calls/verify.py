@@ -82,7 +82,7 @@ def to_verdicts(answer: VerifyAnswer, material: VerifyMaterial) -> Verdicts:
     return Verdicts(verdicts=tuple(Verdict(verdict=each.verdict, why=each.why) for each in found))
 
 
-def as_shown(verdicts: Verdicts, shown: Sequence[Shown]) -> Verdicts:
+def mark_absent(verdicts: Verdicts, shown: Sequence[Shown]) -> Verdicts:
     """The verdicts; of a place that is not there, nothing can be confirmed or refuted."""
     return Verdicts(
         verdicts=tuple(
