@@ -92,7 +92,7 @@ def mark_absent(verdicts: Verdicts, shown: Sequence[Shown]) -> Verdicts:
     )
 
 
-def unseen(material: VerifyMaterial) -> tuple[Shown, ...]:
+def show_without_code(material: VerifyMaterial) -> tuple[Shown, ...]:
     """The remarks as they stand in a history, which has no code."""
     return tuple(
         Shown(f"{each.file} line {each.line}" if each.line else each.file, each.message, "")

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from holdfast.calls import KINDS
 from holdfast.calls.envelopes import mend
 from holdfast.calls.kind import AnyKind, ModelKind
-from holdfast.calls.verify import VerifyMaterial, unseen
+from holdfast.calls.verify import VerifyMaterial, show_without_code
 from holdfast.calls.work import WorkMaterial, work_prompt
 from holdfast.contracts import Contract, Draft, PinnedInput, Plan, Report, Synthesis
 from holdfast.history.steps import Step
@@ -114,7 +114,7 @@ def _turn(kind: Any, material: Contract) -> str:
     asked: AnyKind = kind
     added: tuple[Any, ...] = ({},) if asked.name == "work" else ()
     if isinstance(material, VerifyMaterial):
-        added = (unseen(material),)
+        added = (show_without_code(material),)
     prompt = asked.turn(material, *added)
     return mend(prompt, getattr(material, "broken", None))
 
