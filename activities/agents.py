@@ -34,7 +34,7 @@ from holdfast.calls.review import REVIEW, Review, ReviewMaterial
 from holdfast.calls.synthesize import SYNTHESIZE, SynthesisMaterial
 from holdfast.calls.turn import TAKE_TURN, Turn, TurnMaterial
 from holdfast.calls.verify import VERIFY, Verdicts, VerifyMaterial, mark_absent
-from holdfast.calls.work import COMPOSED_ROLE, WORK, WorkMaterial, below, work_prompt
+from holdfast.calls.work import COMPOSED_ROLE, WORK, WorkMaterial, join_rules, work_prompt
 from holdfast.contracts import Call, Draft, Plan, Problem, Reply, Subtask, Synthesis, Usage
 from holdfast.contracts.errors import BlobLost, CallRefused, RunStopping
 from holdfast.plans import checks, revision, validity
@@ -112,7 +112,7 @@ class Agents:
         contents = await self._contents(call, material.work)
         first = await written(call, work_prompt, material.work, contents)
         role = await self._role(call, material.work)
-        system = below(role, self._told(call, TAKE_TURN.prompt))
+        system = join_rules(role, self._told(call, TAKE_TURN.prompt))
         reply = await take(
             self._asking(),
             self.store,
@@ -220,7 +220,7 @@ class Agents:
         """
         system = self._told(call, kind.prompt)
         if role:
-            system = below(role, system)
+            system = join_rules(role, system)
         turn = await written(call, kind.turn, material, *added)
         prompt = mend(turn, getattr(material, "broken", None))
         usual: Shape[Any, Value] = Shape(kind.answer, lambda each: kind.value(each, material))

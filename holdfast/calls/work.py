@@ -169,7 +169,7 @@ def _dependency_label(finding: Finding) -> str:
     return f"{about}{as_data(finding)}{certainty}"
 
 
-def below(role: str, rules: str) -> str:
+def join_rules(role: str, rules: str) -> str:
     """What an agent is told: the prompt of its role, and how to answer."""
     return f"{role}\n\n---\n{rules}"
 

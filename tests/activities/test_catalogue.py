@@ -13,7 +13,7 @@ from holdfast.activities.prompts.files import system_prompts
 from holdfast.activities.review.lenses import analysers
 from holdfast.activities.toolset.shelf import shipped
 from holdfast.calls.turn import READS_ON
-from holdfast.calls.work import below
+from holdfast.calls.work import join_rules
 from holdfast.contracts import HARD_SUBTASK_LIMIT, policies
 from holdfast.deployment.settings import HOME
 from holdfast.plans import validity
@@ -50,7 +50,7 @@ def test_what_calls_of_a_shipped_role_have_in_common_is_too_short_for_any_cache(
     """Else a fan-out that waits for its first answer could save something: docs/models.md."""
     rules = system_prompts()["work_rules"]
     asked = [role for role in CATALOGUE.roles.values() if role.card.tier != "none"]
-    longest = max(len(below(role.prompt, rules).encode()) / 4 for role in asked)
+    longest = max(len(join_rules(role.prompt, rules).encode()) / 4 for role in asked)
     assert longest < 460 < LEAST_CACHED
 
 

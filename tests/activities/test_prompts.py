@@ -38,7 +38,7 @@ from holdfast.calls.replan import ReplanMaterial, Standing, replan_prompt
 from holdfast.calls.review import ReviewMaterial, review_prompt
 from holdfast.calls.synthesize import SynthesisMaterial, synthesis_prompt
 from holdfast.calls.verify import Shown, VerifyMaterial, verify_prompt
-from holdfast.calls.work import WorkMaterial, below, work_prompt
+from holdfast.calls.work import WorkMaterial, join_rules, work_prompt
 from holdfast.cli.commands.care import doctor
 from holdfast.contracts import (
     Briefing,
@@ -143,7 +143,7 @@ PROMPTS = {
             PLANNING.model_copy(update={"errors": ("t1: unknown role",), "guidance": "Be quick."})
         ),
     ),
-    "work": (below("You are an analyst.", SYSTEM["work_rules"]), work_prompt(WORK, CONTENTS)),
+    "work": (join_rules("You are an analyst.", SYSTEM["work_rules"]), work_prompt(WORK, CONTENTS)),
     "work-again": (
         "",
         work_prompt(
@@ -229,7 +229,9 @@ def test_every_file_of_the_folder_is_told_to_somebody_and_the_shared_one_to_all(
 
 
 def test_an_agent_is_told_its_role_first_and_then_how_to_answer() -> None:
-    assert below("You find.", SYSTEM["work_rules"]).startswith("You find.\n\n---\nHow to answer: ")
+    assert join_rules("You find.", SYSTEM["work_rules"]).startswith(
+        "You find.\n\n---\nHow to answer: "
+    )
 
 
 @pytest.mark.parametrize(
