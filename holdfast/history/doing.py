@@ -11,7 +11,7 @@ from temporalio.converter import DataConverter
 
 from holdfast.calls.turn import Turn
 from holdfast.contracts import Reply
-from holdfast.ledger.ranges import exact
+from holdfast.ledger.ranges import format_price
 from holdfast.text import one_line
 
 ENDS = ("completed", "failed", "timed_out", "canceled")
@@ -83,7 +83,7 @@ async def _price(
         known = known and reply.bill.final
     if not total:
         return ""
-    return f", {'' if known else 'at least '}{exact(total)} so far"
+    return f", {'' if known else 'at least '}{format_price(total)} so far"
 
 
 def _id(event: HistoryEvent) -> str:

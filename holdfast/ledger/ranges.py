@@ -30,7 +30,7 @@ def range_of(low: Money, expected: Money, high: Money) -> dict[str, Money]:
     }
 
 
-def exact(amount: Money) -> str:
+def format_price(amount: Money) -> str:
     """To a hundredth of a cent, so that the rows of a table add up to its total; rounded up, as
     every price is.
     """

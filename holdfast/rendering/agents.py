@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.agent.state import AgentState, UseTool
 from holdfast.calls.turn import AgentGoal
-from holdfast.ledger.ranges import exact
+from holdfast.ledger.ranges import format_price
 from holdfast.rendering.amounts import hands
 from holdfast.text import for_markdown, visible
 
@@ -25,7 +25,7 @@ def agent_board(state: AgentState) -> str:
     turn = min(resume.turns + 1, goal.turns)
     lines = [f"**turn {turn} of at most {goal.turns}** · {for_markdown(now[:TEXT_LETTERS])}"]
     so_far = hands(resume.turns, resume.tool_calls, resume.failed_calls)
-    spent = f"\\{exact(state.ledger.paid.dollars)} in this segment"
+    spent = f"\\{format_price(state.ledger.paid.dollars)} in this segment"
     lines += ["", " · ".join(filter(None, (f"so far {so_far}" if so_far else "", spent)))]
     if resume.text.strip():
         lines += ["", f"Said last: {for_markdown(resume.text.strip()[:TEXT_LETTERS])}"]

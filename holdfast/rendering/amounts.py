@@ -6,7 +6,7 @@ from decimal import ROUND_UP, Decimal
 
 from holdfast.contracts import Money
 from holdfast.contracts.view import PreviewRow
-from holdfast.ledger.ranges import exact
+from holdfast.ledger.ranges import format_price
 
 
 def money(amount: Money | None) -> str:
@@ -18,7 +18,7 @@ def money(amount: Money | None) -> str:
     cents = amount.quantize(Decimal("0.01"), rounding=ROUND_UP)
     if amount >= 1 or amount == cents:
         return f"${cents}"
-    return exact(amount)
+    return format_price(amount)
 
 
 def at_most(amount: Money | None, assumed: Money) -> str:

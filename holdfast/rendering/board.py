@@ -15,7 +15,7 @@ from holdfast.calls import KINDS
 from holdfast.calls.turn import TAKE_TURN
 from holdfast.contracts import Call, Subtask
 from holdfast.contracts.view import Phase, Preview, PreviewRow, Question, Row, RunView
-from holdfast.ledger.ranges import exact
+from holdfast.ledger.ranges import format_price
 from holdfast.rendering.amounts import bounded, hands, money
 from holdfast.rendering.many import LINES, ROWS, beginning, chosen
 from holdfast.text import code_span, for_markdown, visible
@@ -164,7 +164,7 @@ def _proposed(row: PreviewRow) -> str:
 
 
 def _exact(dollars: Decimal | None) -> str:
-    return _escaped(exact(dollars))
+    return _escaped(format_price(dollars))
 
 
 def _money(dollars: Decimal) -> str:

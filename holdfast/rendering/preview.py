@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from holdfast.contracts import Money, Plan
 from holdfast.contracts.view import Preview, PreviewRow
-from holdfast.ledger.ranges import exact
+from holdfast.ledger.ranges import format_price
 from holdfast.rendering.amounts import bounded, money, seconds
 from holdfast.rendering.many import LINES, beginning
 from holdfast.text import for_terminal, one_line
@@ -50,8 +50,12 @@ def together(plan: Preview, shown: Sequence[Column]) -> list[str]:
     """Return the cells of the sums below the table; none where nothing is paid."""
     if not _priced(plan):
         return []
-    whole = {"subtask": "together", "low": exact(plan.low), "expected": exact(plan.expected)}
-    whole["high"] = exact(plan.high)
+    whole = {
+        "subtask": "together",
+        "low": format_price(plan.low),
+        "expected": format_price(plan.expected),
+    }
+    whole["high"] = format_price(plan.high)
     return [whole.get(each.title, "") for each in shown]
 
 
@@ -74,7 +78,7 @@ def _time(row: PreviewRow) -> str:
 
 
 def _price(row: PreviewRow, amount: Money | None) -> str:
-    return exact(amount) if row.asks or row.paid else ""
+    return format_price(amount) if row.asks or row.paid else ""
 
 
 def totals(plan: Preview, cap: Money) -> list[str]:
@@ -89,10 +93,10 @@ def totals(plan: Preview, cap: Money) -> list[str]:
     for row in plan.subtasks:
         if row.kind == "team":
             what = f"{row.id} is a team: a run of its own, with its own plan and subtasks"
-            lines.append(f"{what}, for up to {exact(row.high)}")
+            lines.append(f"{what}, for up to {format_price(row.high)}")
         elif row.kind == "agent":
             what = f"{row.id} is an agent with tools: up to {row.turns} turns"
-            lines.append(f"{what}, of which {exact(row.slice)} is reserved at a time")
+            lines.append(f"{what}, of which {format_price(row.slice)} is reserved at a time")
             if row.approval:
                 asks = one_line(", ".join(row.approval))
                 lines.append(f"{row.id} waits for your approval of each call of {asks}")
@@ -160,4 +164,4 @@ def price(preview: Preview) -> str:
         return "unpriced"
     if not (preview.asks or any(row.paid for row in preview.rows)):
         return "free"
-    return f"{exact(preview.expected)} ({exact(preview.low)} to {exact(preview.high)})"
+    return f"{format_price(preview.expected)} ({format_price(preview.low)} to {format_price(preview.high)})"

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from holdfast.calling import verifying
 from holdfast.contracts import Gap, Limits, Report, ReportStatus, Timings
 from holdfast.contracts.titles import title_of
-from holdfast.ledger.ranges import exact
+from holdfast.ledger.ranges import format_price
 from holdfast.plans.composing import told
 from holdfast.rules import keeping, leaving
 from holdfast.rules.unread import unread
@@ -240,7 +240,7 @@ def _resets(state: State) -> Iterator[str]:
         dollars = sum((each.bill.dollars or Decimal(0) for each in lost), Decimal(0))
         ids = ", ".join(dict.fromkeys(each.id for each in lost))
         yield (
-            f"{exact(dollars)} of the price was paid before the run was reset, for answers that it"
+            f"{format_price(dollars)} of the price was paid before the run was reset, for answers that it"
             f" does not have any more ({ids})."
         )
 
@@ -252,7 +252,7 @@ def _assumed(state: State) -> Iterator[str]:
     whose = [key for key, each in state.work.items() if each.paid.assumed]
     where = f" ({', '.join(whose)})" if whose else ""
     yield (
-        f"{exact(state.ledger.all_assumed)} of the price is assumed: the worst case of calls whose"
+        f"{format_price(state.ledger.all_assumed)} of the price is assumed: the worst case of calls whose"
         f" answers were lost{where}."
     )
 

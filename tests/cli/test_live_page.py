@@ -25,7 +25,7 @@ from holdfast.cli.screen.preview import preview as plan_preview
 from holdfast.cli.shared.reading import Reader
 from holdfast.contracts import Goal
 from holdfast.intake.connection import Connection
-from holdfast.ledger.ranges import exact
+from holdfast.ledger.ranges import format_price
 from holdfast.rendering.html.page import as_html
 from holdfast.rendering.html.pictured import Pictured
 from holdfast.rendering.html.steering import Live
@@ -343,7 +343,7 @@ async def test_a_plan_that_waits_is_shown_as_a_terminal_shows_it(
         for line in totals(preview, look.view.dollars_cap):
             assert line in told and line in terminal
         for each in (preview.low, preview.expected, preview.high):
-            assert exact(each) in told
+            assert format_price(each) in told
 
 
 async def test_nothing_but_what_is_asked_stands_before_the_plan_and_how_far_it_is(
