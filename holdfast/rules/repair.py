@@ -13,7 +13,7 @@ from holdfast.calls.turn import Resume
 from holdfast.contracts import Draft, Escalation, Problem, RoleCard, RoleTier, policies
 from holdfast.contracts.replacing import replace
 from holdfast.state import graph
-from holdfast.state.edits import tried, update
+from holdfast.state.edits import record_try, update
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
 from holdfast.state.settling import accept, settle
@@ -68,7 +68,7 @@ def _verdict(state: State, draft: Draft | None, problem: Problem | None) -> tupl
 
 def try_again(state: State, subtask_id: str, verdict: str, why: str, now: datetime) -> State:
     """One tier up, with the reason; from the third try on with a refined instruction."""
-    state = update(state, subtask_id, lambda each: tried(each, verdict, why))
+    state = update(state, subtask_id, lambda each: record_try(each, verdict, why))
     progress = state.work[subtask_id]
     if len(progress.tries) >= state.goal.limits.tries_per_subtask:
         return give_up(state, subtask_id, why, now)
@@ -123,7 +123,7 @@ def out_of_turns(state: State, subtask_id: str, why: str, now: datetime, said: s
     state = update(state, subtask_id, anew)
     if _stronger(state, subtask_id, OUT_OF_TURNS):
         return _handed_on(try_again(state, subtask_id, OUT_OF_TURNS, why, now), subtask_id, said)
-    state = update(state, subtask_id, lambda each: tried(each, OUT_OF_TURNS, why))
+    state = update(state, subtask_id, lambda each: record_try(each, OUT_OF_TURNS, why))
     return _handed_on(give_up(state, subtask_id, why, now), subtask_id, said)
 
 
@@ -146,7 +146,7 @@ def _afresh(progress: Progress, why: str) -> Progress:
 
 def _escalated(state: State, subtask_id: str, reason: str, why: str, now: datetime) -> State:
     progress = state.work[subtask_id]
-    state = update(state, subtask_id, lambda each: tried(each, "escalated", why))
+    state = update(state, subtask_id, lambda each: record_try(each, "escalated", why))
     spent = len(progress.tries) + 1 >= state.goal.limits.tries_per_subtask
     fallback = second(state, progress) if reason == "out_of_scope" else None
     if fallback is not None and not (spent and progress.relieved):
@@ -180,7 +180,7 @@ def too_long(state: State, subtask_id: str, why: str, now: datetime, said: str =
         return _handed_on(try_again(state, subtask_id, OUT_OF_TIME, why, now), subtask_id, said)
     if state.work[subtask_id].relieved or second(state, state.work[subtask_id]) is None:
         return back
-    state = update(state, subtask_id, lambda each: tried(each, OUT_OF_TIME, why))
+    state = update(state, subtask_id, lambda each: record_try(each, OUT_OF_TIME, why))
     return _handed_on(give_up(state, subtask_id, why, now), subtask_id, said)
 
 

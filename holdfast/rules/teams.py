@@ -27,7 +27,7 @@ from holdfast.ledger.ledger import Amount
 from holdfast.rules import keeping, speechless
 from holdfast.rules.repair import give_up, judge_work
 from holdfast.state import graph
-from holdfast.state.edits import add_bill, tried, update
+from holdfast.state.edits import add_bill, record_try, update
 from holdfast.state.events import TeamEnded
 from holdfast.state.moves import StartTeam, TellAbove
 from holdfast.state.parts import Progress, partial_of, passes_on
@@ -206,7 +206,7 @@ def _judge(state: State, subtask_id: str, report: Report, now: datetime) -> Stat
         escalation=Escalation(reason=reason, why=why, partial=partial),
     )
     state = update(
-        state, subtask_id, lambda each: replace(tried(each, report.status, why), last=draft)
+        state, subtask_id, lambda each: replace(record_try(each, report.status, why), last=draft)
     )
     ending = state.work[subtask_id].ending
     if ending or state.stopped_by("cancelled"):

@@ -14,7 +14,7 @@ from holdfast.state.run import State
 Held = TypeVar("Held")
 
 
-def tried(progress: Progress, verdict: str, why: str) -> Progress:
+def record_try(progress: Progress, verdict: str, why: str) -> Progress:
     """Record one go at a subtask and what was said of it."""
     dollars, assumed = _since(progress)
     last = Try(

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from holdfast.contracts import Draft, Finding, FindingStatus
 from holdfast.contracts.replacing import replace
-from holdfast.state.edits import tried, update
+from holdfast.state.edits import record_try, update
 from holdfast.state.parts import Progress, Setback, passes_on
 from holdfast.state.run import State
 
@@ -103,5 +103,5 @@ def ended_by_person(state: State, subtask_id: str, now: datetime) -> State:
 
 def accept(state: State, subtask_id: str, why: str, now: datetime) -> State:
     """The last draft is the finding."""
-    state = update(state, subtask_id, lambda each: tried(each, "accepted", why))
+    state = update(state, subtask_id, lambda each: record_try(each, "accepted", why))
     return settle(state, subtask_id, "complete", "", now)
