@@ -26,7 +26,7 @@ from holdfast.rules import (
 from holdfast.rules.returning import PREPARE, abandoned, answered, examined, unanswered
 from holdfast.rules.starting import started
 from holdfast.rules.timers import unserved
-from holdfast.state.edits import landed
+from holdfast.state.edits import land
 from holdfast.state.events import (
     Abandoned,
     AgentEnded,
@@ -74,10 +74,10 @@ def apply(state: State, event: Event) -> State:
     state = lately.noted(state, event)
     match event:
         case Prepared():
-            state = _prepared(landed(state, PREPARE), event)
+            state = _prepared(land(state, PREPARE), event)
         case NotPrepared():
             stop = state.stop or Stop(event.reason, event.why)
-            state = replace(landed(state, PREPARE), stop=stop)
+            state = replace(land(state, PREPARE), stop=stop)
         case Started():
             state = started(state, event.move, now)
         case Answered():
@@ -87,9 +87,9 @@ def apply(state: State, event: Event) -> State:
         case Examined():
             state = examined(state, event.move, event.draft, now)
         case TeamEnded():
-            state = teams.ended(landed(state, event.move.id), event, now)
+            state = teams.ended(land(state, event.move.id), event, now)
         case AgentEnded():
-            state = agents.ended(landed(state, event.move.id), event, now)
+            state = agents.ended(land(state, event.move.id), event, now)
         case Steered():
             state = steering.steer(state, event, now)
         case NobodyCame():

@@ -26,7 +26,7 @@ from holdfast.contracts.errors import TroubleKind
 from holdfast.contracts.replacing import replace
 from holdfast.rules import agents, planning, repair, speechless, taking, teams
 from holdfast.state import paying
-from holdfast.state.edits import landed, update, without
+from holdfast.state.edits import land, update, without
 from holdfast.state.events import AgentEnded, Answered, TeamEnded, Trouble
 from holdfast.state.moves import Ask, Examine, Prepare, StartAgent, StartTeam, Stop, StopReason
 from holdfast.state.run import State
@@ -52,7 +52,7 @@ Expected = TypeVar("Expected", bound=Contract)
 
 def answered(state: State, event: Answered, now: datetime) -> State:
     call, bill, problem = event.move.call, event.reply.bill, event.reply.problem
-    state = landed(state, call.id)
+    state = land(state, call.id)
     if call.kind == "reach":
         return outages.seen(state, _as(Reached, event.reply.value))
     # Paid before it is judged: a try and a finding are frozen with what they cost.
@@ -119,7 +119,7 @@ def _as(kind: type[Expected], value: Contract | None) -> Expected | None:
 
 def examined(state: State, move: Examine, draft: Draft, now: datetime) -> State:
     cut = state.flights[move.id].cut
-    state = landed(state, move.id)
+    state = land(state, move.id)
     state = update(state, move.subtask_id, lambda each: replace(each, last=draft))
     if draft.status == "complete":
         return settle(state, move.subtask_id, "complete", "", now)
@@ -136,7 +136,7 @@ def unanswered(state: State, move: Ask, trouble: Trouble, now: datetime) -> Stat
         why = state.stop.why if state.stop and state.stopped_by("deadline") else ""
         why = f"{trouble.why}: {why}" if why else trouble.why
         trouble = replace(trouble, kind="cancelled", why=why)
-    state = landed(state, call.id)
+    state = land(state, call.id)
     if call.kind == "reach":
         return outages.not_found(state, trouble)
     if call.kind == "ping":
@@ -212,12 +212,12 @@ def abandoned(state: State, ids: tuple[str, ...], now: datetime) -> State:
                 state = unanswered(state, flight.move, trouble, now)
             case StartTeam():
                 lost = TeamEnded(flight.move, None, why)
-                state = teams.ended(landed(state, flight.move.id), lost, now)
+                state = teams.ended(land(state, flight.move.id), lost, now)
             case StartAgent():
                 gone = AgentEnded(flight.move, None, why)
-                state = agents.ended(landed(state, flight.move.id), gone, now)
+                state = agents.ended(land(state, flight.move.id), gone, now)
             case Examine():
                 state = examined(state, flight.move, Draft(status="failed", why=why), now)
             case Prepare():
-                state = landed(state, PREPARE)
+                state = land(state, PREPARE)
     return state

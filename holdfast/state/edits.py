@@ -43,7 +43,7 @@ def update(state: State, subtask_id: str, change: Callable[[Progress], Progress]
     return replace(state, work=state.work.changed(subtask_id, change(state.work[subtask_id])))
 
 
-def landed(state: State, flight_id: str) -> State:
+def land(state: State, flight_id: str) -> State:
     """An activity is no longer in flight."""
     subtask_id = state.flights[flight_id].move.subtask_id
     state = replace(
