@@ -19,7 +19,7 @@ from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
 from holdfast.rules import approvals, repair, speechless
 from holdfast.state import noted
-from holdfast.state.edits import add_bill, update, without, wrote
+from holdfast.state.edits import add_bill, note_author, update, without
 from holdfast.state.events import AgentEnded
 from holdfast.state.moves import StartAgent, Stop
 from holdfast.state.parts import Progress
@@ -150,7 +150,7 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
         move.subtask_id,
         lambda each: replace(_went_on(add_bill(each, bill), report), unread=unread),
     )
-    return update(state, move.subtask_id, lambda each: wrote(each, bill.model, draft=draft))
+    return update(state, move.subtask_id, lambda each: note_author(each, bill.model, draft=draft))
 
 
 def _told(move: StartAgent, report: AgentReport) -> Iterator[str]:

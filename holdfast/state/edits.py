@@ -70,7 +70,7 @@ def add_bill(progress: Progress, bill: Bill) -> Progress:
     return replace(progress, paid=paid, usage=progress.usage + bill.usage)
 
 
-def wrote(progress: Progress, model: str, *, draft: bool) -> Progress:
+def note_author(progress: Progress, model: str, *, draft: bool) -> Progress:
     """Note the model that wrote a draft of a subtask; where there is none yet, the one asked for
     it. Whoever reviews the draft, or words its instruction anew, is no author of it.
     """

@@ -8,7 +8,7 @@ from holdfast.contracts import Bill, Call, ModelCard, NoAnswer
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
 from holdfast.state import noted
-from holdfast.state.edits import add_bill, update, wrote
+from holdfast.state.edits import add_bill, note_author, update
 from holdfast.state.run import State
 
 
@@ -27,7 +27,7 @@ def pay(state: State, call: Call, bill: Bill, *, draft: bool = False) -> State:
     state = update(state, call.subtask_id, lambda each: add_bill(each, paid))
     if call.kind != "work":
         return state
-    return update(state, call.subtask_id, lambda each: wrote(each, bill.model, draft=draft))
+    return update(state, call.subtask_id, lambda each: note_author(each, bill.model, draft=draft))
 
 
 def counted(model: ModelCard, bill: Bill, reserved: Amount) -> Bill:
