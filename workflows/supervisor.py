@@ -31,7 +31,7 @@ from holdfast.rendering.agents import agent_summary
 from holdfast.rendering.board import board
 from holdfast.rules import next_moves, reducer, reporting, steering
 from holdfast.rules.timers import moment, timers
-from holdfast.state.events import RUN_FAILED, Event, Started, Steered, cancel_asked
+from holdfast.state.events import RUN_FAILED, Event, Started, Steered, cancel_event
 from holdfast.state.moves import (
     Ask,
     Cut,
@@ -126,7 +126,7 @@ class SupervisorWorkflow:
             by = workflow.cancellation_reason()
             if by is None or self._state.stopped_by("cancelled"):
                 raise  # nobody cancels the run now: this worker only drops it from its cache
-            self._take(cancel_asked(by, moment(workflow.time_ns())))
+            self._take(cancel_event(by, moment(workflow.time_ns())))
         self._apply(self._inbox.pop(0))
 
     def _take(self, event: Event) -> None:

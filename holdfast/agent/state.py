@@ -11,7 +11,7 @@ from holdfast.calls.turn import TurnMaterial as Material
 from holdfast.contracts import Call, NoAnswer, Reply
 from holdfast.contracts.policies import Options
 from holdfast.ledger.ledger import Amount, Ledger
-from holdfast.state.events import Trouble, cancel_asked
+from holdfast.state.events import Trouble, cancel_event
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def cut_asked(by: str, at: datetime) -> CutAsked:
     """A cancel of the segment, taken in at this recorded moment. `by` is what Temporal calls its
     reason: who asked, or nothing where the run above did, which says itself why.
     """
-    who = cancel_asked(by, at).by
+    who = cancel_event(by, at).by
     return CutAsked(f"cancelled by {who}" if who else "cut by the run above", at)
 
 

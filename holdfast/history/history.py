@@ -28,7 +28,7 @@ from holdfast.history.steps import WORDS, Step, Steps
 from holdfast.history.troubles import report_in
 from holdfast.rules import next_moves, reducer
 from holdfast.rules.timers import EPOCH, Timer, moment, timers
-from holdfast.state.events import Event, Started, Steered, cancel_asked
+from holdfast.state.events import Event, Started, Steered, cancel_event
 from holdfast.state.moves import StartAgent, StartTeam
 from holdfast.state.parts import Flight
 from holdfast.state.run import State, first_state
@@ -259,7 +259,7 @@ class Fold:
 
     async def _cancel_requested(self, event: HistoryEvent) -> Event | None:
         attributes = event.workflow_execution_cancel_requested_event_attributes
-        return cancel_asked(attributes.cause, self._task_began)
+        return cancel_event(attributes.cause, self._task_began)
 
     async def _signaled(self, event: HistoryEvent) -> Event | None:
         attributes = event.workflow_execution_signaled_event_attributes

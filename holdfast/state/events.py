@@ -181,7 +181,7 @@ LONGEST_NAME = 100
 """Characters of who cancelled a run: anybody may write anything there."""
 
 
-def cancel_asked(by: str, at: datetime) -> CancelAsked:
+def cancel_event(by: str, at: datetime) -> CancelAsked:
     """A cancel of the run, taken in at this moment, which is recorded. `by` is what Temporal calls
     the reason of a cancel, where the starter puts a person's login name.
     """
