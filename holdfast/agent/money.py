@@ -13,7 +13,7 @@ from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
 from holdfast.ledger.pricing import read_again
 from holdfast.state.events import Trouble
-from holdfast.state.paying import counted
+from holdfast.state.paying import complete_bill
 
 BESIDE_A_RESULT = 200
 """Bytes, and so tokens at most, of the marks around what a tool returned."""
@@ -57,7 +57,7 @@ def of_endpoint(goal: AgentGoal) -> tuple[int, int]:
 def settled(state: AgentState, move: TakeTurn, bill: Bill) -> AgentState:
     """Settle a turn that was paid, or may have been."""
     model, reserved = state.goal.model, state.ledger.reserved[move.id]
-    ledger = state.ledger.settle(move.id, counted(model, bill, reserved))
+    ledger = state.ledger.settle(move.id, complete_bill(model, bill, reserved))
     noted = (bill.note,) if bill.note and bill.note not in state.notes else ()
     anew = state.anew or (bill.calls > 0 and not bill.earlier)
     return replace(state, ledger=ledger, anew=anew, notes=(*state.notes, *noted))

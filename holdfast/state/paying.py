@@ -19,7 +19,7 @@ def pay(state: State, call: Call, bill: Bill, *, draft: bool = False) -> State:
     """
     assert call.model is not None, "what asks no model is not paid"
     amount = state.ledger.reserved[call.id]
-    paid = counted(call.model, bill, amount)
+    paid = complete_bill(call.model, bill, amount)
     state = replace(state, ledger=state.ledger.settle(call.id, paid))
     state = noted.with_bill(state, call.id, call.model, bill, amount)
     if not call.subtask_id:
@@ -30,7 +30,7 @@ def pay(state: State, call: Call, bill: Bill, *, draft: bool = False) -> State:
     return update(state, call.subtask_id, lambda each: note_author(each, bill.model, draft=draft))
 
 
-def counted(model: ModelCard, bill: Bill, reserved: Amount) -> Bill:
+def complete_bill(model: ModelCard, bill: Bill, reserved: Amount) -> Bill:
     """A bill as a ledger takes it."""
     if bill.final:
         return bill
