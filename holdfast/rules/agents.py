@@ -24,7 +24,7 @@ from holdfast.state.events import AgentEnded
 from holdfast.state.moves import StartAgent, Stop
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
-from holdfast.state.settling import ended_by_person, settle
+from holdfast.state.settling import end_for_person, settle
 
 SLICE_TURNS = 3
 """Turns at worst that a slice pays for: usually it is enough for ten, as answers are short."""
@@ -122,7 +122,7 @@ def ended(state: State, event: AgentEnded, now: datetime) -> State:
     if not ending or report.outcome == "answered":
         state = _judged(state, move, report, now)
     # What a person ended meanwhile is cancelled only if this has not completed it.
-    return ended_by_person(state, move.subtask_id, now)
+    return end_for_person(state, move.subtask_id, now)
 
 
 def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
@@ -252,7 +252,7 @@ def _lost(state: State, event: AgentEnded, now: datetime) -> State:
     transport = {**state.transport, purpose: failures}
     state = replace(state, ledger=ledger, transport=transport)
     if state.work[move.subtask_id].ending:
-        return ended_by_person(state, move.subtask_id, now)
+        return end_for_person(state, move.subtask_id, now)
     if state.stop:
         return _cut_short(state, move.subtask_id, state.stop, now, (event.why,))
     if failures >= policies.TRANSPORT_TRIES:

@@ -30,7 +30,7 @@ from holdfast.state.edits import land, update, without
 from holdfast.state.events import AgentEnded, Answered, TeamEnded, Trouble
 from holdfast.state.moves import Ask, Examine, Prepare, StartAgent, StartTeam, Stop, StopReason
 from holdfast.state.run import State
-from holdfast.state.settling import ended_by_person, settle
+from holdfast.state.settling import end_for_person, settle
 
 PREPARE = Prepare().id
 
@@ -67,7 +67,7 @@ def answered(state: State, event: Answered, now: datetime) -> State:
     cut_off = problem is not None and problem.kind == "truncated" and not _bounded(state, call)
     if cut_off and call.mended not in state.roomier:
         state = replace(state, roomier=(*state.roomier, call.mended))
-        return ended_by_person(state, call.subtask_id, now)
+        return end_for_person(state, call.subtask_id, now)
     roomier = tuple(each for each in state.roomier if each != call.mended)
     state = replace(state, roomier=roomier)
     broken = state.broken.get(call.mended, ())
@@ -75,11 +75,11 @@ def answered(state: State, event: Answered, now: datetime) -> State:
     if problem and malformed and call.kind not in OWN_REPAIR and len(broken) < policies.REPAIRS:
         state = replace(state, broken={**state.broken, call.mended: (*broken, problem)})
         state = taking.keep_unformed(state, event.reply.value)
-        return ended_by_person(state, call.subtask_id, now)
+        return end_for_person(state, call.subtask_id, now)
     state = replace(state, broken=without(state.broken, call.mended))
     state = _take(state, event.move, event.reply.value, problem, now)
     # What a person ended meanwhile is cancelled only if this reply has not completed it.
-    return ended_by_person(state, call.subtask_id, now)
+    return end_for_person(state, call.subtask_id, now)
 
 
 def _bounded(state: State, call: Call) -> bool:
@@ -124,7 +124,7 @@ def examined(state: State, move: Examine, draft: Draft, now: datetime) -> State:
     if draft.status == "complete":
         return settle(state, move.subtask_id, "complete", "", now)
     if state.work[move.subtask_id].ending:
-        return ended_by_person(state, move.subtask_id, now)
+        return end_for_person(state, move.subtask_id, now)
     status: FindingStatus = "cancelled" if cut and not draft.content else "failed"
     return settle(state, move.subtask_id, status, draft.why, now)
 
@@ -149,7 +149,7 @@ def unanswered(state: State, move: Ask, trouble: Trouble, now: datetime) -> Stat
     progress = state.work.get(call.subtask_id)
     # Before any outage: nobody waits for an endpoint for the sake of what a person ended.
     if progress is not None and progress.ending:
-        return ended_by_person(state, call.subtask_id, now)
+        return end_for_person(state, call.subtask_id, now)
     unreached = trouble.unreached if trouble.kind != "cancelled" else None
     waiting = None
     if unreached is not None:

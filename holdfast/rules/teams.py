@@ -32,7 +32,7 @@ from holdfast.state.events import TeamEnded
 from holdfast.state.moves import StartTeam, TellAbove
 from holdfast.state.parts import Progress, partial_of, passes_on
 from holdfast.state.run import State
-from holdfast.state.settling import ended_by_person, settle, without_setback
+from holdfast.state.settling import end_for_person, settle, without_setback
 
 MOST_ADMITTED = 20
 """Notes of a team that stand in the report above it."""
@@ -155,7 +155,7 @@ def ended(state: State, event: TeamEnded, now: datetime) -> State:
     state = replace(state, notes=(*state.notes, *_admitted(state, move.subtask_id, report)))
     state = speechless.of_team(state, report)
     state = _judge(state, move.subtask_id, report, now)
-    return ended_by_person(state, move.subtask_id, now)
+    return end_for_person(state, move.subtask_id, now)
 
 
 def _admitted(state: State, subtask_id: str, report: Report) -> Iterator[str]:

@@ -93,7 +93,7 @@ def status_words(status: FindingStatus) -> str:
     return {"failed": "failed", "escalated": "gave it back"}.get(status, f"was {status}")
 
 
-def ended_by_person(state: State, subtask_id: str, now: datetime) -> State:
+def end_for_person(state: State, subtask_id: str, now: datetime) -> State:
     """A subtask that a person ended, and that nothing completed meanwhile."""
     progress = state.work.get(subtask_id)
     if progress is None or not progress.ending or progress.finding is not None:
