@@ -139,7 +139,7 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
         state = state if report.unreached else outages.answered(state)
     if resumed.tool_calls > move.goal.resume.tool_calls:
         state = replace(state, heard_json=True)
-    state = noted.with_bill(state, move.id, move.goal.model, bill, move.amount)
+    state = noted.note_bill(state, move.id, move.goal.model, bill, move.amount)
 
     draft = report.draft is not None
     # What stands in its prompt it has read; of the rest its tools tell.

@@ -16,7 +16,7 @@ DEARER = "by our prices it cost more than was reserved for it"
 LONGER = "the endpoint counted more tokens than were reserved for it"
 
 
-def with_bill(state: State, id: str, model: ModelCard, bill: Bill, reserved: Amount) -> State:
+def note_bill(state: State, id: str, model: ModelCard, bill: Bill, reserved: Amount) -> State:
     """The state that knows what its worker says of a bill, and that it is above the reservation: in
     dollars if they tell, else in tokens.
     """

@@ -21,7 +21,7 @@ def pay(state: State, call: Call, bill: Bill, *, draft: bool = False) -> State:
     amount = state.ledger.reserved[call.id]
     paid = complete_bill(call.model, bill, amount)
     state = replace(state, ledger=state.ledger.settle(call.id, paid))
-    state = noted.with_bill(state, call.id, call.model, bill, amount)
+    state = noted.note_bill(state, call.id, call.model, bill, amount)
     if not call.subtask_id:
         return state
     state = update(state, call.subtask_id, lambda each: add_bill(each, paid))
