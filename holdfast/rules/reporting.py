@@ -170,7 +170,12 @@ def notes(state: State) -> tuple[str, ...]:
     """What a reader must know of how the answer came about."""
     composed = state.plan.roles if state.plan else ()
     found = [sentence(told(each)) for each in composed]
-    found = [*found, *_counted(state.notes), *keeping.cheaper_lines(state), *noted.lines(state)]
+    found = [
+        *found,
+        *_counted(state.notes),
+        *keeping.cheaper_lines(state),
+        *noted.bill_notes(state),
+    ]
     reused = [each.subtask_id for each in state.findings if each.reused_from]
     if reused and state.goal.fork:
         found.append(f"{', '.join(reused)}: taken over from run {state.goal.fork.run_id}, unpaid.")

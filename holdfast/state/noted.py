@@ -35,7 +35,7 @@ def _with(state: State, what: str, call: str) -> State:
     return replace(state, of_bills={**state.of_bills, what: (*known, call)})
 
 
-def lines(state: State) -> Iterator[str]:
+def bill_notes(state: State) -> Iterator[str]:
     """One a thing to know, whatever the number of calls."""
     for what, calls in state.of_bills.items():
         named = "; ".join(calls[:MOST_NAMED])
