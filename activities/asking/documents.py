@@ -20,7 +20,7 @@ from holdfast.calls.synthesize import (
 )
 from holdfast.contracts import AnswerForm, Synthesis
 from holdfast.contracts.data import block, table
-from holdfast.text import counted, visible
+from holdfast.text import pluralize, visible
 
 TEXT = {"type": "string"}
 CHOSEN_COLUMNS = 30
@@ -110,7 +110,7 @@ def _wrong(form: AnswerForm, answer: JsonValue) -> Iterator[str]:
     for number, row in enumerate(rows):
         assert isinstance(row, list)
         if len(row) != len(columns):
-            yield f"answer.rows[{number}]: has {counted(len(row), 'text')}, not {len(columns)}"
+            yield f"answer.rows[{number}]: has {pluralize(len(row), 'text')}, not {len(columns)}"
 
 
 def _written(form: AnswerForm, answer: JsonValue) -> str:

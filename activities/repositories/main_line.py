@@ -14,7 +14,7 @@ from holdfast.activities.repositories.git import Git, GitFailed
 from holdfast.activities.repositories.refs import BRANCHES, ORIGIN
 from holdfast.activities.repositories.wanted import Wanted
 from holdfast.rules.leaving import ALL, CHANGED, SCOPE
-from holdfast.text import counted, for_terminal
+from holdfast.text import for_terminal, pluralize
 from holdfast.untrusted.process import ProgramStopped, run
 from holdfast.untrusted.redact import redact
 
@@ -47,7 +47,7 @@ class Start:
         name = shown(self.name)
         short = self.commit[:10]
         of = f"{name} ({short})" if name and not self.commit.startswith(name) else short
-        count = counted(files, "file")
+        count = pluralize(files, "file")
         if self.uncommitted:
             return f"what is not committed on {of}, {count}"
         rest = {None: "", 0: ", nothing is uncommitted"}.get(

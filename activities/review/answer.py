@@ -15,7 +15,7 @@ from holdfast.contracts import Remark
 from holdfast.contracts.remarks import OF_AN_AGENT, blocks_change, group_same
 from holdfast.rendering import remarks as shown
 from holdfast.text import code_span, for_markdown
-from holdfast.text import counted as many
+from holdfast.text import pluralize as many
 
 MOST_CRITICAL = 100
 """Critical defects shown one by one, wherever they are: they may stand in a change's way."""

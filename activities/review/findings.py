@@ -20,7 +20,7 @@ from holdfast.activities.review.surroundings import CodeAround
 from holdfast.contracts import Draft, LanguageShare, Remark, Sightings, Unread
 from holdfast.contracts.remarks import is_credential, rank, rank_remarks
 from holdfast.rendering.remarks import by_severity
-from holdfast.text import counted
+from holdfast.text import pluralize
 from holdfast.untrusted.redact import Redactor
 
 MOST_REMARKS = 2_000
@@ -196,16 +196,16 @@ class Findings:
         if not parsed.read:
             return f"Nothing to look at: {self._why_nothing()}."
         kinds = by_severity(counts)
-        read = counted(parsed.read - len(parsed.not_parsed), "file")
+        read = pluralize(parsed.read - len(parsed.not_parsed), "file")
         lines = [f"{read} looked at: {kinds or 'no remarks'}."]
         if counts.total() > kept:
             lines.append(
                 f"Of {counts.total()} remarks {kept} are handed on, of each file its share."
             )
         if suppressed:
-            lines.append(f"{counted(suppressed, 'remark')} suppressed in the code.")
+            lines.append(f"{pluralize(suppressed, 'remark')} suppressed in the code.")
         if parsed.not_parsed:
-            lines.append(f"{counted(len(parsed.not_parsed), 'file')} could not be parsed.")
+            lines.append(f"{pluralize(len(parsed.not_parsed), 'file')} could not be parsed.")
         lines += _sentences((*parsed.notes, *self._notes()))
         return "\n".join(f"- {line}" for line in lines)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.activities.review.outcome import Outcome
 from holdfast.contracts import LanguageShare
-from holdfast.text import counted, for_markdown
+from holdfast.text import for_markdown, pluralize
 
 MOST_LANGUAGES = 8
 """Languages that are named in one sentence."""
@@ -13,7 +13,7 @@ MOST_LANGUAGES = 8
 def looked(outcome: Outcome) -> str:
     """The paragraph about all of that."""
     what = f"what differs from {outcome.base[:12]}" if outcome.base else "the tree"
-    parts = [f"In {what}: {counted(outcome.files, 'file')} of text."]
+    parts = [f"In {what}: {pluralize(outcome.files, 'file')} of text."]
     if outcome.scope:
         parts = [f"Reviewed: {for_markdown(outcome.scope)}."]
         if outcome.base:
@@ -50,7 +50,7 @@ def _of_any_file(outcome: Outcome) -> list[str]:
         if count and lens not in special:
             by_count.setdefault(count, []).append(lens)
     seen = [
-        f"{names(lenses)} looked at {counted(count, 'file')}"
+        f"{names(lenses)} looked at {pluralize(count, 'file')}"
         for count, lenses in sorted(by_count.items(), reverse=True)
     ]
     return [f"{'; '.join(seen)}."] if seen else []
@@ -62,7 +62,7 @@ def _not_parsed(outcome: Outcome) -> list[str]:
     for lens, count in outcome.not_parsed_by:
         by_count.setdefault(count, []).append(lens)
     said = [
-        f"{counted(count, 'file')} by {names(lenses)}"
+        f"{pluralize(count, 'file')} by {names(lenses)}"
         for count, lenses in sorted(by_count.items(), reverse=True)
     ]
     return [f"**Not parsed**: {'; '.join(said)}."] if said else []
@@ -79,12 +79,12 @@ def _unread(outcome: Outcome) -> list[str]:
 def _listed(languages: list[LanguageShare] | tuple[LanguageShare, ...], share: bool = False) -> str:
     """`Go (12 files, 4 %) and Ruby (1 file)`."""
     said = [
-        f"{for_markdown(each.name)} ({counted(each.files, 'file')}"
+        f"{for_markdown(each.name)} ({pluralize(each.files, 'file')}"
         + (f", {each.percent or 'under 1'} %)" if share else ")")
         for each in languages[:MOST_LANGUAGES]
     ]
     if len(languages) > MOST_LANGUAGES:
-        said.append(counted(len(languages) - MOST_LANGUAGES, "more language"))
+        said.append(pluralize(len(languages) - MOST_LANGUAGES, "more language"))
     return joined(said)
 
 

@@ -13,7 +13,7 @@ from holdfast.activities.review.scope.kinds import kind_of
 from holdfast.activities.review.scope.narrowing import KNOWN, RULE, THRESHOLD, Narrower
 from holdfast.contracts import Narrowing, Remark
 from holdfast.contracts.remarks import rank_remarks
-from holdfast.text import code_span, counted, for_markdown
+from holdfast.text import code_span, for_markdown, pluralize
 
 MOST_NAMED = 10
 """Patterns or rules that are told one by one."""
@@ -101,7 +101,7 @@ def _known(narrowing: Narrowing, count: int, criticals: int) -> Iterator[str]:
 
 def _hides(count: int, criticals: int) -> str:
     worst = f", {criticals} of them critical" if criticals else ""
-    return f"{counted(count, 'remark')} not listed{worst}" if count else "hides nothing more"
+    return f"{pluralize(count, 'remark')} not listed{worst}" if count else "hides nothing more"
 
 
 def _split(lines: Iterable[str]) -> Iterator[tuple[str, str]]:

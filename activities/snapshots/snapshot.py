@@ -48,7 +48,7 @@ from holdfast.activities.snapshots.statements import overlooked
 from holdfast.contracts import FileKind, PinnedInput, Unread
 from holdfast.contracts.errors import BadGoal
 from holdfast.ports import Store
-from holdfast.text import counted
+from holdfast.text import pluralize
 from holdfast.untrusted.redact import redact
 from holdfast.untrusted.roots import Roots
 
@@ -143,7 +143,7 @@ def _written(
     kinds, ignored = _kinds(collected.files, touched, attributes, tree)
     if ignored:
         notes.append(
-            f"{counted(ignored, 'mark')} in changed lines {'was' if ignored == 1 else 'were'} not"
+            f"{pluralize(ignored, 'mark')} in changed lines {'was' if ignored == 1 else 'were'} not"
             " honoured: what suppresses remarks, or says that nobody wrote a file, counts where the"
             " base has it"
         )

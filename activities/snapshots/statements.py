@@ -17,7 +17,7 @@ from holdfast.activities.repositories.output import TreeEntry
 from holdfast.activities.repositories.working_tree import Comparison, collect
 from holdfast.activities.review.scope import attributes, baseline, settings
 from holdfast.contracts import Narrowing
-from holdfast.text import counted
+from holdfast.text import pluralize
 
 MOST_BYTES = 3 * 1024 * 1024
 """Of all these files together."""
@@ -72,7 +72,7 @@ def _doubtful(now: Mapping[str, bytes]) -> Iterator[str]:
 
 def _too_many(beyond: int) -> Iterator[str]:
     if beyond:
-        yield f"{counted(beyond, 'file')} of attributes beyond the first {MOST_ATTRIBUTES}"
+        yield f"{pluralize(beyond, 'file')} of attributes beyond the first {MOST_ATTRIBUTES}"
 
 
 def _differs(path: str, now: Mapping[str, bytes], before: Mapping[str, bytes]) -> bool:

@@ -20,7 +20,7 @@ from holdfast.activities.toolset.inputs import (
     text_of,
 )
 from holdfast.activities.toolset.tool import Here, ToolError, tool
-from holdfast.text import counted, for_terminal
+from holdfast.text import for_terminal, pluralize
 
 LINE_LETTERS = 1_000
 MOST_LINES = 5_000
@@ -63,7 +63,7 @@ def _shown(root: Path, name: str, files: list[SnapshotFile], context: int) -> li
     for number, file in enumerate(files):
         if len(shown_lines) >= MOST_LINES:
             shown_lines.append(
-                f"[not shown: {counted(len(files) - number, 'more file')}; name a path]"
+                f"[not shown: {pluralize(len(files) - number, 'more file')}; name a path]"
             )
             break
         place = Location(name, tuple(file.path.split("/")))

@@ -10,7 +10,7 @@ from pydantic import Field
 from holdfast.activities.repositories.manifest import Commit
 from holdfast.activities.toolset.inputs import place_of, shown
 from holdfast.activities.toolset.tool import Here, ToolError, tool
-from holdfast.text import counted, one_line
+from holdfast.text import one_line, pluralize
 from holdfast.untrusted.redact import redact
 
 MOST_CHANGES = 50
@@ -37,9 +37,9 @@ async def git_history(
     lines = [_told(commit, wanted) for commit in touching[skip : skip + limit]]
     left = len(touching) - skip - len(lines)
     if left > 0:
-        lines.append(f"[{counted(left, 'older commit')}; skip={skip + len(lines)} goes on]")
+        lines.append(f"[{pluralize(left, 'older commit')}; skip={skip + len(lines)} goes on]")
     if manifest.commits_cut:
-        newest = counted(len(manifest.commits), "commit")
+        newest = pluralize(len(manifest.commits), "commit")
         lines.append(f"[nothing older than the newest {newest} was looked at]")
     return "\n".join(lines or [f"[no commit that is known touched {shown(path)}]"])
 
@@ -58,15 +58,15 @@ def _told(commit: Commit, path: str) -> str:
     changes = _changes(commit, path)
     lines = [f"{commit.id[:12]}  {day}  {redact(one_line(commit.author))}"]
     if len(changes) > 1:
-        added = counted(sum(added for _, added, _ in changes), "line")
+        added = pluralize(sum(added for _, added, _ in changes), "line")
         deleted = sum(deleted for *_, deleted in changes)
-        lines.append(f"    {counted(len(changes), 'file')}: {added} added, {deleted:,} deleted")
+        lines.append(f"    {pluralize(len(changes), 'file')}: {added} added, {deleted:,} deleted")
     lines += [
         f"    +{added:,} -{deleted:,}  {redact(one_line(name))}"
         for name, added, deleted in changes[:MOST_CHANGES]
     ]
     if len(changes) > MOST_CHANGES:
-        lines.append(f"    … and {counted(len(changes) - MOST_CHANGES, 'more file')}")
+        lines.append(f"    … and {pluralize(len(changes) - MOST_CHANGES, 'more file')}")
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from holdfast.activities.toolset.globs import name_pattern
 from holdfast.activities.toolset.inputs import File, Location, files_below
 from holdfast.activities.toolset.tool import Here, tool
-from holdfast.text import counted, for_terminal
+from holdfast.text import for_terminal, pluralize
 
 MOST = 1_000
 """Files that are named at once."""
@@ -69,4 +69,4 @@ async def _unread(here: Here, name: str) -> str:
     reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(manifest.unread_why.items()))
     count = manifest.unread_in_all
     were = "was" if count == 1 else "were"
-    return f"[{name}: {counted(count, 'file')} {were} not read and cannot be: {reasons}]"
+    return f"[{name}: {pluralize(count, 'file')} {were} not read and cannot be: {reasons}]"

@@ -16,7 +16,7 @@ from pydantic import Field
 from holdfast.activities.toolset.child import in_child
 from holdfast.activities.toolset.inputs import read
 from holdfast.activities.toolset.tool import Here, ToolError, tool
-from holdfast.text import counted
+from holdfast.text import pluralize
 
 SECONDS = 30.0
 LARGEST = 200 * 1024 * 1024
@@ -86,7 +86,7 @@ def _table(found: Mapping[str, Any]) -> str:
     if found["title"]:
         return f"{found['title']}\n{text.getvalue()}"
     more = f"the first {MOST_ROWS} rows; there are more" if len(rows) > MOST_ROWS else ""
-    return f"{text.getvalue()}[{more or counted(len(rows), 'row')}]"
+    return f"{text.getvalue()}[{more or pluralize(len(rows), 'row')}]"
 
 
 def _bracketed(notes: Iterable[str]) -> list[str]:

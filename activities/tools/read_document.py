@@ -15,7 +15,7 @@ from holdfast.activities.toolset.child import ChildFailed, in_child
 from holdfast.activities.toolset.inputs import cited_as, place_of, read, shown
 from holdfast.activities.toolset.tool import Here, Result, ToolError, tool
 from holdfast.deployment import extras
-from holdfast.text import counted, one_line, says_something
+from holdfast.text import one_line, pluralize, says_something
 from holdfast.untrusted.redact import redact, without_keys
 
 DOCUMENT_BYTES = 64 * 1024 * 1024
@@ -160,6 +160,6 @@ def _told(answer: dict[str, Any], name: str, first: int) -> str:
     lines = []
     for part, text in parts:
         lines.append(f"[{part}]\n{text}" if unit in ("page", "slide") else f"{part}: {text}")
-    notes = [counted(total, unit)] if unit in ("page", "slide") else []
+    notes = [pluralize(total, unit)] if unit in ("page", "slide") else []
     notes += [one_line(note) for note in answer["notes"]]
     return redact("\n".join([f"[{name}: {'; '.join(notes)}]" if notes else f"[{name}]", *lines]))

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from holdfast.activities.toolset.inputs import TEXT_BYTES, harmless, read, shown, text_of
 from holdfast.activities.toolset.tool import Here, ToolError, tool
-from holdfast.text import counted
+from holdfast.text import pluralize
 
 LINE_LETTERS = 2_000
 """At most this many letters of a line are shown."""
@@ -39,7 +39,7 @@ def _numbered(content: bytes, path: str, offset: int, limit: int) -> str:
         return f"[{shown(path)} is empty]"
     if offset > len(lines):
         raise ToolError(
-            f"{shown(path)} has {counted(len(lines), 'line')}; there is no line {offset:,}"
+            f"{shown(path)} has {pluralize(len(lines), 'line')}; there is no line {offset:,}"
         )
     numbered, left = [], SHOWN_LETTERS
     for number, line in enumerate(lines[offset - 1 : offset - 1 + limit], offset):

@@ -23,7 +23,7 @@ from holdfast.activities.toolset.inputs import (
     text_of,
 )
 from holdfast.activities.toolset.tool import Here, ToolError, tool
-from holdfast.text import counted
+from holdfast.text import pluralize
 
 Mode = Literal["content", "files_with_matches", "count"]
 SECONDS = 40.0
@@ -172,10 +172,10 @@ class Search:
         if self.full:
             notes.append("there may be more: search for less, or raise head_limit")
         if self.late:
-            notes.append(f"stopped after {SECONDS:.0f} s and {counted(self.looked_at, 'file')}")
+            notes.append(f"stopped after {SECONDS:.0f} s and {pluralize(self.looked_at, 'file')}")
         if self.not_read:
-            notes.append(f"not read, as no text or too large: {counted(self.not_read, 'file')}")
+            notes.append(f"not read, as no text or too large: {pluralize(self.not_read, 'file')}")
         lines = self.results or [
-            f"[nothing found in {self.looked_at:,} of {counted(files, 'file')}]"
+            f"[nothing found in {self.looked_at:,} of {pluralize(files, 'file')}]"
         ]
         return "\n".join([*lines, *(f"[{note}]" for note in notes)])

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pydantic import JsonValue, ValidationError
 
 from holdfast.contracts import Finding, Remark, Report, Severity, Sightings
-from holdfast.text import counted
+from holdfast.text import pluralize
 
 REVIEW = "review"
 """The template that writes the answer of a review: what its roles hand up are remarks."""
@@ -147,7 +147,7 @@ def describe_hidden(report: Report) -> str:
         if isinstance(count, int) and count > 0
     }
     listed = ", ".join(f"{word} ({count})" for word, count in counts.items())
-    taken = counted(sum(counts.values()), "remark")
+    taken = pluralize(sum(counts.values()), "remark")
     said_by = f"{taken} taken out by the repository's settings or a baseline: {listed}"
     return said_by if counts else ""
 

@@ -23,7 +23,7 @@ from holdfast.contracts.remarks import (
 )
 from holdfast.rendering import remarks as shown
 from holdfast.rendering.sarif import encoded
-from holdfast.text import code_span, counted, for_markdown, inline, sentence, visible
+from holdfast.text import code_span, for_markdown, inline, pluralize, sentence, visible
 
 MOST_LETTERS = 65_536
 """Of a comment, as GitHub takes it."""
@@ -58,7 +58,7 @@ def as_comment(report: Report, links: str = "") -> str:
             break
         told.append(block)
     left = sum(map(len, groups[len(told) :]))
-    more = [f"And {counted(left, 'more remark')}, in the report."] if left else []
+    more = [f"And {pluralize(left, 'more remark')}, in the report."] if left else []
     return "\n\n".join([head, *told, *more, tail]) + "\n"
 
 
@@ -71,7 +71,7 @@ def _headline(standing: Sequence[Remark], lost: bool) -> str:
         for severity in SEVERITIES
         if counts[severity]
     )
-    return f"**{counted(len(standing), 'remark')}**{shown.refuted_of(standing)}: {listed}"
+    return f"**{pluralize(len(standing), 'remark')}**{shown.refuted_of(standing)}: {listed}"
 
 
 def _warnings(report: Report, lost: Sequence[str]) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _warnings(report: Report, lost: Sequence[str]) -> Iterator[str]:
         yield f"Nobody looked for defects in {named}{', …' * (len(unread) > MOST_LANGUAGES)}."
     if lost:
         named = ", ".join(code_span(each) for each in lost[:MOST_FILES])
-        count = counted(len(lost), "file")
+        count = pluralize(len(lost), "file")
         yield f"⚠️ {count} could not be parsed: {named}{', …' * (len(lost) > MOST_FILES)}."
     if hidden := describe_hidden(report):
         yield f"⚠️ {for_markdown(hidden)}."
@@ -92,17 +92,17 @@ def _warnings(report: Report, lost: Sequence[str]) -> Iterator[str]:
     if in_all:
         listed = ", ".join(f"{code_span(file)} ({inline(why)})" for file, why in texts[:MOST_FILES])
         more = ", …" * (in_all > len(texts[:MOST_FILES]))
-        yield f"⚠️ Nobody knows what is in {counted(in_all, 'file')} of text: {listed}{more}."
+        yield f"⚠️ Nobody knows what is in {pluralize(in_all, 'file')} of text: {listed}{more}."
     unread_files, whys = count_unread(report)
     if unread_files:
         listed = ", ".join(f"{inline(why)} ({n})" for why, n in whys)
-        yield f"{counted(unread_files, 'file')} not read{f': {listed}' * bool(listed)}."
+        yield f"{pluralize(unread_files, 'file')} not read{f': {listed}' * bool(listed)}."
 
 
 def _folded(group: Sequence[Remark], links: str) -> str:
     first = group[0]
     places = len(group) - 1
-    also = f" and {counted(places, 'more place')}" if places else ""
+    also = f" and {pluralize(places, 'more place')}" if places else ""
     place = f"<code>{_html(shown.place_of(first))}</code>{also}"
     refuted = "" if stands(first) else "refuted by a model: "
     summary = f"{MARKS[first.severity]} {place}: {refuted}{_calm(_html(first.message))}"

@@ -9,7 +9,7 @@ from holdfast.rendering.amounts import money, seconds
 from holdfast.rendering.comparing import Compared, Pair, Remarks, Side
 from holdfast.rendering.findings import remark_line
 from holdfast.rendering.many import beginning
-from holdfast.text import code_span, counted, inline, visible
+from holdfast.text import code_span, inline, pluralize, visible
 
 MOST_REMARKS = 20
 """Remarks of one list."""
@@ -117,7 +117,7 @@ def _value(value: object) -> str:
 def _remarks(made: Remarks) -> Iterator[str]:
     yield "## Remarks"
     if not (made.new or made.gone or made.not_looked_for):
-        yield f"The same in both: {counted(made.kept, 'remark')}."
+        yield f"The same in both: {pluralize(made.kept, 'remark')}."
         return
     counts = f"{len(made.new)} new in B, {len(made.gone)} gone, {made.kept} kept"
     yield f"{counts}."
@@ -148,7 +148,7 @@ def _answer(made: Compared) -> Iterator[str]:
     # Indented and not fenced: a fence in an answer would end it.
     yield "\n".join(f"    {visible(line)}" for line in made.answer)
     if made.answer_left_out:
-        yield f"And {counted(made.answer_left_out, 'line')} more that differ."
+        yield f"And {pluralize(made.answer_left_out, 'line')} more that differ."
 
 
 def _list(lines: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.contracts import Remark, Severity
 from holdfast.contracts.remarks import SEVERITIES, group_same, harm, stands
-from holdfast.text import code_span, counted, for_markdown, sentence, visible
+from holdfast.text import code_span, for_markdown, pluralize, sentence, visible
 
 MOST_PLACES, MOST_CRITICAL_PLACES = 8, 100
 """Places of a defect that stands in many that are named."""
@@ -21,7 +21,7 @@ CODE = re.compile(r"(?<!`)`([^`\n]{1,200})`(?!`)")
 
 def of_severity(severity: Severity, count: int) -> str:
     """`1 warning`, `5 warnings`, `3 critical`."""
-    return counted(count, severity) if severity == "warning" else f"{count:,} {severity}"
+    return pluralize(count, severity) if severity == "warning" else f"{count:,} {severity}"
 
 
 def by_severity(counts: Counter[Severity] | Counter[str]) -> str:
@@ -94,7 +94,7 @@ def places(group: Sequence[Remark]) -> str:
     most = MOST_CRITICAL_PLACES if group[0].severity == "critical" else MOST_PLACES
     named = ", ".join(place(each) for each in group[:most])
     more = len(group) - most
-    return f"{named} and {counted(more, 'more place')}" if more > 0 else named
+    return f"{named} and {pluralize(more, 'more place')}" if more > 0 else named
 
 
 def one_thing(standing: Sequence[Remark]) -> str:
@@ -110,7 +110,7 @@ def one_thing(standing: Sequence[Remark]) -> str:
     if first.matters:
         parts.append(sentence(prose(first.matters)))
     if others:
-        parts.append(f"It stands in {counted(len(others), 'more place')}.")
+        parts.append(f"It stands in {pluralize(len(others), 'more place')}.")
     return " ".join(parts)
 
 

@@ -20,7 +20,7 @@ from holdfast.contracts.remarks import (
     stands,
     unparsed_files,
 )
-from holdfast.text import counted, sentence, visible
+from holdfast.text import pluralize, sentence, visible
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 ROOT = "%SRCROOT%"
@@ -88,7 +88,7 @@ def _invocation(report: Report, left: int) -> Json:
     missing += [f"{left} remarks beyond what one file may hold"] if left else []
     count, whys = count_unread(report)
     listed = ", ".join(f"{why} ({n})" for why, n in whys)
-    missing += [f"{counted(count, 'file')} not read: {listed}".rstrip(": ")] if count else []
+    missing += [f"{pluralize(count, 'file')} not read: {listed}".rstrip(": ")] if count else []
     missing += [hidden] if (hidden := describe_hidden(report)) else []
     told = [_notified(each) for each in missing]
     in_all, named = count_missed(report)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from holdfast.contracts import Finding, Report
 from holdfast.contracts.remarks import has_remarks
 from holdfast.rendering.findings import shorten_source, subtask_of
-from holdfast.text import counted, inline
+from holdfast.text import inline, pluralize
 from holdfast.text.marks import BRACKETS
 
 WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -107,7 +107,7 @@ def lines(report: Report, *, whole: bool = True) -> Iterator[str]:
         names = "name no source" if len(without) > 1 else UNNAMED
         yield f"{inline(', '.join(f'[{id}]' for id in without))} {names}"
     if left := len(notes) - len(kept) - len(without):
-        yield f"and the sources of {counted(left, 'finding')} that the answer does not cite"
+        yield f"and the sources of {pluralize(left, 'finding')} that the answer does not cite"
 
 
 def _line(note: Footnote, most: int) -> str:

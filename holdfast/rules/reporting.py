@@ -18,7 +18,7 @@ from holdfast.rules import keeping, leaving
 from holdfast.rules.unread import unread
 from holdfast.state import graph, noted
 from holdfast.state.run import State
-from holdfast.text import counted, sentence
+from holdfast.text import pluralize, sentence
 
 MOST_WHY = 500
 """Characters of the message of a workflow that failed."""
@@ -211,7 +211,7 @@ def _criticised(state: State) -> Iterator[str]:
         return
     serious = [issue.problem for issue in issues if issue.severity != "info"]
     yield (
-        f"A critic found {counted(len(serious), 'fault')} in the answer, and it was written anew:"
+        f"A critic found {pluralize(len(serious), 'fault')} in the answer, and it was written anew:"
         f" {sentence('; '.join(each.rstrip('.') for each in serious))}"
     )
     for issue in issues:

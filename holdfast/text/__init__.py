@@ -95,7 +95,7 @@ def _broken_start(match: re.Match[str]) -> str:
     return f"{space}\\{mark}" if not mark.isdigit() else f"{space}&#{ord(mark[0])};{mark[1:]}"
 
 
-def counted(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """`1 file`, `1,200 files`: of nouns whose plural is an s."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from holdfast.text import counted
+from holdfast.text import pluralize
 
 BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")
 URL = re.compile(r"https?://[^\s<>()\[\]\"'`]+")
@@ -32,7 +32,7 @@ def bare(address: str) -> str:
 
 def unsupported(flags: Sequence[str]) -> str:
     """How many statements of an answer nothing supports, in words; empty: none is known."""
-    return f"{counted(len(flags), 'statement')} that no finding supports" if flags else ""
+    return f"{pluralize(len(flags), 'statement')} that no finding supports" if flags else ""
 
 
 def marked(answer: str, doubtful: Collection[str]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from holdfast.activities.repositories.manifest import Manifest
 from holdfast.activities.review.analysing.lens import Analyser, Grade, Parsed, Sighting
-from holdfast.text import counted
+from holdfast.text import pluralize
 
 FREQUENT = 10
 """Commits that touch a file, from which on it counts as changed often."""
@@ -122,7 +122,7 @@ def _bus_factor(manifest: Manifest, work: Mapping[str, _Work]) -> tuple[Sighting
 
 
 def _notes(manifest: Manifest, team: Counter[str]) -> tuple[str, ...]:
-    return (f"{counted(len(manifest.commits), 'commit')} by {counted(len(team), 'author')}",)
+    return (f"{pluralize(len(manifest.commits), 'commit')} by {pluralize(len(team), 'author')}",)
 
 
 ANALYSER = Analyser(

@@ -22,7 +22,7 @@ from holdfast.contracts.made_files import FILE_BYTES, place_files
 from holdfast.rendering.answers import answer_file
 from holdfast.storage import DirectoryStore
 from holdfast.storage.files import write_whole
-from holdfast.text import counted, for_json, visible
+from holdfast.text import for_json, pluralize, visible
 
 if TYPE_CHECKING:
     from holdfast.rendering.html.steering import Live
@@ -157,7 +157,7 @@ def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
     if any(not each.missing for each in made):
         say(f"Files: {files_of(report.run_id, folder)}")
     if gone := sum(bool(each.missing) for each in made):
-        say(f"Not written: {gone} of {counted(len(made), 'file')}; see the notes", "magenta")
+        say(f"Not written: {gone} of {pluralize(len(made), 'file')}; see the notes", "magenta")
     say(f"Page: {page.as_uri()}")
 
 

@@ -22,7 +22,7 @@ from holdfast.rendering.comment import as_comment
 from holdfast.rendering.remarks import refuted_of
 from holdfast.rendering.sarif import as_sarif
 from holdfast.storage.files import write_whole
-from holdfast.text import counted, for_terminal
+from holdfast.text import for_terminal, pluralize
 
 FAILING = ("critical", "warning")
 """What `--fail-on` takes."""
@@ -62,7 +62,7 @@ class Pipeline:
             return code
         if not stopped:
             return self._unless_missed(report, code)
-        count = f"{counted(len(stopped), 'remark')} that severe{refuted_of(stopped)}"
+        count = f"{pluralize(len(stopped), 'remark')} that severe{refuted_of(stopped)}"
         say(f"--fail-on {self.fail_on}: {count}, exit code {Code.REMARKS}", "bold red")
         return Code.REMARKS
 
@@ -80,7 +80,7 @@ class Pipeline:
             return code
         first = ", ".join(f"{for_terminal(file)} ({why})" for file, why in named[:MOST_NAMED])
         more = ", …" if in_all > len(named[:MOST_NAMED]) else ""
-        said = f"{counted(in_all, 'file')} of text not read: {first}{more}"
+        said = f"{pluralize(in_all, 'file')} of text not read: {first}{more}"
         say(f"--fail-on {self.fail_on}: {said}, exit code {Code.PARTIAL}", "bold red")
         return Code.PARTIAL
 

@@ -33,7 +33,7 @@ from holdfast.rendering.html.prose import prose, prose_line
 from holdfast.rendering.html.style import LENSES
 from holdfast.rendering.page import answer_of
 from holdfast.rendering.remarks import CODE, of_severity, one_thing, place_of, refuted_of
-from holdfast.text import counted
+from holdfast.text import pluralize
 
 SIGNS: dict[Severity, str] = {"critical": "✕", "warning": "!", "info": "i"}
 NAME_LETTERS = 300
@@ -72,7 +72,7 @@ def _headline(remarks: Sequence[Remark]) -> Element:
     """The same remarks as the answer and the gate count."""
     told = [each for each in remarks if blocks_change(each)]
     others = sum(stands(each) and each.kind != "production" for each in remarks)
-    beside = f" {counted(others, 'remark')} outside production code." if others else None
+    beside = f" {pluralize(others, 'remark')} outside production code." if others else None
     if not told:
         return p[strong["No remarks that stand."], beside]
     counts, files = Counter(each.severity for each in told), {each.file for each in told}
@@ -81,7 +81,7 @@ def _headline(remarks: Sequence[Remark]) -> Element:
         for kind in SEVERITIES
         if counts[kind]
     ]
-    count = f"{counted(len(told), 'remark')} in {counted(len(files), 'file')}"
+    count = f"{pluralize(len(told), 'remark')} in {pluralize(len(files), 'file')}"
     return p[strong[count], refuted_of(told), chips, beside]
 
 

@@ -13,7 +13,7 @@ from hands import Bench
 from holdfast.activities.tools.list_files import list_files
 from holdfast.activities.tools.read_document import read_document
 from holdfast.contracts import PinnedInput
-from holdfast.text import counted
+from holdfast.text import pluralize
 
 pytestmark = pytest.mark.anyio
 
@@ -143,7 +143,7 @@ async def test_a_single_document_is_cited_and_found_by_its_own_name() -> None:
 
 @pytest.mark.parametrize(("number", "told"), [(0, "0 files"), (1, "1 file"), (1200, "1,200 files")])
 def test_one_is_told_as_one(number: int, told: str) -> None:
-    assert counted(number, "file") == told
+    assert pluralize(number, "file") == told
 
 
 async def test_the_name_of_a_file_is_harmless_and_short() -> None:

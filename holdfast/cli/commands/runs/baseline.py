@@ -27,7 +27,7 @@ from holdfast.intake.goals import Wish, goal_of
 from holdfast.rules.leaving import ALL, BASE, SCOPE
 from holdfast.storage.files import write_whole
 from holdfast.telemetry.otel.commands import CommandSpan
-from holdfast.text import counted
+from holdfast.text import pluralize
 
 PLAYBOOK = "code-review"
 
@@ -78,7 +78,7 @@ async def run(
     repository = next(each for each in goal.inputs if each.kind == "repository")
     path, known = _write(connection, ended.report, Path(repository.value), in_repo=in_repo)
     say(f"Baseline: {path}", "bold")
-    say(f"{counted(known, 'remark')} known: reviews count these, and list what is new.")
+    say(f"{pluralize(known, 'remark')} known: reviews count these, and list what is new.")
     if in_repo:
         say("Commit it: a review of a branch goes by the baseline of its main line.")
     elif not connection.target.embedded:

@@ -21,7 +21,7 @@ from holdfast.contracts.search import WAITING
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import RUNS, in_outage, search_attributes_of
-from holdfast.text import counted, one_line
+from holdfast.text import one_line, pluralize
 
 AT_ONCE = 10
 """Runs that are read together."""
@@ -53,7 +53,7 @@ async def run(connection: Connection, as_json: bool) -> int:
     else:
         _show(asking)
         if away:
-            said = f"{counted(away, 'run')} {'waits' if away == 1 else 'wait'}"
+            said = f"{pluralize(away, 'run')} {'waits' if away == 1 else 'wait'}"
             say(f"{said} for the endpoint of the models, for no person; {to_type('show', 'ID')}")
     return Code.COMPLETE
 
