@@ -17,7 +17,7 @@ from holdfast.state.events import (
     Unanswered,
 )
 from holdfast.state.run import State
-from holdfast.text import grouped
+from holdfast.text import group_lines
 
 ACCEPTED = "accepted"
 
@@ -79,7 +79,7 @@ def _said(
             if reply.problem is not None:
                 return reply.problem.kind, reply.problem.why
             if move.call.kind == "plan" and after.plan_errors:
-                return "invalid", grouped(after.plan_errors)
+                return "invalid", group_lines(after.plan_errors)
             if isinstance(reply.value, Review) and not reply.value.passed:
                 return "failed_review", reply.value.why
             return ACCEPTED, ""

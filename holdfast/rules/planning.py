@@ -18,7 +18,7 @@ from holdfast.state.parts import Progress
 from holdfast.state.run import State
 from holdfast.state.settling import skip
 from holdfast.state.work import Work
-from holdfast.text import grouped
+from holdfast.text import group_lines
 
 STRONGEST: Tier = "opus"
 """Of the models: it is asked for a plan once, when others were refused."""
@@ -55,7 +55,9 @@ def fall_back(state: State) -> State:
         return replace(
             state, stop=Stop("endpoint", f"no valid plan, and {role.name} was asked above")
         )
-    note = f"The planner gave no valid plan ({grouped(state.plan_errors)}): one agent took it all."
+    note = (
+        f"The planner gave no valid plan ({group_lines(state.plan_errors)}): one agent took it all."
+    )
     state = replace(state, notes=(*state.notes, note))
     return _propose(state, Plan(goal=state.goal.text, subtasks=(subtask,)))
 

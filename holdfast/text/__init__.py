@@ -153,7 +153,7 @@ def _exactly_escaped(match: re.Match[str]) -> str:
     return in_json(letter) if hidden else letter
 
 
-def grouped(lines: Iterable[str]) -> str:
+def group_lines(lines: Iterable[str]) -> str:
     """Lines `NAME: SENTENCE` in one, each sentence once, behind all names that it is said of."""
     names: dict[str, list[str]] = {}
     for line in lines:

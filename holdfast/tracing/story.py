@@ -30,7 +30,7 @@ from holdfast.state.moves import (
 )
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
-from holdfast.text import grouped, one_line
+from holdfast.text import group_lines, one_line
 
 LETTERS = 300
 """Of a reason: a model may have written it, at any length."""
@@ -139,7 +139,7 @@ def _again(subtask: str, was: Progress, now: Progress) -> Iterator[Line]:
 
 def _planned(before: State, after: State) -> Iterator[Line]:
     if after.plan_errors != before.plan_errors and after.plan_errors:
-        yield Line("plan", {"verdict": "invalid", "why": _why(grouped(after.plan_errors))})
+        yield Line("plan", {"verdict": "invalid", "why": _why(group_lines(after.plan_errors))})
     if after.plan is not None and before.plan is None:
         expected = after.estimate.expected if after.estimate else None
         price = "" if expected is None else str(expected)

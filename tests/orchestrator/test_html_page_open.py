@@ -15,7 +15,7 @@ from holdfast.rendering.html.pictured import Pictured
 from holdfast.rendering.html.refusals import why_not
 from holdfast.rendering.html.steering import Live
 from holdfast.rendering.html.times import times
-from holdfast.text import grouped
+from holdfast.text import group_lines
 from paged import HISTORIES, recorded, shown
 
 pytestmark = pytest.mark.anyio
@@ -106,6 +106,6 @@ def test_in_a_run_that_is_over_nothing_waits() -> None:
 
 def test_what_is_wrong_with_many_subtasks_alike_is_said_once() -> None:
     alike = [f"t{number}: no role 'x'; use one" for number in (1, 2, 3)]
-    assert grouped([*alike, "t4: it is empty", "the plan is: odd"]) == (
+    assert group_lines([*alike, "t4: it is empty", "the plan is: odd"]) == (
         "t1, t2, t3: no role 'x'; use one; t4: it is empty; the plan is: odd"
     )
