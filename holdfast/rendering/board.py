@@ -19,7 +19,7 @@ from holdfast.ledger.ranges import format_price
 from holdfast.rendering.amounts import bounded, hands, money
 from holdfast.rendering.many import LINES, ROWS, beginning, chosen
 from holdfast.text import code_span, for_markdown, visible
-from holdfast.text.harmless import harmless
+from holdfast.text.harmless import sanitize
 from holdfast.text.marks import LOOK_FIRST, marked, unsupported
 
 MARKS = {
@@ -240,4 +240,4 @@ def _answer(view: RunView) -> list[str]:
     first = ["", f"### {LOOK_FIRST}", "", *doubts] if doubts else []
     cut = answer[ANSWER_CHARACTERS:]
     rest = ["", f"… {len(cut):,} more characters are in the report."] if cut else []
-    return [*first, "", "### Answer", "", harmless(answer[:ANSWER_CHARACTERS]), *rest]
+    return [*first, "", "### Answer", "", sanitize(answer[:ANSWER_CHARACTERS]), *rest]

@@ -14,7 +14,7 @@ from holdfast.rendering.amounts import calls, money, seconds
 from holdfast.rules.speechless import WHERE
 from holdfast.rules.unread import to_do_again
 from holdfast.text import PLAIN_ID, code_span, inline, sentence
-from holdfast.text.harmless import harmless
+from holdfast.text.harmless import sanitize
 from holdfast.text.marks import LOOK_FIRST, marked, unsupported
 
 ToType = Callable[[str, str], str]
@@ -66,7 +66,7 @@ def as_markdown(
 
 def _answer(report: Report, to_type: ToType) -> list[str]:
     """Return the answer, below what of it no finding supports."""
-    text = harmless(answer_of(report, to_type).strip()) if report.answer.strip() else ""
+    text = sanitize(answer_of(report, to_type).strip()) if report.answer.strip() else ""
     return [*_listed(LOOK_FIRST, map(inline, report.flags)), *([text] if text else [])]
 
 

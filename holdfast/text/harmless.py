@@ -29,7 +29,7 @@ and to take it for a block would leave what does open one within it unseen.
 _INDENT = re.compile(r"(?m)^[ \t]+")
 
 
-def harmless(markdown: str) -> str:
+def sanitize(markdown: str) -> str:
     """The text with every character that is not seen shown as an escape, and nothing in it that a
     viewer loads or runs. No block of code reaches beyond its end, where it would swallow what we
     write below it.
@@ -48,7 +48,7 @@ def quoted(text: str) -> str:
     """Markdown that others wrote, as a quotation: its headings are none of the page's."""
     # Behind `> ` a tab is narrower than at the left: it would close a block that it does not.
     wide = _INDENT.sub(lambda indent: indent[0].expandtabs(4), text)
-    return "\n".join(f"> {line}".rstrip() for line in harmless(wide).splitlines())
+    return "\n".join(f"> {line}".rstrip() for line in sanitize(wide).splitlines())
 
 
 @dataclass

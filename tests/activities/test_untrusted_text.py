@@ -23,7 +23,7 @@ from holdfast.calls.envelopes import envelope
 from holdfast.cli.shared import completion
 from holdfast.deployment.address import address_of, withheld_of
 from holdfast.text import for_json
-from holdfast.text.harmless import harmless, quoted
+from holdfast.text.harmless import quoted, sanitize
 from holdfast.untrusted.known_secrets import KnownSecrets
 from holdfast.untrusted.redact import Redactor, redact
 from repositories import Bench, Repository, remarks_of
@@ -233,7 +233,7 @@ def test_what_an_address_carries_is_known() -> None:
     ],
 )
 def test_nothing_in_an_answer_is_loaded(hostile: str) -> None:
-    shown = harmless(hostile)
+    shown = sanitize(hostile)
     code = re.sub(r"(?ms)^```.*?^```", "", shown)
     assert not re.search(r"!\[|<[A-Za-z/!]", code)
     kinds = {
@@ -251,8 +251,8 @@ def test_nothing_in_an_answer_is_loaded(hostile: str) -> None:
     ],
 )  # fmt: skip
 def test_no_link_of_an_answer_runs_anything(target: str) -> None:
-    assert "](" not in harmless(f"[a]({target})")
-    assert "]:" not in harmless(f"[a]: {target}")
+    assert "](" not in sanitize(f"[a]({target})")
+    assert "]:" not in sanitize(f"[a]: {target}")
 
 
 def test_a_harmless_answer_keeps_its_form() -> None:
@@ -260,13 +260,13 @@ def test_a_harmless_answer_keeps_its_form() -> None:
         "# Result\n\n- **a** [t2]: [the page](https://example.org/?a=b&c) and [this](#below)\n\n"
         "```html\n<b>![x](y)</b>\n```\n\n1. Run\n   ```sh\n   ls\n   ```\n\nx[i](y) < 3\n"
     )
-    assert harmless(answer) == answer
+    assert sanitize(answer) == answer
 
 
 def test_an_answer_swallows_nothing_that_follows_it() -> None:
-    assert harmless("a\n```\nb").endswith("\n```\n")
-    assert "~~~" not in harmless("a\n~~~\nb") and "```" not in harmless("a\n   ```\nb")
-    assert "~~~" not in harmless("```a```b\n~~~\n```\n"), "the first line opens nothing"
+    assert sanitize("a\n```\nb").endswith("\n```\n")
+    assert "~~~" not in sanitize("a\n~~~\nb") and "```" not in sanitize("a\n   ```\nb")
+    assert "~~~" not in sanitize("```a```b\n~~~\n```\n"), "the first line opens nothing"
 
 
 def test_json_carries_no_unseen_character_and_means_the_same() -> None:
