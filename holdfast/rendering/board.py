@@ -20,7 +20,7 @@ from holdfast.rendering.amounts import bounded, hands, money
 from holdfast.rendering.many import LINES, ROWS, beginning, chosen
 from holdfast.text import code_span, for_markdown, visible
 from holdfast.text.harmless import sanitize
-from holdfast.text.marks import LOOK_FIRST, marked, unsupported
+from holdfast.text.marks import LOOK_FIRST, mark_unsupported, unsupported
 
 MARKS = {
     "waiting": "·",
@@ -233,7 +233,7 @@ def _cells(*cells: str) -> str:
 
 
 def _answer(view: RunView) -> list[str]:
-    answer = marked(view.answer, view.doubtful).strip()
+    answer = mark_unsupported(view.answer, view.doubtful).strip()
     if not answer:
         return []
     doubts = [f"- {for_markdown(flag[:300])}" for flag in view.flags]

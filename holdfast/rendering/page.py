@@ -15,7 +15,7 @@ from holdfast.rules.speechless import WHERE
 from holdfast.rules.unread import to_do_again
 from holdfast.text import PLAIN_ID, code_span, inline, sentence
 from holdfast.text.harmless import sanitize
-from holdfast.text.marks import LOOK_FIRST, marked, unsupported
+from holdfast.text.marks import LOOK_FIRST, mark_unsupported, unsupported
 
 ToType = Callable[[str, str], str]
 """(command, run id) -> what the reader types for it."""
@@ -102,7 +102,7 @@ def answer_of(report: Report, to_type: ToType) -> str:
     """The answer, with what no finding supports marked in it, and with the commands on its run that
     code wrote into it as they are typed here.
     """
-    answer = marked(report.answer, report.doubtful)
+    answer = mark_unsupported(report.answer, report.doubtful)
     if not PLAIN_ID.fullmatch(report.run_id):
         return answer
     return _COMMAND.sub(lambda found: f"`{to_type(found[1], report.run_id)}", answer)

@@ -35,7 +35,7 @@ def unsupported(flags: Sequence[str]) -> str:
     return f"{pluralize(len(flags), 'statement')} that no finding supports" if flags else ""
 
 
-def marked(answer: str, doubtful: Collection[str]) -> str:
+def mark_unsupported(answer: str, doubtful: Collection[str]) -> str:
     """The answer, as Markdown, with a mark behind each of these words. Blocks of code stay as they
     are, because people copy them.
     """

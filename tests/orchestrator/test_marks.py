@@ -15,7 +15,7 @@ from holdfast.rendering.amounts import money
 from holdfast.rendering.board import board, price
 from holdfast.rendering.html.page import as_html
 from holdfast.rendering.html.pictured import Pictured
-from holdfast.text.marks import MARK, marked
+from holdfast.text.marks import MARK, mark_unsupported
 
 ANSWER = "It costs 4,711 a month [t1]."
 FLAG = "gives the number 4,711, which no finding contains"
@@ -42,8 +42,8 @@ PLAIN = re.compile(r"<[^>]+>")
 def test_a_word_is_marked_behind_it_and_nothing_that_people_copy_changes(
     answer: str, shown: str
 ) -> None:
-    assert marked(answer, ("77", "[t9]", "https://x.example/77")) == shown
-    assert marked(answer, ()) == answer
+    assert mark_unsupported(answer, ("77", "[t9]", "https://x.example/77")) == shown
+    assert mark_unsupported(answer, ()) == answer
 
 
 def page_of(report: Report) -> str:

@@ -53,7 +53,7 @@ from holdfast.rendering.html.times import times
 from holdfast.rendering.page import NOTHING_FINISHED, ORDER, STATUS, inputs
 from holdfast.rendering.sources import TITLE
 from holdfast.text import sentence, visible
-from holdfast.text.marks import marked, unsupported
+from holdfast.text.marks import mark_unsupported, unsupported
 
 _UNSEEN = re.compile(r"[^ -~\n\t]")
 MARKED = {
@@ -233,7 +233,7 @@ def _items(anchor: str, title: str, lines: Iterable[str]) -> Node:
 
 def _answer(run: Pictured) -> Element | None:
     """Return the chapter; nothing of a run that has not come so far."""
-    text = marked(run.report.answer, run.report.doubtful).strip()
+    text = mark_unsupported(run.report.answer, run.report.doubtful).strip()
     if text:
         said = div(".said")[prose(text, run.cited_at)]
         return section("answer", "Answer", look_first(run), said)
