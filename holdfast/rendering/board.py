@@ -20,7 +20,7 @@ from holdfast.rendering.amounts import bounded, hands, money
 from holdfast.rendering.many import LINES, ROWS, beginning, chosen
 from holdfast.text import code_span, for_markdown, visible
 from holdfast.text.harmless import sanitize
-from holdfast.text.marks import LOOK_FIRST, mark_unsupported, unsupported
+from holdfast.text.marks import LOOK_FIRST, count_unsupported, mark_unsupported
 
 MARKS = {
     "waiting": "·",
@@ -94,7 +94,7 @@ def _asked(question: Question) -> str:
 
 def _where(view: RunView) -> str:
     where = view.status.replace("_", " ") if view.status else PHASES[view.phase]
-    return f"{where} · ⚠ {unsupported(view.flags)}" if view.flags else where
+    return f"{where} · ⚠ {count_unsupported(view.flags)}" if view.flags else where
 
 
 def _proposal(view: RunView, plan: Preview) -> list[str]:

@@ -15,7 +15,7 @@ from holdfast.rules.speechless import WHERE
 from holdfast.rules.unread import to_do_again
 from holdfast.text import PLAIN_ID, code_span, inline, sentence
 from holdfast.text.harmless import sanitize
-from holdfast.text.marks import LOOK_FIRST, mark_unsupported, unsupported
+from holdfast.text.marks import LOOK_FIRST, count_unsupported, mark_unsupported
 
 ToType = Callable[[str, str], str]
 """(command, run id) -> what the reader types for it."""
@@ -112,7 +112,7 @@ def _summary(report: Report) -> str:
     complete = [each for each in report.findings if each.status == "complete"]
     nothing = report.status == "budget_stopped" and not complete
     parts = [f"**{NOTHING_FINISHED if nothing else STATUS[report.status]}**"]
-    parts += [f"⚠ {unsupported(report.flags)}"] if report.flags else []
+    parts += [f"⚠ {count_unsupported(report.flags)}"] if report.flags else []
     if report.confidence is not None:
         parts.append(f"confidence {report.confidence} of 100")
     parts.append(_how_many(report, len(complete)))

@@ -30,7 +30,7 @@ def bare(address: str) -> str:
     return address.rstrip(".,;:")
 
 
-def unsupported(flags: Sequence[str]) -> str:
+def count_unsupported(flags: Sequence[str]) -> str:
     """How many statements of an answer nothing supports, in words; empty: none is known."""
     return f"{pluralize(len(flags), 'statement')} that no finding supports" if flags else ""
 

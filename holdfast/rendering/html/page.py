@@ -53,7 +53,7 @@ from holdfast.rendering.html.times import times
 from holdfast.rendering.page import NOTHING_FINISHED, ORDER, STATUS, inputs
 from holdfast.rendering.sources import TITLE
 from holdfast.text import sentence, visible
-from holdfast.text.marks import mark_unsupported, unsupported
+from holdfast.text.marks import count_unsupported, mark_unsupported
 
 _UNSEEN = re.compile(r"[^ -~\n\t]")
 MARKED = {
@@ -171,7 +171,7 @@ def _verdict(run: Pictured, *, away: bool) -> Element:
     status = MARKED[report.status]
     if report.flags:
         # Green would say that there is nothing to look at.
-        said = f"{said}; {unsupported(report.flags)}"
+        said = f"{said}; {count_unsupported(report.flags)}"
         status = "escalated" if status == "complete" else status
     return span(class_=f"chip s-{status} verdict")[MARKS[status], " ", said]
 
