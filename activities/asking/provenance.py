@@ -11,7 +11,7 @@ from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import Finding, Synthesis
 from holdfast.contracts.data import texts as texts_of
 from holdfast.state.settling import status_words
-from holdfast.text.marks import BRACKETS, NUMBER, URL, bare
+from holdfast.text.marks import BRACKETS, NUMBER, URL, strip_stop
 
 CITED = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 MOST_FLAGS = 20
@@ -29,7 +29,7 @@ def flagged(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
     form = json.dumps(material.form.result, ensure_ascii=False)
     texts = [material.goal, material.instruction, form, *map(_whole, material.findings)]
     numbers = {_plain(number) for text in texts for number in NUMBER.findall(text)}
-    urls = {bare(url) for text in texts for url in URL.findall(text)}
+    urls = {strip_stop(url) for text in texts for url in URL.findall(text)}
     answer = URL.sub(" ", said)
     flags = [
         (f"[{cited}]", f"cites [{cited}], {_not_citable(cited, material)}")
@@ -38,7 +38,7 @@ def flagged(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
     ]
     flags += [
         (url, f"gives the address {url}, which no finding contains")
-        for url in _once(map(bare, URL.findall(said)))
+        for url in _once(map(strip_stop, URL.findall(said)))
         if url not in urls
     ]
     foreign = [

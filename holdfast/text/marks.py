@@ -25,7 +25,7 @@ _PLACES = re.compile(
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
-def bare(address: str) -> str:
+def strip_stop(address: str) -> str:
     """An address without the stop behind it."""
     return address.rstrip(".,;:")
 
@@ -64,7 +64,7 @@ def _marked(found: re.Match[str], doubtful: Collection[str]) -> str:
         wrong = any(f"[{word}]" in doubtful for word in words)
     else:
         # Within code and behind a link's text a mark would be a part of what people copy.
-        held = [bare(each) for each in URL.findall(whole)]
+        held = [strip_stop(each) for each in URL.findall(whole)]
         held += NUMBER.findall(whole) if found["code"] else []
         wrong = any(each in doubtful for each in held)
     return f"{whole} {MARK}" if wrong else whole
