@@ -20,7 +20,7 @@ from pydantic import SecretStr, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from holdfast.deployment.address import withheld_of
-from holdfast.text.mistakes import as_rest, nearly
+from holdfast.text.mistakes import as_rest, suggest
 from holdfast.untrusted.folders import Unreadable, read_named
 
 FILE = "holdfast.toml"
@@ -130,7 +130,7 @@ def _wrong(name: str, value: object, fields: Mapping[str, FieldInfo]) -> str:
         return f"{name}: no effect, as the file is in that folder; remove it"
     if name not in fields:
         plain = name.lower().removeprefix("holdfast_")
-        near = f" (did you mean {plain!r}?)" if plain in known else nearly(plain, known)
+        near = f" (did you mean {plain!r}?)" if plain in known else suggest(plain, known)
         return f"nothing reads {name}{near or '; known: ' + ', '.join(known)}"
     if is_secret(fields[name]) or (isinstance(value, str) and withheld_of(value)):
         return f"{name} holds a secret, and this file is shared: put it into .env beside it"

@@ -25,7 +25,7 @@ from holdfast.intake.refusal import Refused
 from holdfast.intake.repositories import check_repositories
 from holdfast.plans import validity
 from holdfast.text import says_something
-from holdfast.text.mistakes import as_rest, nearly
+from holdfast.text.mistakes import as_rest, suggest
 
 AUTO = Approval()
 ANY_FORM = WantedForm()
@@ -123,7 +123,7 @@ def _playbook(name: str, catalogue: Catalogue) -> PlaybookFile | None:
         raise Refused(f"playbook {name!r} cannot be used: {why}")
     if name not in catalogue.playbooks:
         known = sorted(catalogue.playbooks)
-        raise Refused(f"unknown playbook {name!r}{nearly(name, known)}; known: {', '.join(known)}")
+        raise Refused(f"unknown playbook {name!r}{suggest(name, known)}; known: {', '.join(known)}")
     playbook = catalogue.playbooks[name]
     unusable = catalogue.unusable_for(name)
     for subtask in playbook.plan.subtasks if playbook.plan else ():
@@ -254,7 +254,7 @@ def limits_of(pairs: tuple[str, ...]) -> Limits:
             wrong.append(f"{pair!r} is not name=value")
         elif name not in Limits.model_fields:
             known = [*Limits.model_fields]
-            wrong.append(f"unknown limit {name!r}{nearly(name, known)}; known: {', '.join(known)}")
+            wrong.append(f"unknown limit {name!r}{suggest(name, known)}; known: {', '.join(known)}")
         elif name in given:
             wrong.append(f"{name} is given twice")
         elif not value.isascii():

@@ -16,7 +16,7 @@ from holdfast.calls.work import WORK
 from holdfast.contracts import LONGEST_CALL_SECONDS, PinnedInput, Plan, RoleCard, Subtask, policies
 from holdfast.plans import checks, composing
 from holdfast.state import graph
-from holdfast.text.mistakes import nearly
+from holdfast.text.mistakes import suggest
 
 Named = TypeVar("Named")
 ID_LENGTH = 32
@@ -148,7 +148,7 @@ def _role_problems(
     if role is None and subtask.role in unusable:
         return [f"role {subtask.role!r} cannot be used: {unusable[subtask.role]}"]
     if role is None:
-        meant = nearly(subtask.role, roles)
+        meant = suggest(subtask.role, roles)
         return [f"unknown role {subtask.role!r}{meant}; known: {', '.join(sorted(roles))}"]
     kind, idle = "", ["tier", "checks"]
     if role.tier == "none":
@@ -194,7 +194,7 @@ def _problems_of(subtask: Subtask, inputs: Collection[str], ids: Collection[str]
         if name not in inputs:
             named = ", ".join(sorted(inputs)) or "none"
             found.append(
-                f"unknown input {name!r}{nearly(name, inputs)}; the goal's inputs: {named}"
+                f"unknown input {name!r}{suggest(name, inputs)}; the goal's inputs: {named}"
             )
     unknown = [edge for edge in subtask.depends_on if edge not in ids]
     return found + [f"depends_on: unknown subtask {edge!r}" for edge in unknown]

@@ -27,7 +27,7 @@ def as_rest(message: str) -> str:
     return message[:1].lower() + message[1:]
 
 
-def nearly(name: str, known: Iterable[str]) -> str:
+def suggest(name: str, known: Iterable[str]) -> str:
     """The known name that was probably meant, as the rest of a sentence; empty: none is alike."""
     if len(name) > LONGEST_NAME:
         return ""

@@ -17,7 +17,7 @@ from holdfast.activities.toolset.globs import name_pattern
 from holdfast.activities.toolset.tool import ToolError
 from holdfast.contracts import Narrowing
 from holdfast.text import one_line
-from holdfast.text.mistakes import nearly
+from holdfast.text.mistakes import suggest
 from holdfast.untrusted.redact import redact
 
 NAME = ".holdfast.toml"
@@ -57,7 +57,7 @@ def parsed(content: bytes, source: str) -> Narrowing:
 
 
 def _unknown(key: str, known: Sequence[str]) -> str:
-    return f"unknown key {_short(key)!r}{nearly(key, known)}"
+    return f"unknown key {_short(key)!r}{suggest(key, known)}"
 
 
 def _none(source: str, why: str) -> Narrowing:

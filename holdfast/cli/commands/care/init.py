@@ -20,7 +20,7 @@ from holdfast.cli.screen.streams import put, say
 from holdfast.cli.shared.options import Like
 from holdfast.deployment import project
 from holdfast.deployment.settings import Settings
-from holdfast.text.mistakes import nearly
+from holdfast.text.mistakes import suggest
 
 COLUMN = 100
 HEAD = (
@@ -115,7 +115,7 @@ def _playbook(name: str) -> Path:
     known = {path.parent.name: path.parent for path in reversed(files)}
     if name not in known:
         listed = ", ".join(sorted(known))
-        raise Exit(f"--like {name!r}: unknown playbook{nearly(name, known)}; known: {listed}")
+        raise Exit(f"--like {name!r}: unknown playbook{suggest(name, known)}; known: {listed}")
     return known[name]
 
 
