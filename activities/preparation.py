@@ -49,7 +49,7 @@ from holdfast.contracts.errors import BadGoal, BlobLost, CapTooSmall
 from holdfast.plans import validity
 from holdfast.ports import Pricing, Store
 from holdfast.rules import keeping
-from holdfast.text.mistakes import none_of
+from holdfast.text.mistakes import refuse_choice
 from holdfast.untrusted.roots import Roots
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class Preparation:
                 raise BadGoal(f"playbook {goal.playbook!r} needs the input {name!r}")
             if given and given.kind != spec.kind:
                 raise BadGoal(f"input {name!r} must be a {spec.kind}, not a {given.kind}")
-            if given is not None and (wrong := none_of(spec.one_of, given.value)):
+            if given is not None and (wrong := refuse_choice(spec.one_of, given.value)):
                 raise BadGoal(f"input {name!r}: {wrong}")
         return goal.inputs
 

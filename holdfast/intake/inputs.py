@@ -17,7 +17,7 @@ from holdfast.activities.repositories.documents import (
 from holdfast.contracts import GoalInput, InputKind
 from holdfast.intake.refusal import Refused
 from holdfast.text import one_line, says_something
-from holdfast.text.mistakes import none_of
+from holdfast.text.mistakes import refuse_choice
 from holdfast.untrusted.folders import read_regular, resolved
 
 LITERAL = "text:"
@@ -43,7 +43,7 @@ def input_of(pair: str, playbook: PlaybookFile | None) -> GoalInput:
         raise Refused(f"--input {name}: {wrong}; it has: {known}")
     if declared and declared.kind == "text":
         text = value.removeprefix(LITERAL)
-        if wrong := none_of(declared.one_of, text):
+        if wrong := refuse_choice(declared.one_of, text):
             raise Refused(f"--input {name}: {wrong}")
         return GoalInput(name=name, kind="text", value=check_size(f"--input {name}", text))
     if value.startswith(LITERAL) and declared is None:

@@ -35,7 +35,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {alike[0]!r}?)" if alike else ""
 
 
-def none_of(choices: Sequence[str], value: str) -> str:
+def refuse_choice(choices: Sequence[str], value: str) -> str:
     """Why a value is none of those that there are, as the rest of a sentence; empty: it is one, or
     there is no choice.
     """
