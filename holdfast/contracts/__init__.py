@@ -143,5 +143,5 @@ __all__ = [
     "Usage",
     "Value",
     "dollars",
-    "sealed",
+    "seal_word",
 ]

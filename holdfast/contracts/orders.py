@@ -105,7 +105,7 @@ class Undone(Contract):
     """When it was reset: until then, from the point it was reset to, the deadline stood still."""
     lost: tuple[Lost, ...] = ()
     seal: str = Field("", max_length=100)
-    """`sealed` of a word that only who tells this knows: whoever shows it can take this back."""
+    """`seal_word` of a word that only the sender knows: who shows the word can take this back."""
     withdrawn: bool = False
     """Whether the server refused the reset after it was told: then nothing was undone."""
     word: str = Field("", max_length=100)

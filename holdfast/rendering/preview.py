@@ -164,4 +164,5 @@ def price(preview: Preview) -> str:
         return "unpriced"
     if not (preview.asks or any(row.paid for row in preview.rows)):
         return "free"
-    return f"{format_price(preview.expected)} ({format_price(preview.low)} to {format_price(preview.high)})"
+    low, expected, high = map(format_price, (preview.low, preview.expected, preview.high))
+    return f"{expected} ({low} to {high})"

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from holdfast.calling import finishing, gathering, verifying
 from holdfast.calls import KINDS
-from holdfast.contracts import Given, Lost, Order, Undone, sealed
+from holdfast.contracts import Given, Lost, Order, Undone, seal_word
 from holdfast.contracts.replacing import replace
 from holdfast.rules import (
     agents,
@@ -177,7 +177,7 @@ def _was_not_reset(state: State, undone: Undone) -> State:
     """Nothing was undone of what was told under a seal, if its word is shown. Without it, all that
     was told stays in the bill: who withdraws it may be anybody.
     """
-    seal = sealed(undone.word)
+    seal = seal_word(undone.word)
     told = next((each for each in state.resets if each.seal == seal), None)
     if told is None:
         noted = NOT_WITHDRAWN in state.notes

@@ -245,8 +245,8 @@ def _resets(state: State) -> Iterator[str]:
         dollars = sum((each.bill.dollars or Decimal(0) for each in lost), Decimal(0))
         ids = ", ".join(dict.fromkeys(each.id for each in lost))
         yield (
-            f"{format_price(dollars)} of the price was paid before the run was reset, for answers that it"
-            f" does not have any more ({ids})."
+            f"{format_price(dollars)} of the price was paid before the run was reset, for answers"
+            f" that it does not have any more ({ids})."
         )
 
 
@@ -257,8 +257,8 @@ def _assumed(state: State) -> Iterator[str]:
     whose = [key for key, each in state.work.items() if each.paid.assumed]
     where = f" ({', '.join(whose)})" if whose else ""
     yield (
-        f"{format_price(state.ledger.all_assumed)} of the price is assumed: the worst case of calls whose"
-        f" answers were lost{where}."
+        f"{format_price(state.ledger.all_assumed)} of the price is assumed: the worst case of calls"
+        f" whose answers were lost{where}."
     )
 
 

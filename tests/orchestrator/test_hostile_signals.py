@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from test_reducer import EXAMPLES, Chance, limits, plans
 
 from driving import START, Drive
-from holdfast.contracts import Bill, Lost, Undone, Usage, sealed
+from holdfast.contracts import Bill, Lost, Undone, Usage, seal_word
 from holdfast.history.signals import RESET, SIGNALS, heard
 from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.rules import reporting
@@ -43,10 +43,10 @@ RESET_BY_US = Undone(
         Lost(id="plan-1", bill=Bill(calls=1, dollars=Decimal("0.0123"))),
         Lost(id="work-t0-1", bill=Bill(calls=1, dollars=WORST, assumed=WORST)),
     ),
-    seal=sealed("known to nobody else"),
+    seal=seal_word("known to nobody else"),
 )
 """What `reset` has told the run; everybody can read it."""
-SEALS = st.sampled_from((sealed("own"), sealed(""), RESET_BY_US.seal, "", "x" * 9_000, 7))
+SEALS = st.sampled_from((seal_word("own"), seal_word(""), RESET_BY_US.seal, "", "x" * 9_000, 7))
 WORDS = st.sampled_from(("own", "", RESET_BY_US.seal, "x" * 9_000, None))
 NAMES = st.sampled_from(("a", "b", "a\x1b[2J\n\n", "n" * 9_000, 7, None))
 
@@ -222,7 +222,7 @@ def was_reset(**told: object) -> Undone:
     [
         was_reset(lost=(), withdrawn=True),
         was_reset(lost=(), withdrawn=True, seal="", word=RESET_BY_US.seal),
-        was_reset(lost=(), seal=sealed("own")),
+        was_reset(lost=(), seal=seal_word("own")),
         was_reset(lost=(), seal=""),
     ],
     ids=["withdrawn", "its seal for a word", "nothing was lost", "of no seal"],
@@ -240,9 +240,9 @@ def test_what_a_reset_lost_stays_in_the_bill_whatever_others_say_of_it(lie: Undo
 
 def test_who_said_the_same_and_takes_it_back_takes_back_nothing_of_others() -> None:
     drive = Drive(None)
-    elsewhere = was_reset(execution="another", seal=sealed("own"))
+    elsewhere = was_reset(execution="another", seal=seal_word("own"))
     drive.put(WasReset(RESET_BY_US))
-    for each in (was_reset(seal=sealed("own")), elsewhere):
+    for each in (was_reset(seal=seal_word("own")), elsewhere):
         drive.put(WasReset(each))
         drive.put(WasReset(Undone(execution="a", at=START, withdrawn=True, word="own")))
     assert drive.state.ledger.lost == RESET_BY_US.lost

@@ -25,7 +25,7 @@ from holdfast.cli.commands.steering import cancel, reset
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.shared import orders
 from holdfast.cli.shared.reading import Reader
-from holdfast.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone, sealed
+from holdfast.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone, seal_word
 from holdfast.intake.connection import Connection
 from holdfast.replaying import faults
 from holdfast.rules import next_moves
@@ -369,7 +369,7 @@ def test_a_reset_that_the_server_refused_after_it_was_told_leaves_no_trace() -> 
     run = begun(subtask_of("t1"))
     before = run.state.ledger
     lost = Lost(id="plan-1", bill=Bill(calls=1, dollars=Decimal("0.5")))
-    told = Undone(execution="e", at=run.now, lost=(lost,), seal=sealed("word"))
+    told = Undone(execution="e", at=run.now, lost=(lost,), seal=seal_word("word"))
     run.put(WasReset(told))
     assert run.state.ledger.lost and run.state.resets
     run.put(WasReset(Undone(execution="e", at=run.now, withdrawn=True, word="word")))

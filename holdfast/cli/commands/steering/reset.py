@@ -24,7 +24,7 @@ from holdfast.cli.screen.streams import ERR, ask, at_terminal, draw, say, typed
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.options import Embedded, OpenRunId
 from holdfast.cli.shared.stuck import Stuck, again, examined
-from holdfast.contracts import Lost, Undone, sealed
+from holdfast.contracts import Lost, Undone, seal_word
 from holdfast.deployment.settings import Settings
 from holdfast.history.signals import RESET
 from holdfast.intake.connection import Connection
@@ -153,7 +153,7 @@ async def _reset(connection: Connection, stuck: Stuck) -> None:
         at=_now(stuck.history),
         lost=_lost(stuck.undone),
         by=login(),
-        seal=sealed(word),
+        seal=seal_word(word),
     )
     request = ResetWorkflowExecutionRequest(
         namespace=connection.target.namespace,
