@@ -44,7 +44,7 @@ def with_composed(plan: Plan, roles: Sequence[RoleCard]) -> tuple[RoleCard, ...]
     return (*own, *(card for card in made if card is not None))
 
 
-def briefed(brief: Briefing, plan: Plan) -> Briefing:
+def brief_for_plan(brief: Briefing, plan: Plan) -> Briefing:
     """The Briefing of a run with this plan."""
     return brief.model_copy(update={"roles": with_composed(plan, brief.roles)})
 

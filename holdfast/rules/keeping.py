@@ -138,7 +138,7 @@ def least(goal: Goal, brief: Briefing, *, whole: bool = False) -> Amount:
     if ready is None:
         needed = _cheapest(state, brief) + _whole_goal(state)
     else:
-        state = replace(state, briefing=composing.briefed(brief, ready))
+        state = replace(state, briefing=composing.brief_for_plan(brief, ready))
         taken = [each.subtask_id for each in goal.fork.findings] if goal.fork else []
         due = [each for each in ready.subtasks if each.id not in taken]
         due = due if whole else _dearest(due)

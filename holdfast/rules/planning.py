@@ -9,7 +9,7 @@ from decimal import Decimal
 from holdfast.calls.replan import Change, Patch
 from holdfast.contracts import Plan, Revision, RoleTier, Subtask, Tier, Usage, policies
 from holdfast.contracts.replacing import replace
-from holdfast.plans.composing import briefed
+from holdfast.plans.composing import brief_for_plan
 from holdfast.plans.revision import NO_CHANGES
 from holdfast.rules.preview import predict
 from holdfast.state import graph
@@ -81,7 +81,7 @@ def needs_approval(state: State) -> bool:
 
 def adopt(state: State, plan: Plan) -> State:
     """Work begins on this plan, with the roles that it composes."""
-    state = replace(state, briefing=briefed(state.brief, plan))
+    state = replace(state, briefing=brief_for_plan(state.brief, plan))
     work = {subtask.id: begun(state, subtask) for subtask in plan.subtasks}
     work |= _taken_over(state, work)
     replanning = replace(state.replanning, used_ids=tuple(work))
