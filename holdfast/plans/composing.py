@@ -39,7 +39,7 @@ _MARKUP = frozenset("<>{}`＜＞")
 
 def with_composed(plan: Plan, roles: Sequence[RoleCard]) -> tuple[RoleCard, ...]:
     """The roles of a run with those that this plan composes, in place of any that another did."""
-    own = shipped(roles)
+    own = drop_composed(roles)
     made = (card_of(each, own) for each in plan.roles)
     return (*own, *(card for card in made if card is not None))
 
@@ -49,7 +49,7 @@ def brief_for_plan(brief: Briefing, plan: Plan) -> Briefing:
     return brief.model_copy(update={"roles": with_composed(plan, brief.roles)})
 
 
-def shipped(roles: Sequence[RoleCard]) -> tuple[RoleCard, ...]:
+def drop_composed(roles: Sequence[RoleCard]) -> tuple[RoleCard, ...]:
     """The roles that are files of this deployment."""
     return tuple(role for role in roles if not role.name.startswith(COMPOSED))
 
@@ -105,7 +105,7 @@ def composable(role: RoleCard) -> tuple[str, ...]:
 
 def closed_set(roles: Sequence[RoleCard]) -> tuple[str, ...]:
     """All tools that composed roles may have, each once, in the order of the roles."""
-    every = [name for role in shipped(roles) for name in composable(role) if name != READS_ON]
+    every = [name for role in drop_composed(roles) for name in composable(role) if name != READS_ON]
     return tuple(dict.fromkeys(every))
 
 
@@ -177,7 +177,7 @@ def _words(text: str) -> list[str]:
 
 
 def _widens(role: ComposedRole, roles: Sequence[RoleCard]) -> Iterator[str]:
-    own = shipped(roles)
+    own = drop_composed(roles)
     closed = closed_set(own)
     outside = [name for name in role.tools if name not in closed]
     if outside:
