@@ -190,7 +190,7 @@ def _widens(role: ComposedRole, roles: Sequence[RoleCard]) -> Iterator[str]:
         )
 
 
-def told(role: ComposedRole) -> str:
+def describe_role(role: ComposedRole) -> str:
     """The role in a line, for whoever approves the plan or reads the report."""
     tools = f"tools {', '.join(role.tools)}" if role.tools else "no tools"
     return f"role {role.name} is composed for this plan: {role.description} ({role.tier}, {tools})"

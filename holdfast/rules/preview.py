@@ -55,7 +55,7 @@ def predict(state: State) -> Preview:
             *(f"{each.what}: {each.why}" for each in (*state.not_run, *unused(state))),
             *approvals.unasked(state),
         ),
-        composed=tuple(map(composing.told, state.plan.roles)) if state.plan else (),
+        composed=tuple(map(composing.describe_role, state.plan.roles)) if state.plan else (),
         brought=tuple(_brought(state)),
         lowered=lowered,
         enough=tight.enough(state, _rows, ample) if short else None,

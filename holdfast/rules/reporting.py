@@ -13,7 +13,7 @@ from holdfast.calling import verifying
 from holdfast.contracts import Gap, Limits, Report, ReportStatus, Timings
 from holdfast.contracts.titles import title_of
 from holdfast.ledger.ranges import format_price
-from holdfast.plans.composing import told
+from holdfast.plans.composing import describe_role
 from holdfast.rules import keeping, leaving
 from holdfast.rules.unread import unread
 from holdfast.state import graph, noted
@@ -169,7 +169,7 @@ def title(state: State) -> str:
 def notes(state: State) -> tuple[str, ...]:
     """What a reader must know of how the answer came about."""
     composed = state.plan.roles if state.plan else ()
-    found = [sentence(told(each)) for each in composed]
+    found = [sentence(describe_role(each)) for each in composed]
     found = [
         *found,
         *_counted(state.notes),
