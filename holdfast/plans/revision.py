@@ -8,7 +8,7 @@ from holdfast.plans import validity
 from holdfast.state import graph
 
 
-def patched(plan: Plan, patch: Patch) -> Plan:
+def apply_patch(plan: Plan, patch: Patch) -> Plan:
     """The plan with a patch applied. Replaced subtasks keep their place, added ones come last."""
     replaced = {each.subtask.id: each.subtask for each in patch.changes if each.op == "replace"}
     dropped = [each.subtask.id for each in patch.changes if each.op == "drop"]
@@ -44,7 +44,7 @@ def problems(patch: Patch, material: ReplanMaterial) -> tuple[str, ...]:
     if added > material.addable:
         found.append(f"changes: {added} subtasks are added, the limit is {material.addable}")
     names = tuple(pinned.name for pinned in material.inputs)
-    plan = patched(material.plan, patch)
+    plan = apply_patch(material.plan, patch)
     changed = [each.subtask.id for each in patch.changes]
     unread = validity.only_by_tools(material.inputs)
     whole = validity.problems(
