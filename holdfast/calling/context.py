@@ -57,7 +57,9 @@ def rolled_up(state: State) -> tuple[Finding, ...]:
     return tuple(whole)
 
 
-def within(findings: Iterable[Finding], most: int) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+def cut_to_fit(
+    findings: Iterable[Finding], most: int
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """The findings with what a model is shown of them as their content, in at most this many bytes
     together, and the ids of those that had to be cut. The longest are cut, to the same length.
     """

@@ -165,7 +165,7 @@ def for_digest(
     """One finding, whole; or a batch of them, within the context."""
     cut: tuple[str, ...] = ()
     if len(findings) > 1:
-        findings, cut = context.within(findings, context.room(state))
+        findings, cut = context.cut_to_fit(findings, context.room(state))
     return DigestMaterial(
         goal=state.goal.text,
         findings=findings,
@@ -176,7 +176,7 @@ def for_digest(
 
 
 def for_judge(state: State, question: str, broken: Problem | None) -> JudgeMaterial:
-    findings, cut = context.within(state.usable, context.room(state))
+    findings, cut = context.cut_to_fit(state.usable, context.room(state))
     return JudgeMaterial(question=question, findings=findings, cut=cut, broken=broken)
 
 
@@ -247,7 +247,7 @@ def _gone(state: State) -> tuple[Finding, ...]:
 def _beside(answer: str, state: State, room: int) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """The findings, cut so that they and an answer can be read together."""
     left = max(room - len(answer.encode()), room // LEAST_SHARE)
-    return context.within(for_answer(state), left)
+    return context.cut_to_fit(for_answer(state), left)
 
 
 def for_critique(state: State, broken: Problem | None) -> CritiqueMaterial:

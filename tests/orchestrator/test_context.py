@@ -90,7 +90,7 @@ def test_the_cap_holds_for_any_text(contents: list[str], most: int) -> None:
         Finding(subtask_id=f"t{place}", status="complete", content=each)
         for place, each in enumerate(contents)
     ]
-    within, cut = context.within(findings, most)
+    within, cut = context.cut_to_fit(findings, most)
     sizes = [len(each.content.encode()) for each in within]
     assert sum(sizes) <= most
     whole = [each for each in findings if each.subtask_id not in cut]
