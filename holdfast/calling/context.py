@@ -74,7 +74,7 @@ def cut_to_fit(
     return tuple(short), tuple(old.subtask_id for old, new in changed if old != new)
 
 
-def longer(text: str, most: int) -> bool:
+def is_longer(text: str, most: int) -> bool:
     """Whether a text has more than this many bytes in UTF-8, which has one to four a character."""
     return len(text) > most or (len(text) * 4 > most and len(text.encode()) > most)
 

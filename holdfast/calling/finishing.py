@@ -137,7 +137,7 @@ def _next_digest(state: State) -> Ask | None:
     known |= dict.fromkeys(state.finishing.given_up)
     for finding in state.usable:
         purpose = f"digest-{finding.subtask_id}"
-        if finding.digest or purpose in known or not context.longer(finding.content, limit):
+        if finding.digest or purpose in known or not context.is_longer(finding.content, limit):
             continue
         if not state.ledger.fits(least(state, DIGEST, limit)):
             return None
