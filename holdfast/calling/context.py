@@ -43,7 +43,7 @@ def batches(state: State) -> list[tuple[Finding, ...]]:
     return [*found, tuple(batch)] if batch else found
 
 
-def rolled_up(state: State) -> tuple[Finding, ...]:
+def replace_rolled(state: State) -> tuple[Finding, ...]:
     """What is usable, with a digest in place of each batch that was rolled up, also of a round that
     did not come to its end.
     """

@@ -225,7 +225,7 @@ def for_answer(state: State) -> tuple[Finding, ...]:
     """What findings the synthesis reads: the winner of a selection, digests, or all."""
     finishing = state.finishing
     if _winner(state) is None and (finishing.rolled or finishing.rolling):
-        return (*context.rolled_up(state), *_gone(state))
+        return (*context.replace_rolled(state), *_gone(state))
     return _whole(state)
 
 
