@@ -271,7 +271,7 @@ def _late(state: State) -> bool:
     return state.stop is not None
 
 
-def asked(state: State, ask: Ask) -> State:
+def note_cut(state: State, ask: Ask) -> State:
     """Remember what had to be cut for a call, so that the report can say it."""
     cut = getattr(ask.material, "cut", ())
     if not cut:
