@@ -165,7 +165,7 @@ def _next_roll(state: State) -> Ask | None:
         ask = _optional(
             state,
             DIGEST,
-            f"digest-{roll(state, place)}",
+            f"digest-{roll_name(state, place)}",
             partial(gathering.for_digest, state, batch),
             place=place,
         )
@@ -174,7 +174,7 @@ def _next_roll(state: State) -> Ask | None:
     return None
 
 
-def roll(state: State, place: int) -> str:
+def roll_name(state: State, place: int) -> str:
     """The name of a batch of this round."""
     return f"{ROLL}{state.finishing.round + 1}-{place}"
 

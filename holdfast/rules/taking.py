@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.calling import context, verifying
-from holdfast.calling.finishing import READINGS, roll
+from holdfast.calling.finishing import READINGS, roll_name
 from holdfast.calls.digest import Digest
 from holdfast.calls.judge import Judgement
 from holdfast.calls.verify import Verdicts
@@ -46,7 +46,7 @@ def _take_roll(state: State, place: int, digest: Digest) -> State:
     """A batch was rolled up; the round is over when every batch of more than one has been."""
     finishing = state.finishing
     rolled = Finding(
-        subtask_id=roll(state, place),
+        subtask_id=roll_name(state, place),
         status="complete",
         content=digest.text,
         confidence=None,
