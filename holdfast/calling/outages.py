@@ -28,7 +28,7 @@ LONGEST_PAUSE_SECONDS = 30.0
 CURE = "check ANTHROPIC_BASE_URL, then run: starter.py up (or start your worker again)"
 
 
-def begun(
+def begin(
     state: State, unreached: Unreached, tier: Tier, purpose: str, sent: datetime | None = None
 ) -> State | None:
     """The state after a call that did not reach its endpoint, or was lost there; None: this run

@@ -196,7 +196,7 @@ def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) 
             return approvals.ask(state, subtask_id, now)
         case "unreachable":
             assert report.unreached is not None
-            waiting = outages.begun(state, report.unreached, move.goal.model.tier, move.purpose)
+            waiting = outages.begin(state, report.unreached, move.goal.model.tier, move.purpose)
             if waiting is None and report.unreached.lost:
                 return state
             return waiting or _given_up(state, subtask_id, report, now)
@@ -207,7 +207,7 @@ def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) 
         case _:
             if report.unreached is not None:
                 tier = move.goal.model.tier
-                state = outages.begun(state, report.unreached, tier, move.purpose) or state
+                state = outages.begin(state, report.unreached, tier, move.purpose) or state
             if report.stopping:
                 state = replace(state, stop=state.stop or Stop(report.stopping, report.why))
             return _given_up(state, subtask_id, report, now)

@@ -153,7 +153,7 @@ def unanswered(state: State, move: Ask, trouble: Trouble, now: datetime) -> Stat
     unreached = trouble.unreached if trouble.kind != "cancelled" else None
     waiting = None
     if unreached is not None:
-        waiting = outages.begun(state, unreached, call.tier, call.purpose, sent)
+        waiting = outages.begin(state, unreached, call.tier, call.purpose, sent)
         state = waiting or state
         if waiting is not None and (not unreached.lost or outages.excused(waiting)):
             return waiting
